@@ -1,0 +1,50 @@
+# The verbs of this project. `make test` is all that CI runs, and needs cargo, git and a C compiler.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# A clean clone can reuse what an earlier one built: CI keeps its build directory outside the clone.
+ifeq ($(CI),true)
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/adjourn/target
+endif
+
+# nextest runs each test in its own process and enforces the time budgets of .config/nextest.toml.
+NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
+
+.PHONY: help
+help: ## Lists the verbs
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+.PHONY: test
+test: fmt-check lint unit doc-test ## Runs everything CI runs
+
+.PHONY: fmt-check
+fmt-check:
+	cargo fmt --all --check
+
+.PHONY: lint
+lint:
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: unit
+unit:
+ifeq ($(NEXTEST),yes)
+	cargo nextest run --workspace --locked
+else
+	cargo test --workspace --locked --lib --bins --tests
+endif
+
+.PHONY: doc-test
+doc-test:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	cargo test --workspace --doc --locked --quiet
+
+.PHONY: update-expected
+update-expected: ## Rewrites expected traces, tables and missing golden files; review the diff
+	UPDATE_EXPECT=1 cargo test --workspace --locked --lib --bins --tests
+
+.PHONY: bench
+bench: ## Measures, beside the raw figures of this machine; writes target/bench.json
+	mkdir -p "$${CARGO_TARGET_DIR:-target}"
+	cargo run --release --locked --quiet -p xtask -- bench $(BENCH)

@@ -1,0 +1,116 @@
+//! What a session needs to run: journaled when it is created, so that any host can tell whether it can take it.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+use crate::rejected::Rejected;
+
+/// Everything a host needs to run a session, on whatever machine it wakes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DriverSpec {
+    /// What drives it.
+    pub kind: DriverKind,
+    /// The working directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// MCP servers, as the client that made the session described them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp_servers: Vec<serde_json::Value>,
+    /// Names of environment variables it reads; values are never stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// What it needs from a connected client.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub needs: BTreeSet<Need>,
+}
+
+/// What drives a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DriverKind {
+    /// The scripted driver, with the script as it was given.
+    Script {
+        /// The script's text.
+        source: String,
+    },
+    /// The agent of this project.
+    Native {
+        /// The model it talks to.
+        model: String,
+    },
+    /// An ACP agent as a child process.
+    Acp {
+        /// Program and arguments.
+        argv: Vec<String>,
+    },
+}
+
+/// Something only a connected client can give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// Reads and writes files through the client.
+    Files,
+    /// Runs terminals through the client.
+    Terminal,
+    /// Asks the client for permissions.
+    Permissions,
+}
+
+/// The part of a [`DriverSpec`] that stays in the state: enough to tell who can run it.
+///
+/// The rest (scripts, servers) may be large and is read from the entry that created the session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DriverSummary {
+    /// `script`, `native` or `acp`.
+    pub kind: String,
+    /// What it needs from a connected client.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub needs: BTreeSet<Need>,
+}
+
+impl DriverSpec {
+    /// A spec of the scripted driver.
+    pub fn script(source: impl Into<String>) -> Self {
+        Self {
+            kind: DriverKind::Script { source: source.into() },
+            cwd: None,
+            mcp_servers: Vec::new(),
+            env: Vec::new(),
+            needs: BTreeSet::new(),
+        }
+    }
+
+    /// Returns what stays in the state.
+    pub fn summary(&self) -> DriverSummary {
+        DriverSummary { kind: self.kind.name().to_owned(), needs: self.needs.clone() }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Rejected> {
+        for (index, name) in self.env.iter().enumerate() {
+            // `NAME=value` here would put a secret into the journal.
+            if name.is_empty() || name.contains('=') {
+                return Err(Rejected::invalid(
+                    format!("driver.env[{index}]"),
+                    "expected the name of a variable, without a value",
+                ));
+            }
+        }
+        limits::json("driver", self, limits::DRIVER_SPEC_BYTES)
+    }
+}
+
+impl DriverKind {
+    /// Returns the kind's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Script { .. } => "script",
+            Self::Native { .. } => "native",
+            Self::Acp { .. } => "acp",
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! How each event changes the state. Total: nothing here decides, refuses or fails.
+//!
+//! Live state, recovered state and replayed state are folds of the one function below. An event
+//! that does not fit the state it meets (a journal with a hole in it, which verification finds)
+//! changes what it can and leaves the rest.
+
+use crate::carry::Totals;
+use crate::command::Mode;
+use crate::event::{
+    CallsReturned, Event, Resumed, ResumedTo, SessionCreated, StepFinished, SuspendedEvent, What,
+};
+use crate::id::{Epoch, Handle};
+use crate::ledger::{CallState, Ledger};
+use crate::limits;
+use crate::session::{
+    Canceling, Cause, Ended, Fate, KeptEnd, LastRun, Memory, Opening, Owner, Parking,
+    PastSuspension, PendingPause, Phase, Prior, Quiescing, Run, Running, Session, State, Step,
+    Stopping, Suspended, WakeReport,
+};
+use crate::transcript::Head;
+
+impl Session {
+    /// Folds a journal, from the event that created the session on.
+    ///
+    /// Returns nothing if the first event is not the creation.
+    pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<Self> {
+        let mut events = events.into_iter();
+        let mut session = Self::born(events.next()?)?;
+        for event in events {
+            session.evolve(event);
+        }
+        Some(session)
+    }
+
+    /// Returns the session that `event` creates, if it creates one.
+    pub fn born(event: &Event) -> Option<Self> {
+        let What::SessionCreated(SessionCreated { id, tenant, labels, parent, driver, budget }) =
+            &event.what
+        else {
+            return None;
+        };
+        Some(Self {
+            id: *id,
+            tenant: tenant.clone(),
+            labels: labels.clone(),
+            parent: *parent,
+            driver: driver.summary(),
+            created_at: event.at,
+            revision: 1,
+            at: event.at,
+            epoch: Epoch(0),
+            state: State::Idle,
+            calls: Ledger::default(),
+            transcript: Head::EMPTY,
+            totals: Totals::default(),
+            budget: *budget,
+            memory: Memory::default(),
+            driver_state: None,
+            last_run: None,
+            woke: None,
+            past: Vec::new(),
+        })
+    }
+
+    /// Takes one event into the state.
+    pub fn evolve(&mut self, event: &Event) {
+        self.revision += 1;
+        self.at = event.at;
+        match &event.what {
+            // A session is created once; see `born`.
+            What::SessionCreated(_) => {}
+            What::RunStarted(started) => {
+                if self.memory.first_prompt.is_empty() {
+                    self.memory.first_prompt = started.content.excerpt.clone();
+                }
+                self.transcript = started.transcript;
+                self.state = State::Ready(Run {
+                    id: started.run,
+                    started_at: event.at,
+                    turn: 1,
+                    opening: Opening::Prompt(started.content.clone()),
+                    window: started.window,
+                    step: None,
+                    progress: crate::carry::Progress::default(),
+                });
+            }
+            What::Claimed(claimed) => {
+                self.epoch = claimed.epoch;
+                let owner = Owner { host: claimed.host, epoch: claimed.epoch };
+                if let State::Ready(run) = self.take_state() {
+                    self.state = State::Running(Running { run, owner });
+                }
+            }
+            What::StepStarted(started) => {
+                self.transcript = started.transcript;
+                self.calls.told(true);
+                self.with_run(|run| {
+                    run.step = Some(Step { number: started.number, model_in_flight: true });
+                });
+            }
+            What::CallsAsked(asked) => {
+                self.transcript = asked.transcript;
+                for call in &asked.calls {
+                    self.calls.ask(call.clone());
+                }
+                self.with_run(|run| {
+                    if let Some(step) = &mut run.step {
+                        step.model_in_flight = false;
+                    }
+                });
+                self.something_returned();
+            }
+            What::StepAborted(aborted) => {
+                self.transcript = aborted.transcript;
+                self.totals.add(&aborted.usage);
+                self.with_run(|run| {
+                    run.step = None;
+                    run.progress.active_ms =
+                        run.progress.active_ms.saturating_add(aborted.usage.active_ms);
+                });
+                self.something_returned();
+            }
+            What::CallsDispatched(dispatched) => {
+                self.calls.set(&dispatched.calls, CallState::Dispatched);
+            }
+            What::CallsReturned(returned) => self.calls_returned(returned),
+            What::CallsAbandoned(abandoned) => {
+                self.calls.set(&abandoned.calls, CallState::Unknown);
+                self.owner_gives_up();
+            }
+            What::StepFinished(finished) => self.step_finished(finished),
+            What::SuspendRequested(requested) => {
+                let pending = PendingPause {
+                    pause: requested.pause.clone(),
+                    mode: requested.mode,
+                    abandon_at: requested.abandon_at,
+                };
+                self.park(|parking| parking.client = Some(pending));
+            }
+            What::SuspendJoined(joined) => match &mut self.state {
+                State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                    if let Some(client) = &mut parking.client {
+                        client.mode = joined.mode;
+                        client.abandon_at = joined.abandon_at;
+                        client.pause.requesters.join(joined.requester);
+                    }
+                }
+                State::Suspended(suspended) => {
+                    let shown = suspended.hold.as_mut().unwrap_or(&mut suspended.park);
+                    shown.pause.requesters.join(joined.requester);
+                }
+                _ => {}
+            },
+            What::RequesterLeft(left) => match &mut self.state {
+                State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                    if let Some(client) = &mut parking.client {
+                        client.pause.requesters.leave(left.requester);
+                    }
+                }
+                State::Suspended(suspended) => {
+                    let shown = suspended.hold.as_mut().unwrap_or(&mut suspended.park);
+                    shown.pause.requesters.leave(left.requester);
+                }
+                _ => {}
+            },
+            What::SuspendWithdrawn(withdrawn) => {
+                self.over(event, withdrawn.handle, Fate::Withdrawn);
+                self.state = match self.take_state() {
+                    State::Quiescing(mut quiescing) => {
+                        let still_parking = match &mut quiescing.stopping {
+                            Stopping::Parking(parking) => {
+                                parking.client = None;
+                                parking.agent.is_some()
+                            }
+                            Stopping::Canceling(_) => true,
+                        };
+                        if still_parking {
+                            State::Quiescing(quiescing)
+                        } else {
+                            State::Running(Running { run: quiescing.run, owner: quiescing.owner })
+                        }
+                    }
+                    other => other,
+                };
+            }
+            What::ParkRequested(requested) => {
+                if let Some(call) = &requested.pause.call {
+                    self.calls.set(std::slice::from_ref(call), CallState::Waiting);
+                }
+                self.park(|parking| parking.agent = Some(requested.pause.clone()));
+            }
+            What::Suspended(suspended) => self.suspended_by(suspended),
+            What::HoldLaid(laid) => {
+                if let State::Suspended(suspended) = &mut self.state {
+                    suspended.hold = Some(laid.hold.clone());
+                }
+            }
+            What::FiredUnderHold(fired) => {
+                if let State::Suspended(suspended) = &mut self.state {
+                    suspended.fired = Some(fired.fired.clone());
+                }
+            }
+            What::HoldLifted(lifted) => {
+                self.over(event, lifted.resumption.handle, Fate::Resumed(lifted.resumption.cause));
+                if let Some(added) = lifted.added {
+                    self.budget = self.budget.raised(added);
+                }
+                if let State::Suspended(suspended) = &mut self.state {
+                    suspended.hold = None;
+                }
+            }
+            What::Resumed(resumed) => self.resumed_by(event, resumed),
+            What::SuspensionEnded(ended) => {
+                self.over(event, ended.handle, ended.fate);
+                if let Some(hold) = ended.hold {
+                    self.over(event, hold, ended.fate);
+                }
+                self.state = match self.take_state() {
+                    State::Suspended(suspended) => match suspended.prior {
+                        Prior::Idle => State::Idle,
+                        Prior::Run(run) | Prior::Kept(KeptEnd { run, .. }) => State::Ready(run),
+                    },
+                    other => other,
+                };
+            }
+            What::CancelRequested(requested) => {
+                let canceling = Canceling {
+                    reason: requested.reason.clone(),
+                    abandon_at: requested.abandon_at,
+                };
+                self.cancel_pending(event);
+                self.state = match self.take_state() {
+                    State::Running(Running { run, owner }) => State::Quiescing(Quiescing {
+                        run,
+                        owner,
+                        stopping: Stopping::Canceling(canceling),
+                        draining: false,
+                    }),
+                    State::Quiescing(quiescing) => State::Quiescing(Quiescing {
+                        stopping: Stopping::Canceling(canceling),
+                        ..quiescing
+                    }),
+                    other => other,
+                };
+            }
+            What::RunEnded(ended) => {
+                self.last_run = Some(LastRun {
+                    id: ended.run,
+                    outcome: ended.end.outcome,
+                    error: ended
+                        .end
+                        .error
+                        .as_deref()
+                        .map(|error| limits::excerpt(error, limits::EXCERPT_BYTES)),
+                    at: event.at,
+                });
+                self.calls.run_ended();
+                self.state = State::Idle;
+            }
+            What::Drained(drained) => {
+                self.calls.set(&drained.unknown, CallState::Unknown);
+                self.owner_leaves();
+            }
+            What::HostLost(lost) => {
+                self.calls.set(&lost.again, CallState::Asked);
+                self.calls.set(&lost.unknown, CallState::Unknown);
+                self.owner_leaves();
+            }
+            What::SessionEnded(ended) => {
+                self.state = State::Ended(Ended { at: event.at, how: ended.how });
+            }
+        }
+    }
+
+    /// Moves the state out, to be put back changed within the same event.
+    fn take_state(&mut self) -> State {
+        std::mem::replace(&mut self.state, State::Idle)
+    }
+
+    fn with_run(&mut self, change: impl FnOnce(&mut Run)) {
+        match &mut self.state {
+            State::Ready(run)
+            | State::Running(Running { run, .. })
+            | State::Quiescing(Quiescing { run, .. })
+            | State::Suspended(Suspended {
+                prior: Prior::Run(run) | Prior::Kept(KeptEnd { run, .. }),
+                ..
+            }) => change(run),
+            State::Idle | State::Suspended(_) | State::Ended(_) => {}
+        }
+    }
+
+    fn something_returned(&mut self) {
+        if let State::Quiescing(quiescing) = &mut self.state {
+            quiescing.draining = true;
+        }
+    }
+
+    fn calls_returned(&mut self, returned: &CallsReturned) {
+        use crate::command::CallResult;
+
+        self.transcript = returned.transcript;
+        for call in &returned.calls {
+            let Some(asked) = self.calls.close(&call.id) else { continue };
+            match call.result {
+                CallResult::Declined => {}
+                CallResult::Done => self.memory.ran.add(&asked.tool, 1, limits::COUNTED_TOOLS),
+                CallResult::Failed => {
+                    self.memory.ran.add(&asked.tool, 1, limits::COUNTED_TOOLS);
+                    self.memory.failed.add(&asked.tool, 1, limits::COUNTED_TOOLS);
+                }
+            }
+        }
+        self.something_returned();
+    }
+
+    fn step_finished(&mut self, finished: &StepFinished) {
+        self.transcript = finished.transcript;
+        self.totals.add(&finished.usage);
+        self.calls.told(false);
+        if let Some(words) = &finished.last_words {
+            self.memory.last_words = limits::excerpt(words, limits::EXCERPT_BYTES);
+        }
+        for lesson in &finished.notes.lessons {
+            if self.memory.lessons.len() == limits::LESSONS {
+                self.memory.lessons.remove(0);
+            }
+            self.memory.lessons.push(limits::excerpt(lesson, limits::LESSON_BYTES));
+        }
+        if finished.driver_state.is_some() {
+            self.driver_state.clone_from(&finished.driver_state);
+        }
+        self.with_run(|run| {
+            run.step = None;
+            run.progress.iterations = run.progress.iterations.saturating_add(1);
+            run.progress.active_ms =
+                run.progress.active_ms.saturating_add(finished.usage.active_ms);
+            run.progress.note(&finished.notes);
+        });
+        self.something_returned();
+    }
+
+    /// Adds a pause to those that are pending.
+    fn park(&mut self, add: impl FnOnce(&mut Parking)) {
+        self.state = match self.take_state() {
+            State::Running(Running { run, owner }) => {
+                let mut parking = Parking::default();
+                add(&mut parking);
+                State::Quiescing(Quiescing {
+                    run,
+                    owner,
+                    stopping: Stopping::Parking(parking),
+                    draining: false,
+                })
+            }
+            State::Quiescing(mut quiescing) => {
+                if let Stopping::Parking(parking) = &mut quiescing.stopping {
+                    add(parking);
+                }
+                State::Quiescing(quiescing)
+            }
+            other => other,
+        };
+    }
+
+    fn suspended_by(&mut self, event: &SuspendedEvent) {
+        self.calls.set(&event.deferred, CallState::Deferred);
+        self.calls.set(&event.not_run, CallState::NotRun);
+        let run = match self.take_state() {
+            State::Ready(run)
+            | State::Running(Running { run, .. })
+            | State::Quiescing(Quiescing { run, .. }) => Some(run),
+            State::Idle | State::Suspended(_) | State::Ended(_) => None,
+        };
+        let prior = match (run, &event.kept) {
+            (None, _) => Prior::Idle,
+            (Some(run), None) => Prior::Run(run),
+            (Some(run), Some(end)) => Prior::Kept(KeptEnd { run, end: end.clone() }),
+        };
+        self.state = State::Suspended(Suspended {
+            park: event.park.clone(),
+            hold: event.hold.clone(),
+            fired: None,
+            prior,
+        });
+    }
+
+    fn resumed_by(&mut self, event: &Event, resumed: &Resumed) {
+        self.over(event, resumed.resumption.handle, Fate::Resumed(resumed.resumption.cause));
+        self.woke = Some(resumed.resumption.clone());
+        self.calls.set(&resumed.dispatch, CallState::Asked);
+        self.calls.set(&resumed.not_run, CallState::NotRun);
+        self.transcript = resumed.transcript;
+        if let Some(added) = resumed.added {
+            self.budget = self.budget.raised(added);
+        }
+        let State::Suspended(suspended) = self.take_state() else { return };
+        let pause = suspended.park.pause;
+        self.state = match (resumed.to, suspended.prior) {
+            (ResumedTo::Idle, _) | (_, Prior::Idle) => State::Idle,
+            (ResumedTo::Ready | ResumedTo::Outcome, Prior::Run(run))
+            | (ResumedTo::Ready | ResumedTo::Outcome, Prior::Kept(KeptEnd { run, .. })) => {
+                let mut run = run;
+                run.turn = run.turn.saturating_add(1);
+                run.window = resumed.window;
+                if let Some(limit) = resumed.reset {
+                    run.progress.reset(limit);
+                }
+                // Calls that go on belong to the step that asked for them; without any, it is over.
+                run.step = (!resumed.dispatch.is_empty()).then(|| Step {
+                    number: run.step.map_or(run.progress.iterations, |step| step.number),
+                    model_in_flight: false,
+                });
+                run.opening = Opening::Wake(WakeReport {
+                    resumption: resumed.resumption.clone(),
+                    reason: pause.reason,
+                    summary: pause.summary,
+                    waited_ms: resumed.waited_ms,
+                    arrival: resumed.arrival.clone(),
+                    input: resumed.input.clone(),
+                    value: resumed.value.clone(),
+                });
+                State::Ready(run)
+            }
+        };
+    }
+
+    /// The owner has let go of everything in flight: what is pending comes at once.
+    fn owner_gives_up(&mut self) {
+        self.with_run(|run| {
+            if run.step.is_some_and(|step| step.model_in_flight) {
+                run.step = None;
+            }
+        });
+        if let State::Quiescing(quiescing) = &mut self.state {
+            quiescing.draining = true;
+            if let Stopping::Parking(Parking { client: Some(client), .. }) = &mut quiescing.stopping
+            {
+                client.mode = Mode::InterruptImmediate;
+            }
+        }
+    }
+
+    /// The owner is gone: a run that was to go on is ready for another.
+    fn owner_leaves(&mut self) {
+        self.owner_gives_up();
+        self.state = match self.take_state() {
+            State::Running(Running { run, .. }) => State::Ready(run),
+            other => other,
+        };
+    }
+
+    /// Remembers what became of a suspension.
+    fn over(&mut self, event: &Event, handle: Handle, fate: Fate) {
+        if self.past.len() == limits::CONSUMED {
+            self.past.remove(0);
+        }
+        self.past.push(PastSuspension { handle, fate, at: event.at, by: event.by.clone() });
+    }
+
+    /// Remembers that a cancel overrode a client's pending pause.
+    fn cancel_pending(&mut self, event: &Event) {
+        let pending = match &self.state {
+            State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                parking.client.as_ref().map(|client| client.pause.handle)
+            }
+            _ => None,
+        };
+        if let Some(handle) = pending {
+            self.over(event, handle, Fate::Canceled);
+        }
+    }
+}
+
+impl Phase {
+    /// Returns whether nothing runs and nothing will, until somebody or something wakes it.
+    pub const fn is_parked(self) -> bool {
+        matches!(self, Self::Suspended | Self::Asking)
+    }
+}
+
+impl PastSuspension {
+    /// Returns why it was resumed, if it was.
+    pub const fn cause(&self) -> Option<Cause> {
+        match self.fate {
+            Fate::Resumed(cause) => Some(cause),
+            Fate::Withdrawn | Fate::Canceled | Fate::Failed | Fate::Closed => None,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What a decision may know besides the session and the command.
+//!
+//! A transaction fills [`Facts`] from what it commits to, so that the decision holds when it is
+//! durable. [`Needs`] tells it, before it decides, what there is to look up.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::arrival::Arrival;
+use crate::conditions::Conditions;
+use crate::id::{GateId, Handle, RunId, Seq, SessionId};
+use crate::session::Resumption;
+use crate::time::Timestamp;
+use crate::transcript::Digest;
+
+/// Everything a decision takes from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Facts {
+    /// The wall clock, as it was read; an entry's own time never goes backwards.
+    pub now: Timestamp,
+    /// Who gave the command.
+    pub by: Actor,
+    /// Ids made for this decision, should it need them.
+    pub fresh: Fresh,
+    /// The gates that the session is in the scope of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<Gate>,
+    /// For each look-back in [`Needs`], the first event that it finds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arrivals: Vec<Arrival>,
+    /// The sequence of the last acknowledged event.
+    #[serde(default)]
+    pub high: Seq,
+    /// What was answered to the command's idempotency key before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<Answered>,
+    /// How many waits of the tenant can be found under no name; counted if [`Needs`] asks for it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub keyless_waits: u64,
+    /// Whether the command's message id was taken before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub message_seen: bool,
+    /// The trace the command belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<SpanLink>,
+}
+
+impl Facts {
+    /// The least that every decision needs.
+    pub const fn new(now: Timestamp, by: Actor, fresh: Fresh) -> Self {
+        Self {
+            now,
+            by,
+            fresh,
+            gates: Vec::new(),
+            arrivals: Vec::new(),
+            high: Seq(0),
+            answered: None,
+            keyless_waits: 0,
+            message_seen: false,
+            span: None,
+        }
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Ids that a decision may give away; a decision that needs none wastes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fresh {
+    /// Names a suspension, should one begin.
+    pub handle: Handle,
+    /// Names a run, should one begin.
+    pub run: RunId,
+}
+
+/// A panic over a scope that includes the session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gate {
+    /// Its id.
+    pub id: GateId,
+    /// Why it was laid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Who laid it.
+    pub by: Actor,
+}
+
+/// The first answer to an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answered {
+    /// The digest of what was asked.
+    pub body: Digest,
+    /// What was answered.
+    pub answer: Answer,
+}
+
+/// What a resume did.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It ended a suspension, or lifted a hold.
+    Resumed(Resumption),
+    /// It took back a suspend that was not yet in force.
+    Withdrawn {
+        /// Which.
+        handle: Handle,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// A span to link to, in W3C trace context terms.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SpanLink {
+    /// The trace, 32 hex digits.
+    pub trace_id: String,
+    /// The span, 16 hex digits.
+    pub span_id: String,
+}
+
+/// What a transaction must look up before a command can be decided.
+#[derive(Debug, Default)]
+pub struct Needs<'a> {
+    /// An idempotency key to find the first answer to.
+    pub key: Option<&'a str>,
+    /// A message id to look for.
+    pub message_id: Option<&'a str>,
+    /// Whether the tenant's waits that no name leads to are to be counted.
+    pub keyless_waits: bool,
+    /// Waits that may begin with this decision: each wants the first event it would have missed.
+    pub look_backs: Vec<LookBack<'a>>,
+}
+
+/// A search for the first event that a wait must not miss.
+#[derive(Debug, Clone, Copy)]
+pub struct LookBack<'a> {
+    /// Only events younger than this count.
+    pub window: Seq,
+    /// Which of them.
+    pub sought: Sought<'a>,
+}
+
+/// Which events a look-back is for.
+#[derive(Debug, Clone, Copy)]
+pub enum Sought<'a> {
+    /// Those that meet a wait's conditions.
+    Matching(&'a Conditions),
+    /// Those addressed to the session.
+    Addressed(SessionId),
+}
+
+impl LookBack<'_> {
+    /// Returns whether this is an event that is looked for.
+    pub fn finds(&self, arrival: &Arrival) -> bool {
+        arrival.seq > self.window
+            && match self.sought {
+                Sought::Matching(conditions) => conditions.matches(arrival.view()),
+                Sought::Addressed(session) => arrival.session == Some(session),
+            }
+    }
+}
+
+impl<'a> Needs<'a> {
+    /// Adds the searches of one wait.
+    pub(crate) fn wait(
+        &mut self,
+        window: Seq,
+        conditions: Option<&'a Conditions>,
+        session: SessionId,
+    ) {
+        let matching = conditions.map(Sought::Matching);
+        for sought in matching.into_iter().chain([Sought::Addressed(session)]) {
+            self.look_backs.push(LookBack { window, sought });
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Entries: events as the journal holds them, with the decision they come from.
+//!
+//! The first entry of a decision carries its command and its facts, so that it can be decided
+//! again. The entry of a suspension carries the whole state, and so do a session's last entry and
+//! every 64th, so that loading a session is one read and a short fold.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::command::Command;
+use crate::event::{Event, What};
+use crate::facts::Facts;
+use crate::lifecycle::Founding;
+use crate::rejected::Rejected;
+use crate::session::Session;
+
+/// The version of the rules. Decisions taken under other rules may turn out differently today.
+pub const RULES: u32 = 1;
+
+/// The version of the state that suspensions carry.
+const STATE_VERSION: u32 = 1;
+
+/// A session that is not suspended for long has its state carried by every entry with this
+/// multiple as its revision, so that loading it never folds more entries than these.
+pub const STATE_EVERY: u64 = 64;
+
+/// One entry of a session's journal.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// Its place in the journal, from 1.
+    pub revision: u64,
+    /// What happened.
+    pub event: Event,
+    /// The decision it is the first event of; see [`Entry::decision`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decision: Option<Box<RawValue>>,
+    /// The state it leads to, on some entries; see [`Entry::state`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<Box<RawValue>>,
+}
+
+/// What was decided, and on what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// The version of the rules.
+    pub rules: u32,
+    /// What was asked for.
+    #[serde(flatten)]
+    pub given: Given,
+    /// What was known.
+    pub facts: Facts,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Given {
+    /// A session; what it is made from is what its first event says.
+    Creation,
+    /// Something of a session.
+    Command(Command),
+}
+
+/// The state of a session, as a suspension carries it.
+#[derive(Serialize, Deserialize)]
+struct Stored<S> {
+    v: u32,
+    session: S,
+}
+
+/// Why an entry cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The entry is not what this program or an older one wrote.
+    #[error("journal entry cannot be read")]
+    Malformed(#[from] serde_json::Error),
+    /// A program that knows more wrote the state.
+    #[error("state version {0} is newer than this program")]
+    NewerState(u32),
+}
+
+impl Entry {
+    /// Turns what was decided into entries, and returns the session they lead to.
+    ///
+    /// `before` is the session that decided, or nothing if the decision creates one. Returns
+    /// nothing if the events do not begin a session and there is none.
+    ///
+    /// # Errors
+    /// Only if a value cannot be encoded, which no value of this crate does.
+    pub fn record(
+        before: Option<&Session>,
+        decision: &Decision,
+        events: Vec<Event>,
+    ) -> Result<Option<(Vec<Self>, Session)>, serde_json::Error> {
+        let mut session = before.cloned();
+        let mut entries = Vec::with_capacity(events.len());
+        for event in events {
+            let next = match session.take() {
+                Some(mut session) => {
+                    session.evolve(&event);
+                    Some(session)
+                }
+                None => Session::born(&event),
+            };
+            let Some(next) = next else { return Ok(None) };
+            let carries_state = matches!(event.what, What::Suspended(_) | What::SessionEnded(_))
+                || next.revision.is_multiple_of(STATE_EVERY);
+            entries.push(Self {
+                revision: next.revision,
+                event,
+                decision: if entries.is_empty() { Some(raw(decision)?) } else { None },
+                state: if carries_state {
+                    Some(raw(&Stored { v: STATE_VERSION, session: &next })?)
+                } else {
+                    None
+                },
+            });
+            session = Some(next);
+        }
+        Ok(session.map(|session| (entries, session)))
+    }
+
+    /// Returns the entry's bytes.
+    ///
+    /// # Errors
+    /// Only if a value cannot be encoded, which no value of this crate does.
+    pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(self)
+    }
+
+    /// Reads an entry.
+    ///
+    /// # Errors
+    /// The bytes are not an entry of this program or an older one.
+    pub fn decode(bytes: &[u8]) -> Result<Self, ReadError> {
+        Ok(serde_json::from_slice(bytes)?)
+    }
+
+    /// Returns whether this entry carries the state it leads to.
+    pub const fn carries_state(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// Returns the decision that this entry is the first event of.
+    ///
+    /// It is read only when asked for: an event stays readable for ever, a command as long as
+    /// its rules are known.
+    ///
+    /// # Errors
+    /// The decision was written by a program with other commands.
+    pub fn decision(&self) -> Result<Option<Decision>, ReadError> {
+        Ok(self.decision.as_deref().map(|raw| serde_json::from_str(raw.get())).transpose()?)
+    }
+
+    /// Takes the decision that this entry is the first event of again, on the session that was
+    /// there before it. Returns nothing if this is not the first event of a decision.
+    ///
+    /// # Errors
+    /// The decision cannot be read. That it is refused now is not an error but the result.
+    pub fn again(
+        &self,
+        before: Option<&Session>,
+    ) -> Result<Option<Result<Vec<Event>, Rejected>>, ReadError> {
+        let Some(Decision { given, facts, .. }) = self.decision()? else { return Ok(None) };
+        Ok(match (given, before, &self.event.what) {
+            (Given::Creation, _, What::SessionCreated(created)) => {
+                Some(Session::create(&facts, Founding::from(created.clone())))
+            }
+            (Given::Command(command), Some(session), _) => Some(session.decide(&facts, &command)),
+            (Given::Creation, ..) | (Given::Command(_), None, _) => None,
+        })
+    }
+
+    /// Returns the state that this entry leads to, if it carries it.
+    ///
+    /// # Errors
+    /// The state was written by a newer program, or is malformed.
+    pub fn state(&self) -> Result<Option<Session>, ReadError> {
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        let Some(raw) = self.state.as_deref() else { return Ok(None) };
+        let Version { v } = serde_json::from_str(raw.get())?;
+        if v > STATE_VERSION {
+            return Err(ReadError::NewerState(v));
+        }
+        let stored: Stored<Session> = serde_json::from_str(raw.get())?;
+        Ok(Some(stored.session))
+    }
+}
+
+impl Decision {
+    /// A decision under the rules of today.
+    pub const fn new(given: Given, facts: Facts) -> Self {
+        Self { rules: RULES, given, facts }
+    }
+}
+
+fn raw<T: Serialize>(value: &T) -> Result<Box<RawValue>, serde_json::Error> {
+    RawValue::from_string(serde_json::to_string(value)?)
+}

@@ -1,0 +1,190 @@
+//! All the rules: what a command does to a session, or why it may not.
+//!
+//! One file per family of moves, each written as LIFECYCLE states it. They share a [`Draft`]: a
+//! copy of the session that takes every event as it is decided, so that a rule can look at what
+//! the rules before it have led to. The last rule of most moves is [`settle`]: a session that is
+//! to stop, and has come to rest, stops. It is the only place where a pending suspension takes
+//! effect, whether a call returned, a grace ran out, or the host died.
+
+mod cancel;
+mod close;
+mod create;
+mod drive;
+mod park;
+mod prompt;
+mod recover;
+mod resume;
+mod settle;
+mod suspend;
+mod wake;
+
+pub use create::Founding;
+
+use crate::command::{Await, Command, Suspend};
+use crate::conditions::Conditions;
+use crate::event::{Event, What};
+use crate::facts::{Facts, Needs};
+use crate::id::Epoch;
+use crate::limits;
+use crate::rejected::Rejected;
+use crate::session::{Owner, Quiescing, Session, State, Stopping};
+use crate::time::Timestamp;
+
+impl Session {
+    /// Decides what `command` does to this session, or why it may not.
+    ///
+    /// Pure: equal inputs give equal outputs. Time, actor and fresh ids come in `facts`, which
+    /// must hold what [`Session::needs`] asked for. No events mean that nothing changes, as for
+    /// an event that the session does not wait for.
+    ///
+    /// # Errors
+    /// Why the command was refused. Nothing changes then.
+    pub fn decide(&self, facts: &Facts, command: &Command) -> Result<Vec<Event>, Rejected> {
+        let mut draft = Draft::new(self, facts);
+        match command {
+            Command::Prompt(prompt) => prompt::decide(&mut draft, prompt),
+            Command::Suspend(suspend) => suspend::decide(&mut draft, suspend),
+            Command::Withdraw(withdraw) => suspend::withdraw(&mut draft, withdraw),
+            Command::Resume(resume) => resume::decide(&mut draft, resume),
+            Command::Cancel(cancel) => cancel::decide(&mut draft, cancel),
+            Command::Close(close) => close::decide(&mut draft, close),
+            Command::Deliver(arrival) => {
+                wake::deliver(&mut draft, arrival);
+                Ok(())
+            }
+            Command::Expire => {
+                wake::expire(&mut draft);
+                Ok(())
+            }
+            Command::Wake(wake) => wake::decide(&mut draft, wake),
+            Command::ReleaseGate(release) => {
+                suspend::release(&mut draft, release);
+                Ok(())
+            }
+            Command::Claim => drive::claim(&mut draft),
+            Command::StartStep(start) => drive::start_step(&mut draft, start),
+            Command::AskCalls(ask) => drive::ask_calls(&mut draft, ask),
+            Command::AbortStep(abort) => drive::abort_step(&mut draft, abort),
+            Command::Dispatch(dispatch) => drive::dispatch(&mut draft, dispatch),
+            Command::ReturnCalls(calls) => drive::return_calls(&mut draft, calls),
+            Command::FinishStep(finish) => drive::finish_step(&mut draft, finish),
+            Command::FinishRun(finish) => drive::finish_run(&mut draft, finish),
+            Command::Await(wait) => park::await_resumption(&mut draft, wait),
+            Command::Ask(ask) => park::ask(&mut draft, ask),
+            Command::Abandon(owned) => recover::abandon(&mut draft, owned),
+            Command::Drain(owned) => recover::drain(&mut draft, owned),
+            Command::Recover(recover) => recover::decide(&mut draft, recover),
+        }?;
+        draft.finish(command)
+    }
+
+    /// Returns what a transaction must look up before it can decide `command`.
+    pub fn needs<'a>(&'a self, command: &'a Command) -> Needs<'a> {
+        let mut needs = Needs::default();
+        match command {
+            Command::Prompt(prompt) => needs.message_id = prompt.message_id.as_deref(),
+            Command::Resume(resume) => {
+                needs.key = resume.idempotency_key.as_deref();
+                needs.message_id = resume.message_id.as_deref();
+            }
+            // Its window opens with its acceptance; only `since` makes it look further back.
+            Command::Suspend(Suspend { resume_when: Some(conditions), .. }) => {
+                if let Some(since) = conditions.since {
+                    needs.wait(since, Some(conditions), self.id);
+                }
+            }
+            Command::Await(Await { conditions, .. }) => {
+                if let Some(run) = self.run() {
+                    let conditions = conditions.as_ref();
+                    let since = conditions.and_then(|conditions| conditions.since);
+                    needs.wait(since.unwrap_or(run.window), conditions, self.id);
+                }
+            }
+            _ => {}
+        }
+        needs.keyless_waits = command.conditions().is_some_and(Conditions::is_keyless);
+        // Whatever brings a quiescing session to rest begins its waits.
+        if let State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) =
+            &self.state
+        {
+            let client = parking.client.as_ref().map(|client| &client.pause);
+            for pause in client.into_iter().chain(&parking.agent) {
+                needs.wait(pause.window, pause.conditions.as_ref(), self.id);
+            }
+        }
+        needs
+    }
+}
+
+/// A decision in the making: the events so far, and the session they lead to.
+struct Draft<'a> {
+    facts: &'a Facts,
+    session: Session,
+    events: Vec<Event>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(session: &Session, facts: &'a Facts) -> Self {
+        Self { facts, session: session.clone(), events: Vec::new() }
+    }
+
+    /// Returns the time of this decision: the clock, or the last event's time if the clock went back.
+    fn now(&self) -> Timestamp {
+        self.facts.now.max(self.session.at)
+    }
+
+    /// Takes one more event into the decision.
+    fn emit(&mut self, what: What) {
+        let event = Event { at: self.now(), by: self.facts.by.clone(), what };
+        self.session.evolve(&event);
+        self.events.push(event);
+    }
+
+    /// Refuses a gated start.
+    fn not_gated(&self) -> Result<(), Rejected> {
+        self.facts.gates.first().map_or(Ok(()), |gate| {
+            Err(Rejected::Gated { gate: gate.id, by: gate.by.clone(), reason: gate.reason.clone() })
+        })
+    }
+
+    /// Refuses one more wait that every event would have to be matched against.
+    fn findable(&self, path: &str, conditions: Option<&Conditions>) -> Result<(), Rejected> {
+        let too_many = self.facts.keyless_waits >= limits::KEYLESS_WAITS;
+        if too_many && conditions.is_some_and(Conditions::is_keyless) {
+            let most = limits::KEYLESS_WAITS;
+            let problem = format!("{most} waits of this tenant have no literal name already");
+            return Err(Rejected::invalid(path, problem));
+        }
+        Ok(())
+    }
+
+    /// Refuses whoever does not drive the session under its current claim.
+    fn owned(&self, epoch: Epoch) -> Result<Owner, Rejected> {
+        match self.session.owner() {
+            Some(owner) if owner.epoch == epoch => Ok(owner),
+            _ => Err(self.not_owner(epoch)),
+        }
+    }
+
+    fn not_owner(&self, given: Epoch) -> Rejected {
+        Rejected::NotOwner { given, current: self.session.epoch, phase: self.session.phase() }
+    }
+
+    fn not_ended(&self) -> Result<(), Rejected> {
+        match &self.session.state {
+            State::Ended(ended) => Err(Rejected::Ended { at: ended.at }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Hands the events out, unless the state they lead to is too large.
+    fn finish(self, command: &Command) -> Result<Vec<Event>, Rejected> {
+        if !self.events.is_empty()
+            && limits::json_bytes(command) > limits::BULK_BYTES
+            && limits::json_bytes(&self.session) > limits::STATE_BYTES
+        {
+            return Err(Rejected::too_large(command.name(), limits::STATE_BYTES));
+        }
+        Ok(self.events)
+    }
+}

@@ -1,0 +1,45 @@
+//! `cancel`: ends the run from any state, cooperatively, and leaves nothing to resume.
+
+use super::{Draft, settle};
+use crate::command::{Cancel, RunEnd};
+use crate::event::{CancelRequested, SuspensionEnded, What};
+use crate::limits;
+use crate::rejected::Rejected;
+use crate::session::{Fate, Outcome, Quiescing, State, Stopping};
+
+pub(super) fn decide(draft: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected> {
+    draft.not_ended()?;
+    limits::optional("reason", cancel.reason.as_deref(), limits::REASON_BYTES)?;
+    let end =
+        RunEnd { outcome: Outcome::Canceled, error: cancel.reason.clone(), ends_session: false };
+    match &draft.session.state {
+        State::Idle | State::Ended(_) => {
+            return Err(Rejected::NothingToCancel { phase: draft.session.phase() });
+        }
+        State::Ready(_) => settle::close_run(draft, end),
+        State::Suspended(_) => {
+            end_suspension(draft, Fate::Canceled);
+            settle::close_run(draft, end);
+        }
+        // A second cancel changes nothing: the first one's grace is running.
+        State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => {}
+        State::Running(_) | State::Quiescing(_) => {
+            let abandon_at = draft.now().after(limits::GRACE);
+            let reason = cancel.reason.clone();
+            draft.emit(What::CancelRequested(CancelRequested { reason, abandon_at }));
+            settle::settle(draft);
+        }
+    }
+    Ok(())
+}
+
+/// Ends the suspension, and the hold over it, without a resume.
+pub(super) fn end_suspension(draft: &mut Draft<'_>, fate: Fate) {
+    let Some(suspended) = draft.session.suspended() else { return };
+    let ended = SuspensionEnded {
+        handle: suspended.park.pause.handle,
+        hold: suspended.hold.as_ref().map(|hold| hold.pause.handle),
+        fate,
+    };
+    draft.emit(What::SuspensionEnded(ended));
+}

@@ -1,0 +1,64 @@
+//! How a session comes to be.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::carry::Budget;
+use crate::driver::DriverSpec;
+use crate::event::{Event, SessionCreated, What};
+use crate::facts::Facts;
+use crate::id::SessionId;
+use crate::limits;
+use crate::rejected::Rejected;
+use crate::session::Session;
+
+/// What a session is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Founding {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is.
+    pub tenant: String,
+    /// What operators find it by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The session on whose behalf it is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+    /// What it takes to run it.
+    pub driver: DriverSpec,
+    /// What it may use.
+    #[serde(default)]
+    pub budget: Budget,
+}
+
+impl From<SessionCreated> for Founding {
+    fn from(created: SessionCreated) -> Self {
+        let SessionCreated { id, tenant, labels, parent, driver, budget } = created;
+        Self { id, tenant, labels, parent, driver, budget }
+    }
+}
+
+impl Session {
+    /// Decides whether a session can be made from `founding`.
+    ///
+    /// # Errors
+    /// Which field is out of its limits.
+    pub fn create(facts: &Facts, founding: Founding) -> Result<Vec<Event>, Rejected> {
+        limits::name("tenant", &founding.tenant)?;
+        if founding.labels.len() > limits::LABELS {
+            return Err(Rejected::invalid("labels", format!("more than {}", limits::LABELS)));
+        }
+        for (key, value) in &founding.labels {
+            limits::name("labels", key)?;
+            limits::text(&format!("labels.{key}"), value, limits::NAME_BYTES)?;
+        }
+        founding.driver.check()?;
+        let Founding { id, tenant, labels, parent, driver, budget } = founding;
+        let created = SessionCreated { id, tenant, labels, parent, driver, budget };
+        let what = What::SessionCreated(created);
+        Ok(vec![Event { at: facts.now, by: facts.by.clone(), what }])
+    }
+}

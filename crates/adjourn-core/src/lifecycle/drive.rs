@@ -1,0 +1,246 @@
+//! What the owner commits while it drives: claims, steps, calls, the end of a run.
+//!
+//! Each of these is a commit that checks the claim. A suspend cannot be missed, because the next
+//! step or dispatch is refused where the mode does not allow it.
+
+use super::{Draft, settle};
+use crate::carry::{Budget, Limit};
+use crate::command::{
+    AbortStep, AskCalls, CallResult, Dispatch, FinishRun, FinishStep, Mode, ReturnCalls, RunEnd,
+    StartStep, StepEnd,
+};
+use crate::event::{
+    CallsAsked, CallsDispatched, CallsReturned, Claimed, StepAborted, StepFinished, StepStarted,
+    What,
+};
+use crate::id::Epoch;
+use crate::ledger::CallState;
+use crate::limits;
+use crate::rejected::Rejected;
+use crate::session::{Outcome, Quiescing, Run, Session, State, Step, Stopping};
+use crate::transcript::Digest;
+
+/// A host takes a session that is ready.
+pub(super) fn claim(draft: &mut Draft<'_>) -> Result<(), Rejected> {
+    draft.not_ended()?;
+    let State::Ready(_) = &draft.session.state else {
+        return Err(Rejected::NotReady { phase: draft.session.phase() });
+    };
+    draft.not_gated()?;
+    let Some(host) = draft.facts.by.host else {
+        return Err(Rejected::invalid("by.host", "only a host can claim a session"));
+    };
+    let epoch = Epoch(draft.session.epoch.0 + 1);
+    draft.emit(What::Claimed(Claimed { host, epoch }));
+    Ok(())
+}
+
+/// A model call is about to begin.
+pub(super) fn start_step(draft: &mut Draft<'_>, start: &StartStep) -> Result<(), Rejected> {
+    draft.owned(start.epoch)?;
+    check_entries(&start.entries)?;
+    let run = going_on(&draft.session, Mode::lets_steps_begin)?;
+    draft.not_gated()?;
+    if run.step.is_some() {
+        return Err(Rejected::out_of_step("a step is under way"));
+    }
+    if let Some(limit) = reached(&draft.session.budget, &draft.session, run) {
+        return Err(Rejected::LimitReached { limit });
+    }
+    let started = StepStarted {
+        number: run.progress.iterations + 1,
+        transcript: draft.session.transcript.with_all(&start.entries),
+    };
+    draft.emit(What::StepStarted(started));
+    Ok(())
+}
+
+/// The model answered and asked for calls.
+pub(super) fn ask_calls(draft: &mut Draft<'_>, ask: &AskCalls) -> Result<(), Rejected> {
+    draft.owned(ask.epoch)?;
+    check_entries(&ask.entries)?;
+    let Step { model_in_flight: true, .. } = step(&draft.session)? else {
+        return Err(Rejected::out_of_step("the model has spoken already"));
+    };
+    if draft.session.calls.len() + ask.calls.len() > limits::OPEN_CALLS {
+        let problem = format!("more than {} calls open at once", limits::OPEN_CALLS);
+        return Err(Rejected::invalid("calls", problem));
+    }
+    for (index, call) in ask.calls.iter().enumerate() {
+        let path = format!("calls[{index}]");
+        limits::name(&format!("{path}.tool"), &call.tool)?;
+        limits::name(&format!("{path}.id"), &call.id.0)?;
+        limits::text(&format!("{path}.id"), &call.id.0, limits::CALL_ID_BYTES)?;
+        let earlier = ask.calls.iter().take(index).any(|other| other.id == call.id);
+        if earlier || draft.session.calls.get(&call.id).is_some() {
+            return Err(Rejected::invalid(format!("{path}.id"), "another open call has this id"));
+        }
+    }
+    let transcript = draft.session.transcript.with_all(&ask.entries);
+    draft.emit(What::CallsAsked(CallsAsked { calls: ask.calls.clone(), transcript }));
+    settle::settle(draft);
+    Ok(())
+}
+
+/// The model call was broken off.
+pub(super) fn abort_step(draft: &mut Draft<'_>, abort: &AbortStep) -> Result<(), Rejected> {
+    draft.owned(abort.epoch)?;
+    check_entries(&abort.entries)?;
+    let Step { model_in_flight: true, .. } = step(&draft.session)? else {
+        return Err(Rejected::out_of_step("the model has spoken already"));
+    };
+    let transcript = draft.session.transcript.with_all(&abort.entries);
+    draft.emit(What::StepAborted(StepAborted { usage: abort.usage, transcript }));
+    settle::settle(draft);
+    Ok(())
+}
+
+/// Calls are about to start.
+pub(super) fn dispatch(draft: &mut Draft<'_>, dispatch: &Dispatch) -> Result<(), Rejected> {
+    draft.owned(dispatch.epoch)?;
+    going_on(&draft.session, Mode::lets_calls_begin)?;
+    draft.not_gated()?;
+    if dispatch.calls.is_empty() {
+        return Err(Rejected::invalid("calls", "must not be empty"));
+    }
+    for (index, id) in dispatch.calls.iter().enumerate() {
+        let asked = draft.session.calls.get(id).is_some_and(|open| open.state == CallState::Asked);
+        if !asked || dispatch.calls.iter().take(index).any(|other| other == id) {
+            return Err(Rejected::out_of_step(format!("call {id} does not wait to be dispatched")));
+        }
+    }
+    draft.emit(What::CallsDispatched(CallsDispatched { calls: dispatch.calls.clone() }));
+    Ok(())
+}
+
+/// Calls came back.
+pub(super) fn return_calls(draft: &mut Draft<'_>, calls: &ReturnCalls) -> Result<(), Rejected> {
+    draft.owned(calls.epoch)?;
+    check_entries(&calls.entries)?;
+    for (index, call) in calls.calls.iter().enumerate() {
+        let expected = match call.result {
+            CallResult::Done | CallResult::Failed => CallState::Dispatched,
+            CallResult::Declined => CallState::Asked,
+        };
+        let open = draft.session.calls.get(&call.id);
+        if open.is_none_or(|open| open.state != expected)
+            || calls.calls.iter().take(index).any(|other| other.id == call.id)
+        {
+            return Err(Rejected::out_of_step(format!("call {} cannot return so", call.id)));
+        }
+    }
+    let transcript = draft.session.transcript.with_all(&calls.entries);
+    draft.emit(What::CallsReturned(CallsReturned { calls: calls.calls.clone(), transcript }));
+    settle::settle(draft);
+    Ok(())
+}
+
+/// The step is over: a boundary.
+pub(super) fn finish_step(draft: &mut Draft<'_>, finish: &FinishStep) -> Result<(), Rejected> {
+    draft.owned(finish.epoch)?;
+    check_step(&finish.step)?;
+    step(&draft.session)?;
+    if draft.session.calls.any(CallState::Dispatched) {
+        return Err(Rejected::out_of_step("calls are in flight"));
+    }
+    // A call that waits for a permission is deferred by a suspend, and by nothing else.
+    let stopping = matches!(draft.session.state, State::Quiescing(_));
+    if draft.session.calls.any(CallState::Asked) && !stopping {
+        return Err(Rejected::out_of_step(
+            "calls were asked for and neither ran nor were declined",
+        ));
+    }
+    if let Some(end) = &finish.ends {
+        check_end(end)?;
+    }
+    close_step(draft, &finish.step);
+    match &finish.ends {
+        Some(end) => settle::end_run(draft, end.clone()),
+        None => settle::settle(draft),
+    }
+    Ok(())
+}
+
+/// The run is over, at a boundary.
+pub(super) fn finish_run(draft: &mut Draft<'_>, finish: &FinishRun) -> Result<(), Rejected> {
+    draft.owned(finish.epoch)?;
+    check_end(&finish.end)?;
+    if draft.session.run().is_some_and(|run| run.step.is_some()) || draft.session.in_flight() {
+        return Err(Rejected::out_of_step("a step is under way"));
+    }
+    settle::end_run(draft, finish.end.clone());
+    Ok(())
+}
+
+/// Takes what a step leaves behind.
+pub(super) fn close_step(draft: &mut Draft<'_>, step: &StepEnd) {
+    draft.emit(What::StepFinished(StepFinished {
+        usage: step.usage,
+        notes: step.notes.clone(),
+        last_words: step.last_words.clone(),
+        driver_state: step.driver_state.clone(),
+        transcript: draft.session.transcript.with_all(&step.entries),
+    }));
+}
+
+/// Refuses what a step may not leave behind.
+pub(super) fn check_step(step: &StepEnd) -> Result<(), Rejected> {
+    check_entries(&step.entries)?;
+    limits::optional("lastWords", step.last_words.as_deref(), limits::EXCERPT_BYTES)?;
+    limits::optional("driverState", step.driver_state.as_deref(), limits::DRIVER_STATE_BYTES)?;
+    for key in step.notes.repeats.keys().chain(&step.notes.failures) {
+        limits::name("notes", key)?;
+    }
+    for lesson in &step.notes.lessons {
+        limits::text("notes.lessons", lesson, limits::LESSON_BYTES)?;
+    }
+    Ok(())
+}
+
+fn check_entries(entries: &[Digest]) -> Result<(), Rejected> {
+    if entries.len() > limits::ENTRIES {
+        let problem = format!("more than {} in one commit", limits::ENTRIES);
+        return Err(Rejected::invalid("entries", problem));
+    }
+    Ok(())
+}
+
+fn check_end(end: &RunEnd) -> Result<(), Rejected> {
+    if end.outcome == Outcome::Canceled {
+        return Err(Rejected::invalid("outcome", "a run is canceled by a cancel"));
+    }
+    limits::optional("error", end.error.as_deref(), limits::REASON_BYTES)
+}
+
+fn step(session: &Session) -> Result<Step, Rejected> {
+    let step = session.run().and_then(|run| run.step);
+    step.ok_or_else(|| Rejected::out_of_step("no step is under way"))
+}
+
+/// Returns the run if it may go on: nothing is pending, or a client's pause that allows it.
+fn going_on(session: &Session, allows: impl FnOnce(Mode) -> bool) -> Result<&Run, Rejected> {
+    match &session.state {
+        State::Running(running) => Ok(&running.run),
+        State::Quiescing(Quiescing { run, stopping: Stopping::Parking(parking), .. })
+            if parking.agent.is_none()
+                && parking.client.as_ref().is_some_and(|client| allows(client.mode)) =>
+        {
+            Ok(run)
+        }
+        _ => Err(Rejected::Stopping { phase: session.phase() }),
+    }
+}
+
+/// Returns the limit that stops the next step.
+fn reached(budget: &Budget, session: &Session, run: &Run) -> Option<Limit> {
+    let over = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
+    if budget.is_spent(&session.totals) {
+        Some(Limit::BudgetExceeded)
+    } else if over(budget.iterations, run.progress.iterations) {
+        Some(Limit::IterationLimit)
+    } else if over(budget.active_ms, run.progress.active_ms) {
+        Some(Limit::TimeLimit)
+    } else {
+        None
+    }
+}

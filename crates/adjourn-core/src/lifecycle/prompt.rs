@@ -1,0 +1,86 @@
+//! `prompt`: starts a run, or answers what the session waits for.
+
+use super::{Draft, resume};
+use crate::command::{Prompt, Reach, Resume};
+use crate::event::{RunStarted, What};
+use crate::limits;
+use crate::rejected::Rejected;
+use crate::session::{Initiator, State, Suspended, Wait};
+use crate::transcript::Content;
+
+pub(super) fn decide(draft: &mut Draft<'_>, prompt: &Prompt) -> Result<(), Rejected> {
+    draft.not_ended()?;
+    check_input("prompt", &prompt.content)?;
+    if let Some(id) = &prompt.message_id {
+        limits::name("messageId", id)?;
+        if draft.facts.message_seen {
+            return Err(Rejected::DuplicateMessage { message_id: id.clone() });
+        }
+    }
+    match &draft.session.state {
+        State::Idle => {
+            if let Some(given) = prompt.handle {
+                return Err(resume::no_suspension(&draft.session, Some(given)));
+            }
+            start_run(draft, &prompt.content, prompt.message_id.clone());
+            Ok(())
+        }
+        State::Suspended(suspended) => {
+            may_wake(suspended, prompt.reach, draft)?;
+            let resume = Resume {
+                handle: prompt.handle,
+                input: Some(prompt.content.clone()),
+                message_id: prompt.message_id.clone(),
+                ..Resume::default()
+            };
+            resume::suspended(draft, &resume)
+        }
+        State::Ready(_) | State::Running(_) | State::Quiescing(_) | State::Ended(_) => {
+            Err(Rejected::Busy { phase: draft.session.phase() })
+        }
+    }
+}
+
+/// Starts the next run of a session that is idle.
+pub(super) fn start_run(draft: &mut Draft<'_>, content: &Content, message_id: Option<String>) {
+    let started = RunStarted {
+        run: draft.facts.fresh.run,
+        content: content.clone(),
+        message_id,
+        window: draft.facts.high,
+        transcript: draft.session.transcript.with(content.digest),
+    };
+    draft.emit(What::RunStarted(started));
+}
+
+/// Refuses what is too long to be fed to an agent.
+pub(super) fn check_input(path: &str, content: &Content) -> Result<(), Rejected> {
+    limits::text(&format!("{path}.excerpt"), &content.excerpt, limits::EXCERPT_BYTES)?;
+    if content.bytes > limits::INPUT_BYTES {
+        return Err(Rejected::invalid(path, format!("longer than {} bytes", limits::INPUT_BYTES)));
+    }
+    Ok(())
+}
+
+/// A message wakes the agent's own waits, and pauses of the face it comes from; no others.
+fn may_wake(suspended: &Suspended, reach: Reach, draft: &Draft<'_>) -> Result<(), Rejected> {
+    if let Some(hold) = &suspended.hold {
+        return Err(resume::held(hold));
+    }
+    let pause = &suspended.park.pause;
+    let allowed = match (&pause.wait, reach) {
+        (Wait::Question(_), _) => true,
+        (Wait::Open, Reach::Questions) => false,
+        (Wait::Open, Reach::OwnFace) => {
+            pause.initiator == Initiator::Agent || pause.by.face == draft.facts.by.face
+        }
+    };
+    if allowed {
+        return Ok(());
+    }
+    Err(Rejected::PausedByAnother {
+        handle: pause.handle,
+        by: pause.by.clone(),
+        reason: pause.reason.clone(),
+    })
+}

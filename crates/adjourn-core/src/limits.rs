@@ -1,0 +1,144 @@
+//! Every limit on what a session may hold, in one place.
+//!
+//! Together they keep the whole state of a session at or below [`STATE_BYTES`]: it is written into the journal with every suspension, so its size is the price of a pause.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::rejected::Rejected;
+
+/// The whole state of a session, encoded.
+pub const STATE_BYTES: usize = 128 * 1024;
+/// A command that carries more text than this has the state it leads to measured.
+///
+/// Below it no measuring is needed: all that can pile up in pieces of this size stays far under [`STATE_BYTES`] (a test fills a session to the brim and looks).
+pub const BULK_BYTES: usize = 4 * 1024;
+
+/// A reason for a pause.
+pub const REASON_BYTES: usize = 4 * 1024;
+/// A summary that an agent leaves behind.
+pub const SUMMARY_BYTES: usize = 16 * 1024;
+/// A question with its context and its choices.
+pub const QUESTION_BYTES: usize = 16 * 1024;
+/// What a prompt or a resume feeds to the agent.
+pub const INPUT_BYTES: u64 = 1024 * 1024;
+/// `_meta` or `metadata` kept with a suspension.
+pub const META_BYTES: usize = 4 * 1024;
+/// A name: of an event, a tenant, a principal, a tool, a label, an idempotency key.
+pub const NAME_BYTES: usize = 256;
+/// The id a model gave to a tool call.
+pub const CALL_ID_BYTES: usize = 128;
+/// Tool calls that are open at once.
+pub const OPEN_CALLS: usize = 64;
+/// Waits of one tenant that every event has to be matched against, because no name leads to them.
+pub const KEYLESS_WAITS: u64 = 1000;
+/// Labels of a session.
+pub const LABELS: usize = 32;
+/// What a driver leaves with a step to find its place again.
+pub const DRIVER_STATE_BYTES: usize = 64 * 1024;
+/// What a session needs to run elsewhere: script, arguments, servers.
+pub const DRIVER_SPEC_BYTES: usize = 512 * 1024;
+/// Transcript entries appended by one commit.
+pub const ENTRIES: usize = 1024;
+/// The part of a message that is kept for digests and lists.
+pub const EXCERPT_BYTES: usize = 1024;
+/// Callers of `suspend` that are remembered by name; further ones count but cannot withdraw.
+pub const REQUESTERS: usize = 16;
+/// Consumed handles that are remembered, so that a late resume is told what became of its suspension.
+pub const CONSUMED: usize = 16;
+/// Tools whose use is counted by name; further ones are counted together.
+pub const COUNTED_TOOLS: usize = 32;
+/// Keys of a repeat or failure counter.
+pub const COUNTERS: usize = 32;
+/// Lessons kept, the oldest dropped first.
+pub const LESSONS: usize = 16;
+/// One lesson.
+pub const LESSON_BYTES: usize = 256;
+/// The digest handed to a turn that does not see the transcript.
+pub const DIGEST_BYTES: usize = 16 * 1024;
+
+/// How long a cancel, a panic and a drain wait for calls in flight before they are abandoned.
+pub const GRACE: Duration = Duration::from_secs(30);
+/// The longest grace a caller may ask for.
+pub const MAX_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Refuses a text that is longer than `limit` bytes.
+pub(crate) fn text(path: &str, text: &str, limit: usize) -> Result<(), Rejected> {
+    if text.len() > limit {
+        return Err(Rejected::too_large(path, limit));
+    }
+    Ok(())
+}
+
+/// Refuses an optional text that is longer than `limit` bytes.
+pub(crate) fn optional(path: &str, value: Option<&str>, limit: usize) -> Result<(), Rejected> {
+    value.map_or(Ok(()), |value| text(path, value, limit))
+}
+
+/// Refuses a name that is empty, too long, or holds control characters.
+pub(crate) fn name(path: &str, value: &str) -> Result<(), Rejected> {
+    if value.is_empty() {
+        return Err(Rejected::invalid(path, "must not be empty"));
+    }
+    if value.chars().any(char::is_control) {
+        return Err(Rejected::invalid(path, "must not hold control characters"));
+    }
+    text(path, value, NAME_BYTES)
+}
+
+/// Refuses a value whose JSON is longer than `limit` bytes.
+pub(crate) fn json<T: Serialize>(path: &str, value: &T, limit: usize) -> Result<(), Rejected> {
+    if json_bytes(value) > limit {
+        return Err(Rejected::too_large(path, limit));
+    }
+    Ok(())
+}
+
+/// Counts the bytes of a value's JSON without building it.
+pub(crate) fn json_bytes<T: Serialize>(value: &T) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Types of this crate always encode (no maps with keys that are not text, no failing impls).
+    // Should one ever not, it counts as too large for any limit.
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        Err(_) => usize::MAX,
+    }
+}
+
+/// Cuts a text to at most `limit` bytes at a character, marking the cut.
+pub(crate) fn excerpt(text: &str, limit: usize) -> String {
+    const CUT: &str = "…";
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let mut end = limit.saturating_sub(CUT.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut cut = text.get(..end).unwrap_or_default().to_owned();
+    cut.push_str(CUT);
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_ends_at_a_character() {
+        assert_eq!(excerpt("short", 16), "short");
+        assert_eq!(excerpt("ééééé", 8), "éé…");
+        assert!(excerpt(&"𝄞".repeat(99), 50).len() <= 50);
+    }
+}

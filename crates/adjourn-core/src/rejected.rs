@@ -1,0 +1,247 @@
+//! Why a command was refused. A refused command changes nothing.
+
+use crate::actor::Actor;
+use crate::carry::Limit;
+use crate::conditions::{Conditions, Invalid};
+use crate::id::{Epoch, GateId, Handle};
+use crate::session::{Cause, Phase};
+use crate::time::Timestamp;
+
+/// Why a command was refused.
+///
+/// Each variant is one word on every wire ([`Rejected::reason`]); adapters map the variants to
+/// their codes in one `match` each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejected {
+    /// A field is missing, malformed or out of range.
+    #[error("{path}: {problem}")]
+    Invalid {
+        /// Where, in the caller's spelling.
+        path: String,
+        /// What was expected.
+        problem: String,
+    },
+    /// The session cannot be suspended as it stands.
+    #[error("a session that is {phase} cannot be suspended")]
+    NotSuspendable {
+        /// Where it stands.
+        phase: Phase,
+    },
+    /// There is no suspension to resume.
+    #[error("the session is {phase}, not suspended")]
+    NotSuspended {
+        /// Where it stands.
+        phase: Phase,
+    },
+    /// The handle names no suspension of this session.
+    #[error("handle {given} does not name the suspension of this session")]
+    HandleMismatch {
+        /// The handle that was given.
+        given: Handle,
+    },
+    /// The suspension was resumed before.
+    #[error("suspension {handle} was resumed at {at} ({cause}) by {by}")]
+    AlreadyResumed {
+        /// The suspension.
+        handle: Handle,
+        /// When it was resumed.
+        at: Timestamp,
+        /// Why.
+        cause: Cause,
+        /// By whom.
+        by: Actor,
+    },
+    /// The pending suspension was withdrawn before it took effect.
+    #[error("suspension {handle} was withdrawn at {at} by {by}")]
+    Withdrawn {
+        /// The suspension.
+        handle: Handle,
+        /// When it was withdrawn.
+        at: Timestamp,
+        /// By whom.
+        by: Actor,
+    },
+    /// A client's hold lies over the agent's own wait.
+    #[error("the session is held by {by}; lift the hold {handle} first")]
+    Held {
+        /// The hold's handle.
+        handle: Handle,
+        /// Who laid it.
+        by: Actor,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// A panic is in force over a scope that includes the session.
+    #[error("stopped by {by} through gate {gate}; nothing in its scope may start")]
+    Gated {
+        /// The gate.
+        gate: GateId,
+        /// Who laid it.
+        by: Actor,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Somebody paused the session over another face; a message does not wake it.
+    #[error("the session was paused by {by}; resume it with its handle")]
+    PausedByAnother {
+        /// The suspension.
+        handle: Handle,
+        /// Who paused it.
+        by: Actor,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// The actor may not do this.
+    #[error("a paused agent cannot lift its own pause")]
+    NotPermitted,
+    /// The session has ended.
+    #[error("the session ended at {at}")]
+    Ended {
+        /// When.
+        at: Timestamp,
+    },
+    /// Another suspend is pending or in force, with other conditions.
+    #[error("suspension {handle} has other conditions")]
+    ConditionsDiffer {
+        /// The suspension that is there.
+        handle: Handle,
+        /// Its conditions.
+        current: Option<Box<Conditions>>,
+    },
+    /// A run is under way; nothing queues.
+    #[error("the session is busy ({phase})")]
+    Busy {
+        /// Where it stands.
+        phase: Phase,
+    },
+    /// A question wants an answer that says something.
+    #[error("a question is answered with a text that is not blank")]
+    EmptyReply,
+    /// A question is answered by somebody who shows which question they mean.
+    #[error(
+        "a question is answered with its handle, an idempotency key, or a message id not seen before"
+    )]
+    HandleRequired {
+        /// The question's handle.
+        handle: Handle,
+    },
+    /// The budget that stopped the session is still used up.
+    #[error("the budget is used up; resume with more of it")]
+    BudgetNotRaised,
+    /// A limit stops the next step.
+    #[error("the next step is stopped by {}", limit.as_str())]
+    LimitReached {
+        /// The limit.
+        limit: Limit,
+    },
+    /// The idempotency key was used for something else.
+    #[error("idempotency key {key:?} was used with another body")]
+    IdempotencyKeyReused {
+        /// The key.
+        key: String,
+    },
+    /// The message was taken before.
+    #[error("message {message_id:?} was taken before")]
+    DuplicateMessage {
+        /// The message's id.
+        message_id: String,
+    },
+    /// The host does not drive the session, or no longer.
+    #[error("the claim of epoch {given} is over: the session is {phase} in epoch {current}")]
+    NotOwner {
+        /// The epoch of the claim.
+        given: Epoch,
+        /// The epoch of the session's last claim.
+        current: Epoch,
+        /// Where it stands.
+        phase: Phase,
+    },
+    /// The session is not ready to be claimed.
+    #[error("the session is {phase}, not ready")]
+    NotReady {
+        /// Where it stands.
+        phase: Phase,
+    },
+    /// The owner may not start this: a suspend, await, ask or cancel is pending.
+    #[error("nothing new may start: the session is {phase}")]
+    Stopping {
+        /// Where it stands.
+        phase: Phase,
+    },
+    /// The owner's command does not fit the step it is in.
+    #[error("out of step: {problem}")]
+    OutOfStep {
+        /// What does not fit.
+        problem: String,
+    },
+    /// The grace is not over.
+    #[error("calls in flight may go on until {until}")]
+    GraceRunning {
+        /// When it is over.
+        until: Timestamp,
+    },
+    /// There is no run to cancel.
+    #[error("the session is {phase}; there is nothing to cancel")]
+    NothingToCancel {
+        /// Where it stands.
+        phase: Phase,
+    },
+    /// There is no such request to withdraw.
+    #[error("there is no pending suspend of that caller to withdraw")]
+    NothingToWithdraw,
+}
+
+impl Rejected {
+    /// Returns the word for this refusal, the same on every face.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Invalid { .. } => "INVALID",
+            Self::NotSuspendable { .. } => "TASK_NOT_PAUSABLE",
+            Self::NotSuspended { .. } => "TASK_NOT_PAUSED",
+            Self::HandleMismatch { .. } => "SUSPENSION_HANDLE_MISMATCH",
+            Self::AlreadyResumed { .. } => "ALREADY_RESUMED",
+            Self::Withdrawn { .. } => "WITHDRAWN",
+            Self::Held { .. } => "HELD",
+            Self::Gated { .. } => "GATED",
+            Self::PausedByAnother { .. } => "TASK_PAUSED",
+            Self::NotPermitted => "NOT_PERMITTED",
+            Self::Ended { .. } => "ENDED",
+            Self::ConditionsDiffer { .. } => "CONDITIONS_DIFFER",
+            Self::Busy { .. } => "TASK_BUSY",
+            Self::EmptyReply => "EMPTY_REPLY",
+            Self::HandleRequired { .. } => "HANDLE_REQUIRED",
+            Self::BudgetNotRaised => "BUDGET_NOT_RAISED",
+            Self::LimitReached { .. } => "LIMIT_REACHED",
+            Self::IdempotencyKeyReused { .. } => "IDEMPOTENCY_KEY_REUSED",
+            Self::DuplicateMessage { .. } => "DUPLICATE_MESSAGE",
+            Self::NotOwner { .. } => "NOT_OWNER",
+            Self::NotReady { .. } => "NOT_READY",
+            Self::Stopping { .. } => "STOPPING",
+            Self::OutOfStep { .. } => "OUT_OF_STEP",
+            Self::GraceRunning { .. } => "GRACE_RUNNING",
+            Self::NothingToCancel { .. } => "NOTHING_TO_CANCEL",
+            Self::NothingToWithdraw => "NOTHING_TO_WITHDRAW",
+        }
+    }
+
+    pub(crate) fn invalid(path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Invalid { path: path.into(), problem: problem.into() }
+    }
+
+    pub(crate) fn too_large(path: impl Into<String>, limit: usize) -> Self {
+        Self::invalid(path, format!("longer than {limit} bytes"))
+    }
+
+    pub(crate) fn out_of_step(problem: impl Into<String>) -> Self {
+        Self::OutOfStep { problem: problem.into() }
+    }
+}
+
+impl From<Invalid> for Rejected {
+    fn from(invalid: Invalid) -> Self {
+        // The root of conditions that were given alone has no name of its own.
+        let path = if invalid.path.is_empty() { "conditions".to_owned() } else { invalid.path };
+        Self::Invalid { path, problem: invalid.problem }
+    }
+}

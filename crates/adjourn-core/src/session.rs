@@ -1,0 +1,720 @@
+//! The state of a session: a fold of its events, bounded, and readable as LIFECYCLE states it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::actor::Actor;
+use crate::arrival::Arrival;
+use crate::carry::{Budget, Counters, Limit, Progress, Totals};
+use crate::command::{Mode, Question, Requester, RunEnd};
+use crate::conditions::{Conditions, Due, Key};
+use crate::driver::DriverSummary;
+use crate::facts::SpanLink;
+use crate::id::{Epoch, Handle, HostId, RunId, Seq, SessionId};
+use crate::ledger::{CallId, CallState, Ledger};
+use crate::time::Timestamp;
+use crate::transcript::{Content, Head};
+
+/// One conversation of an agent with its history, as far as the lifecycle needs it.
+///
+/// Only [`Session::evolve`] changes it; the fields are public to be read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is.
+    pub tenant: String,
+    /// What operators find it by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The session on whose behalf it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+    /// What it takes to run it.
+    pub driver: DriverSummary,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// How many events it is the fold of.
+    pub revision: u64,
+    /// The time of the last event; times never go backwards.
+    pub at: Timestamp,
+    /// How often it has been claimed.
+    pub epoch: Epoch,
+    /// Where it stands.
+    pub state: State,
+    /// Calls without an answer in the transcript.
+    #[serde(default, skip_serializing_if = "Ledger::is_empty")]
+    pub calls: Ledger,
+    /// How far the transcript goes.
+    pub transcript: Head,
+    /// What it has used.
+    #[serde(default)]
+    pub totals: Totals,
+    /// What it may use.
+    #[serde(default)]
+    pub budget: Budget,
+    /// What a digest is made from.
+    #[serde(default)]
+    pub memory: Memory,
+    /// Where the driver finds its place again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver_state: Option<String>,
+    /// How the last run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+    /// The last wake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub woke: Option<Resumption>,
+    /// What became of the last suspensions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past: Vec<PastSuspension>,
+}
+
+/// Where a session stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// No run; the next prompt starts one.
+    Idle,
+    /// Work is due, and nobody runs it yet.
+    Ready(Run),
+    /// One host owns it.
+    Running(Running),
+    /// One host owns it, and brings it to rest.
+    Quiescing(Quiescing),
+    /// Nothing runs, and the transcript is stable.
+    Suspended(Suspended),
+    /// Over for good.
+    Ended(Ended),
+}
+
+/// The work from one prompt until the session is idle again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// Which turn it is in, from 1.
+    pub turn: u64,
+    /// What the turn began with.
+    pub opening: Opening,
+    /// An event younger than this cannot be missed by a wait that this turn begins.
+    pub window: Seq,
+    /// The step under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+    /// What it has used and met.
+    #[serde(default)]
+    pub progress: Progress,
+}
+
+/// What a turn begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opening {
+    /// A prompt, which is the last message of the transcript.
+    Prompt(Content),
+    /// A wake; see [`WakeReport`].
+    Wake(WakeReport),
+}
+
+/// What woke a session, for the turn that follows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WakeReport {
+    /// What was resumed.
+    #[serde(flatten)]
+    pub resumption: Resumption,
+    /// What it had waited for, in the words of whoever suspended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What the agent left behind for this moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// How long it was parked.
+    pub waited_ms: u64,
+    /// The event that woke it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<Arrival>,
+    /// What was fed by a message or a resume; it is the last message of the transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Content>,
+    /// What was fed by a timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+}
+
+/// One model call and the calls it asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Its number within the run.
+    pub number: u64,
+    /// Whether the model is still speaking.
+    pub model_in_flight: bool,
+}
+
+/// The claim under which a host drives a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Owner {
+    /// Who.
+    pub host: HostId,
+    /// Under which claim.
+    pub epoch: Epoch,
+}
+
+/// One host owns the session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Running {
+    /// What it works at.
+    pub run: Run,
+    /// Who.
+    pub owner: Owner,
+}
+
+/// One host owns the session, and brings it to rest.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Quiescing {
+    /// What it worked at.
+    pub run: Run,
+    /// Who.
+    pub owner: Owner,
+    /// What comes when it rests.
+    pub stopping: Stopping,
+    /// Whether something in flight has returned since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
+}
+
+/// What comes when a session rests.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopping {
+    /// The run ends.
+    Canceling(Canceling),
+    /// It is parked: by a client, by its agent, or by both at once.
+    Parking(Parking),
+}
+
+/// A run that is being canceled.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Canceling {
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When calls in flight are abandoned.
+    pub abandon_at: Timestamp,
+}
+
+/// Pauses that are accepted and not yet in force; at least one is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Parking {
+    /// A client's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<PendingPause>,
+    /// The agent's own; the client's then becomes a hold over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Pause>,
+}
+
+/// A client's pause that is accepted and not yet in force.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingPause {
+    /// What was asked for.
+    #[serde(flatten)]
+    pub pause: Pause,
+    /// How soon.
+    pub mode: Mode,
+    /// When calls in flight are abandoned; without it they may go on for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandon_at: Option<Timestamp>,
+}
+
+/// One pause: what is asked for, from the request on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pause {
+    /// Its name.
+    pub handle: Handle,
+    /// Whose wish it is.
+    pub initiator: Initiator,
+    /// What it waits for.
+    pub wait: Wait,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What wakes it, besides an explicit resume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Conditions>,
+    /// Events younger than this count.
+    pub window: Seq,
+    /// What the agent wants shown meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The call that the wake report answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// The limit that caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// By whom.
+    pub by: Actor,
+    /// Who wants it.
+    #[serde(default)]
+    pub requesters: Requesters,
+    /// What the caller wants echoed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Value>,
+    /// The span that was current when it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<SpanLink>,
+}
+
+/// Everybody who wants a pause.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Requesters {
+    /// Those who can be told apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<Requester>,
+    /// How many cannot withdraw: they gave no name, or came after the names ran out.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unnamed: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Requesters {
+    pub(crate) fn of(requester: Option<Requester>) -> Self {
+        let mut requesters = Self::default();
+        requesters.join(requester);
+        requesters
+    }
+
+    pub(crate) fn join(&mut self, requester: Option<Requester>) {
+        match requester {
+            Some(requester) if self.named.contains(&requester) => {}
+            Some(requester) if self.named.len() < crate::limits::REQUESTERS => {
+                self.named.push(requester);
+            }
+            Some(_) | None => self.unnamed = self.unnamed.saturating_add(1),
+        }
+    }
+
+    pub(crate) fn leave(&mut self, requester: Requester) {
+        self.named.retain(|named| *named != requester);
+    }
+
+    /// Returns whether `requester` is the only one.
+    pub(crate) fn is_only(&self, requester: Requester) -> bool {
+        self.unnamed == 0 && self.named == [requester]
+    }
+}
+
+/// Whose wish a suspension is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Initiator {
+    /// An outside authority: caller, operator, policy, panic, recovery of a dead host.
+    Client,
+    /// The agent or its own recovery.
+    Agent,
+}
+
+/// What a suspension waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// A resume or a condition.
+    Open,
+    /// A person's answer.
+    Question(Question),
+}
+
+/// Nothing runs, and the transcript is stable.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suspended {
+    /// The suspension.
+    pub park: Parked,
+    /// A client's hold over the agent's own wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Parked>,
+    /// What fired under the hold; it acts when the hold is lifted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fired: Option<Fired>,
+    /// Where it goes from here.
+    pub prior: Prior,
+}
+
+/// A pause in force.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parked {
+    /// What was asked for.
+    #[serde(flatten)]
+    pub pause: Pause,
+    /// When it took effect.
+    pub suspended_at: Timestamp,
+    /// When a deadline acts, and which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+}
+
+/// What ended a wait: an event or a deadline.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fired {
+    /// An event.
+    Event(Arrival),
+    /// A deadline.
+    Deadline(Due),
+}
+
+/// Where a suspended session goes from here.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prior {
+    /// Back to idle.
+    Idle,
+    /// On with its run.
+    Run(Run),
+    /// To the end of its run, which came before the suspension did.
+    Kept(KeptEnd),
+}
+
+/// A run that ended while a suspend was pending.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptEnd {
+    /// The run.
+    pub run: Run,
+    /// How it ended; it takes effect on resume.
+    pub end: RunEnd,
+}
+
+/// Over for good.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ended {
+    /// When.
+    pub at: Timestamp,
+    /// How.
+    pub how: SessionEnd,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionEnd {
+    /// Somebody closed it.
+    Closed,
+    /// Its driver ended it.
+    Driver,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It did what it was asked to.
+    Completed,
+    /// It did not.
+    Failed,
+    /// Somebody ended it.
+    Canceled,
+    /// The agent would not do it.
+    Rejected,
+}
+
+impl Outcome {
+    /// Returns the word for this outcome on every wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+/// How the last run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastRun {
+    /// Which.
+    pub id: RunId,
+    /// How.
+    pub outcome: Outcome,
+    /// What went wrong, if something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Why a session woke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Somebody asked for it.
+    ExplicitResume,
+    /// A condition held.
+    ConditionFired,
+    /// A deadline passed.
+    Timeout,
+    /// The host or a policy decided it, or an event was addressed to the session.
+    ExternalEvent,
+}
+
+impl Cause {
+    /// All causes, in the order of the documents that name them.
+    pub const ALL: [Self; 4] =
+        [Self::ExplicitResume, Self::ConditionFired, Self::Timeout, Self::ExternalEvent];
+
+    /// Returns the word for this cause on every wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ExplicitResume => "explicit_resume",
+            Self::ConditionFired => "condition_fired",
+            Self::Timeout => "timeout",
+            Self::ExternalEvent => "external_event",
+        }
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One resume, as it is told to whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resumption {
+    /// The suspension, or the hold, that it ended.
+    pub handle: Handle,
+    /// Why.
+    pub cause: Cause,
+    /// Whether a value was fed.
+    pub had_resume_input: bool,
+    /// Whether the next turn sees the whole transcript.
+    pub continue_transcript: bool,
+    /// When.
+    pub resumed_at: Timestamp,
+}
+
+/// What became of a suspension.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PastSuspension {
+    /// Which.
+    pub handle: Handle,
+    /// What.
+    pub fate: Fate,
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub by: Actor,
+}
+
+/// How a suspension ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It was resumed.
+    Resumed(Cause),
+    /// It was withdrawn before it took effect.
+    Withdrawn,
+    /// Its run was canceled.
+    Canceled,
+    /// Its deadline failed the run.
+    Failed,
+    /// Its session was closed.
+    Closed,
+}
+
+/// What a digest is made from: counters and excerpts, not histories.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Memory {
+    /// The beginning of the first prompt.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub first_prompt: String,
+    /// The beginning of what the agent said last.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_words: String,
+    /// How often each tool ran.
+    pub ran: Counters,
+    /// How often each tool failed.
+    pub failed: Counters,
+    /// Lessons learned, the newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lessons: Vec<String>,
+}
+
+/// Where a session stands, in one word for messages and lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// No run.
+    Idle,
+    /// Work is due.
+    Ready,
+    /// A host drives it.
+    Running,
+    /// A pause is accepted; nothing in flight has returned yet.
+    Requested,
+    /// A pause is accepted; what is in flight returns.
+    Quiescing,
+    /// A cancel is accepted.
+    Canceling,
+    /// Parked.
+    Suspended,
+    /// Parked with a question.
+    Asking,
+    /// Over.
+    Ended,
+}
+
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "idle",
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Requested => "about to stop",
+            Self::Quiescing => "quiescing",
+            Self::Canceling => "canceling",
+            Self::Suspended => "suspended",
+            Self::Asking => "waiting for an answer",
+            Self::Ended => "ended",
+        })
+    }
+}
+
+impl Session {
+    /// Returns where the session stands, in one word.
+    pub fn phase(&self) -> Phase {
+        match &self.state {
+            State::Idle => Phase::Idle,
+            State::Ready(_) => Phase::Ready,
+            State::Running(_) => Phase::Running,
+            State::Quiescing(quiescing) => match (&quiescing.stopping, quiescing.draining) {
+                (Stopping::Canceling(_), _) => Phase::Canceling,
+                (Stopping::Parking(_), false) => Phase::Requested,
+                (Stopping::Parking(_), true) => Phase::Quiescing,
+            },
+            State::Suspended(suspended) => match (&suspended.park.pause.wait, &suspended.hold) {
+                (Wait::Question(_), None) => Phase::Asking,
+                _ => Phase::Suspended,
+            },
+            State::Ended(_) => Phase::Ended,
+        }
+    }
+
+    /// Returns the run under way, parked or not.
+    pub fn run(&self) -> Option<&Run> {
+        match &self.state {
+            State::Idle | State::Ended(_) => None,
+            State::Ready(run) => Some(run),
+            State::Running(running) => Some(&running.run),
+            State::Quiescing(quiescing) => Some(&quiescing.run),
+            State::Suspended(suspended) => match &suspended.prior {
+                Prior::Idle => None,
+                Prior::Run(run) | Prior::Kept(KeptEnd { run, .. }) => Some(run),
+            },
+        }
+    }
+
+    /// Returns who drives the session.
+    pub fn owner(&self) -> Option<Owner> {
+        match &self.state {
+            State::Running(running) => Some(running.owner),
+            State::Quiescing(quiescing) => Some(quiescing.owner),
+            State::Idle | State::Ready(_) | State::Suspended(_) | State::Ended(_) => None,
+        }
+    }
+
+    /// Returns the suspension and the hold over it.
+    pub fn suspended(&self) -> Option<&Suspended> {
+        match &self.state {
+            State::Suspended(suspended) => Some(suspended),
+            _ => None,
+        }
+    }
+
+    /// Returns the pause that is accepted and not yet in force: a client's before the agent's own.
+    pub fn pending_pause(&self) -> Option<&Pause> {
+        match &self.state {
+            State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                let client = parking.client.as_ref().map(|client| &client.pause);
+                client.or(parking.agent.as_ref())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the keys under which an event can find this session's waits.
+    pub fn subscriptions(&self) -> std::collections::BTreeSet<Key> {
+        let waits = self.suspended().into_iter().flat_map(Suspended::waits);
+        waits
+            .filter_map(|parked| parked.pause.conditions.as_ref())
+            .flat_map(Conditions::keys)
+            .collect()
+    }
+
+    /// Returns when a deadline of a suspension acts; the store keeps it in an index.
+    pub fn due(&self) -> Option<Timestamp> {
+        let suspended = self.suspended()?;
+        suspended.waits().filter_map(|parked| parked.due).map(|due| due.at).min()
+    }
+
+    /// Returns when the owner may abandon calls in flight.
+    pub fn abandon_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            State::Quiescing(Quiescing { stopping: Stopping::Canceling(canceling), .. }) => {
+                Some(canceling.abandon_at)
+            }
+            State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                parking.client.as_ref().and_then(|client| client.abandon_at)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether a model call or a tool call is in flight.
+    pub fn in_flight(&self) -> bool {
+        self.calls.any(CallState::Dispatched)
+            || self.run().and_then(|run| run.step).is_some_and(|step| step.model_in_flight)
+    }
+}
+
+impl Suspended {
+    /// Returns what a client sees: the hold, if one lies over the agent's wait.
+    pub fn shown(&self) -> &Parked {
+        self.hold.as_ref().unwrap_or(&self.park)
+    }
+
+    /// Returns the waits that can still fire.
+    pub fn waits(&self) -> impl Iterator<Item = &Parked> {
+        self.hold.iter().chain(self.fired.is_none().then_some(&self.park))
+    }
+}

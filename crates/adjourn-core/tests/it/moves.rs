@@ -1,0 +1,12 @@
+//! Every move of the lifecycle, as scripts and their traces.
+
+mod cancel;
+mod gates;
+mod hold;
+mod park;
+mod prompt;
+mod recovery;
+mod resume;
+mod steps;
+mod suspend;
+mod wake;

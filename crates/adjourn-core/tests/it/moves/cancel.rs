@@ -1,0 +1,210 @@
+//! `cancel` and `close`.
+
+use expect_test::expect;
+
+use crate::script::{Play, check};
+
+#[test]
+fn from_every_state() {
+    check(
+        "cancel
+         prompt build
+         cancel
+         prompt build
+         claim
+         cancel
+         prompt build
+         claim
+         step
+         cancel
+         cancel
+         suspend
+         resume
+         finish
+         suspend
+         cancel
+         prompt build
+         claim
+         step
+         await ci
+         suspend
+         cancel
+         resume handle=2",
+        expect![[r#"
+            cancel
+              ! NOTHING_TO_CANCEL: the session is idle; there is nothing to cancel
+            prompt build
+              run_started
+              = ready
+            cancel
+              run_ended canceled
+              = idle canceled
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            cancel
+              cancel_requested
+              run_ended canceled
+              = idle canceled
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 2
+              = running
+            step
+              step_started
+              = running
+            cancel
+              cancel_requested
+              = quiescing canceling
+            cancel
+              = quiescing canceling
+            suspend
+              ! TASK_NOT_PAUSABLE: a session that is canceling cannot be suspended
+            resume
+              ! TASK_BUSY: the session is busy (canceling)
+            finish
+              step_finished
+              run_ended canceled
+              = idle canceled
+            suspend
+              suspended #1
+              = suspended client open canceled
+            cancel
+              suspension_ended #1 canceled
+              = idle canceled
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 3
+              = running
+            step
+              step_started
+              = running
+            await ci
+              step_finished
+              park_requested #2
+              suspended #2
+              = suspended agent open
+            suspend
+              hold_laid #3
+              = suspended client open held
+            cancel
+              suspension_ended #2 canceled
+              run_ended canceled
+              = idle canceled
+            resume handle=2
+              ! TASK_NOT_PAUSED: the session is idle, not suspended
+        "#]],
+    );
+}
+
+#[test]
+fn it_overrides_a_pending_pause() {
+    check(
+        "prompt build
+         claim
+         step
+         calls build
+         dispatch build
+         suspend
+         cancel reason=\"not wanted\"
+         return build
+         finish end=completed
+         resume handle=1",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            calls build
+              calls_asked
+              = running
+            dispatch build
+              calls_dispatched build
+              = running (build in flight)
+            suspend
+              suspend_requested #1 finish_step
+              = quiescing requested client open (build in flight)
+            cancel reason="not wanted"
+              cancel_requested
+              = quiescing canceling (build in flight)
+            return build
+              calls_returned build
+              run_ended canceled
+              = idle canceled
+            finish end=completed
+              ! NOT_OWNER: the claim of epoch 1 is over: the session is idle in epoch 1
+            resume handle=1
+              ! TASK_NOT_PAUSED: the session is idle, not suspended
+        "#]],
+    );
+}
+
+#[test]
+fn calls_that_hang_are_abandoned_after_the_grace() {
+    check(
+        "prompt build
+         claim
+         step
+         calls build
+         dispatch build
+         cancel
+         t=29s abandon
+         t=30s abandon",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            calls build
+              calls_asked
+              = running
+            dispatch build
+              calls_dispatched build
+              = running (build in flight)
+            cancel
+              cancel_requested
+              = quiescing canceling (build in flight)
+            t=29s abandon
+              ! GRACE_RUNNING: calls in flight may go on until 2026-11-16T09:00:30.000Z
+            t=30s abandon
+              calls_abandoned unknown build
+              run_ended canceled
+              = idle canceled
+        "#]],
+    );
+}
+
+#[test]
+fn close_ends_the_session_whatever_it_does() {
+    for before in [
+        "expire",
+        "suspend",
+        "prompt build",
+        "prompt build\nclaim\nstep\ncalls build\ndispatch build",
+        "prompt build\nclaim\nstep\nawait ci\nsuspend",
+    ] {
+        let mut play = Play::new();
+        play.run(before);
+        let trace = play.run("close");
+        assert!(trace.ends_with("= ended canceled\n") || trace.ends_with("= ended\n"), "{trace}");
+        assert!(play.run("close").ends_with("= ended canceled\n") || before.len() < 9);
+        assert!(play.run("resume handle=1").contains("! ENDED"));
+    }
+}

@@ -1,0 +1,164 @@
+//! What the owner commits while it drives.
+
+use expect_test::expect;
+
+use crate::script::{Play, check};
+
+#[test]
+fn commands_out_of_step_are_refused() {
+    check(
+        "prompt build
+         step
+         claim
+         claim
+         finish
+         calls build
+         await ci
+         step
+         step
+         abandon
+         dispatch build
+         calls build build
+         calls build
+         calls lint
+         abort
+         dispatch build build
+         return build
+         dispatch build
+         dispatch build
+         finish
+         done
+         return build declined
+         return build
+         return build
+         finish end=canceled
+         finish
+         done
+         done",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            step
+              ! NOT_OWNER: the claim of epoch 0 is over: the session is ready in epoch 0
+            claim
+              claimed epoch 1
+              = running
+            claim
+              ! NOT_READY: the session is running, not ready
+            finish
+              ! OUT_OF_STEP: out of step: no step is under way
+            calls build
+              ! OUT_OF_STEP: out of step: no step is under way
+            await ci
+              ! OUT_OF_STEP: out of step: no step is under way
+            step
+              step_started
+              = running
+            step
+              ! OUT_OF_STEP: out of step: a step is under way
+            abandon
+              ! OUT_OF_STEP: out of step: nothing limits the calls in flight
+            dispatch build
+              ! OUT_OF_STEP: out of step: call build does not wait to be dispatched
+            calls build build
+              ! INVALID: calls[1].id: another open call has this id
+            calls build
+              calls_asked
+              = running
+            calls lint
+              ! OUT_OF_STEP: out of step: the model has spoken already
+            abort
+              ! OUT_OF_STEP: out of step: the model has spoken already
+            dispatch build build
+              ! OUT_OF_STEP: out of step: call build does not wait to be dispatched
+            return build
+              ! OUT_OF_STEP: out of step: call build cannot return so
+            dispatch build
+              calls_dispatched build
+              = running (build in flight)
+            dispatch build
+              ! OUT_OF_STEP: out of step: call build does not wait to be dispatched
+            finish
+              ! OUT_OF_STEP: out of step: calls are in flight
+            done
+              ! OUT_OF_STEP: out of step: a step is under way
+            return build declined
+              ! OUT_OF_STEP: out of step: call build cannot return so
+            return build
+              calls_returned build
+              = running
+            return build
+              ! OUT_OF_STEP: out of step: call build cannot return so
+            finish end=canceled
+              ! INVALID: outcome: a run is canceled by a cancel
+            finish
+              step_finished
+              = running
+            done
+              run_ended completed
+              = idle completed
+            done
+              ! NOT_OWNER: the claim of epoch 1 is over: the session is idle in epoch 1
+        "#]],
+    );
+}
+
+#[test]
+fn limits_stop_the_next_step_and_only_their_own_counter_starts_again() {
+    use crate::world::{World, founding};
+    use adjourn_core::carry::Budget;
+
+    let budget = Budget { iterations: Some(2), active_ms: Some(50), ..Budget::default() };
+    let world = World::founded(adjourn_core::Founding { budget, ..founding() });
+    let trace = Play::on(world).run(
+        "prompt build
+         claim
+         step
+         finish used=5 repeat=4 failure=loop_detected lesson=\"look twice\"
+         step
+         ask \"go on?\" kind=iteration_limit used=5
+         resume handle=1 input=yes
+         claim
+         step
+         finish used=45
+         step",
+    );
+    expect![[r#"
+        prompt build
+          run_started
+          = ready
+        claim
+          claimed epoch 1
+          = running
+        step
+          step_started
+          = running
+        finish used=5 repeat=4 failure=loop_detected lesson="look twice"
+          step_finished
+          = running
+        step
+          step_started
+          = running
+        ask "go on?" kind=iteration_limit used=5
+          step_finished
+          park_requested #1
+          suspended #1
+          = suspended agent question
+        resume handle=1 input=yes
+          resumed #1 explicit_resume to Ready with input
+          = ready
+        claim
+          claimed epoch 2
+          = running
+        step
+          step_started
+          = running
+        finish used=45
+          step_finished
+          = running
+        step
+          ! LIMIT_REACHED: the next step is stopped by time_limit
+    "#]]
+    .assert_eq(&trace);
+}

@@ -1,0 +1,445 @@
+//! Events and deadlines.
+
+use expect_test::expect;
+
+use crate::script::check;
+
+#[test]
+fn an_event_wakes_what_waits_for_it_once() {
+    check(
+        "prompt build
+         claim
+         step
+         await ci on=ci.passed:main
+         event ci.passed:other
+         event ci.failed:main
+         event ci.passed:main
+         event ci.passed:main
+         resume handle=1",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            await ci on=ci.passed:main
+              step_finished
+              park_requested #1
+              suspended #1
+              = suspended agent open
+            event ci.passed:other
+              = suspended agent open
+            event ci.failed:main
+              = suspended agent open
+            event ci.passed:main
+              resumed #1 condition_fired to Ready
+              = ready
+            event ci.passed:main
+              = ready
+            resume handle=1
+              ! ALREADY_RESUMED: suspension #1 was resumed at 2026-11-16T09:00:00.000Z (condition_fired) by host
+        "#]],
+    );
+}
+
+#[test]
+fn an_event_that_came_during_the_turn_is_not_lost() {
+    check(
+        "arrive ci.passed
+         prompt build
+         arrive other
+         claim
+         step
+         await ci on=ci.passed
+         arrive ci.passed
+         deliver seq=1
+         deliver seq=3
+         claim
+         step
+         arrive ci.passed
+         await again on=ci.passed",
+        expect![[r#"
+            arrive ci.passed
+            prompt build
+              run_started
+              = ready
+            arrive other
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            await ci on=ci.passed
+              step_finished
+              park_requested #1
+              suspended #1
+              = suspended agent open
+            arrive ci.passed
+            deliver seq=1
+              = suspended agent open
+            deliver seq=3
+              resumed #1 condition_fired to Ready
+              = ready
+            claim
+              claimed epoch 2
+              = running
+            step
+              step_started
+              = running
+            arrive ci.passed
+            await again on=ci.passed
+              step_finished
+              park_requested #2
+              suspended #2
+              resumed #2 condition_fired to Ready
+              = ready
+        "#]],
+    );
+}
+
+#[test]
+fn the_event_behind_the_one_that_woke_it_is_not_lost() {
+    check(
+        "prompt build
+         claim
+         step
+         await a on=build.a
+         arrive build.a
+         arrive build.b
+         deliver seq=1
+         deliver seq=2
+         claim
+         step
+         await b on=build.b",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            await a on=build.a
+              step_finished
+              park_requested #1
+              suspended #1
+              = suspended agent open
+            arrive build.a
+            arrive build.b
+            deliver seq=1
+              resumed #1 condition_fired to Ready
+              = ready
+            deliver seq=2
+              = ready
+            claim
+              claimed epoch 2
+              = running
+            step
+              step_started
+              = running
+            await b on=build.b
+              step_finished
+              park_requested #2
+              suspended #2
+              resumed #2 condition_fired to Ready
+              = ready
+        "#]],
+    );
+}
+
+#[test]
+fn an_event_between_acceptance_and_commit_of_a_suspend_wakes_it() {
+    check(
+        "prompt build
+         claim
+         step
+         arrive ci.passed
+         suspend on=ci.passed
+         arrive ci.passed
+         finish",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            arrive ci.passed
+            suspend on=ci.passed
+              suspend_requested #1 finish_step
+              = quiescing requested client open
+            arrive ci.passed
+            finish
+              step_finished
+              suspended #1
+              resumed #1 condition_fired to Ready
+              = ready
+        "#]],
+    );
+}
+
+#[test]
+fn since_looks_further_back() {
+    check(
+        "arrive ci.passed
+         arrive ci.passed
+         suspend on=ci.passed since=1
+         suspend on=ci.passed since=2
+         event ci.passed",
+        expect![[r#"
+            arrive ci.passed
+            arrive ci.passed
+            suspend on=ci.passed since=1
+              suspended #1
+              resumed #1 condition_fired to Idle
+              = idle
+            suspend on=ci.passed since=2
+              suspended #2
+              = suspended client open
+            event ci.passed
+              resumed #2 condition_fired to Idle
+              = idle
+        "#]],
+    );
+}
+
+#[test]
+fn an_event_addressed_to_the_session_wakes_an_open_wait() {
+    check(
+        "suspend
+         event ping addressed
+         prompt build
+         claim
+         step
+         arrive ping addressed
+         await ci
+         claim
+         step
+         ask which
+         event ping addressed",
+        expect![[r#"
+            suspend
+              suspended #1
+              = suspended client open
+            event ping addressed
+              resumed #1 external_event to Idle
+              = idle
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            arrive ping addressed
+            await ci
+              step_finished
+              park_requested #2
+              suspended #2
+              resumed #2 external_event to Ready
+              = ready
+            claim
+              claimed epoch 2
+              = running
+            step
+              step_started
+              = running
+            ask which
+              step_finished
+              park_requested #3
+              suspended #3
+              = suspended agent question
+            event ping addressed
+              = suspended agent question
+        "#]],
+    );
+}
+
+#[test]
+fn a_deadline_acts_once_when_it_is_due() {
+    check(
+        "prompt build
+         claim
+         step
+         t=1m await ci timeout=30m
+         t=30m expire
+         t=31m expire
+         expire
+         resume handle=1",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            t=1m await ci timeout=30m
+              step_finished
+              park_requested #1
+              suspended #1
+              = suspended agent open
+            t=30m expire
+              = suspended agent open
+            t=31m expire
+              resumed #1 timeout to Ready
+              = ready
+            expire
+              = ready
+            resume handle=1
+              ! ALREADY_RESUMED: suspension #1 was resumed at 2026-11-16T09:31:00.000Z (timeout) by host
+        "#]],
+    );
+}
+
+#[test]
+fn each_timeout_action() {
+    check(
+        "prompt build
+         claim
+         step
+         await ci timeout=30m/resume_with_input
+         t=30m expire
+         claim
+         step
+         await ci timeout=30m/fail
+         t=60m expire
+         resume handle=2",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            await ci timeout=30m/resume_with_input
+              step_finished
+              park_requested #1
+              suspended #1
+              = suspended agent open
+            t=30m expire
+              resumed #1 timeout to Ready with input
+              = ready
+            claim
+              claimed epoch 2
+              = running
+            step
+              step_started
+              = running
+            await ci timeout=30m/fail
+              step_finished
+              park_requested #2
+              suspended #2
+              = suspended agent open
+            t=60m expire
+              suspension_ended #2 failed
+              run_ended failed
+              = idle failed
+            resume handle=2
+              ! TASK_NOT_PAUSED: the session is idle, not suspended
+        "#]],
+    );
+    check(
+        "suspend timeout=1m/fail
+         t=1m expire",
+        expect![[r#"
+            suspend timeout=1m/fail
+              suspended #1
+              = suspended client open
+            t=1m expire
+              suspension_ended #1 failed
+              = idle
+        "#]],
+    );
+}
+
+#[test]
+fn a_point_in_time_is_a_condition() {
+    check(
+        "prompt build
+         claim
+         step
+         await nine at=2026-11-17T09:00:00Z
+         t=23h expire
+         t=24h expire",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            await nine at=2026-11-17T09:00:00Z
+              step_finished
+              park_requested #1
+              suspended #1
+              = suspended agent open
+            t=23h expire
+              = suspended agent open
+            t=24h expire
+              resumed #1 condition_fired to Ready
+              = ready
+        "#]],
+    );
+}
+
+#[test]
+fn the_clock_may_go_back_but_entries_do_not() {
+    check(
+        "t=1h suspend timeout=30m
+         t=0 expire
+         t=89m expire
+         t=90m expire",
+        expect![[r#"
+            t=1h suspend timeout=30m
+              suspended #1
+              = suspended client open
+            t=0 expire
+              = suspended client open
+            t=89m expire
+              = suspended client open
+            t=90m expire
+              resumed #1 timeout to Idle
+              = idle
+        "#]],
+    );
+}
+
+#[test]
+fn the_host_may_wake_it() {
+    check(
+        "wake
+         suspend
+         wake",
+        expect![[r#"
+            wake
+              ! TASK_NOT_PAUSED: the session is idle, not suspended
+            suspend
+              suspended #1
+              = suspended client open
+            wake
+              resumed #1 external_event to Idle
+              = idle
+        "#]],
+    );
+}
