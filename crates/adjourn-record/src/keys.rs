@@ -1,0 +1,79 @@
+//! Keys: what signs commits and seals portable records, and what checks them.
+//!
+//! A [`Key`] is two secrets under one id; [`Keys`] are those a process works with; a [`KeyDir`] keeps
+//! them in files; a [`KeyRing`] has the public halves, for checking. Nothing here has a default secret:
+//! a process loads keys, is handed them, or asks for [`Keys::ephemeral`] in so many words.
+//!
+//! Owns secrets and their life; must not know what is signed with them.
+
+mod dir;
+mod file;
+mod public;
+mod secret;
+
+use adjourn_core::time::Timestamp;
+
+pub use dir::{Error, KeyDir};
+pub use file::Damage;
+pub use public::{
+    KeyId, KeyRing, ParseKeyIdError, ParseSignatureError, PublicKey, PublicKeyError, Revocation,
+    Signature, SignatureError, Standing,
+};
+pub(crate) use secret::random;
+pub use secret::{Key, RandomnessError};
+
+/// The keys of a process: one that signs and seals, and those it still accepts.
+#[derive(Debug)]
+pub struct Keys {
+    current: Key,
+    /// The others, with what is known of their revocation. Neither list is long: a key is made by a
+    /// person who rotates.
+    others: Vec<(Key, Option<Revocation>)>,
+}
+
+impl Keys {
+    /// Takes `key` as the only one.
+    pub const fn only(key: Key) -> Self {
+        Self { current: key, others: Vec::new() }
+    }
+
+    /// Makes a key that exists in this process only.
+    ///
+    /// What it seals cannot be opened by another process, or by this one once it was restarted.
+    ///
+    /// # Errors
+    /// The operating system gave no randomness.
+    pub fn ephemeral(now: Timestamp) -> Result<Self, RandomnessError> {
+        Key::generate(now).map(Self::only)
+    }
+
+    /// Accepts what `key` sealed, too; with a revocation, recognises and refuses it.
+    #[must_use]
+    pub fn accepting(mut self, key: Key, revoked: Option<Revocation>) -> Self {
+        self.others.push((key, revoked));
+        self
+    }
+
+    /// Returns the key that signs and seals.
+    pub const fn current(&self) -> &Key {
+        &self.current
+    }
+
+    /// Returns the public halves of all keys.
+    pub fn ring(&self) -> KeyRing {
+        self.others
+            .iter()
+            .map(|(key, revoked)| key.public(revoked.clone()))
+            .chain([self.current.public(None)])
+            .collect()
+    }
+
+    /// Returns a key by its id, and its revocation.
+    pub(crate) fn find(&self, id: KeyId) -> Option<(&Key, Option<&Revocation>)> {
+        if self.current.id() == id {
+            return Some((&self.current, None));
+        }
+        let (key, revoked) = self.others.iter().find(|(key, _)| key.id() == id)?;
+        Some((key, revoked.as_ref()))
+    }
+}
