@@ -197,7 +197,7 @@ impl Counters {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Progress {
-    /// Steps finished, since the last reset.
+    /// Steps in which the model has spoken, since the last reset.
     #[serde(skip_serializing_if = "is_zero")]
     pub iterations: u64,
     /// Time spent in steps, since the last reset.
@@ -218,6 +218,17 @@ impl Counters {
 }
 
 impl Progress {
+    /// Counts a step, and what its model call used.
+    pub(crate) fn model_spoke(&mut self, usage: &Usage) {
+        self.iterations = self.iterations.saturating_add(1);
+        self.spent(usage);
+    }
+
+    /// Counts time.
+    pub(crate) fn spent(&mut self, usage: &Usage) {
+        self.active_ms = self.active_ms.saturating_add(usage.active_ms);
+    }
+
     pub(crate) fn note(&mut self, notes: &Notes) {
         for (key, count) in &notes.repeats {
             self.repeats.put(key, *count, limits::COUNTERS);

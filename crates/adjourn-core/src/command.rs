@@ -315,6 +315,12 @@ pub struct AskCalls {
     /// What the model said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Digest>,
+    /// What the model call used; the step's end adds what came after.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Where the driver finds its place again if the step never ends; absent leaves the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver_state: Option<String>,
 }
 
 /// The model call was broken off.

@@ -19,7 +19,7 @@ use crate::driver::DriverSpec;
 use crate::facts::Answer;
 use crate::id::{Epoch, Handle, HostId, RunId, Seq, SessionId};
 use crate::ledger::{AskedCall, CallId};
-use crate::session::{Fate, Fired, Parked, Pause, Resumption, SessionEnd};
+use crate::session::{Fate, Fired, Parked, Pause, Resumption, SessionEnd, WakeReport};
 use crate::time::Timestamp;
 use crate::transcript::{Content, Digest, Head};
 
@@ -233,8 +233,12 @@ payload! {
     RunStarted {
         /// The run.
         run: RunId,
-        /// What was said.
-        content: Content,
+        /// What was said; nothing if a timeout's value started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<Content>,
+        /// The wake that started it, if it was not a plain prompt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wake: Option<WakeReport>,
         /// The id its sender gave it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
@@ -267,6 +271,12 @@ payload! {
     CallsAsked {
         /// The calls.
         calls: Vec<AskedCall>,
+        /// What the model call used.
+        #[serde(default)]
+        usage: Usage,
+        /// Where the driver finds its place again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        driver_state: Option<String>,
         /// The transcript with what the model said.
         transcript: Head,
     }
@@ -442,7 +452,7 @@ payload! {
         /// The event that woke it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arrival: Option<Arrival>,
-        /// What was fed, if the run goes on with it.
+        /// What was fed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Content>,
         /// What was fed by a timeout.

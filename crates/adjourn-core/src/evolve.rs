@@ -15,9 +15,9 @@ use crate::limits;
 use crate::session::{
     Canceling, Cause, Ended, Fate, KeptEnd, LastRun, Memory, Opening, Owner, Parking,
     PastSuspension, PendingPause, Phase, Prior, Quiescing, Run, Running, Session, State, Step,
-    Stopping, Suspended, WakeReport,
+    Stopping, Suspended,
 };
-use crate::transcript::Head;
+use crate::transcript::{Content, Head};
 
 impl Session {
     /// Folds a journal, from the event that created the session on.
@@ -70,15 +70,23 @@ impl Session {
             // A session is created once; see `born`.
             What::SessionCreated(_) => {}
             What::RunStarted(started) => {
-                if self.memory.first_prompt.is_empty() {
-                    self.memory.first_prompt = started.content.excerpt.clone();
+                if self.memory.first_prompt.is_empty()
+                    && let Some(content) = &started.content
+                {
+                    self.memory.first_prompt = content.excerpt.clone();
                 }
                 self.transcript = started.transcript;
+                let opening = match (&started.wake, &started.content) {
+                    (Some(report), _) => Opening::Wake(report.clone()),
+                    (None, Some(content)) => Opening::Prompt(content.clone()),
+                    (None, None) => Opening::Prompt(Content::text("")),
+                };
                 self.state = State::Ready(Run {
                     id: started.run,
                     started_at: event.at,
                     turn: 1,
-                    opening: Opening::Prompt(started.content.clone()),
+                    opening,
+                    told: false,
                     window: started.window,
                     step: None,
                     progress: crate::carry::Progress::default(),
@@ -96,6 +104,7 @@ impl Session {
                 self.calls.told(true);
                 self.with_run(|run| {
                     run.step = Some(Step { number: started.number, model_in_flight: true });
+                    run.told = true;
                 });
             }
             What::CallsAsked(asked) => {
@@ -103,10 +112,15 @@ impl Session {
                 for call in &asked.calls {
                     self.calls.ask(call.clone());
                 }
+                self.totals.add(&asked.usage);
+                if asked.driver_state.is_some() {
+                    self.driver_state.clone_from(&asked.driver_state);
+                }
                 self.with_run(|run| {
                     if let Some(step) = &mut run.step {
                         step.model_in_flight = false;
                     }
+                    run.progress.model_spoke(&asked.usage);
                 });
                 self.something_returned();
             }
@@ -115,8 +129,7 @@ impl Session {
                 self.totals.add(&aborted.usage);
                 self.with_run(|run| {
                     run.step = None;
-                    run.progress.active_ms =
-                        run.progress.active_ms.saturating_add(aborted.usage.active_ms);
+                    run.progress.spent(&aborted.usage);
                 });
                 self.something_returned();
             }
@@ -331,10 +344,14 @@ impl Session {
             self.driver_state.clone_from(&finished.driver_state);
         }
         self.with_run(|run| {
+            // A step whose model asked for calls was counted then, so that none goes uncounted
+            // that is broken off before its end.
+            if run.step.is_some_and(|step| step.model_in_flight) {
+                run.progress.model_spoke(&finished.usage);
+            } else {
+                run.progress.spent(&finished.usage);
+            }
             run.step = None;
-            run.progress.iterations = run.progress.iterations.saturating_add(1);
-            run.progress.active_ms =
-                run.progress.active_ms.saturating_add(finished.usage.active_ms);
             run.progress.note(&finished.notes);
         });
         self.something_returned();
@@ -402,6 +419,7 @@ impl Session {
             | (ResumedTo::Ready | ResumedTo::Outcome, Prior::Kept(KeptEnd { run, .. })) => {
                 let mut run = run;
                 run.turn = run.turn.saturating_add(1);
+                run.told = false;
                 run.window = resumed.window;
                 if let Some(limit) = resumed.reset {
                     run.progress.reset(limit);
@@ -411,15 +429,7 @@ impl Session {
                     number: run.step.map_or(run.progress.iterations, |step| step.number),
                     model_in_flight: false,
                 });
-                run.opening = Opening::Wake(WakeReport {
-                    resumption: resumed.resumption.clone(),
-                    reason: pause.reason,
-                    summary: pause.summary,
-                    waited_ms: resumed.waited_ms,
-                    arrival: resumed.arrival.clone(),
-                    input: resumed.input.clone(),
-                    value: resumed.value.clone(),
-                });
+                run.opening = Opening::Wake(resumed.report(&pause));
                 State::Ready(run)
             }
         };

@@ -11,6 +11,7 @@ use crate::carry::{Budget, Counters, Limit, Progress, Totals};
 use crate::command::{Mode, Question, Requester, RunEnd};
 use crate::conditions::{Conditions, Due, Key};
 use crate::driver::DriverSummary;
+use crate::event::Resumed;
 use crate::facts::SpanLink;
 use crate::id::{Epoch, Handle, HostId, RunId, Seq, SessionId};
 use crate::ledger::{CallId, CallState, Ledger};
@@ -103,6 +104,9 @@ pub struct Run {
     pub turn: u64,
     /// What the turn began with.
     pub opening: Opening,
+    /// Whether a step has begun since: the model has been told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told: bool,
     /// An event younger than this cannot be missed by a wait that this turn begins.
     pub window: Seq,
     /// The step under way.
@@ -704,6 +708,21 @@ impl Session {
     pub fn in_flight(&self) -> bool {
         self.calls.any(CallState::Dispatched)
             || self.run().and_then(|run| run.step).is_some_and(|step| step.model_in_flight)
+    }
+}
+
+impl Resumed {
+    /// Returns what the turn that follows is told, about the pause that has ended.
+    pub(crate) fn report(&self, pause: &Pause) -> WakeReport {
+        WakeReport {
+            resumption: self.resumption.clone(),
+            reason: pause.reason.clone(),
+            summary: pause.summary.clone(),
+            waited_ms: self.waited_ms,
+            arrival: self.arrival.clone(),
+            input: self.input.clone(),
+            value: self.value.clone(),
+        }
     }
 }
 

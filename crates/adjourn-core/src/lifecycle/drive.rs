@@ -76,8 +76,14 @@ pub(super) fn ask_calls(draft: &mut Draft<'_>, ask: &AskCalls) -> Result<(), Rej
             return Err(Rejected::invalid(format!("{path}.id"), "another open call has this id"));
         }
     }
-    let transcript = draft.session.transcript.with_all(&ask.entries);
-    draft.emit(What::CallsAsked(CallsAsked { calls: ask.calls.clone(), transcript }));
+    let driver_state = ask.driver_state.clone();
+    limits::optional("driverState", driver_state.as_deref(), limits::DRIVER_STATE_BYTES)?;
+    draft.emit(What::CallsAsked(CallsAsked {
+        calls: ask.calls.clone(),
+        usage: ask.usage,
+        driver_state,
+        transcript: draft.session.transcript.with_all(&ask.entries),
+    }));
     settle::settle(draft);
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::command::{Prompt, Reach, Resume};
 use crate::event::{RunStarted, What};
 use crate::limits;
 use crate::rejected::Rejected;
-use crate::session::{Initiator, State, Suspended, Wait};
+use crate::session::{Initiator, State, Suspended, Wait, WakeReport};
 use crate::transcript::Content;
 
 pub(super) fn decide(draft: &mut Draft<'_>, prompt: &Prompt) -> Result<(), Rejected> {
@@ -22,7 +22,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, prompt: &Prompt) -> Result<(), Rejec
             if let Some(given) = prompt.handle {
                 return Err(resume::no_suspension(&draft.session, Some(given)));
             }
-            start_run(draft, &prompt.content, prompt.message_id.clone());
+            start_run(draft, Some(&prompt.content), None, prompt.message_id.clone());
             Ok(())
         }
         State::Suspended(suspended) => {
@@ -41,14 +41,22 @@ pub(super) fn decide(draft: &mut Draft<'_>, prompt: &Prompt) -> Result<(), Rejec
     }
 }
 
-/// Starts the next run of a session that is idle.
-pub(super) fn start_run(draft: &mut Draft<'_>, content: &Content, message_id: Option<String>) {
+/// Starts the next run of a session that is idle, by what is said or by what a wake brings along.
+pub(super) fn start_run(
+    draft: &mut Draft<'_>,
+    content: Option<&Content>,
+    wake: Option<WakeReport>,
+    message_id: Option<String>,
+) {
+    let transcript = draft.session.transcript;
+    let arrival = wake.as_ref().and_then(|report| report.arrival.as_ref());
     let started = RunStarted {
         run: draft.facts.fresh.run,
-        content: content.clone(),
+        content: content.cloned(),
         message_id,
-        window: draft.facts.high,
-        transcript: draft.session.transcript.with(content.digest),
+        window: arrival.map_or(draft.facts.high, |arrival| arrival.seq),
+        transcript: content.map_or(transcript, |content| transcript.with(content.digest)),
+        wake,
     };
     draft.emit(What::RunStarted(started));
 }

@@ -192,17 +192,18 @@ pub(super) fn go_on(draft: &mut Draft<'_>, by: By) {
     // came before this commit, can still be waited for.
     let window = by.arrival.as_ref().map_or(draft.facts.high, |arrival| arrival.seq);
     let goes_on = to == ResumedTo::Ready;
-    let input = by.input.clone().filter(|_| goes_on);
+    let starts = !goes_on && (by.input.is_some() || by.value.is_some());
     let transcript = draft.session.transcript;
+    let said = by.input.as_ref().filter(|_| goes_on);
     let reset = park.pause.limit.filter(|limit| *limit != Limit::BudgetExceeded);
-    draft.emit(What::Resumed(Resumed {
+    let resumed = Resumed {
         resumption: by.resumption(park.pause.handle, draft),
         to,
         waited_ms: millis(draft.now().since(park.suspended_at)),
         arrival: by.arrival,
-        transcript: input.as_ref().map_or(transcript, |input| transcript.with(input.digest)),
-        input,
-        value: by.value.filter(|_| goes_on),
+        transcript: said.map_or(transcript, |said| transcript.with(said.digest)),
+        input: by.input.clone(),
+        value: by.value,
         message_id: by.message_id.clone(),
         dispatch,
         not_run,
@@ -210,14 +211,15 @@ pub(super) fn go_on(draft: &mut Draft<'_>, by: By) {
         added: by.added,
         answered: by.answered,
         window,
-    }));
+    };
+    let report = resumed.report(&park.pause);
+    draft.emit(What::Resumed(resumed));
     if let Some(end) = kept {
         settle::close_run(draft, end);
     }
-    if let Some(content) = &by.input
-        && matches!(draft.session.state, State::Idle)
-    {
-        prompt::start_run(draft, content, None);
+    // What a session is fed that has no run to go on with starts the next one.
+    if starts && matches!(draft.session.state, State::Idle) {
+        prompt::start_run(draft, by.input.as_ref(), Some(report), None);
     }
 }
 
@@ -226,6 +228,9 @@ pub(super) fn lift(draft: &mut Draft<'_>, by: By) {
     let Some(suspended) = draft.session.suspended() else { return };
     let Some(hold) = &suspended.hold else { return };
     let fired = suspended.fired.clone();
+    // What is said about the transcript is said of the turn that follows, if one does.
+    let continue_transcript = by.continue_transcript || fired.is_none();
+    let by = By { continue_transcript, ..by };
     let resumption = by.resumption(hold.pause.handle, draft);
     draft.emit(What::HoldLifted(HoldLifted {
         resumption,
@@ -234,7 +239,7 @@ pub(super) fn lift(draft: &mut Draft<'_>, by: By) {
         added: by.added,
     }));
     if let Some(fired) = fired {
-        wake::act(draft, fired);
+        wake::act(draft, fired, continue_transcript);
     }
 }
 

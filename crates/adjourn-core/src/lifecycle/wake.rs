@@ -66,7 +66,7 @@ pub(super) fn fire(draft: &mut Draft<'_>, fired: Fired) {
         let handle = suspended.park.pause.handle;
         draft.emit(What::FiredUnderHold(FiredUnderHold { handle, fired }));
     } else {
-        act(draft, fired);
+        act(draft, fired, true);
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn lift(draft: &mut Draft<'_>, fired: Fired) {
 }
 
 /// Does what a wait's end asks for: wakes the session, or fails its run.
-pub(super) fn act(draft: &mut Draft<'_>, fired: Fired) {
+pub(super) fn act(draft: &mut Draft<'_>, fired: Fired, continue_transcript: bool) {
     let Some(suspended) = draft.session.suspended() else { return };
     let park = &suspended.park;
     if park.fails(&fired) {
@@ -93,6 +93,7 @@ pub(super) fn act(draft: &mut Draft<'_>, fired: Fired) {
         return;
     }
     let by = resume::By {
+        continue_transcript,
         value: park.value(&fired, draft),
         arrival: fired.arrival(),
         ..resume::By::cause(fired.cause(&draft.session, park))

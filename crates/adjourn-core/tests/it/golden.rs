@@ -15,7 +15,7 @@ const SCRIPTS: &[&str] = &[
     "prompt build message=m1
      claim
      step
-     calls build lint! deploy wait
+     calls build lint! deploy wait used=5 place=2
      dispatch build lint
      return lint failed
      suspend request=1 reason=review on=ci.passed:main timeout=30m/resume_with_input grace=10s

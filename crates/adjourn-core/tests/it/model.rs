@@ -7,6 +7,7 @@
 use std::hash::Hash;
 
 use adjourn_core::arrival::Arrival;
+use adjourn_core::carry::Usage;
 use adjourn_core::command::*;
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::event::What;
@@ -107,15 +108,17 @@ impl Scenario {
         if !asked.is_empty() {
             return Some(Command::Dispatch(Dispatch { epoch, calls: asked }));
         }
-        let first = run.progress.iterations == 0;
+        let spoken = run.progress.iterations > 0;
         Some(match run.step {
             None => Command::StartStep(StartStep { epoch, entries: Vec::new() }),
-            Some(open) if open.model_in_flight && first => Command::AskCalls(AskCalls {
+            Some(open) if open.model_in_flight && !spoken => Command::AskCalls(AskCalls {
                 epoch,
                 calls: vec![self.call(session)],
                 entries: Vec::new(),
+                usage: Usage::default(),
+                driver_state: None,
             }),
-            Some(_) if first && self.awaits => Command::Await(Await {
+            Some(open) if !open.model_in_flight && self.awaits => Command::Await(Await {
                 epoch,
                 step,
                 reason: "ci".to_owned(),
@@ -125,8 +128,8 @@ impl Scenario {
                 limit: None,
                 meta: None,
             }),
-            Some(_) => {
-                let ends = (!first).then(crate::script::completed);
+            Some(open) => {
+                let ends = open.model_in_flight.then(crate::script::completed);
                 Command::FinishStep(FinishStep { epoch, step, ends })
             }
         })
@@ -418,7 +421,7 @@ impl Scenario {
     fn stop(&self, world: &mut World, index: usize, epoch: Epoch) -> Option<()> {
         let model_in_flight = world.session.run()?.step.is_some_and(|step| step.model_in_flight);
         let command = if model_in_flight {
-            let usage = adjourn_core::carry::Usage::default();
+            let usage = Usage::default();
             Command::AbortStep(AbortStep { epoch, entries: Vec::new(), usage })
         } else {
             let step = StepEnd::default();

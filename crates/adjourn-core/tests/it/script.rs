@@ -188,7 +188,11 @@ impl Play {
             "step" => (mine, Command::StartStep(StartStep { epoch, entries: Vec::new() })),
             "calls" => {
                 let entries = vec![Digest::of(b"said")];
-                (mine, Command::AskCalls(AskCalls { epoch, calls: args.calls(), entries }))
+                let usage = args.usage();
+                let driver_state = args.take("place");
+                let calls = args.calls();
+                let ask = AskCalls { epoch, calls, entries, usage, driver_state };
+                (mine, Command::AskCalls(ask))
             }
             "abort" => {
                 let entries = vec![Digest::of(b"partial")];
@@ -515,13 +519,18 @@ impl Args {
         Some(RunEnd { outcome, error: None, ends_session })
     }
 
+    /// `used=3`: three tokens, and three milliseconds.
+    fn usage(&mut self) -> Usage {
+        let used = self.number("used").unwrap_or(0);
+        Usage { prompt_tokens: used, active_ms: used, ..Usage::default() }
+    }
+
     fn step(&mut self) -> StepEnd {
-        let tokens = self.number("used").unwrap_or(0);
         let repeats = self.number("repeat").map(|count| ("same call".to_owned(), count));
         StepEnd {
             entries: vec![Digest::of(b"step")],
             last_words: self.take("words"),
-            usage: Usage { prompt_tokens: tokens, active_ms: tokens, ..Usage::default() },
+            usage: self.usage(),
             notes: Notes {
                 repeats: repeats.into_iter().collect(),
                 failures: self.take("failure").into_iter().collect(),

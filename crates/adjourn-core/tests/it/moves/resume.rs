@@ -104,3 +104,37 @@ fn an_agent_cannot_lift_its_own_pause() {
         "#]],
     );
 }
+
+#[test]
+fn what_is_fed_to_a_session_without_a_run_starts_one_that_knows_it_was_woken() {
+    use adjourn_core::session::Opening;
+
+    for script in [
+        "suspend timeout=1m/resume_with_input\nt=1m expire",
+        "suspend\nresume input=next fresh",
+        "prompt build\nclaim\nstep\nsuspend\nfinish end=completed\nresume input=next fresh",
+    ] {
+        let mut play = Play::new();
+        play.run(script);
+        let run = play.world.session.run().expect("a run has started");
+        let Opening::Wake(report) = &run.opening else { panic!("{:?}", run.opening) };
+        assert!(report.resumption.had_resume_input, "{script}");
+        assert_eq!(report.resumption.continue_transcript, script.contains("timeout"), "{script}");
+        assert!(report.input.is_some() || report.value.is_some(), "{script}");
+    }
+}
+
+#[test]
+fn a_lift_passes_on_what_it_says_about_the_transcript() {
+    let mut play = Play::new();
+    play.run("prompt build\nclaim\nstep\nawait ci on=ci.passed\nsuspend\nevent ci.passed");
+    let trace = play.run("resume fresh");
+    assert!(trace.contains("resumed #1 condition_fired to Ready fresh"), "{trace}");
+
+    // Without anything fired no turn follows that could see a digest.
+    let mut play = Play::new();
+    play.run("prompt build\nclaim\nstep\nawait ci on=ci.passed\nsuspend\nresume fresh");
+    play.run("event ci.passed");
+    let woke = play.world.session.woke.as_ref().unwrap();
+    assert!(woke.continue_transcript);
+}

@@ -162,3 +162,28 @@ fn limits_stop_the_next_step_and_only_their_own_counter_starts_again() {
     "#]]
     .assert_eq(&trace);
 }
+
+#[test]
+fn a_step_that_is_broken_off_after_the_model_spoke_is_counted() {
+    let mut play = Play::new();
+    play.run(
+        "prompt build
+         claim
+         step
+         calls a used=5 place=1
+         dispatch a
+         suspend mode=interrupt_immediate
+         return a
+         resume
+         claim
+         step
+         calls b used=5 place=2
+         dispatch b
+         died",
+    );
+    let session = &play.world.session;
+    let progress = &session.run().unwrap().progress;
+    assert_eq!((progress.iterations, progress.active_ms), (2, 10));
+    assert_eq!(session.totals.prompt_tokens, 10);
+    assert_eq!(session.driver_state.as_deref(), Some("2"));
+}

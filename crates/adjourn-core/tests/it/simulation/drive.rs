@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use adjourn_core::carry::Usage;
 use adjourn_core::command::*;
 use adjourn_core::ledger::{AskedCall, CallId, CallState};
 use adjourn_core::session::{Opening, Outcome, Quiescing, State, Step, Stopping};
@@ -184,7 +185,9 @@ impl Simulation {
             .collect();
         let ids: Vec<_> = calls.iter().map(|call| call.id.clone()).collect();
         let lines = vec![Line::spoken(item, format!("calls {ids:?}"), ids.clone())];
-        let ask = AskCalls { epoch: self.epoch(), calls, entries: digests(&lines) };
+        let (usage, driver_state) = (Usage::default(), None);
+        let entries = digests(&lines);
+        let ask = AskCalls { epoch: self.epoch(), calls, entries, usage, driver_state };
         self.drive_by(Command::AskCalls(ask), lines)?;
         Ok(ids)
     }
