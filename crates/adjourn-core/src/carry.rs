@@ -58,7 +58,7 @@ impl Totals {
 
 /// What a session may use; absent is unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Budget {
     /// Money over the session's life, in millionths of a US dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct Budget {
 
 /// What a resume adds to the budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default)]
 pub struct AddBudget {
     /// Money, in millionths of a US dollar.
     #[serde(skip_serializing_if = "is_zero")]

@@ -28,11 +28,12 @@ impl Session {
         line("never run", &self.named(&[CallState::NotRun, CallState::Deferred]));
         line("outcome unknown", &self.named(&[CallState::Unknown]));
         if let Some(Opening::Wake(report)) = self.run().map(|run| &run.opening) {
+            line("asked", report.question.as_deref().unwrap_or_default());
             line("parked because", report.reason.as_deref().unwrap_or_default());
             line("left for this moment", report.summary.as_deref().unwrap_or_default());
         }
         line("learned", &self.memory.lessons.join("; "));
-        limits::excerpt(&text, limits::DIGEST_BYTES)
+        cut(text)
     }
 
     fn what_ran(&self) -> String {
@@ -110,6 +111,21 @@ impl WakeReport {
         } else if self.input.is_some() {
             text.push_str(" The answer is the next user message.");
         }
-        limits::excerpt(&text, limits::DIGEST_BYTES)
+        if let Some(earlier) = &self.earlier {
+            let _ = write!(text, "\nBefore that: {}", earlier.text());
+        }
+        cut(text)
     }
+}
+
+/// Keeps a text of several lines within its limit.
+fn cut(mut text: String) -> String {
+    if text.len() > limits::DIGEST_BYTES {
+        let mut end = limits::DIGEST_BYTES;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+    }
+    text
 }

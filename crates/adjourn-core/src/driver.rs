@@ -9,7 +9,7 @@ use crate::rejected::Rejected;
 
 /// Everything a host needs to run a session, on whatever machine it wakes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct DriverSpec {
     /// What drives it.
     pub kind: DriverKind,

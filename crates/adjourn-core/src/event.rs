@@ -3,8 +3,8 @@
 //! An event says what happened and everything that follows from it for the state, so that
 //! [`Session::evolve`](crate::Session::evolve) has nothing to decide. Its encoding is JSON; the
 //! key names the kind and its version (`"suspended/1"`). A kind that changes gets the next
-//! version beside the old one, which stays readable for ever. `tests/golden/events/` holds one
-//! example of each.
+//! version beside the old one, which stays readable for ever. `tests/golden/` holds one example
+//! of each.
 
 use std::collections::BTreeMap;
 
@@ -375,6 +375,9 @@ payload! {
         /// The key under which the answer is kept.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered: Option<AnsweredKey>,
+        /// What was added to the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        added: Option<AddBudget>,
     }
 }
 payload! {
@@ -467,6 +470,12 @@ payload! {
         /// Deferred calls that will not run.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         not_run: Vec<CallId>,
+        /// Deferred calls that had been started once, will not run again, and came to no result.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<CallId>,
+        /// Whether the turn begins with what the run had been told to begin with before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keeps_opening: bool,
         /// The counter that starts again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reset: Option<Limit>,
@@ -524,6 +533,9 @@ payload! {
         reason: Option<String>,
         /// When calls in flight are abandoned.
         abandon_at: Timestamp,
+        /// The client's pending pause that it overrides.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        overrides: Option<Handle>,
     }
 }
 payload! {

@@ -4,7 +4,7 @@
 //! that does not fit the state it meets (a journal with a hole in it, which verification finds)
 //! changes what it can and leaves the rest.
 
-use crate::carry::Totals;
+use crate::carry::{AddBudget, Totals};
 use crate::command::Mode;
 use crate::event::{
     CallsReturned, Event, Resumed, ResumedTo, SessionCreated, StepFinished, SuspendedEvent, What,
@@ -15,7 +15,7 @@ use crate::limits;
 use crate::session::{
     Canceling, Cause, Ended, Fate, KeptEnd, LastRun, Memory, Opening, Owner, Parking,
     PastSuspension, PendingPause, Phase, Prior, Quiescing, Run, Running, Session, State, Step,
-    Stopping, Suspended,
+    Stopping, Suspended, WakeReport,
 };
 use crate::transcript::{Content, Head};
 
@@ -178,6 +178,9 @@ impl Session {
             },
             What::SuspendWithdrawn(withdrawn) => {
                 self.over(event, withdrawn.handle, Fate::Withdrawn);
+                if let Some(added) = withdrawn.added {
+                    self.budget = self.budget.raised(added);
+                }
                 self.state = match self.take_state() {
                     State::Quiescing(mut quiescing) => {
                         let still_parking = match &mut quiescing.stopping {
@@ -220,6 +223,10 @@ impl Session {
                 }
                 if let State::Suspended(suspended) = &mut self.state {
                     suspended.hold = None;
+                    // The budget that stopped the agent has been raised already.
+                    if lifted.added.is_some_and(|added| added != AddBudget::default()) {
+                        suspended.park.pause.limit = None;
+                    }
                 }
             }
             What::Resumed(resumed) => self.resumed_by(event, resumed),
@@ -241,7 +248,9 @@ impl Session {
                     reason: requested.reason.clone(),
                     abandon_at: requested.abandon_at,
                 };
-                self.cancel_pending(event);
+                if let Some(handle) = requested.overrides {
+                    self.over(event, handle, Fate::Canceled);
+                }
                 self.state = match self.take_state() {
                     State::Running(Running { run, owner }) => State::Quiescing(Quiescing {
                         run,
@@ -260,11 +269,7 @@ impl Session {
                 self.last_run = Some(LastRun {
                     id: ended.run,
                     outcome: ended.end.outcome,
-                    error: ended
-                        .end
-                        .error
-                        .as_deref()
-                        .map(|error| limits::excerpt(error, limits::EXCERPT_BYTES)),
+                    error: ended.end.error.clone(),
                     at: event.at,
                 });
                 self.calls.run_ended();
@@ -332,13 +337,13 @@ impl Session {
         self.totals.add(&finished.usage);
         self.calls.told(false);
         if let Some(words) = &finished.last_words {
-            self.memory.last_words = limits::excerpt(words, limits::EXCERPT_BYTES);
+            self.memory.last_words.clone_from(words);
         }
         for lesson in &finished.notes.lessons {
             if self.memory.lessons.len() == limits::LESSONS {
                 self.memory.lessons.remove(0);
             }
-            self.memory.lessons.push(limits::excerpt(lesson, limits::LESSON_BYTES));
+            self.memory.lessons.push(lesson.clone());
         }
         if finished.driver_state.is_some() {
             self.driver_state.clone_from(&finished.driver_state);
@@ -383,6 +388,7 @@ impl Session {
     fn suspended_by(&mut self, event: &SuspendedEvent) {
         self.calls.set(&event.deferred, CallState::Deferred);
         self.calls.set(&event.not_run, CallState::NotRun);
+        self.calls.set(&event.unknown, CallState::Unknown);
         let run = match self.take_state() {
             State::Ready(run)
             | State::Running(Running { run, .. })
@@ -407,6 +413,7 @@ impl Session {
         self.woke = Some(resumed.resumption.clone());
         self.calls.set(&resumed.dispatch, CallState::Asked);
         self.calls.set(&resumed.not_run, CallState::NotRun);
+        self.calls.set(&resumed.unknown, CallState::Unknown);
         self.transcript = resumed.transcript;
         if let Some(added) = resumed.added {
             self.budget = self.budget.raised(added);
@@ -419,7 +426,6 @@ impl Session {
             | (ResumedTo::Ready | ResumedTo::Outcome, Prior::Kept(KeptEnd { run, .. })) => {
                 let mut run = run;
                 run.turn = run.turn.saturating_add(1);
-                run.told = false;
                 run.window = resumed.window;
                 if let Some(limit) = resumed.reset {
                     run.progress.reset(limit);
@@ -429,7 +435,15 @@ impl Session {
                     number: run.step.map_or(run.progress.iterations, |step| step.number),
                     model_in_flight: false,
                 });
-                run.opening = Opening::Wake(resumed.report(&pause));
+                if !resumed.keeps_opening {
+                    let mut report = resumed.report(&pause);
+                    // A report that no step has begun with yet is told with this one.
+                    if let (false, Opening::Wake(untold)) = (run.told, run.opening) {
+                        report.earlier = Some(Box::new(WakeReport { earlier: None, ..untold }));
+                    }
+                    run.opening = Opening::Wake(report);
+                }
+                run.told = false;
                 State::Ready(run)
             }
         };
@@ -466,19 +480,6 @@ impl Session {
             self.past.remove(0);
         }
         self.past.push(PastSuspension { handle, fate, at: event.at, by: event.by.clone() });
-    }
-
-    /// Remembers that a cancel overrode a client's pending pause.
-    fn cancel_pending(&mut self, event: &Event) {
-        let pending = match &self.state {
-            State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
-                parking.client.as_ref().map(|client| client.pause.handle)
-            }
-            _ => None,
-        };
-        if let Some(handle) = pending {
-            self.over(event, handle, Fate::Canceled);
-        }
     }
 }
 

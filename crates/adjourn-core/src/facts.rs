@@ -41,9 +41,9 @@ pub struct Facts {
     /// Whether the command's message id was taken before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub message_seen: bool,
-    /// The trace the command belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub span: Option<SpanLink>,
+    /// The traces the command belongs to.
+    #[serde(flatten)]
+    pub spans: SpanLinks,
 }
 
 impl Facts {
@@ -59,7 +59,7 @@ impl Facts {
             answered: None,
             keyless_waits: 0,
             message_seen: false,
-            span: None,
+            spans: SpanLinks { prior: None, pipeline: None },
         }
     }
 }
@@ -116,9 +116,20 @@ pub enum Answer {
     },
 }
 
+/// The spans that a suspension remembers, so that its resume can link to them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SpanLinks {
+    /// The span of the suspend itself.
+    #[serde(rename = "priorSpanLink", default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<SpanLink>,
+    /// The span that was current when the suspend was asked for.
+    #[serde(rename = "pipelineSpanLink", default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<SpanLink>,
+}
+
 /// A span to link to, in W3C trace context terms.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct SpanLink {
     /// The trace, 32 hex digits.
     pub trace_id: String,
@@ -127,6 +138,9 @@ pub struct SpanLink {
 }
 
 /// What a transaction must look up before a command can be decided.
+///
+/// Besides these, it always fills in the clock, fresh ids, the gates in scope and the number of
+/// the last event.
 #[derive(Debug, Default)]
 pub struct Needs<'a> {
     /// An idempotency key to find the first answer to.

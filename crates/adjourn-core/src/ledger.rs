@@ -63,6 +63,9 @@ pub struct OpenCall {
     pub call: AskedCall,
     /// Where it stands.
     pub state: CallState,
+    /// Whether it was ever started: if it does not run now, its outcome is unknown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub started: bool,
 }
 
 /// The open calls of a session, in the order in which they were asked for.
@@ -91,6 +94,15 @@ impl Ledger {
         self.0.iter().filter(|open| open.state == state).map(|open| open.call.id.clone()).collect()
     }
 
+    /// Returns the ids of the calls that stand at `state`: those never started, and those started
+    /// once and asked for again.
+    pub fn split(&self, state: CallState) -> (Vec<CallId>, Vec<CallId>) {
+        let (started, fresh): (Vec<_>, Vec<_>) =
+            self.0.iter().filter(|open| open.state == state).partition(|open| open.started);
+        let ids = |calls: Vec<&OpenCall>| calls.iter().map(|open| open.call.id.clone()).collect();
+        (ids(fresh), ids(started))
+    }
+
     /// Returns whether any call stands at `state`.
     pub fn any(&self, state: CallState) -> bool {
         self.0.iter().any(|open| open.state == state)
@@ -102,13 +114,14 @@ impl Ledger {
     }
 
     pub(crate) fn ask(&mut self, call: AskedCall) {
-        self.0.push(OpenCall { call, state: CallState::Asked });
+        self.0.push(OpenCall { call, state: CallState::Asked, started: false });
     }
 
     pub(crate) fn set(&mut self, ids: &[CallId], state: CallState) {
         for open in &mut self.0 {
             if ids.contains(&open.call.id) {
                 open.state = state;
+                open.started |= state == CallState::Dispatched;
             }
         }
     }
@@ -132,6 +145,7 @@ impl Ledger {
         for open in &mut self.0 {
             open.state = match open.state {
                 CallState::Dispatched | CallState::Unknown => CallState::Unknown,
+                _ if open.started => CallState::Unknown,
                 CallState::Asked | CallState::Waiting | CallState::Deferred | CallState::NotRun => {
                     CallState::NotRun
                 }

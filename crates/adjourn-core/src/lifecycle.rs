@@ -20,6 +20,7 @@ mod wake;
 
 pub use create::Founding;
 
+use crate::arrival::Arrival;
 use crate::command::{Await, Command, Suspend};
 use crate::conditions::Conditions;
 use crate::event::{Event, What};
@@ -40,6 +41,7 @@ impl Session {
     /// # Errors
     /// Why the command was refused. Nothing changes then.
     pub fn decide(&self, facts: &Facts, command: &Command) -> Result<Vec<Event>, Rejected> {
+        check_facts(facts)?;
         let mut draft = Draft::new(self, facts);
         match command {
             Command::Prompt(prompt) => prompt::decide(&mut draft, prompt),
@@ -49,6 +51,7 @@ impl Session {
             Command::Cancel(cancel) => cancel::decide(&mut draft, cancel),
             Command::Close(close) => close::decide(&mut draft, close),
             Command::Deliver(arrival) => {
+                check_arrival(arrival)?;
                 wake::deliver(&mut draft, arrival);
                 Ok(())
             }
@@ -158,6 +161,16 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
+    /// Refuses to look back from a place that has not been reached: it would hide what comes.
+    fn looks_back(&self, path: &str, conditions: Option<&Conditions>) -> Result<(), Rejected> {
+        let since = conditions.and_then(|conditions| conditions.since);
+        if since.is_some_and(|since| since > self.facts.high) {
+            let problem = format!("the last event has the number {}", self.facts.high);
+            return Err(Rejected::invalid(format!("{path}.since"), problem));
+        }
+        Ok(())
+    }
+
     /// Refuses whoever does not drive the session under its current claim.
     fn owned(&self, epoch: Epoch) -> Result<Owner, Rejected> {
         match self.session.owner() {
@@ -177,14 +190,71 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Hands the events out, unless the state they lead to is too large.
+    /// Hands the events out, unless the state they lead to has no room for what they add.
     fn finish(self, command: &Command) -> Result<Vec<Event>, Rejected> {
-        if !self.events.is_empty()
-            && limits::json_bytes(command) > limits::BULK_BYTES
-            && limits::json_bytes(&self.session) > limits::STATE_BYTES
+        let room = command.room();
+        if let Some(room) = room
+            && !self.events.is_empty()
+            && limits::json_bytes(&self.session) > room
         {
-            return Err(Rejected::too_large(command.name(), limits::STATE_BYTES));
+            let path = command.name();
+            return Err(Rejected::invalid(path, format!("the session would exceed {room} bytes")));
         }
         Ok(self.events)
     }
+}
+
+impl Command {
+    /// Returns how large the state may be after this command, if the command adds to it.
+    ///
+    /// Whoever adds words is refused before those who work on are, and those who only move a
+    /// session on never are: recovery, delivery, deadlines, cancel and close always find room.
+    const fn room(&self) -> Option<usize> {
+        match self {
+            Self::Prompt(_)
+            | Self::Suspend(_)
+            | Self::Resume(_)
+            | Self::Await(_)
+            | Self::Ask(_) => {
+                Some(limits::STATE_BYTES - limits::RESERVED_FOR_WORK - limits::RESERVED_FOR_MOVES)
+            }
+            Self::AskCalls(_) | Self::FinishStep(_) => {
+                Some(limits::STATE_BYTES - limits::RESERVED_FOR_MOVES)
+            }
+            Self::Withdraw(_)
+            | Self::Cancel(_)
+            | Self::Close(_)
+            | Self::Deliver(_)
+            | Self::Expire
+            | Self::Wake(_)
+            | Self::ReleaseGate(_)
+            | Self::Claim
+            | Self::StartStep(_)
+            | Self::AbortStep(_)
+            | Self::Dispatch(_)
+            | Self::ReturnCalls(_)
+            | Self::FinishRun(_)
+            | Self::Abandon(_)
+            | Self::Drain(_)
+            | Self::Recover(_) => None,
+        }
+    }
+}
+
+/// Refuses facts that would not fit into the state.
+fn check_facts(facts: &Facts) -> Result<(), Rejected> {
+    limits::text("by.principal", &facts.by.principal, limits::NAME_BYTES)?;
+    for span in facts.spans.prior.iter().chain(&facts.spans.pipeline) {
+        limits::text("traceId", &span.trace_id, limits::SPAN_BYTES)?;
+        limits::text("spanId", &span.span_id, limits::SPAN_BYTES)?;
+    }
+    Ok(())
+}
+
+/// Refuses events that would not fit into the state.
+fn check_arrival(arrival: &Arrival) -> Result<(), Rejected> {
+    limits::name("id", &arrival.id)?;
+    limits::name("source", &arrival.source)?;
+    limits::name("name", &arrival.name)?;
+    arrival.subject.as_deref().map_or(Ok(()), |subject| limits::name("subject", subject))
 }

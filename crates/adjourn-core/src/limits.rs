@@ -1,6 +1,9 @@
 //! Every limit on what a session may hold, in one place.
 //!
 //! Together they keep the whole state of a session at or below [`STATE_BYTES`]: it is written into the journal with every suspension, so its size is the price of a pause.
+//!
+//! [`REQUESTERS`], [`CONSUMED`], [`COUNTED_TOOLS`], [`COUNTERS`] and [`LESSONS`] bound lists while events are folded.
+//! They are part of the format: another number would fold an old journal to another state than the one it carries.
 
 use std::time::Duration;
 
@@ -10,10 +13,10 @@ use crate::rejected::Rejected;
 
 /// The whole state of a session, encoded.
 pub const STATE_BYTES: usize = 128 * 1024;
-/// A command that carries more text than this has the state it leads to measured.
-///
-/// Below it no measuring is needed: all that can pile up in pieces of this size stays far under [`STATE_BYTES`] (a test fills a session to the brim and looks).
-pub const BULK_BYTES: usize = 4 * 1024;
+/// The part of it that only the work itself may fill: calls, counters, the driver's place.
+pub const RESERVED_FOR_WORK: usize = 16 * 1024;
+/// The part of it that is left for moving a session on: wake reports, past suspensions.
+pub const RESERVED_FOR_MOVES: usize = 8 * 1024;
 
 /// A reason for a pause.
 pub const REASON_BYTES: usize = 4 * 1024;
@@ -27,6 +30,8 @@ pub const INPUT_BYTES: u64 = 1024 * 1024;
 pub const META_BYTES: usize = 4 * 1024;
 /// A name: of an event, a tenant, a principal, a tool, a label, an idempotency key.
 pub const NAME_BYTES: usize = 256;
+/// An id of a trace or a span.
+pub const SPAN_BYTES: usize = 64;
 /// The id a model gave to a tool call.
 pub const CALL_ID_BYTES: usize = 128;
 /// Tool calls that are open at once.
@@ -120,15 +125,20 @@ pub(crate) fn json_bytes<T: Serialize>(value: &T) -> usize {
 pub(crate) fn excerpt(text: &str, limit: usize) -> String {
     const CUT: &str = "…";
     if text.len() <= limit {
-        return text.to_owned();
+        return plain(text);
     }
     let mut end = limit.saturating_sub(CUT.len());
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let mut cut = text.get(..end).unwrap_or_default().to_owned();
+    let mut cut = plain(text.get(..end).unwrap_or_default());
     cut.push_str(CUT);
     cut
+}
+
+/// Replaces control characters: an excerpt is for lists, and must not grow when it is encoded.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::command::{Mode, Question, Requester, RunEnd};
 use crate::conditions::{Conditions, Due, Key};
 use crate::driver::DriverSummary;
 use crate::event::Resumed;
-use crate::facts::SpanLink;
+use crate::facts::SpanLinks;
 use crate::id::{Epoch, Handle, HostId, RunId, Seq, SessionId};
 use crate::ledger::{CallId, CallState, Ledger};
 use crate::time::Timestamp;
@@ -151,6 +151,12 @@ pub struct WakeReport {
     /// What was fed by a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
+    /// The question that was asked, its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// A wake before this one that no step had begun with yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Box<Self>>,
 }
 
 /// One model call and the calls it asked for.
@@ -282,9 +288,9 @@ pub struct Pause {
     /// What the caller wants echoed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
-    /// The span that was current when it was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub span: Option<SpanLink>,
+    /// The spans that a resume links to.
+    #[serde(flatten)]
+    pub spans: SpanLinks,
 }
 
 /// Everybody who wants a pause.
@@ -523,6 +529,10 @@ pub struct Resumption {
     pub continue_transcript: bool,
     /// When.
     pub resumed_at: Timestamp,
+    /// Whose pause it was.
+    pub initiator: Initiator,
+    /// Where the session stands behind it.
+    pub then: Phase,
 }
 
 /// What became of a suspension.
@@ -691,6 +701,23 @@ impl Session {
         suspended.waits().filter_map(|parked| parked.due).map(|due| due.at).min()
     }
 
+    /// Returns the window of the turn that is open or interrupted: events younger than it may
+    /// still be waited for, and are not to be dropped.
+    pub fn open_window(&self) -> Option<Seq> {
+        match &self.state {
+            State::Idle | State::Ended(_) => None,
+            State::Ready(run)
+            | State::Running(Running { run, .. })
+            | State::Quiescing(Quiescing { run, .. }) => Some(run.window),
+            State::Suspended(suspended) => match &suspended.prior {
+                Prior::Run(run) if suspended.park.pause.initiator == Initiator::Client => {
+                    Some(run.window)
+                }
+                Prior::Idle | Prior::Run(_) | Prior::Kept(_) => None,
+            },
+        }
+    }
+
     /// Returns when the owner may abandon calls in flight.
     pub fn abandon_at(&self) -> Option<Timestamp> {
         match &self.state {
@@ -722,6 +749,13 @@ impl Resumed {
             arrival: self.arrival.clone(),
             input: self.input.clone(),
             value: self.value.clone(),
+            question: match &pause.wait {
+                Wait::Open => None,
+                Wait::Question(question) => {
+                    Some(crate::limits::excerpt(&question.question, crate::limits::EXCERPT_BYTES))
+                }
+            },
+            earlier: None,
         }
     }
 }

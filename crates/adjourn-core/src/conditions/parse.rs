@@ -14,9 +14,9 @@ use crate::id::Seq;
 
 /// Where conditions are read from.
 ///
-/// All rules are the same but one: which offset a time zone has on some day is decided by
-/// governments and learned with updates. It is checked when conditions are given. What was
-/// journaled stays readable whatever was decided since.
+/// What was journaled stays readable whatever was decided since: which offset a time zone has on
+/// some day (governments decide that), and how large conditions may be. Both are checked when
+/// conditions are given.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     Outside,
@@ -45,7 +45,9 @@ impl Conditions {
         let fields = object(value)?;
         // The depth comes first: nothing after it may meet a value that it could not walk.
         check_depth(value, MAX_DEPTH)?;
-        check_size(value)?;
+        if origin == Origin::Outside {
+            check_size(value)?;
+        }
 
         let names = [spelling.on_event(), Spelling::TRIGGER, Spelling::TIMEOUT, Spelling::SINCE];
         check_names(fields, &names)?;

@@ -1,11 +1,11 @@
 //! `cancel`: ends the run from any state, cooperatively, and leaves nothing to resume.
 
-use super::{Draft, settle};
+use super::{Draft, settle, suspend};
 use crate::command::{Cancel, RunEnd};
 use crate::event::{CancelRequested, SuspensionEnded, What};
 use crate::limits;
 use crate::rejected::Rejected;
-use crate::session::{Fate, Outcome, Quiescing, State, Stopping};
+use crate::session::{Fate, Outcome, Prior, Quiescing, State, Stopping};
 
 pub(super) fn decide(draft: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected> {
     draft.not_ended()?;
@@ -17,16 +17,23 @@ pub(super) fn decide(draft: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejec
             return Err(Rejected::NothingToCancel { phase: draft.session.phase() });
         }
         State::Ready(_) => settle::close_run(draft, end),
-        State::Suspended(_) => {
+        State::Suspended(suspended) => {
+            // A driver that had ended its session with the run did so, whatever becomes of the run.
+            let ends_session = match &suspended.prior {
+                Prior::Kept(kept) => kept.end.ends_session,
+                Prior::Idle | Prior::Run(_) => false,
+            };
             end_suspension(draft, Fate::Canceled);
-            settle::close_run(draft, end);
+            settle::close_run(draft, RunEnd { ends_session, ..end });
         }
         // A second cancel changes nothing: the first one's grace is running.
         State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => {}
         State::Running(_) | State::Quiescing(_) => {
-            let abandon_at = draft.now().after(limits::GRACE);
+            let abandon_at = draft.facts.now.after(limits::GRACE);
             let reason = cancel.reason.clone();
-            draft.emit(What::CancelRequested(CancelRequested { reason, abandon_at }));
+            let overrides = suspend::pending(&draft.session.state);
+            let overrides = overrides.map(|client| client.pause.handle);
+            draft.emit(What::CancelRequested(CancelRequested { reason, abandon_at, overrides }));
             settle::settle(draft);
         }
     }

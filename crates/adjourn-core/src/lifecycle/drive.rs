@@ -149,9 +149,7 @@ pub(super) fn finish_step(draft: &mut Draft<'_>, finish: &FinishStep) -> Result<
     if draft.session.calls.any(CallState::Dispatched) {
         return Err(Rejected::out_of_step("calls are in flight"));
     }
-    // A call that waits for a permission is deferred by a suspend, and by nothing else.
-    let stopping = matches!(draft.session.state, State::Quiescing(_));
-    if draft.session.calls.any(CallState::Asked) && !stopping {
+    if draft.session.calls.any(CallState::Asked) && !leaves_calls(&draft.session) {
         return Err(Rejected::out_of_step(
             "calls were asked for and neither ran nor were declined",
         ));
@@ -161,10 +159,25 @@ pub(super) fn finish_step(draft: &mut Draft<'_>, finish: &FinishStep) -> Result<
     }
     close_step(draft, &finish.step);
     match &finish.ends {
-        Some(end) => settle::end_run(draft, end.clone()),
+        Some(end) => settle::end_run(draft, shortened(end)),
         None => settle::settle(draft),
     }
     Ok(())
+}
+
+/// Returns whether a step may end over calls that were asked for and did not run.
+///
+/// A cancel drops them; a suspend defers those that wait for a permission, unless it waits for
+/// the run and so for them, too.
+fn leaves_calls(session: &Session) -> bool {
+    match &session.state {
+        State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => true,
+        State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+            let client = parking.client.as_ref();
+            client.is_some_and(|client| client.mode != Mode::WaitForCompletion)
+        }
+        _ => false,
+    }
 }
 
 /// The run is over, at a boundary.
@@ -174,7 +187,7 @@ pub(super) fn finish_run(draft: &mut Draft<'_>, finish: &FinishRun) -> Result<()
     if draft.session.run().is_some_and(|run| run.step.is_some()) || draft.session.in_flight() {
         return Err(Rejected::out_of_step("a step is under way"));
     }
-    settle::end_run(draft, finish.end.clone());
+    settle::end_run(draft, shortened(&finish.end));
     Ok(())
 }
 
@@ -216,6 +229,12 @@ fn check_end(end: &RunEnd) -> Result<(), Rejected> {
         return Err(Rejected::invalid("outcome", "a run is canceled by a cancel"));
     }
     limits::optional("error", end.error.as_deref(), limits::REASON_BYTES)
+}
+
+/// Cuts what went wrong to what the state keeps of it.
+fn shortened(end: &RunEnd) -> RunEnd {
+    let error = end.error.as_deref().map(|error| limits::excerpt(error, limits::EXCERPT_BYTES));
+    RunEnd { error, ..end.clone() }
 }
 
 fn step(session: &Session) -> Result<Step, Rejected> {

@@ -19,6 +19,7 @@ pub(super) fn await_resumption(draft: &mut Draft<'_>, wait: &Await) -> Result<()
     limits::optional("summary", wait.summary.as_deref(), limits::SUMMARY_BYTES)?;
     limits::json("_meta", &wait.meta, limits::META_BYTES)?;
     draft.findable("conditions", wait.conditions.as_ref())?;
+    draft.looks_back("conditions", wait.conditions.as_ref())?;
     let since = wait.conditions.as_ref().and_then(|conditions| conditions.since);
     let pause = Pause {
         reason: Some(wait.reason.clone()),
@@ -52,7 +53,7 @@ pub(super) fn ask(draft: &mut Draft<'_>, ask: &Ask) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// The agent may park itself within a step in which its model has spoken.
+/// The agent may park itself within a step, or between two when a limit stops the next one.
 fn may_park(
     draft: &Draft<'_>,
     epoch: Epoch,
@@ -66,8 +67,11 @@ fn may_park(
             if parking.agent.is_none() => {}
         _ => return Err(Rejected::Stopping { phase: draft.session.phase() }),
     }
-    if draft.session.run().and_then(|run| run.step).is_none() {
-        return Err(Rejected::out_of_step("no step is under way"));
+    let between_steps = draft.session.run().is_none_or(|run| run.step.is_none());
+    if between_steps && *step != StepEnd::default() {
+        return Err(Rejected::out_of_step(
+            "no step is under way that could leave something behind",
+        ));
     }
     if let Some(call) = call
         && draft.session.calls.get(call).is_none_or(|open| open.state != CallState::Asked)
@@ -78,7 +82,9 @@ fn may_park(
 }
 
 fn request(draft: &mut Draft<'_>, step: &StepEnd, pause: Pause) {
-    drive::close_step(draft, step);
+    if draft.session.run().is_some_and(|run| run.step.is_some()) {
+        drive::close_step(draft, step);
+    }
     draft.emit(What::ParkRequested(ParkRequested { pause }));
     settle::settle(draft);
 }
@@ -98,6 +104,6 @@ fn agent_pause(draft: &Draft<'_>, wait: Wait) -> Pause {
         by: draft.facts.by.clone(),
         requesters: Requesters::default(),
         meta: None,
-        span: draft.facts.span.clone(),
+        spans: draft.facts.spans.clone(),
     }
 }

@@ -5,7 +5,7 @@ use crate::command::{Owned, Recover};
 use crate::event::{CallsAbandoned, Drained, HostLost, What};
 use crate::ledger::{CallId, CallState};
 use crate::rejected::Rejected;
-use crate::session::{Initiator, Owner, Pause, Requesters, State, Wait};
+use crate::session::{Initiator, Owner, Pause, Quiescing, Requesters, State, Stopping, Wait};
 
 /// The reason given for a session that lost its host with calls of unknown outcome.
 const HOST_INTERRUPTED: &str = "host_interrupted";
@@ -14,7 +14,7 @@ const HOST_INTERRUPTED: &str = "host_interrupted";
 pub(super) fn abandon(draft: &mut Draft<'_>, owned: &Owned) -> Result<(), Rejected> {
     draft.owned(owned.epoch)?;
     match draft.session.abandon_at() {
-        Some(until) if until > draft.now() => Err(Rejected::GraceRunning { until }),
+        Some(until) if until > draft.facts.now => Err(Rejected::GraceRunning { until }),
         Some(_) => {
             let calls = draft.session.calls.at(CallState::Dispatched);
             draft.emit(What::CallsAbandoned(CallsAbandoned { calls }));
@@ -47,8 +47,14 @@ pub(super) fn decide(draft: &mut Draft<'_>, recover: &Recover) -> Result<(), Rej
         .filter(|open| open.state == CallState::Dispatched)
         .map(|open| (open.call.idempotent, open.call.id.clone()))
         .collect();
-    let with = |idempotent: bool| -> Vec<CallId> {
-        let calls = dispatched.iter().filter(|(harmless, _)| *harmless == idempotent);
+    // Beside an await or ask nothing is dispatched any more, so nothing is dispatched again.
+    let parks_itself = matches!(
+        &draft.session.state,
+        State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. })
+            if parking.agent.is_some()
+    );
+    let with = |again: bool| -> Vec<CallId> {
+        let calls = dispatched.iter().filter(|(harmless, _)| (*harmless && !parks_itself) == again);
         calls.map(|(_, id)| id.clone()).collect()
     };
     let unknown = with(false);
@@ -78,6 +84,6 @@ fn host_interrupted(draft: &Draft<'_>) -> Pause {
         by: draft.facts.by.clone(),
         requesters: Requesters::default(),
         meta: None,
-        span: draft.facts.span.clone(),
+        spans: draft.facts.spans.clone(),
     }
 }

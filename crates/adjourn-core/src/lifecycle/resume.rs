@@ -10,7 +10,8 @@ use crate::ledger::CallState;
 use crate::limits;
 use crate::rejected::Rejected;
 use crate::session::{
-    Cause, Fate, Initiator, Parked, Prior, Resumption, Session, State, Suspended, Wait,
+    Cause, Fate, Initiator, Opening, Parked, Phase, Prior, Resumption, Session, State, Suspended,
+    Wait,
 };
 use crate::transcript::Content;
 
@@ -22,6 +23,8 @@ pub(super) struct By {
     pub(super) input: Option<Content>,
     pub(super) value: Option<serde_json::Value>,
     pub(super) arrival: Option<Arrival>,
+    /// Whether the event acts as it comes, and not long after, from under a hold.
+    pub(super) at_once: bool,
     pub(super) message_id: Option<String>,
     pub(super) added: Option<AddBudget>,
     pub(super) answered: Option<AnsweredKey>,
@@ -35,19 +38,31 @@ impl By {
             input: None,
             value: None,
             arrival: None,
+            at_once: false,
             message_id: None,
             added: None,
             answered: None,
         }
     }
 
-    fn resumption(&self, handle: Handle, draft: &Draft<'_>) -> Resumption {
+    /// Returns whether there is nothing to tell the agent but that it goes on.
+    const fn is_plain(&self) -> bool {
+        self.continue_transcript
+            && self.input.is_none()
+            && self.value.is_none()
+            && self.arrival.is_none()
+            && matches!(self.cause, Cause::ExplicitResume | Cause::ExternalEvent)
+    }
+
+    fn resumption(&self, parked: &Parked, then: Phase, draft: &Draft<'_>) -> Resumption {
         Resumption {
-            handle,
+            handle: parked.pause.handle,
             cause: self.cause,
             had_resume_input: self.input.is_some() || self.value.is_some(),
             continue_transcript: self.continue_transcript,
             resumed_at: draft.now(),
+            initiator: parked.pause.initiator,
+            then,
         }
     }
 }
@@ -64,6 +79,9 @@ pub(super) fn decide(draft: &mut Draft<'_>, resume: &Resume) -> Result<(), Rejec
     }
     if let Some(input) = &resume.input {
         prompt::check_input("input", input)?;
+    }
+    if let Some(id) = &resume.message_id {
+        limits::name("messageId", id)?;
     }
     match &draft.session.state {
         State::Suspended(_) => suspended(draft, resume),
@@ -106,6 +124,7 @@ pub(super) fn suspended(draft: &mut Draft<'_>, resume: &Resume) -> Result<(), Re
         lift(draft, by);
         return Ok(());
     }
+    takes_input(suspended, resume)?;
     answers_question(suspended, resume, draft.facts.message_seen)?;
     budget_allows(&draft.session, &suspended.park, resume.add_budget)?;
     go_on(draft, by);
@@ -129,10 +148,12 @@ fn quiescing(draft: &mut Draft<'_>, resume: &Resume) -> Result<(), Rejected> {
     if draft.facts.by.session == Some(draft.session.id) {
         return Err(Rejected::NotPermitted);
     }
-    if resume.input.is_some() {
+    draft.not_gated()?;
+    // Nothing was parked, so there is nothing to feed and no turn to begin with a digest.
+    if resume.input.is_some() || !resume.continue_transcript {
         return Err(Rejected::Busy { phase: draft.session.phase() });
     }
-    suspend::take_back(draft, answered_key(resume));
+    suspend::take_back(draft, answered_key(resume), resume.add_budget);
     Ok(())
 }
 
@@ -140,6 +161,16 @@ fn quiescing(draft: &mut Draft<'_>, resume: &Resume) -> Result<(), Rejected> {
 fn answered_key(resume: &Resume) -> Option<AnsweredKey> {
     let key = resume.idempotency_key.as_ref()?;
     Some(AnsweredKey { key: key.clone(), body: resume.body() })
+}
+
+/// A session that ends with its kept outcome has nothing left to feed.
+fn takes_input(suspended: &Suspended, resume: &Resume) -> Result<(), Rejected> {
+    match &suspended.prior {
+        Prior::Kept(kept) if kept.end.ends_session && resume.input.is_some() => {
+            Err(Rejected::invalid("input", "the session ends when it is resumed"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A question is answered once, by somebody who means it, with something.
@@ -178,36 +209,59 @@ pub(super) fn budget_allows(
 
 /// Ends the suspension: the session returns to where it was, with what it is fed.
 pub(super) fn go_on(draft: &mut Draft<'_>, by: By) {
-    let Some(suspended) = draft.session.suspended().cloned() else { return };
-    let Suspended { park, prior, .. } = suspended;
-    let (to, kept) = match prior {
-        Prior::Idle => (ResumedTo::Idle, None),
-        Prior::Run(_) => (ResumedTo::Ready, None),
-        Prior::Kept(kept) => (ResumedTo::Outcome, Some(kept.end)),
+    let Some(Suspended { park, prior, .. }) = draft.session.suspended().cloned() else { return };
+    let (to, run, kept) = match prior {
+        Prior::Idle => (ResumedTo::Idle, None, None),
+        Prior::Run(run) => (ResumedTo::Ready, Some(run), None),
+        Prior::Kept(kept) => (ResumedTo::Outcome, None, Some(kept.end)),
     };
-    let deferred = draft.session.calls.at(CallState::Deferred);
-    let (dispatch, not_run) =
-        if dispatches(&park, &by) { (deferred, Vec::new()) } else { (Vec::new(), deferred) };
-    // The window follows the event that woke the session, so that those right behind it, which
-    // came before this commit, can still be waited for.
-    let window = by.arrival.as_ref().map_or(draft.facts.high, |arrival| arrival.seq);
-    let goes_on = to == ResumedTo::Ready;
-    let starts = !goes_on && (by.input.is_some() || by.value.is_some());
+    let ends_session = kept.as_ref().is_some_and(|end| end.ends_session);
+    let fed = by.input.is_some() || by.value.is_some();
+    let then = match to {
+        ResumedTo::Ready => Phase::Ready,
+        ResumedTo::Idle | ResumedTo::Outcome if ends_session => Phase::Ended,
+        ResumedTo::Idle | ResumedTo::Outcome if fed => Phase::Ready,
+        ResumedTo::Idle | ResumedTo::Outcome => Phase::Idle,
+    };
+    // A client's pause that simply ends leaves the turn as it found it: with what it was to begin
+    // with, if no step had begun, and with the events it could wait for.
+    let goes_on_as_it_was = by.is_plain() && park.pause.initiator == Initiator::Client;
+    let untold = run.as_ref().filter(|run| goes_on_as_it_was && !run.told);
+    let keeps_opening = untold.is_some();
+    let by = match untold.map(|run| &run.opening) {
+        Some(Opening::Wake(report)) => {
+            By { continue_transcript: report.resumption.continue_transcript, ..by }
+        }
+        Some(Opening::Prompt(_)) | None => by,
+    };
+    let window = match (&by.arrival, &run) {
+        // Those right behind the event that woke it, which came before this commit, still count.
+        (Some(arrival), _) if by.at_once => arrival.seq,
+        (_, Some(run)) if goes_on_as_it_was => run.window,
+        _ => draft.facts.high,
+    };
+    let (dispatch, not_run, unknown) = if dispatches(&park, &by) {
+        (draft.session.calls.at(CallState::Deferred), Vec::new(), Vec::new())
+    } else {
+        let (fresh, started) = draft.session.calls.split(CallState::Deferred);
+        (Vec::new(), fresh, started)
+    };
     let transcript = draft.session.transcript;
-    let said = by.input.as_ref().filter(|_| goes_on);
-    let reset = park.pause.limit.filter(|limit| *limit != Limit::BudgetExceeded);
+    let said = by.input.as_ref().filter(|_| to == ResumedTo::Ready);
     let resumed = Resumed {
-        resumption: by.resumption(park.pause.handle, draft),
+        resumption: by.resumption(&park, then, draft),
         to,
         waited_ms: millis(draft.now().since(park.suspended_at)),
         arrival: by.arrival,
         transcript: said.map_or(transcript, |said| transcript.with(said.digest)),
         input: by.input.clone(),
         value: by.value,
-        message_id: by.message_id.clone(),
+        message_id: by.message_id,
         dispatch,
         not_run,
-        reset,
+        unknown,
+        keeps_opening,
+        reset: park.pause.limit.filter(|limit| *limit != Limit::BudgetExceeded),
         added: by.added,
         answered: by.answered,
         window,
@@ -218,28 +272,34 @@ pub(super) fn go_on(draft: &mut Draft<'_>, by: By) {
         settle::close_run(draft, end);
     }
     // What a session is fed that has no run to go on with starts the next one.
-    if starts && matches!(draft.session.state, State::Idle) {
+    if fed && matches!(draft.session.state, State::Idle) {
         prompt::start_run(draft, by.input.as_ref(), Some(report), None);
     }
 }
 
 /// Lifts the hold; what fired under it acts now.
 pub(super) fn lift(draft: &mut Draft<'_>, by: By) {
-    let Some(suspended) = draft.session.suspended() else { return };
-    let Some(hold) = &suspended.hold else { return };
-    let fired = suspended.fired.clone();
+    let Some(Suspended { park, hold: Some(hold), fired, .. }) = draft.session.suspended().cloned()
+    else {
+        return;
+    };
+    let then = match (&fired, &park.pause.wait) {
+        (Some(fired), _) if park.fails(fired) => Phase::Idle,
+        (Some(_), _) => Phase::Ready,
+        (None, Wait::Question(_)) => Phase::Asking,
+        (None, Wait::Open) => Phase::Suspended,
+    };
     // What is said about the transcript is said of the turn that follows, if one does.
     let continue_transcript = by.continue_transcript || fired.is_none();
     let by = By { continue_transcript, ..by };
-    let resumption = by.resumption(hold.pause.handle, draft);
     draft.emit(What::HoldLifted(HoldLifted {
-        resumption,
+        resumption: by.resumption(&hold, then, draft),
         arrival: by.arrival,
         answered: by.answered,
         added: by.added,
     }));
     if let Some(fired) = fired {
-        wake::act(draft, fired, continue_transcript);
+        wake::act(draft, fired, wake::Late { continue_transcript });
     }
 }
 

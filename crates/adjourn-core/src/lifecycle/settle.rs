@@ -95,11 +95,15 @@ fn commit_pending(draft: &mut Draft<'_>, parking: Parking, kept: Option<RunEnd>)
 
 fn suspend(draft: &mut Draft<'_>, park: Parked, hold: Option<Parked>, kept: Option<RunEnd>) {
     let calls = &draft.session.calls;
-    let asked = calls.at(CallState::Asked);
+    let mut unknown = calls.at(CallState::Unknown);
     // What a client's pause came before may run later; the siblings of an await or ask never do.
     let (deferred, not_run) = match park.pause.initiator {
-        Initiator::Client if kept.is_none() => (asked, Vec::new()),
-        Initiator::Client | Initiator::Agent => (Vec::new(), asked),
+        Initiator::Client if kept.is_none() => (calls.at(CallState::Asked), Vec::new()),
+        Initiator::Client | Initiator::Agent => {
+            let (fresh, started) = calls.split(CallState::Asked);
+            unknown.extend(started);
+            (Vec::new(), fresh)
+        }
     };
     let event = SuspendedEvent {
         park,
@@ -107,7 +111,7 @@ fn suspend(draft: &mut Draft<'_>, park: Parked, hold: Option<Parked>, kept: Opti
         kept,
         deferred,
         not_run,
-        unknown: calls.at(CallState::Unknown),
+        unknown,
         transcript: draft.session.transcript,
     };
     draft.emit(What::Suspended(event));
@@ -117,7 +121,8 @@ fn suspend(draft: &mut Draft<'_>, park: Parked, hold: Option<Parked>, kept: Opti
 /// Turns a pause into one that is in force now: its deadline counts from here.
 pub(super) fn parked(draft: &Draft<'_>, pause: Pause) -> Parked {
     let suspended_at = draft.now();
-    let due = pause.conditions.as_ref().and_then(|conditions| conditions.next_due(suspended_at));
+    // By the clock as it is: an entry's time may be ahead of it, a deadline must not be.
+    let due = pause.conditions.as_ref().and_then(|conditions| conditions.next_due(draft.facts.now));
     Parked { pause, suspended_at, due }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Draft, resume, settle};
+use crate::carry::AddBudget;
 use crate::command::{Mode, ReleaseGate, Requester, Suspend, Withdraw};
 use crate::conditions::Conditions;
 use crate::event::{
@@ -19,6 +20,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, suspend: &Suspend) -> Result<(), Rej
     draft.not_ended()?;
     check(suspend)?;
     draft.findable("resumeWhen", suspend.resume_when.as_ref())?;
+    draft.looks_back("resumeWhen", suspend.resume_when.as_ref())?;
     let by_panic = matches!(suspend.requester, Some(Requester::Gate(_)));
     match &draft.session.state {
         // A gate keeps these from starting by itself; only what runs, and would go on, is stopped.
@@ -117,10 +119,14 @@ pub(super) fn release(draft: &mut Draft<'_>, release: &ReleaseGate) {
 }
 
 /// Takes a pending pause back, whoever wanted it.
-pub(super) fn take_back(draft: &mut Draft<'_>, answered: Option<AnsweredKey>) {
+pub(super) fn take_back(
+    draft: &mut Draft<'_>,
+    answered: Option<AnsweredKey>,
+    added: Option<AddBudget>,
+) {
     if let Some(client) = pending(&draft.session.state) {
         let handle = client.pause.handle;
-        draft.emit(What::SuspendWithdrawn(SuspendWithdrawn { handle, answered }));
+        draft.emit(What::SuspendWithdrawn(SuspendWithdrawn { handle, answered, added }));
         settle::settle(draft);
     }
 }
@@ -139,7 +145,7 @@ pub(super) fn pending(state: &State) -> Option<&PendingPause> {
 fn leave(draft: &mut Draft<'_>, requester: Requester) {
     let pending = pending(&draft.session.state);
     if pending.is_some_and(|client| client.pause.requesters.is_only(requester)) {
-        take_back(draft, None);
+        take_back(draft, None, None);
         return;
     }
     let handle = match (&draft.session.state, pending) {
@@ -204,7 +210,7 @@ fn client_pause(draft: &Draft<'_>, suspend: &Suspend) -> Pause {
         by: draft.facts.by.clone(),
         requesters: Requesters::of(suspend.requester),
         meta: suspend.meta.clone(),
-        span: draft.facts.span.clone(),
+        spans: draft.facts.spans.clone(),
     }
 }
 
@@ -216,7 +222,7 @@ fn window(conditions: Option<&Conditions>, draft: &Draft<'_>) -> crate::id::Seq 
 fn abandon_at(draft: &Draft<'_>, suspend: &Suspend) -> Option<Timestamp> {
     let by_panic = matches!(suspend.requester, Some(Requester::Gate(_)));
     let grace = suspend.grace_ms.map(Duration::from_millis);
-    grace.or(by_panic.then_some(limits::GRACE)).map(|grace| draft.now().after(grace))
+    grace.or(by_panic.then_some(limits::GRACE)).map(|grace| draft.facts.now.after(grace))
 }
 
 fn check(suspend: &Suspend) -> Result<(), Rejected> {

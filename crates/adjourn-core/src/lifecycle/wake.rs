@@ -25,7 +25,7 @@ pub(super) fn deliver(draft: &mut Draft<'_>, arrival: &Arrival) {
 /// A deadline may have passed: every one that has acts, in the order in which they fell due.
 pub(super) fn expire(draft: &mut Draft<'_>) {
     while let Some(suspended) = draft.session.suspended() {
-        let now = draft.now();
+        let now = draft.facts.now;
         let passed = |parked: &&Parked| parked.due.is_some_and(|due| due.at <= now);
         let Some(first) = suspended.waits().filter(passed).min_by_key(|parked| parked.due) else {
             break;
@@ -66,7 +66,7 @@ pub(super) fn fire(draft: &mut Draft<'_>, fired: Fired) {
         let handle = suspended.park.pause.handle;
         draft.emit(What::FiredUnderHold(FiredUnderHold { handle, fired }));
     } else {
-        act(draft, fired, true);
+        act_now(draft, fired);
     }
 }
 
@@ -84,8 +84,23 @@ pub(super) fn lift(draft: &mut Draft<'_>, fired: Fired) {
     resume::lift(draft, resume::By { arrival, ..resume::By::cause(cause) });
 }
 
+/// Acts as it fires.
+fn act_now(draft: &mut Draft<'_>, fired: Fired) {
+    act_with(draft, fired, true, true);
+}
+
+/// What is known when a wait's end acts after the hold over it is lifted.
+pub(super) struct Late {
+    pub(super) continue_transcript: bool,
+}
+
+/// Acts after the hold is lifted.
+pub(super) fn act(draft: &mut Draft<'_>, fired: Fired, late: Late) {
+    act_with(draft, fired, false, late.continue_transcript);
+}
+
 /// Does what a wait's end asks for: wakes the session, or fails its run.
-pub(super) fn act(draft: &mut Draft<'_>, fired: Fired, continue_transcript: bool) {
+fn act_with(draft: &mut Draft<'_>, fired: Fired, at_once: bool, continue_transcript: bool) {
     let Some(suspended) = draft.session.suspended() else { return };
     let park = &suspended.park;
     if park.fails(&fired) {
@@ -93,6 +108,7 @@ pub(super) fn act(draft: &mut Draft<'_>, fired: Fired, continue_transcript: bool
         return;
     }
     let by = resume::By {
+        at_once,
         continue_transcript,
         value: park.value(&fired, draft),
         arrival: fired.arrival(),
@@ -116,15 +132,23 @@ fn fail(draft: &mut Draft<'_>) {
         minutes(shown).or_else(|| minutes(park)).unwrap_or_default(),
         shown.pause.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default()
     );
-    let has_run = !matches!(prior, Prior::Idle);
+    // A run that had come to its end before keeps it.
+    let end = match prior {
+        Prior::Idle => None,
+        Prior::Kept(kept) => Some(kept.end.clone()),
+        Prior::Run(_) => Some(RunEnd {
+            outcome: Outcome::Failed,
+            error: Some(crate::limits::excerpt(&error, crate::limits::EXCERPT_BYTES)),
+            ends_session: false,
+        }),
+    };
     let ended = SuspensionEnded {
         handle: park.pause.handle,
         hold: hold.as_ref().map(|hold| hold.pause.handle),
         fate: Fate::Failed,
     };
     draft.emit(What::SuspensionEnded(ended));
-    if has_run {
-        let end = RunEnd { outcome: Outcome::Failed, error: Some(error), ends_session: false };
+    if let Some(end) = end {
         settle::close_run(draft, end);
     }
 }
@@ -144,7 +168,7 @@ impl Parked {
             && matches!(self.pause.wait, Wait::Open)
     }
 
-    fn fails(&self, fired: &Fired) -> bool {
+    pub(super) fn fails(&self, fired: &Fired) -> bool {
         self.timed_out(fired) == Some(OnTimeout::Fail)
     }
 

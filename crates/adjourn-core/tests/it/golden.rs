@@ -3,12 +3,17 @@
 //! `tests/golden/` holds one example of each. A file is never changed; a kind that changes gets
 //! a file of its next version beside the old one. `UPDATE_EXPECT=1` adds files that are missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use adjourn_core::Founding;
+use adjourn_core::carry::Budget;
+use adjourn_core::driver::{DriverSpec, Need};
+use adjourn_core::facts::{SpanLink, SpanLinks};
 use adjourn_core::journal::Entry;
 
 use crate::script::Play;
+use crate::world::{World, founding, session_id};
 
 /// Scripts that together make every kind of event, with as many fields as possible.
 const SCRIPTS: &[&str] = &[
@@ -18,7 +23,7 @@ const SCRIPTS: &[&str] = &[
      calls build lint! deploy wait used=5 place=2
      dispatch build lint
      return lint failed
-     suspend request=1 reason=review on=ci.passed:main timeout=30m/resume_with_input grace=10s
+     suspend request=1 reason=review meta=kept on=ci.passed:main timeout=30m/resume_with_input grace=10s
      suspend request=2 mode=interrupt_immediate
      withdraw request=2
      await ci call=wait summary=\"waiting on ci\" used=12 words=\"starting\" place=\"3\" lesson=\"look twice\" failure=loop_detected repeat=2 on=ci.* timeout=5m
@@ -39,6 +44,38 @@ const SCRIPTS: &[&str] = &[
      t=2s abandon
      suspend
      cancel reason=\"not wanted\"",
+    "prompt build
+     claim
+     step
+     calls build used=1
+     dispatch build
+     suspend reason=review meta=kept timeout=1m/resume_with_input limit=time_limit
+     cancel reason=\"not wanted\"
+     return build
+     suspend reason=review meta=kept limit=time_limit on=ci.passed:main timeout=1m/resume_with_input
+     t=1m expire
+     claim
+     step
+     suspend reason=review limit=iteration_limit
+     finish end=failed used=1
+     resume key=k9 message=m9 input=more tokens=3 fresh
+     claim
+     step
+     await ci summary=waiting on=ci.passed:main meta=kept
+     event ci.passed:main
+     suspend
+     resume
+     suspend
+     resume input=hurry
+     suspend
+     resume
+     claim
+     step
+     await ci
+     suspend
+     event ping addressed
+     resume
+     cancel",
     "prompt build
      claim
      step
@@ -69,11 +106,30 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The longest example of each kind, by the key under which it is written.
+/// A session with everything that a session can have from its first day on.
+fn full_world() -> World {
+    let span = |digit: &str| SpanLink { trace_id: digit.repeat(32), span_id: digit.repeat(16) };
+    let mut driver = DriverSpec::script(r#"{"steps":[]}"#);
+    driver.cwd = Some("/home/ann/project".to_owned());
+    driver.env = vec!["CI_TOKEN".to_owned()];
+    driver.mcp_servers = vec![serde_json::json!({ "name": "files", "command": "mcp-files" })];
+    driver.needs = [Need::Files, Need::Permissions].into();
+    let mut world = World::founded(Founding {
+        labels: [("team".to_owned(), "infra".to_owned())].into(),
+        parent: Some(session_id(7)),
+        budget: Budget { tokens: Some(1_000_000), ..Budget::default() },
+        driver,
+        ..founding()
+    });
+    world.spans = SpanLinks { prior: Some(span("a")), pipeline: Some(span("b")) };
+    world
+}
+
+/// Examples of each kind by the name of their file: the longest, and those that add fields to it.
 fn examples() -> BTreeMap<String, Vec<u8>> {
-    let mut examples: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let mut entries: Vec<(String, Vec<u8>)> = Vec::new();
     for script in SCRIPTS {
-        let mut play = Play::new();
+        let mut play = Play::on(full_world());
         let trace = play.run(script);
         assert!(!trace.contains("  ! "), "{trace}");
         for bytes in &play.world.journal {
@@ -81,19 +137,46 @@ fn examples() -> BTreeMap<String, Vec<u8>> {
             let event = serde_json::to_value(&entry.event).unwrap();
             let mut keys = event.as_object().unwrap().keys();
             let kind = keys.find(|key| key.contains('/')).unwrap().replace('/', ".");
-            let example = examples.entry(kind).or_default();
-            if bytes.len() > example.len() {
-                *example = bytes.clone();
-            }
+            entries.push((kind, bytes.clone()));
+        }
+    }
+    entries.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.len()));
+    let mut seen: BTreeMap<String, (usize, BTreeSet<String>)> = BTreeMap::new();
+    let mut examples = BTreeMap::new();
+    for (kind, bytes) in entries {
+        let (count, fields) = seen.entry(kind.clone()).or_default();
+        let before = fields.len();
+        collect(&serde_json::from_slice(&bytes).unwrap(), fields);
+        if fields.len() > before {
+            *count += 1;
+            let name = if *count == 1 { kind } else { format!("{kind}-{count}") };
+            examples.insert(name, bytes);
         }
     }
     examples
 }
 
+/// Collects the names of all fields in a value.
+fn collect(value: &serde_json::Value, fields: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(object) => {
+            for (key, value) in object {
+                fields.insert(key.clone());
+                collect(value, fields);
+            }
+        }
+        serde_json::Value::Array(values) => {
+            values.iter().for_each(|value| collect(value, fields));
+        }
+        _ => {}
+    }
+}
+
 #[test]
 fn every_kind_of_event_has_a_golden_file() {
     let examples = examples();
-    assert_eq!(examples.len(), 26, "{:?}", examples.keys());
+    let kinds = examples.keys().filter(|name| !name.contains('-')).count();
+    assert_eq!(kinds, 26, "{:?}", examples.keys());
     for (kind, bytes) in examples {
         let path = directory().join(format!("{kind}.json"));
         if std::env::var_os("UPDATE_EXPECT").is_some() && !path.exists() {
@@ -118,6 +201,62 @@ fn every_golden_file_is_readable() {
         read += 1;
     }
     assert!(read >= 26, "{read}");
+}
+
+/// Fields that only some sessions have are frozen, too.
+#[test]
+fn the_golden_files_have_every_field() {
+    let all: String = std::fs::read_dir(directory())
+        .unwrap()
+        .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
+        .collect();
+    for field in [
+        "parent",
+        "labels",
+        "budget",
+        "cwd",
+        "mcpServers",
+        "env",
+        "needs",
+        "priorSpanLink",
+        "pipelineSpanLink",
+        "meta",
+        "kept",
+        "value",
+        "arrival",
+        "subject",
+        "session",
+        "earlier",
+        "messageId",
+        "answered",
+        "added",
+        "reset",
+        "dispatch",
+        "notRun",
+        "unknown",
+        "deferred",
+        "hold",
+        "fired",
+        "limit",
+        "requesters",
+        "overrides",
+        "wake",
+        "question",
+        "choices",
+        "context",
+        "originatingFailureKind",
+        "driverState",
+        "notes",
+        "usage",
+        "lastWords",
+        "abandonAt",
+        "again",
+        "endsSession",
+        "idempotent",
+        "keepsOpening",
+    ] {
+        assert!(all.contains(&format!("\"{field}\":")), "no golden file has {field}");
+    }
 }
 
 #[test]

@@ -10,7 +10,6 @@ use adjourn_core::id::RunId;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Facts, Founding, Rejected, Session};
 use proptest::prelude::*;
-use proptest::test_runner::Config;
 
 use crate::world::{ann, founding, handle, uuid};
 
@@ -98,7 +97,7 @@ fn a_session_is_not_founded_on_nonsense() {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 2000, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(crate::properties::config(2000))]
 
     /// Any text: refused with a path, or taken and given back the same.
     #[test]

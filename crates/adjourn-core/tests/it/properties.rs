@@ -10,7 +10,7 @@ use adjourn_core::event::What;
 use adjourn_core::ledger::CallState;
 use adjourn_core::session::Fate;
 use proptest::prelude::*;
-use proptest::test_runner::Config;
+use proptest::test_runner::{Config, RngSeed};
 
 use crate::script::Play;
 
@@ -163,6 +163,8 @@ fn run(choices: &[Choice]) -> (Play, Vec<String>) {
         let now = play.world.now.as_millis() + shift;
         play.world.now = adjourn_core::time::Timestamp::from_millis(now);
         let line = line(*choice, &play, &mut calls_made);
+        // Shown if the next command panics.
+        println!("{line}");
         let mut trace = String::new();
         play.line(&line, &mut trace);
         script.push(format!("{line}\n{trace}"));
@@ -231,8 +233,15 @@ fn check_journal(play: &Play) {
     assert_eq!(short, play.world.session);
 }
 
+/// The same random scripts every time, unless `ADJOURN_SEED` asks for others.
+pub fn config(cases: u32) -> Config {
+    let seed = std::env::var("ADJOURN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    println!("ADJOURN_SEED={seed}");
+    Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..Config::default() }
+}
+
 proptest! {
-    #![proptest_config(Config { cases: 400, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(config(400))]
 
     #[test]
     fn random_commands_keep_the_invariants(choices in choices()) {

@@ -231,7 +231,7 @@ impl Play {
                     summary: args.take("summary"),
                     call: args.take("call").map(CallId),
                     limit: args.take("limit").and_then(|kind| Limit::from_failure_kind(&kind)),
-                    meta: None,
+                    meta: args.take("meta").map(Value::from),
                     reason: args.word(),
                 };
                 (mine, Command::Await(wait))
@@ -241,7 +241,7 @@ impl Play {
                     epoch,
                     step: args.step(),
                     call: args.take("call").map(CallId),
-                    meta: None,
+                    meta: args.take("meta").map(Value::from),
                     question: Question {
                         context: args.take("context"),
                         choices: args
@@ -280,7 +280,7 @@ impl Play {
                 .map(|grace| u64::try_from(duration(&grace).as_millis()).unwrap()),
             requester: args.number("request").map(|number| Requester::Call(request(number))),
             limit: args.take("limit").and_then(|kind| Limit::from_failure_kind(&kind)),
-            meta: None,
+            meta: args.take("meta").map(Value::from),
         }
     }
 
@@ -525,7 +525,11 @@ impl Args {
         Usage { prompt_tokens: used, active_ms: used, ..Usage::default() }
     }
 
+    /// What a step leaves behind; nothing if the line says `bare`.
     fn step(&mut self) -> StepEnd {
+        if self.flag("bare") {
+            return StepEnd::default();
+        }
         let repeats = self.number("repeat").map(|count| ("same call".to_owned(), count));
         StepEnd {
             entries: vec![Digest::of(b"step")],

@@ -25,6 +25,7 @@ const STATES: &[(&str, &str)] = &[
         "Quiescing, wait_for_completion",
         "prompt go\nclaim\nstep\nsuspend request=1 mode=wait_for_completion\nfinish",
     ),
+    ("Quiescing, panic", "prompt go\nclaim\nstep\ncalls a b\ndispatch b\ngate\npanic"),
     ("Quiescing, await", "prompt go\nclaim\nstep\ncalls a b\ndispatch b\nawait ci on=e"),
     ("Quiescing, canceling", "prompt go\nclaim\nstep\ncalls a b\ndispatch b\ncancel"),
     ("Suspended by a client, was Idle", "suspend request=1"),
@@ -33,7 +34,7 @@ const STATES: &[(&str, &str)] = &[
         "Suspended by a client, outcome kept",
         "prompt go\nclaim\nstep\nsuspend request=1\nfinish end=completed",
     ),
-    ("Suspended by a panic", "prompt go\nclaim\npanic"),
+    ("Suspended by a panic", "prompt go\nclaim\ngate\npanic"),
     ("Suspended by its agent", "prompt go\nclaim\nstep\nawait ci on=e timeout=1m"),
     (
         "Suspended by its agent, held",

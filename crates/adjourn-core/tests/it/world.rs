@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::arrival::Arrival;
 use adjourn_core::driver::DriverSpec;
-use adjourn_core::facts::{Answered, Fresh, Gate};
+use adjourn_core::facts::{Answered, Fresh, Gate, SpanLinks};
 use adjourn_core::id::{GateId, Handle, HostId, RequestId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
 use adjourn_core::session::State;
@@ -72,6 +72,7 @@ pub struct World {
     pub gates: Vec<Gate>,
     pub answers: BTreeMap<String, Answered>,
     pub messages: BTreeSet<String>,
+    pub spans: SpanLinks,
     pub made: u64,
 }
 
@@ -97,6 +98,7 @@ impl World {
             gates: Vec::new(),
             answers: BTreeMap::new(),
             messages: BTreeSet::new(),
+            spans: SpanLinks::default(),
             made: 0,
         }
     }
@@ -130,6 +132,7 @@ impl World {
         }
         facts.high = Seq(self.arrivals.len() as u64);
         facts.gates = self.gates.clone();
+        facts.spans = self.spans.clone();
         facts.answered = needs.key.and_then(|key| self.answers.get(key)).cloned();
         facts.message_seen = needs.message_id.is_some_and(|id| self.messages.contains(id));
         facts
@@ -225,6 +228,18 @@ pub fn invariants(session: &Session) {
             assert!(!session.calls.any(CallState::Dispatched));
         }
         State::Running(_) | State::Ended(_) => {}
+    }
+    // Beside an await or cancel that waits for calls in flight, the step is over and others remain.
+    let parks_itself = match &session.state {
+        State::Quiescing(quiescing) => match &quiescing.stopping {
+            Stopping::Parking(parking) => parking.agent.is_some(),
+            Stopping::Canceling(_) => true,
+        },
+        _ => false,
+    };
+    let between_steps = session.run().is_some_and(|run| run.step.is_none());
+    if session.owner().is_some() && between_steps && !parks_itself {
+        assert!(!session.calls.any(CallState::Asked), "a call belongs to a step");
     }
     if let State::Suspended(suspended) = &session.state {
         assert!(!session.calls.any(CallState::Asked), "a parked session's calls are settled");

@@ -208,3 +208,19 @@ fn close_ends_the_session_whatever_it_does() {
         assert!(play.run("resume handle=1").contains("! ENDED"));
     }
 }
+
+#[test]
+fn a_kept_end_is_not_made_worse() {
+    // A deadline that fails cannot fail what had completed.
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\nsuspend timeout=1m/fail\nfinish end=completed\nt=1m expire");
+    assert_eq!(play.world.session.last_run.as_ref().unwrap().outcome.as_str(), "completed");
+
+    // A driver that ended its session has ended it.
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\nsuspend\nfinish end=completed ends_session");
+    assert!(play.try_line("resume input=more").unwrap_err().starts_with("INVALID"));
+    let ended = play.clone().run("resume");
+    assert!(ended.contains("= ended completed"), "{ended}");
+    assert!(play.run("cancel").contains("= ended canceled"));
+}

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::script::check;
+use crate::script::{Play, check};
 
 #[test]
 fn nothing_in_scope_may_start() {
@@ -355,4 +355,13 @@ fn a_hung_call_is_abandoned_after_the_grace_of_a_panic() {
               = suspended client open
         "#]],
     );
+}
+
+#[test]
+fn a_resume_does_not_take_back_what_a_panic_wants() {
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\ncalls a\ndispatch a\ngate\npanic");
+    assert!(play.try_line("resume").unwrap_err().starts_with("GATED"));
+    play.run("return a");
+    assert!(play.world.session.suspended().is_some());
 }

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::script::check;
+use crate::script::{Play, check};
 
 #[test]
 fn an_await_waits_for_the_calls_in_flight_and_starts_no_more() {
@@ -293,4 +293,19 @@ fn two_parks_of_one_step_are_one_too_many() {
               = suspended agent open
         "#]],
     );
+}
+
+#[test]
+fn an_agent_that_a_limit_stops_parks_between_two_steps() {
+    let budget = adjourn_core::carry::Budget { tokens: Some(5), ..Default::default() };
+    let world =
+        crate::world::World::founded(adjourn_core::Founding { budget, ..crate::world::founding() });
+    let mut play = Play::on(world);
+    play.run("prompt go\nclaim\nstep\nfinish used=9");
+    assert!(play.try_line("step").unwrap_err().starts_with("LIMIT_REACHED"));
+    play.try_line("await quota limit=budget_exceeded bare").unwrap();
+    assert!(play.try_line("resume").unwrap_err().starts_with("BUDGET_NOT_RAISED"));
+    assert!(play.try_line("resume tokens=2").unwrap_err().starts_with("BUDGET_NOT_RAISED"));
+    play.run("resume tokens=10\nclaim");
+    play.try_line("step").unwrap();
 }

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::script::check;
+use crate::script::{Play, check};
 
 #[test]
 fn a_drain_gives_the_session_back() {
@@ -328,4 +328,31 @@ fn a_takeover_raises_the_epoch_over_a_hung_owner() {
               ! NOT_OWNER: the claim of epoch 1 is over: the session is running in epoch 2
         "#]],
     );
+}
+
+#[test]
+fn a_call_that_was_started_is_never_said_not_to_have_run() {
+    // Beside an await nothing is dispatched again.
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\ncalls a! w\ndispatch a\nawait ci call=w");
+    assert!(play.run("died").contains("unknown a"));
+
+    // A client's pause defers it; a wake that does not dispatch it leaves its outcome unknown.
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\ncalls a! b\ndispatch a");
+    play.run("suspend mode=interrupt_immediate on=e");
+    assert!(play.run("died").contains("deferred a,b"));
+    play.run("event e");
+    let fates: Vec<_> = play.world.session.calls.iter().map(|open| open.state).collect();
+    use adjourn_core::ledger::CallState;
+    assert_eq!(fates, [CallState::Unknown, CallState::NotRun]);
+}
+
+#[test]
+fn a_session_parked_by_a_dead_host_has_missed_nothing_before() {
+    let mut play = Play::new();
+    play.run("arrive ping addressed\nprompt go\nclaim\nstep\ncalls a\ndispatch a\ndied");
+    assert!(play.world.session.suspended().is_some());
+    let window = play.world.session.suspended().unwrap().park.pause.window;
+    assert_eq!(window.0, 1);
 }

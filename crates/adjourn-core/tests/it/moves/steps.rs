@@ -51,7 +51,7 @@ fn commands_out_of_step_are_refused() {
             calls build
               ! OUT_OF_STEP: out of step: no step is under way
             await ci
-              ! OUT_OF_STEP: out of step: no step is under way
+              ! OUT_OF_STEP: out of step: no step is under way that could leave something behind
             step
               step_started
               = running

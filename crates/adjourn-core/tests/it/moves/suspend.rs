@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::script::check;
+use crate::script::{Play, check};
 
 #[test]
 fn idle_commits_at_once_and_resumes_to_idle() {
@@ -749,4 +749,64 @@ fn a_budget_pause_must_be_answered_with_a_budget() {
               = ready
         "#]],
     );
+}
+
+#[test]
+fn waiting_for_completion_waits_for_a_permission_too() {
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\ncalls b\nsuspend mode=wait_for_completion");
+    assert!(play.try_line("finish").unwrap_err().starts_with("OUT_OF_STEP"));
+    play.try_line("return b declined").unwrap();
+    play.try_line("finish").unwrap();
+}
+
+#[test]
+fn a_pause_before_the_first_step_keeps_what_the_turn_was_to_begin_with() {
+    use adjourn_core::session::{Cause, Opening};
+
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\nawait ci on=ci.passed\nevent ci.passed\nsuspend\nresume");
+    let Opening::Wake(report) = &play.world.session.run().unwrap().opening else { panic!() };
+    assert_eq!(report.resumption.cause, Cause::ConditionFired);
+    assert_eq!(report.arrival.as_ref().unwrap().name, "ci.passed");
+
+    // One that brings something of its own is told together with the one before.
+    play.run("suspend\nresume input=hurry");
+    let Opening::Wake(report) = &play.world.session.run().unwrap().opening else { panic!() };
+    assert!(report.input.is_some());
+    assert_eq!(report.earlier.as_ref().unwrap().arrival.as_ref().unwrap().name, "ci.passed");
+    assert!(report.text().contains("ci.passed"), "{}", report.text());
+
+    // What a resume asked for before is not forgotten: the turn still begins with a digest.
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\nask which\nresume handle=1 input=yes fresh\nsuspend\nresume");
+    let woke = play.world.session.woke.as_ref().unwrap();
+    assert!(!woke.continue_transcript);
+    assert!(play.world.session.digest().contains("asked: which"));
+}
+
+#[test]
+fn whoever_wants_it_soonest_sets_the_grace() {
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\ncalls a\ndispatch a\nsuspend grace=60s\nsuspend grace=10s");
+    play.run("suspend grace=90s\nsuspend");
+    let at = play.world.session.abandon_at().unwrap();
+    assert_eq!(at.since(play.world.now), std::time::Duration::from_secs(10));
+}
+
+#[test]
+fn a_budget_that_was_raised_with_a_lift_or_a_withdrawal_counts() {
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\nawait quota limit=budget_exceeded\nsuspend");
+    play.run("resume tokens=5");
+    play.try_line("resume").unwrap();
+
+    let mut play = Play::on(crate::world::World::founded(adjourn_core::Founding {
+        budget: adjourn_core::carry::Budget { tokens: Some(5), ..Default::default() },
+        ..crate::world::founding()
+    }));
+    play.run("prompt go\nclaim\nstep\nsuspend\nresume tokens=7");
+    assert_eq!(play.world.session.budget.tokens, Some(12));
+    assert!(play.try_line("suspend").is_ok());
+    assert!(play.try_line("resume fresh").unwrap_err().starts_with("TASK_BUSY"));
 }

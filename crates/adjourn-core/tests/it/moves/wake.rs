@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::script::check;
+use crate::script::{Play, check};
 
 #[test]
 fn an_event_wakes_what_waits_for_it_once() {
@@ -442,4 +442,40 @@ fn the_host_may_wake_it() {
               = idle
         "#]],
     );
+}
+
+#[test]
+fn deadlines_and_graces_follow_the_clock_after_it_was_set_back() {
+    let mut play = Play::new();
+    play.run("t=365d suspend\nt=10s resume\nprompt go\nclaim\nstep");
+    play.run("await ci timeout=1m");
+    assert!(play.run("t=71s expire").contains("resumed #2 timeout"));
+
+    let mut play = Play::new();
+    play.run("t=365d suspend\nt=10s resume\nprompt go\nclaim\nstep\ncalls a\ndispatch a\ncancel");
+    assert!(play.run("t=41s abandon").contains("calls_abandoned"));
+}
+
+#[test]
+fn an_event_remembered_under_a_hold_does_not_open_the_next_window_long_ago() {
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\nawait ci on=ci.passed\nsuspend");
+    play.run("event ci.passed\nt=30d event ci.passed\nresume\nclaim\nstep\nawait ci on=ci.passed");
+    assert!(play.world.session.suspended().is_some(), "the second event is older than the turn");
+}
+
+#[test]
+fn a_turn_that_a_client_interrupts_can_still_wait_for_what_came_meanwhile() {
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\nsuspend\nfinish\nevent ci.passed\nresume\nclaim\nstep");
+    assert_eq!(play.world.session.open_window().unwrap().0, 0);
+    assert!(play.run("await ci on=ci.passed").contains("condition_fired"));
+}
+
+#[test]
+fn looking_back_from_the_future_is_refused() {
+    let mut play = Play::new();
+    play.run("arrive ci.passed");
+    assert!(play.try_line("suspend on=ci.passed since=2").unwrap_err().starts_with("INVALID"));
+    play.try_line("suspend on=ci.passed since=1").unwrap();
 }
