@@ -79,6 +79,23 @@ const SCRIPTS: &[&str] = &[
     "prompt build
      claim
      step
+     calls a! b
+     dispatch a
+     suspend mode=interrupt_immediate on=e
+     died
+     event e
+     claim
+     step
+     calls c
+     suspend mode=interrupt_immediate
+     resume
+     claim
+     dispatch c
+     return c
+     finish end=completed ends_session",
+    "prompt build
+     claim
+     step
      await ci
      suspend
      cancel
