@@ -48,3 +48,7 @@ update-expected: ## Rewrites expected traces, tables and missing golden files; r
 bench: ## Measures, beside the raw figures of this machine; writes target/bench.json
 	mkdir -p "$${CARGO_TARGET_DIR:-target}"
 	cargo run --release --locked --quiet -p xtask -- bench $(BENCH)
+
+.PHONY: demo
+demo: ## An agent parks, the machine goes quiet, an event wakes it
+	cargo run --locked --quiet -p adjourn -- demo

@@ -706,9 +706,16 @@ impl Session {
     pub fn open_window(&self) -> Option<Seq> {
         match &self.state {
             State::Idle | State::Ended(_) => None,
-            State::Ready(run)
-            | State::Running(Running { run, .. })
-            | State::Quiescing(Quiescing { run, .. }) => Some(run.window),
+            State::Ready(run) | State::Running(Running { run, .. }) => Some(run.window),
+            State::Quiescing(Quiescing { run, stopping, .. }) => match stopping {
+                Stopping::Canceling(_) => Some(run.window),
+                // A pause that is pending may look back further than its turn does.
+                Stopping::Parking(Parking { client, agent }) => {
+                    let client = client.as_ref().map(|client| &client.pause);
+                    let pauses = client.into_iter().chain(agent).map(|pause| pause.window);
+                    pauses.chain([run.window]).min()
+                }
+            },
             State::Suspended(suspended) => match &suspended.prior {
                 Prior::Run(run) if suspended.park.pause.initiator == Initiator::Client => {
                     Some(run.window)

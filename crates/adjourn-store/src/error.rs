@@ -1,0 +1,142 @@
+//! What can go wrong with a store, in sentences that say what to do.
+
+use std::any::Any;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use adjourn_core::Rejected;
+use adjourn_core::id::SessionId;
+
+/// Why a store could not be opened, read or written.
+///
+/// Cheap to clone: one failed commit is told to everybody whose command was in it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is something else at the path.
+    #[error("{} is not a store: {problem}", path.display())]
+    NotAStore {
+        /// The path.
+        path: PathBuf,
+        /// What is there instead.
+        problem: String,
+    },
+    /// The file could not be opened.
+    #[error("cannot open {}: {problem}", path.display())]
+    CannotOpen {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+    /// A newer program has migrated the file.
+    #[error("the store has version {found}, this program knows versions up to {known}")]
+    Newer {
+        /// The file's version.
+        found: i64,
+        /// The newest version this program knows.
+        known: i64,
+    },
+    /// The disk, or what the file may take of it, is full.
+    #[error("the store is full: {0}")]
+    Full(Arc<rusqlite::Error>),
+    /// The file or its directory cannot be written.
+    #[error("the store is read-only: {0}")]
+    ReadOnly(Arc<rusqlite::Error>),
+    /// The file is damaged.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    /// Other processes kept the store locked.
+    #[error("other processes kept the store locked for {0:?}")]
+    Locked(std::time::Duration),
+    /// SQLite said no.
+    #[error("the store failed: {0}")]
+    Sqlite(Arc<rusqlite::Error>),
+    /// The writer has stopped, after an error or because the store was closed.
+    #[error("the store is closed")]
+    Closed,
+    /// A caller's code panicked inside its transaction; nothing of it was kept.
+    #[error("the transaction panicked")]
+    Panicked,
+    /// What a caller said does not fit the digests its command names.
+    #[error("the transcript entries do not fit the command: {0}")]
+    Unsaid(&'static str),
+    /// A file operation failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        source: Arc<std::io::Error>,
+    },
+}
+
+impl Error {
+    /// Returns what to do about it, if there is something to say.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotAStore { .. } => Some("name another file with --store or ADJOURN_STORE"),
+            Self::Newer { .. } => Some("use the newer program, or a copy of the file from before"),
+            Self::Full(_) => Some("free some space; nothing that was acknowledged is lost"),
+            Self::ReadOnly(_) => Some("check the permissions of the file and its directory"),
+            Self::Damaged(_) => Some("restore a backup; `adjourn verify` says what is damaged"),
+            _ => None,
+        }
+    }
+
+    /// Finds the store's error in whatever a caller's work failed with.
+    pub(crate) fn within(error: &dyn Any) -> Option<Self> {
+        match error.downcast_ref() {
+            Some(CommandError::Store(error)) => Some(error.clone()),
+            Some(_) => None,
+            None => error.downcast_ref::<Self>().cloned(),
+        }
+    }
+
+    pub(crate) fn io(what: impl Into<String>, source: std::io::Error) -> Self {
+        Self::Io { what: what.into(), source: Arc::new(source) }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full(Arc::new(error)),
+            // A write beyond the limit on file sizes ends as an I/O error.
+            Some(ErrorCode::SystemIoFailure) if is_write_failure(&error) => {
+                Self::Full(Arc::new(error))
+            }
+            Some(ErrorCode::ReadOnly) => Self::ReadOnly(Arc::new(error)),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::Damaged(error.to_string())
+            }
+            _ => Self::Sqlite(Arc::new(error)),
+        }
+    }
+}
+
+fn is_write_failure(error: &rusqlite::Error) -> bool {
+    const SQLITE_IOERR_WRITE: i32 = 10 | (3 << 8);
+    error.sqlite_error().is_some_and(|inner| inner.extended_code == SQLITE_IOERR_WRITE)
+}
+
+/// Why a command had no effect.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CommandError {
+    /// The lifecycle refused it.
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
+    /// There is no such session.
+    #[error("there is no session {0}")]
+    NotFound(SessionId),
+    /// The store failed; whether it is durable is not known only if this is a failed commit.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl From<rusqlite::Error> for CommandError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(error.into())
+    }
+}

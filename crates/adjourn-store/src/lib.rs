@@ -1,0 +1,25 @@
+//! Where sessions live.
+//!
+//! [`Store::transact`] is the one way to change anything: inside it a command is loaded, decided
+//! by `adjourn-core` and appended, in one transaction with whatever other callers want at the
+//! same moment. What it answers is durable.
+//!
+//! The rules of a transaction are written once, in [`transaction`], on top of [`rows::Rows`],
+//! which a back end implements. [`sqlite`] is the first.
+//!
+//! This crate knows no wire format, reads no clock and makes no ids: see [`Environment`].
+
+mod cache;
+pub mod conformance;
+mod environment;
+mod error;
+pub mod rows;
+pub mod sqlite;
+mod store;
+mod transaction;
+
+pub use environment::Environment;
+pub use error::{CommandError, Error};
+pub use sqlite::Sqlite;
+pub use store::{Metrics, Pending, Size, Store};
+pub use transaction::{Delivered, Done, Pruned, Request, Retention, Transaction};

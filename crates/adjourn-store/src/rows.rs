@@ -1,0 +1,280 @@
+//! What a back end must be able to store and find: rows, without rules.
+//!
+//! Everything that decides lives in [`crate::transaction`], once for all back ends. A back end
+//! only keeps what it is told, inside the transaction it was opened for.
+
+use std::collections::BTreeSet;
+
+use adjourn_core::Session;
+use adjourn_core::arrival::Arrival;
+use adjourn_core::conditions::{Key, Names};
+use adjourn_core::facts::{Answered, Gate};
+use adjourn_core::id::{GateId, HostId, Seq, SessionId};
+use adjourn_core::time::Timestamp;
+use adjourn_record::Hash;
+use adjourn_record::chain::Tip;
+
+use crate::error::Error;
+
+/// The number of a session within one store: short, for keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionNo(pub i64);
+
+/// The number of a tenant within one store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TenantNo(pub i64);
+
+/// The number of a journal entry within one store, dense from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryNo(pub i64);
+
+/// What is known of a session without reading its journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its number.
+    pub no: SessionNo,
+    /// Its id.
+    pub id: SessionId,
+    /// Its tenant's number.
+    pub tenant: TenantNo,
+    /// Its last journal entry.
+    pub head: EntryNo,
+    /// How far its hash chain goes.
+    pub tip: Tip,
+}
+
+/// One journal entry as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryRow {
+    /// Whose.
+    pub session: SessionNo,
+    /// Its place in the session's journal.
+    pub revision: u64,
+    /// The session's entry before it.
+    pub prev: Option<EntryNo>,
+    /// Its link in the session's hash chain.
+    pub link: Hash,
+    /// Its bytes; none if it was pruned.
+    pub body: Option<Vec<u8>>,
+}
+
+/// An event as it comes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    /// The id its source gave it.
+    pub id: String,
+    /// Where it comes from.
+    pub source: String,
+    /// What happened.
+    pub name: String,
+    /// To what.
+    pub subject: Option<String>,
+    /// When, as its source says.
+    pub time: Timestamp,
+    /// Whose it is.
+    pub tenant: String,
+    /// The session it is addressed to.
+    pub session: Option<SessionId>,
+    /// What there is to say about it, as JSON text.
+    pub data: Option<String>,
+}
+
+/// Where the delivery of events has got to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The event being delivered, or delivered last.
+    pub seq: Seq,
+    /// The last session it was delivered to; `None` if it is done with.
+    pub session: Option<SessionNo>,
+}
+
+/// Which sessions a gate is laid over.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Scope {
+    /// Only this tenant's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Only those with all of these labels.
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub labels: std::collections::BTreeMap<String, String>,
+    /// Only this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+}
+
+impl Scope {
+    /// Returns whether a session is in this scope.
+    pub fn includes(&self, session: &Session) -> bool {
+        self.tenant.as_ref().is_none_or(|tenant| *tenant == session.tenant)
+            && self.session.is_none_or(|id| id == session.id)
+            && self.labels.iter().all(|(key, value)| session.labels.get(key) == Some(value))
+    }
+}
+
+/// A gate, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateRow {
+    /// What sessions are told.
+    pub gate: Gate,
+    /// Which sessions.
+    pub scope: Scope,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// A message to the outside that is to be delivered at least once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxRow {
+    /// Its number.
+    pub no: i64,
+    /// What kind of message.
+    pub kind: String,
+    /// Its bytes.
+    pub body: Vec<u8>,
+    /// When it is to be tried.
+    pub due: Timestamp,
+    /// How often it was tried.
+    pub tries: u32,
+}
+
+/// A host that was there when it last said so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRow {
+    /// Its id.
+    pub id: HostId,
+    /// When it started.
+    pub since: Timestamp,
+    /// What it says about itself, as JSON text.
+    pub about: String,
+}
+
+/// The rows of a store, inside one write transaction.
+pub trait Rows {
+    /// Finds a session.
+    fn session(&mut self, id: SessionId) -> Result<Option<SessionRow>, Error>;
+    /// Finds a session by its number.
+    fn session_by_no(&mut self, no: SessionNo) -> Result<Option<SessionRow>, Error>;
+    /// Returns the number of a tenant, making one if it is new.
+    fn tenant(&mut self, name: &str) -> Result<TenantNo, Error>;
+    /// Adds a session that has no journal yet.
+    fn add_session(&mut self, session: &Session, tenant: TenantNo) -> Result<SessionNo, Error>;
+    /// Brings the thin row up to the state.
+    fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error>;
+
+    /// Reads a journal entry.
+    fn entry(&mut self, no: EntryNo) -> Result<Option<EntryRow>, Error>;
+    /// Appends a journal entry.
+    fn add_entry(&mut self, entry: &EntryRow) -> Result<EntryNo, Error>;
+
+    /// Appends to a session's transcript, from the place `at` on.
+    fn add_said(&mut self, session: SessionNo, at: u64, said: &[Vec<u8>]) -> Result<(), Error>;
+
+    /// Replaces the keys under which a session can be found.
+    fn subscribe(
+        &mut self,
+        row: &SessionRow,
+        old: &BTreeSet<Key>,
+        new: &BTreeSet<Key>,
+    ) -> Result<(), Error>;
+    /// Counts the waits of a tenant that no name leads to.
+    fn keyless_waits(&mut self, tenant: TenantNo) -> Result<u64, Error>;
+    /// Returns sessions that may wait for an event, after `after`, in order, at most `limit`.
+    fn waiting(
+        &mut self,
+        tenant: TenantNo,
+        keys: &[Key],
+        after: SessionNo,
+        limit: usize,
+    ) -> Result<Vec<SessionNo>, Error>;
+    /// Returns sessions whose deadline is not later than `now`, the earliest first.
+    fn due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Returns the earliest deadline.
+    fn next_due(&mut self) -> Result<Option<Timestamp>, Error>;
+
+    /// Stores an event, or returns the number under which the same event is stored already.
+    fn add_event(
+        &mut self,
+        tenant: TenantNo,
+        event: &NewEvent,
+        at: Timestamp,
+    ) -> Result<(Seq, bool), Error>;
+    /// Returns the number of the last event.
+    fn high(&mut self) -> Result<Seq, Error>;
+    /// Returns the event after `seq`, and whose it is.
+    fn event_after(&mut self, seq: Seq) -> Result<Option<(TenantNo, Arrival)>, Error>;
+    /// Returns a tenant's events after `seq` with such names, in order, at most `limit`.
+    fn events_named(
+        &mut self,
+        tenant: TenantNo,
+        after: Seq,
+        names: Names<'_>,
+        limit: usize,
+    ) -> Result<Vec<Arrival>, Error>;
+    /// Returns a tenant's first event after `seq` that is addressed to a session.
+    fn event_addressed(
+        &mut self,
+        tenant: TenantNo,
+        session: SessionId,
+        after: Seq,
+    ) -> Result<Option<Arrival>, Error>;
+    /// Returns where delivery has got to.
+    fn cursor(&mut self) -> Result<Cursor, Error>;
+    /// Keeps where delivery has got to.
+    fn set_cursor(&mut self, cursor: Cursor) -> Result<(), Error>;
+
+    /// Returns the first answer to an idempotency key.
+    fn answered(&mut self, session: SessionNo, key: &str) -> Result<Option<Answered>, Error>;
+    /// Keeps the first answer to an idempotency key.
+    fn keep_answer(
+        &mut self,
+        session: SessionNo,
+        key: &str,
+        answered: &Answered,
+        at: Timestamp,
+    ) -> Result<(), Error>;
+    /// Returns whether a message was taken before.
+    fn message_seen(&mut self, session: SessionNo, id: &str) -> Result<bool, Error>;
+    /// Remembers a message.
+    fn keep_message(&mut self, session: SessionNo, id: &str, at: Timestamp) -> Result<(), Error>;
+
+    /// Returns the gates in force.
+    fn gates(&mut self) -> Result<Vec<GateRow>, Error>;
+    /// Lays a gate.
+    fn add_gate(&mut self, gate: &GateRow) -> Result<(), Error>;
+    /// Removes a gate, and returns whether it was there.
+    fn remove_gate(&mut self, id: GateId) -> Result<bool, Error>;
+    /// Returns sessions that are Running, Quiescing or Suspended, after `after`, at most `limit`.
+    fn under_way(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Returns sessions that are Ready, after `after`, at most `limit`.
+    fn ready(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Returns sessions that a host owns, at most `limit`.
+    fn owned_by(&mut self, host: HostId, limit: usize) -> Result<Vec<SessionNo>, Error>;
+
+    /// Announces a host, or what it says about itself now.
+    fn add_host(&mut self, host: &HostRow) -> Result<(), Error>;
+    /// Returns the hosts that were announced.
+    fn hosts(&mut self) -> Result<Vec<HostRow>, Error>;
+    /// Forgets a host.
+    fn remove_host(&mut self, id: HostId) -> Result<(), Error>;
+
+    /// Returns ended sessions with a journal to prune that have not changed since `before`.
+    fn prunable(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Drops an ended session's transcript and the bodies of all entries but its last, whose links
+    /// stay; returns how many bodies went.
+    fn prune_session(&mut self, row: &SessionRow) -> Result<u64, Error>;
+    /// Drops events acknowledged before `before` that are delivered and that no open turn's window
+    /// reaches back to, at most `limit`.
+    fn prune_events(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error>;
+    /// Drops answers and message ids kept since before `before`, at most `limit`.
+    fn prune_answers(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error>;
+
+    /// Puts a message into the outbox.
+    fn add_outbox(&mut self, kind: &str, body: &[u8], due: Timestamp) -> Result<i64, Error>;
+    /// Returns messages that are to be tried by `now`, at most `limit`.
+    fn outbox(&mut self, now: Timestamp, limit: usize) -> Result<Vec<OutboxRow>, Error>;
+    /// Puts a message off after a try.
+    fn retry_outbox(&mut self, no: i64, due: Timestamp) -> Result<(), Error>;
+    /// Takes a message out of the outbox.
+    fn remove_outbox(&mut self, no: i64) -> Result<(), Error>;
+}

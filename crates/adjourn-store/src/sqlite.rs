@@ -1,0 +1,286 @@
+//! The store in one SQLite file, shared by any number of processes on one machine.
+
+mod connection;
+mod points;
+mod reader;
+mod rows;
+mod schema;
+mod turnstile;
+mod verify;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use adjourn_core::Session;
+use adjourn_core::id::{Seq, SessionId};
+use adjourn_core::journal::Entry;
+use adjourn_core::time::Timestamp;
+use adjourn_record::keys::{KeyRing, Keys};
+use rusqlite::{Connection, params};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+
+pub use points::{Point, Points};
+pub use verify::{Fault, Verified};
+
+use crate::cache::Cache;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::rows::{HostRow, Rows as _, SessionNo};
+use crate::store::{Metrics, Pending, Size, Store};
+use crate::transaction::Transaction;
+use rows::SqliteRows;
+use turnstile::Turnstile;
+use writer::{Counters, Job, Work, Writer};
+
+/// Commands that may wait for the writer; beyond it callers wait to be let in.
+const QUEUE: usize = 1024;
+/// Reading connections kept open for reuse.
+const READERS: usize = 8;
+
+/// How a store is opened.
+pub struct Options {
+    /// The file; its directory must be there.
+    pub path: PathBuf,
+    /// The clock and the source of ids.
+    pub environment: Arc<dyn Environment>,
+    /// What commits are signed with.
+    pub keys: Keys,
+    /// The most pages the file may have.
+    pub max_pages: Option<u32>,
+    /// What tests do at named points.
+    pub points: Points,
+}
+
+impl Options {
+    /// The plain way to open a store.
+    pub fn new(path: impl Into<PathBuf>, environment: Arc<dyn Environment>, keys: Keys) -> Self {
+        let (max_pages, points) = (None, Points::default());
+        Self { path: path.into(), environment, keys, max_pages, points }
+    }
+}
+
+/// A store in one SQLite file. Cheap to clone; the last clone closes it.
+#[derive(Clone)]
+pub struct Sqlite(Arc<Inner>);
+
+struct Inner {
+    path: PathBuf,
+    environment: Arc<dyn Environment>,
+    queue: Option<mpsc::Sender<Box<dyn Job>>>,
+    writer: Option<std::thread::JoinHandle<()>>,
+    readers: Mutex<Vec<Connection>>,
+    cache: Arc<Cache>,
+    counters: Arc<Counters>,
+}
+
+impl Sqlite {
+    /// Opens the store, making it if it is not there.
+    ///
+    /// # Errors
+    /// What is there is no store, or a newer one, or cannot be written.
+    pub fn open(options: Options) -> Result<Self, Error> {
+        let Options { path, environment, keys, max_pages, points } = options;
+        if path.is_dir() {
+            let problem = "it is a directory".to_owned();
+            return Err(Error::NotAStore { path, problem });
+        }
+        let (connection, mut turnstile) = connection::open_writer(&path, &points, max_pages)?;
+        register(&connection, &mut turnstile, &keys)?;
+        let cache = Arc::new(Cache::default());
+        let counters = Arc::new(Counters::default());
+        let (queue, receiver) = mpsc::channel(QUEUE);
+        let writer = Writer {
+            connection,
+            turnstile,
+            points,
+            environment: Arc::clone(&environment),
+            keys,
+            cache: Arc::clone(&cache),
+            counters: Arc::clone(&counters),
+        };
+        let writer = std::thread::Builder::new()
+            .name("adjourn-writer".to_owned())
+            .spawn(move || writer.run(receiver))
+            .map_err(|error| Error::io("cannot start the writer", error))?;
+        Ok(Self(Arc::new(Inner {
+            path,
+            environment,
+            queue: Some(queue),
+            writer: Some(writer),
+            readers: Mutex::new(Vec::new()),
+            cache,
+            counters,
+        })))
+    }
+
+    /// Returns where the file is.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Verifies everything: every entry, every link, every commit and its signature.
+    ///
+    /// `ring` decides which keys are trusted; take it from the key directory, since whoever can
+    /// write to the store can add a key to it. `known` is a head that was kept elsewhere.
+    ///
+    /// # Errors
+    /// The store fails. Damage is not an error but the result.
+    pub fn verify(
+        &self,
+        ring: &KeyRing,
+        known: Option<adjourn_record::commit::Head>,
+    ) -> Result<Result<Verified, Fault>, Error> {
+        self.read(|connection| verify::verify(connection, ring, known))
+    }
+
+    /// Returns the head of the commits, to be kept elsewhere.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn head(&self) -> Result<adjourn_record::commit::Head, Error> {
+        self.read(|connection| {
+            let last = writer::last_commit(connection)?;
+            Ok(last.map_or(adjourn_record::commit::Head::START, |row| row.head()))
+        })
+    }
+
+    /// Lends a reading connection; no statement on it may outlive one page of results.
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        let idle = self.readers().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => connection::open_reader(&self.0.path)?,
+        };
+        let result = read(&connection);
+        let mut readers = self.readers();
+        if readers.len() < READERS {
+            readers.push(connection);
+        }
+        result
+    }
+
+    fn readers(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.0.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Sqlite {
+    fn transact<T, E, F>(&self, work: F) -> Pending<T, E>
+    where
+        F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (caller, answer) = oneshot::channel();
+        let job: Box<dyn Job> = Box::new(Work::new(work, caller));
+        // Queued right here if there is room; a full queue is waited for with the answer. The
+        // answer does not hold the queue open: the writer, and whoever closes the store and waits
+        // for it, would wait for the answer to be taken.
+        let unsent = self.0.queue.as_ref().and_then(|queue| match queue.try_send(job) {
+            Err(TrySendError::Full(job)) => Some((job, queue.downgrade())),
+            // Closed: the job is gone, and with it the one who could answer.
+            Ok(()) | Err(TrySendError::Closed(_)) => None,
+        });
+        Pending::new(async move {
+            if let Some((job, queue)) = unsent {
+                let queue = queue.upgrade().ok_or(Error::Closed)?;
+                queue.send(job).await.map_err(|_| Error::Closed)?;
+            }
+            answer.await.unwrap_or_else(|_| Err(Error::Closed.into()))
+        })
+    }
+
+    fn session(&self, id: SessionId) -> Result<Option<Arc<Session>>, Error> {
+        self.read(|connection| reader::session(connection, &self.0.cache, id))
+    }
+
+    fn sessions(
+        &self,
+        after: SessionNo,
+        limit: usize,
+    ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error> {
+        self.read(|connection| reader::sessions(connection, &self.0.cache, after, limit))
+    }
+
+    fn journal(&self, id: SessionId, revision: u64, limit: usize) -> Result<Vec<Entry>, Error> {
+        self.read(|connection| reader::journal(connection, id, revision, limit))
+    }
+
+    fn transcript(&self, id: SessionId, index: u64, limit: usize) -> Result<Vec<Vec<u8>>, Error> {
+        self.read(|connection| reader::transcript(connection, id, index, limit))
+    }
+
+    fn event_data(&self, seq: Seq) -> Result<Option<String>, Error> {
+        self.read(|connection| reader::event_data(connection, seq))
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>, Error> {
+        self.read(|connection| SqliteRows(connection).next_due())
+    }
+
+    fn hosts(&self) -> Result<Vec<HostRow>, Error> {
+        self.read(|connection| SqliteRows(connection).hosts())
+    }
+
+    fn size(&self) -> Result<Size, Error> {
+        self.read(|connection| reader::size(connection, &self.0.path))
+    }
+
+    fn backup(&self, to: &Path) -> Result<(), Error> {
+        self.read(|connection| reader::backup(connection, to))
+    }
+
+    fn environment(&self) -> &dyn Environment {
+        &*self.0.environment
+    }
+
+    fn metrics(&self) -> Metrics {
+        let counters = &self.0.counters;
+        Metrics {
+            commits: counters.commits.load(Ordering::Relaxed),
+            commands: counters.commands.load(Ordering::Relaxed),
+            retries: counters.retries.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The queue ends, the writer finishes what is in it, and the file is closed.
+        self.queue = None;
+        if let Some(writer) = self.writer.take()
+            && writer.thread().id() != std::thread::current().id()
+        {
+            let _ = writer.join();
+        }
+    }
+}
+
+/// Leaves the public halves of our keys in the store, for whoever verifies it.
+fn register(connection: &Connection, turnstile: &mut Turnstile, keys: &Keys) -> Result<(), Error> {
+    let ring = keys.ring();
+    let mut missing = Vec::new();
+    for key in ring.iter() {
+        let sql = "SELECT 1 FROM key WHERE id = ?1";
+        if !connection.prepare_cached(sql)?.exists([key.id().as_bytes()])? {
+            missing.push(key);
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    turnstile.begin(connection)?;
+    let added = missing.iter().try_for_each(|key| {
+        let public =
+            serde_json::to_string(key).map_err(|error| Error::Damaged(error.to_string()))?;
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO key (id, public) VALUES (?1, ?2)")?
+            .execute(params![key.id().as_bytes(), public])?;
+        Ok::<(), Error>(())
+    });
+    connection.execute_batch(if added.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    added
+}

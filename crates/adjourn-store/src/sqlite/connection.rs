@@ -1,0 +1,141 @@
+//! Opening the file: what it must be, and how it is set up.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::points::Points;
+use super::schema;
+use super::turnstile::Turnstile;
+use crate::error::Error;
+
+/// The WAL is written back into the file when it has this many pages (4 MiB).
+///
+/// Measured at a fixed load: 1,000 gives a p99 of 10 ms, 4,000 one of 19 ms; a background
+/// checkpoint never finds a moment to reset the WAL, which then grows without bound.
+const CHECKPOINT_PAGES: u32 = 1000;
+/// Pages kept in memory per connection, in KiB.
+const CACHE_KIB: i64 = 8 * 1024;
+/// Statements kept prepared per connection; more than there are in this crate.
+const STATEMENTS: usize = 96;
+/// How long a reader waits while another process recovers or resets the WAL.
+const READ_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Opens the file for writing, making it or bringing it to the newest version as needed.
+pub(super) fn open_writer(
+    path: &Path,
+    points: &Points,
+    max_pages: Option<u32>,
+) -> Result<(Connection, Turnstile), Error> {
+    make_private(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = open(path, flags)?;
+    // Only a file without tables takes this. For one with tables it would be a write all the same,
+    // into a file that may be somebody else's, or read-only, or locked.
+    if ours(path, &connection)? == Contents::Nothing {
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
+    // Nothing is left beside a file that turned out to be somebody else's.
+    let mut turnstile = Turnstile::new(path)?;
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        .map_err(|error| cannot_open(path, error))?;
+    if mode != "wal" {
+        let problem = "the file system does not support write-ahead logging".to_owned();
+        return Err(Error::CannotOpen { path: path.to_owned(), problem });
+    }
+    // A commit is durable when it returns: that is what is acknowledged.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    if let Some(pages) = max_pages {
+        connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+    }
+    // The turnstile waits; SQLite must not, or it would sleep with its own ideas of how long.
+    connection.busy_timeout(Duration::ZERO)?;
+    if schema::version(&connection)? != schema::VERSION {
+        turnstile.begin(&connection)?;
+        match schema::migrate(&connection, points) {
+            Ok(()) => connection.execute_batch("COMMIT")?,
+            Err(error) => {
+                let _ = connection.execute_batch("ROLLBACK");
+                return Err(error);
+            }
+        }
+    }
+    Ok((connection, turnstile))
+}
+
+/// Makes the file, if it is not there, for its owner alone: it will hold what people say.
+fn make_private(path: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    match File::options().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(Error::CannotOpen { path: path.to_owned(), problem: error.to_string() }),
+    }
+}
+
+/// Opens the file for reading.
+pub(super) fn open_reader(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = open(path, flags)?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.busy_timeout(READ_PATIENCE)?;
+    Ok(connection)
+}
+
+fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+    if path.is_dir() {
+        return Err(not_a_store(path, "it is a directory"));
+    }
+    let connection =
+        Connection::open_with_flags(path, flags).map_err(|error| cannot_open(path, error))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // The first thing that reads the file.
+    connection
+        .pragma_update(None, "cache_size", -CACHE_KIB)
+        .map_err(|error| cannot_open(path, error))?;
+    Ok(connection)
+}
+
+/// What is in a file that can be, or become, a store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    Nothing,
+    Tables,
+}
+
+/// Refuses a file that another program made, and one that is no database at all.
+fn ours(path: &Path, connection: &Connection) -> Result<Contents, Error> {
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
+        .map_err(|error| cannot_open(path, error))?;
+    let id: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    if tables > 0 && id != schema::APPLICATION_ID {
+        return Err(not_a_store(path, "it is the database of another program"));
+    }
+    schema::not_newer(connection)?;
+    Ok(if tables > 0 { Contents::Tables } else { Contents::Nothing })
+}
+
+fn not_a_store(path: &Path, problem: &str) -> Error {
+    Error::NotAStore { path: path.to_owned(), problem: problem.to_owned() }
+}
+
+fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
+    if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) {
+        return not_a_store(path, "it is not a database");
+    }
+    match Error::from(error) {
+        Error::Sqlite(error) => {
+            Error::CannotOpen { path: path.to_owned(), problem: error.to_string() }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,144 @@
+//! Reads: each sees one moment, and holds it no longer than a page of results takes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use adjourn_core::Session;
+use adjourn_core::id::{Seq, SessionId};
+use adjourn_core::journal::Entry;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::rows::{SqliteRows, place, session_row, signed, unsigned};
+use super::turnstile::beside;
+use crate::cache::Cache;
+use crate::error::Error;
+use crate::rows::{Rows as _, SessionNo, SessionRow};
+use crate::store::Size;
+use crate::transaction::{decode, fold};
+
+pub(super) fn session(
+    connection: &Connection,
+    cache: &Cache,
+    id: SessionId,
+) -> Result<Option<Arc<Session>>, Error> {
+    // Without a transaction around both reads the journal may have gone on after the row was
+    // read; it is append-only, so what the row says is still there.
+    let Some(row) = SqliteRows(connection).session(id)? else { return Ok(None) };
+    load(connection, cache, &row).map(Some)
+}
+
+pub(super) fn sessions(
+    connection: &Connection,
+    cache: &Cache,
+    after: SessionNo,
+    limit: usize,
+) -> Result<Vec<(SessionNo, Arc<Session>)>, Error> {
+    let sql = "SELECT no, id, tenant, head, revision, link FROM session
+               WHERE no > ?1 ORDER BY no LIMIT ?2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![after.0, limit], session_row)?;
+    let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
+    rows.iter().map(|row| Ok((row.no, load(connection, cache, row)?))).collect()
+}
+
+fn load(connection: &Connection, cache: &Cache, row: &SessionRow) -> Result<Arc<Session>, Error> {
+    let mut rows = SqliteRows(connection);
+    let session = fold(row, cache.get(row.no), |no| rows.entry(no))?;
+    cache.put(row.no, &session);
+    Ok(session)
+}
+
+pub(super) fn journal(
+    connection: &Connection,
+    id: SessionId,
+    revision: u64,
+    limit: usize,
+) -> Result<Vec<Entry>, Error> {
+    let mut rows = SqliteRows(connection);
+    let Some(row) = rows.session(id)? else { return Ok(Vec::new()) };
+    // The journal is read from its end: first the numbers, without the bodies, then the page.
+    let sql = "SELECT revision, prev FROM journal WHERE no = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut numbers = Vec::new();
+    let mut next = Some(row.head.0);
+    while let Some(no) = next {
+        let (found, prev): (i64, Option<i64>) =
+            statement.query_row([no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        if unsigned(found) < revision {
+            break;
+        }
+        numbers.push(no);
+        next = prev;
+    }
+    let mut entries = Vec::new();
+    for no in numbers.into_iter().rev() {
+        if entries.len() == limit {
+            break;
+        }
+        let entry = rows.entry(crate::rows::EntryNo(no))?;
+        if let Some(body) = entry.and_then(|entry| entry.body) {
+            entries.push(decode(id, &body)?);
+        }
+    }
+    Ok(entries)
+}
+
+pub(super) fn transcript(
+    connection: &Connection,
+    id: SessionId,
+    index: u64,
+    limit: usize,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let Some(row) = SqliteRows(connection).session(id)? else { return Ok(Vec::new()) };
+    // Beyond this a place would be another's.
+    let Ok(index) = u32::try_from(index).map(u64::from) else { return Ok(Vec::new()) };
+    let sql =
+        "SELECT body FROM transcript WHERE place >= ?1 AND place < ?2 ORDER BY place LIMIT ?3";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let end = place(SessionNo(row.no.0 + 1), 0);
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([place(row.no, index), end, limit], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn event_data(connection: &Connection, seq: Seq) -> Result<Option<String>, Error> {
+    let mut statement = connection.prepare_cached("SELECT data FROM event WHERE seq = ?1")?;
+    let data: Option<Option<String>> =
+        statement.query_row([signed(seq.0)], |row| row.get(0)).optional()?;
+    Ok(data.flatten())
+}
+
+pub(super) fn size(connection: &Connection, path: &Path) -> Result<Size, Error> {
+    let number = |sql: &str| -> Result<u64, Error> {
+        Ok(unsigned(connection.query_row(sql, [], |row| row.get(0))?))
+    };
+    let page = number("PRAGMA page_size")?;
+    let log = std::fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len());
+    Ok(Size {
+        sessions: number("SELECT count(*) FROM session")?,
+        suspended: number("SELECT count(*) FROM session WHERE state = 4")?,
+        // Dense and never deleted from.
+        entries: number("SELECT coalesce(max(no), 0) FROM journal")?,
+        events: number("SELECT count(*) FROM event")?,
+        file: page * number("PRAGMA page_count")?,
+        free: page * number("PRAGMA freelist_count")?,
+        log,
+    })
+}
+
+pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), Error> {
+    if to.exists() {
+        let there = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+        return Err(Error::io(format!("cannot write {}", to.display()), there));
+    }
+    // The online backup starts over whenever another process commits; a saturated store would
+    // never be copied. This holds one read transaction instead, and the log grows meanwhile.
+    let target = to.to_string_lossy();
+    // A connection that may only query may not write a copy either.
+    connection.pragma_update(None, "query_only", false)?;
+    let copied = connection.execute("VACUUM INTO ?1", [target]);
+    connection.pragma_update(None, "query_only", true)?;
+    copied?;
+    Ok(())
+}

@@ -1,0 +1,592 @@
+//! [`Rows`] on SQLite: one prepared statement per method.
+
+use std::collections::BTreeSet;
+
+use adjourn_core::Session;
+use adjourn_core::arrival::Arrival;
+use adjourn_core::conditions::{Key, Names};
+use adjourn_core::facts::Answered;
+use adjourn_core::id::{GateId, HostId, Seq, SessionId};
+use adjourn_core::session::State;
+use adjourn_core::time::Timestamp;
+use adjourn_record::Hash;
+use adjourn_record::chain::Tip;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::rows::{
+    Cursor, EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, SessionNo, SessionRow,
+    TenantNo,
+};
+
+const SESSION: &str = "SELECT no, id, tenant, head, revision, link FROM session";
+const ARRIVAL: &str = "SELECT seq, id, source, name, subject, time, session, tenant FROM event";
+
+/// The rows of one connection, whatever transaction it is in.
+pub(super) struct SqliteRows<'a>(pub(super) &'a Connection);
+
+impl SqliteRows<'_> {
+    fn numbers(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<SessionNo>, Error> {
+        let mut statement = self.0.prepare_cached(sql)?;
+        let rows = statement.query_map(params, |row| row.get(0).map(SessionNo))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn arrivals(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Arrival>, Error> {
+        let mut statement = self.0.prepare_cached(&format!("{ARRIVAL} {sql}"))?;
+        let rows = statement.query_map(params, |row| Ok(arrival(row)?.1))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn find(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<SessionRow>, Error> {
+        let mut statement = self.0.prepare_cached(sql)?;
+        Ok(statement.query_row(params, session_row).optional()?)
+    }
+
+    fn run(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize, Error> {
+        Ok(self.0.prepare_cached(sql)?.execute(params)?)
+    }
+}
+
+impl Rows for SqliteRows<'_> {
+    fn session(&mut self, id: SessionId) -> Result<Option<SessionRow>, Error> {
+        self.find(&format!("{SESSION} WHERE id = ?1"), [id.uuid().as_bytes()])
+    }
+
+    fn session_by_no(&mut self, no: SessionNo) -> Result<Option<SessionRow>, Error> {
+        self.find(&format!("{SESSION} WHERE no = ?1"), [no.0])
+    }
+
+    fn tenant(&mut self, name: &str) -> Result<TenantNo, Error> {
+        let find = "SELECT no FROM tenant WHERE name = ?1";
+        let known = self.0.prepare_cached(find)?.query_row([name], |row| row.get(0)).optional()?;
+        if let Some(no) = known {
+            return Ok(TenantNo(no));
+        }
+        self.run("INSERT INTO tenant (name) VALUES (?1)", [name])?;
+        Ok(TenantNo(self.0.last_insert_rowid()))
+    }
+
+    fn add_session(&mut self, session: &Session, tenant: TenantNo) -> Result<SessionNo, Error> {
+        self.run(
+            "INSERT INTO session (id, tenant, state, revision, head, link, at)
+             VALUES (?1, ?2, 0, 0, 0, zeroblob(32), 0)",
+            params![session.id.uuid().as_bytes(), tenant.0],
+        )?;
+        Ok(SessionNo(self.0.last_insert_rowid()))
+    }
+
+    fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error> {
+        let Thin { state, owner, handle, due, since, at } = Thin::of(session);
+        self.run(
+            "UPDATE session SET state = ?2, revision = ?3, head = ?4, link = ?5, owner = ?6,
+                 handle = ?7, due = ?8, since = ?9, at = ?10
+             WHERE no = ?1",
+            params![
+                row.no.0,
+                state,
+                signed(row.tip.revision),
+                row.head.0,
+                row.tip.link.as_bytes(),
+                owner,
+                handle,
+                due,
+                since,
+                at,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn entry(&mut self, no: EntryNo) -> Result<Option<EntryRow>, Error> {
+        let sql = "SELECT session, revision, prev, link, body FROM journal WHERE no = ?1";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let entry = statement.query_row([no.0], |row| {
+            Ok(EntryRow {
+                session: SessionNo(row.get(0)?),
+                revision: unsigned(row.get(1)?),
+                prev: row.get::<_, Option<i64>>(2)?.map(EntryNo),
+                link: Hash::from_bytes(row.get(3)?),
+                body: row.get(4)?,
+            })
+        });
+        Ok(entry.optional()?)
+    }
+
+    fn add_entry(&mut self, entry: &EntryRow) -> Result<EntryNo, Error> {
+        self.run(
+            "INSERT INTO journal (session, revision, prev, link, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                entry.session.0,
+                signed(entry.revision),
+                entry.prev.map(|prev| prev.0),
+                entry.link.as_bytes(),
+                entry.body,
+            ],
+        )?;
+        Ok(EntryNo(self.0.last_insert_rowid()))
+    }
+
+    fn add_said(&mut self, session: SessionNo, at: u64, said: &[Vec<u8>]) -> Result<(), Error> {
+        for (place, body) in (place(session, at)..).zip(said) {
+            self.run("INSERT INTO transcript (place, body) VALUES (?1, ?2)", params![place, body])?;
+        }
+        Ok(())
+    }
+
+    fn subscribe(
+        &mut self,
+        row: &SessionRow,
+        old: &BTreeSet<Key>,
+        new: &BTreeSet<Key>,
+    ) -> Result<(), Error> {
+        for key in old.difference(new) {
+            self.run(
+                "DELETE FROM subscription WHERE tenant = ?1 AND key = ?2 AND session = ?3",
+                params![row.tenant.0, key.as_str(), row.no.0],
+            )?;
+        }
+        for key in new.difference(old) {
+            self.run(
+                "INSERT INTO subscription (tenant, key, session) VALUES (?1, ?2, ?3)",
+                params![row.tenant.0, key.as_str(), row.no.0],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn keyless_waits(&mut self, tenant: TenantNo) -> Result<u64, Error> {
+        let sql = "SELECT count(*) FROM subscription WHERE tenant = ?1 AND key = ?2";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let count = statement.query_row(params![tenant.0, Key::ANY], |row| row.get(0))?;
+        Ok(unsigned(count))
+    }
+
+    fn waiting(
+        &mut self,
+        tenant: TenantNo,
+        keys: &[Key],
+        after: SessionNo,
+        limit: usize,
+    ) -> Result<Vec<SessionNo>, Error> {
+        // Each key's sessions come in order; merging them here keeps every query on the index.
+        let mut found = BTreeSet::new();
+        for key in keys {
+            found.extend(self.numbers(
+                "SELECT session FROM subscription
+                 WHERE tenant = ?1 AND key = ?2 AND session > ?3 ORDER BY session LIMIT ?4",
+                params![tenant.0, key.as_str(), after.0, size(limit)],
+            )?);
+        }
+        Ok(found.into_iter().take(limit).collect())
+    }
+
+    fn due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE due IS NOT NULL AND due <= ?1 ORDER BY due LIMIT ?2",
+            params![now.as_millis(), size(limit)],
+        )
+    }
+
+    fn next_due(&mut self) -> Result<Option<Timestamp>, Error> {
+        let sql = "SELECT due FROM session WHERE due IS NOT NULL ORDER BY due LIMIT 1";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let due = statement.query_row([], |row| row.get(0)).optional()?;
+        Ok(due.map(Timestamp::from_millis))
+    }
+
+    fn add_event(
+        &mut self,
+        tenant: TenantNo,
+        event: &NewEvent,
+        at: Timestamp,
+    ) -> Result<(Seq, bool), Error> {
+        let known = "SELECT seq FROM event WHERE tenant = ?1 AND source = ?2 AND id = ?3";
+        let known = self
+            .0
+            .prepare_cached(known)?
+            .query_row(params![tenant.0, event.source, event.id], |row| row.get(0))
+            .optional()?;
+        if let Some(seq) = known {
+            return Ok((Seq(unsigned(seq)), false));
+        }
+        // Not the table's own numbering: events are pruned, their numbers never come again.
+        let next = "UPDATE progress SET seq = seq + 1 WHERE what = 'acknowledged' RETURNING seq";
+        let seq: i64 = self.0.prepare_cached(next)?.query_row([], |row| row.get(0))?;
+        self.run(
+            "INSERT INTO event (seq, tenant, name, id, source, subject, time, session, at, data)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                seq,
+                tenant.0,
+                event.name,
+                event.id,
+                event.source,
+                event.subject,
+                event.time.as_millis(),
+                event.session.map(|session| session.uuid().into_bytes()),
+                at.as_millis(),
+                event.data,
+            ],
+        )?;
+        Ok((Seq(unsigned(seq)), true))
+    }
+
+    fn high(&mut self) -> Result<Seq, Error> {
+        let sql = "SELECT seq FROM progress WHERE what = 'acknowledged'";
+        let seq = self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        Ok(Seq(unsigned(seq)))
+    }
+
+    fn event_after(&mut self, seq: Seq) -> Result<Option<(TenantNo, Arrival)>, Error> {
+        let sql = format!("{ARRIVAL} WHERE seq > ?1 ORDER BY seq LIMIT 1");
+        let mut statement = self.0.prepare_cached(&sql)?;
+        Ok(statement.query_row([signed(seq.0)], arrival).optional()?)
+    }
+
+    fn events_named(
+        &mut self,
+        tenant: TenantNo,
+        after: Seq,
+        names: Names<'_>,
+        limit: usize,
+    ) -> Result<Vec<Arrival>, Error> {
+        let (tenant, after, limit) = (tenant.0, signed(after.0), size(limit));
+        match names {
+            Names::All => self.arrivals(
+                "WHERE tenant = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+                params![tenant, after, limit],
+            ),
+            Names::Only(name) => self.arrivals(
+                "WHERE tenant = ?1 AND name = ?4 AND seq > ?2 ORDER BY seq LIMIT ?3",
+                params![tenant, after, limit, name],
+            ),
+            // `/` follows `.`, so the range holds the name itself and what goes on with a dot.
+            Names::Under(name) => self.arrivals(
+                "WHERE tenant = ?1 AND (name = ?4 OR (name >= ?4 || '.' AND name < ?4 || '/'))
+                     AND seq > ?2 ORDER BY seq LIMIT ?3",
+                params![tenant, after, limit, name],
+            ),
+        }
+    }
+
+    fn event_addressed(
+        &mut self,
+        tenant: TenantNo,
+        session: SessionId,
+        after: Seq,
+    ) -> Result<Option<Arrival>, Error> {
+        let found = self.arrivals(
+            "WHERE session = ?1 AND seq > ?2 AND tenant = ?3 ORDER BY seq LIMIT 1",
+            params![session.uuid().as_bytes(), signed(after.0), tenant.0],
+        )?;
+        Ok(found.into_iter().next())
+    }
+
+    fn cursor(&mut self) -> Result<Cursor, Error> {
+        let sql = "SELECT seq, session FROM progress WHERE what = 'delivered'";
+        let cursor = self.0.prepare_cached(sql)?.query_row([], |row| {
+            let session: Option<i64> = row.get(1)?;
+            Ok(Cursor { seq: Seq(unsigned(row.get(0)?)), session: session.map(SessionNo) })
+        })?;
+        Ok(cursor)
+    }
+
+    fn set_cursor(&mut self, cursor: Cursor) -> Result<(), Error> {
+        self.run(
+            "UPDATE progress SET seq = ?1, session = ?2
+             WHERE what = 'delivered' AND (seq <> ?1 OR session IS NOT ?2)",
+            params![signed(cursor.seq.0), cursor.session.map(|session| session.0)],
+        )?;
+        Ok(())
+    }
+
+    fn answered(&mut self, session: SessionNo, key: &str) -> Result<Option<Answered>, Error> {
+        let sql = "SELECT answer FROM answer WHERE session = ?1 AND key = 'k:' || ?2";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let answer: Option<String> =
+            statement.query_row(params![session.0, key], |row| row.get(0)).optional()?;
+        answer.map(|answer| json(&answer)).transpose()
+    }
+
+    fn keep_answer(
+        &mut self,
+        session: SessionNo,
+        key: &str,
+        answered: &Answered,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        self.run(
+            "INSERT INTO answer (session, key, at, answer) VALUES (?1, 'k:' || ?2, ?3, ?4)",
+            params![session.0, key, at.as_millis(), text(answered)?],
+        )?;
+        Ok(())
+    }
+
+    fn message_seen(&mut self, session: SessionNo, id: &str) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM answer WHERE session = ?1 AND key = 'm:' || ?2";
+        Ok(self.0.prepare_cached(sql)?.exists(params![session.0, id])?)
+    }
+
+    fn keep_message(&mut self, session: SessionNo, id: &str, at: Timestamp) -> Result<(), Error> {
+        self.run(
+            "INSERT OR IGNORE INTO answer (session, key, at) VALUES (?1, 'm:' || ?2, ?3)",
+            params![session.0, id, at.as_millis()],
+        )?;
+        Ok(())
+    }
+
+    fn gates(&mut self) -> Result<Vec<GateRow>, Error> {
+        let mut statement =
+            self.0.prepare_cached("SELECT gate, scope, at FROM gate ORDER BY at")?;
+        let mut rows = statement.query([])?;
+        let mut gates = Vec::new();
+        while let Some(row) = rows.next()? {
+            gates.push(GateRow {
+                gate: json(&row.get::<_, String>(0)?)?,
+                scope: json(&row.get::<_, String>(1)?)?,
+                at: Timestamp::from_millis(row.get(2)?),
+            });
+        }
+        Ok(gates)
+    }
+
+    fn add_gate(&mut self, gate: &GateRow) -> Result<(), Error> {
+        self.run(
+            "INSERT INTO gate (id, gate, scope, at) VALUES (?1, ?2, ?3, ?4)",
+            params![
+                gate.gate.id.uuid().as_bytes(),
+                text(&gate.gate)?,
+                text(&gate.scope)?,
+                gate.at.as_millis()
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn remove_gate(&mut self, id: GateId) -> Result<bool, Error> {
+        Ok(self.run("DELETE FROM gate WHERE id = ?1", [id.uuid().as_bytes()])? > 0)
+    }
+
+    fn under_way(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE no > ?1 AND state IN (2, 3, 4) ORDER BY no LIMIT ?2",
+            params![after.0, size(limit)],
+        )
+    }
+
+    fn ready(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE state = 1 AND no > ?1 ORDER BY no LIMIT ?2",
+            params![after.0, size(limit)],
+        )
+    }
+
+    fn owned_by(&mut self, host: HostId, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE owner = ?1 LIMIT ?2",
+            params![host.uuid().as_bytes(), size(limit)],
+        )
+    }
+
+    fn add_host(&mut self, host: &HostRow) -> Result<(), Error> {
+        self.run(
+            "INSERT INTO host (id, since, about) VALUES (?1, ?2, ?3)
+             ON CONFLICT (id) DO UPDATE SET about = excluded.about",
+            params![host.id.uuid().as_bytes(), host.since.as_millis(), host.about],
+        )?;
+        Ok(())
+    }
+
+    fn hosts(&mut self) -> Result<Vec<HostRow>, Error> {
+        let mut statement =
+            self.0.prepare_cached("SELECT id, since, about FROM host ORDER BY id")?;
+        let rows = statement.query_map([], |row| {
+            Ok(HostRow {
+                id: HostId::new(Uuid::from_bytes(row.get(0)?)),
+                since: Timestamp::from_millis(row.get(1)?),
+                about: row.get(2)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn remove_host(&mut self, id: HostId) -> Result<(), Error> {
+        self.run("DELETE FROM host WHERE id = ?1", [id.uuid().as_bytes()])?;
+        Ok(())
+    }
+
+    fn prunable(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE state = 5 AND pruned = 0 AND at < ?1 LIMIT ?2",
+            params![before.as_millis(), size(limit)],
+        )
+    }
+
+    fn prune_session(&mut self, row: &SessionRow) -> Result<u64, Error> {
+        let mut pruned = 0;
+        let mut next = self.entry(row.head)?.and_then(|head| head.prev);
+        while let Some(no) = next {
+            let sql = "UPDATE journal SET body = NULL WHERE no = ?1 RETURNING prev";
+            next = self
+                .0
+                .prepare_cached(sql)?
+                .query_row([no.0], |row| row.get(0))
+                .map(|prev: Option<i64>| prev.map(EntryNo))?;
+            pruned += 1;
+        }
+        self.run(
+            "DELETE FROM transcript WHERE place >= ?1 AND place < ?2",
+            [place(row.no, 0), place(SessionNo(row.no.0 + 1), 0)],
+        )?;
+        self.run("DELETE FROM answer WHERE session = ?1", [row.no.0])?;
+        self.run("UPDATE session SET pruned = 1 WHERE no = ?1", [row.no.0])?;
+        Ok(pruned)
+    }
+
+    fn prune_events(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error> {
+        let pruned = self.run(
+            "DELETE FROM event WHERE seq IN (
+                 SELECT seq FROM event WHERE at < ?1
+                     AND seq <= (SELECT seq - (session IS NOT NULL) FROM progress
+                                 WHERE what = 'delivered')
+                     AND seq <= coalesce(
+                         (SELECT min(since) FROM session WHERE since IS NOT NULL), seq)
+                 ORDER BY seq LIMIT ?2)",
+            params![before.as_millis(), size(limit)],
+        )?;
+        Ok(pruned as u64)
+    }
+
+    fn prune_answers(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error> {
+        let pruned = self.run(
+            "DELETE FROM answer WHERE (session, key) IN (
+                 SELECT session, key FROM answer WHERE at < ?1 ORDER BY at LIMIT ?2)",
+            params![before.as_millis(), size(limit)],
+        )?;
+        Ok(pruned as u64)
+    }
+
+    fn add_outbox(&mut self, kind: &str, body: &[u8], due: Timestamp) -> Result<i64, Error> {
+        self.run(
+            "INSERT INTO outbox (kind, body, due) VALUES (?1, ?2, ?3)",
+            params![kind, body, due.as_millis()],
+        )?;
+        Ok(self.0.last_insert_rowid())
+    }
+
+    fn outbox(&mut self, now: Timestamp, limit: usize) -> Result<Vec<OutboxRow>, Error> {
+        let sql = "SELECT no, kind, body, due, tries FROM outbox WHERE due <= ?1
+                   ORDER BY due, no LIMIT ?2";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let rows = statement.query_map(params![now.as_millis(), size(limit)], |row| {
+            Ok(OutboxRow {
+                no: row.get(0)?,
+                kind: row.get(1)?,
+                body: row.get(2)?,
+                due: Timestamp::from_millis(row.get(3)?),
+                tries: row.get(4)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn retry_outbox(&mut self, no: i64, due: Timestamp) -> Result<(), Error> {
+        let sql = "UPDATE outbox SET due = ?2, tries = tries + 1 WHERE no = ?1";
+        self.run(sql, params![no, due.as_millis()])?;
+        Ok(())
+    }
+
+    fn remove_outbox(&mut self, no: i64) -> Result<(), Error> {
+        self.run("DELETE FROM outbox WHERE no = ?1", [no])?;
+        Ok(())
+    }
+}
+
+/// What the thin row repeats of a session's state, for indexes and lists.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Thin {
+    pub(super) state: i64,
+    pub(super) owner: Option<[u8; 16]>,
+    pub(super) handle: Option<[u8; 16]>,
+    pub(super) due: Option<i64>,
+    pub(super) since: Option<i64>,
+    pub(super) at: i64,
+}
+
+impl Thin {
+    pub(super) fn of(session: &Session) -> Self {
+        let handle = session.suspended().map(|suspended| suspended.shown().pause.handle.uuid());
+        Self {
+            state: state_code(&session.state),
+            owner: session.owner().map(|owner| owner.host.uuid().into_bytes()),
+            handle: handle.map(Uuid::into_bytes),
+            due: session.due().map(Timestamp::as_millis),
+            since: session.open_window().map(|since| signed(since.0)),
+            at: session.at.as_millis(),
+        }
+    }
+}
+
+/// The states as the thin row has them; partial indexes name them.
+const fn state_code(state: &State) -> i64 {
+    match state {
+        State::Idle => 0,
+        State::Ready(_) => 1,
+        State::Running(_) => 2,
+        State::Quiescing(_) => 3,
+        State::Suspended(_) => 4,
+        State::Ended(_) => 5,
+    }
+}
+
+pub(super) fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    Ok(SessionRow {
+        no: SessionNo(row.get(0)?),
+        id: SessionId::new(Uuid::from_bytes(row.get(1)?)),
+        tenant: TenantNo(row.get(2)?),
+        head: EntryNo(row.get(3)?),
+        tip: Tip { revision: unsigned(row.get(4)?), link: Hash::from_bytes(row.get(5)?) },
+    })
+}
+
+fn arrival(row: &Row<'_>) -> rusqlite::Result<(TenantNo, Arrival)> {
+    let session: Option<[u8; 16]> = row.get(6)?;
+    let arrival = Arrival {
+        seq: Seq(unsigned(row.get(0)?)),
+        id: row.get(1)?,
+        source: row.get(2)?,
+        name: row.get(3)?,
+        subject: row.get(4)?,
+        time: Timestamp::from_millis(row.get(5)?),
+        session: session.map(|bytes| SessionId::new(Uuid::from_bytes(bytes))),
+    };
+    Ok((TenantNo(row.get(7)?), arrival))
+}
+
+/// The key of a transcript entry: a session's entries lie together, in order.
+pub(super) const fn place(session: SessionNo, index: u64) -> i64 {
+    (session.0 << 32) | (index & 0xffff_ffff).cast_signed()
+}
+
+/// SQLite's integers are signed; ours never reach the bit that makes the difference.
+pub(super) const fn signed(number: u64) -> i64 {
+    number.cast_signed()
+}
+
+pub(super) const fn unsigned(number: i64) -> u64 {
+    number.cast_unsigned()
+}
+
+fn size(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+fn text<T: serde::Serialize>(value: &T) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::Damaged(error.to_string()))
+}
+
+fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|error| Error::Damaged(error.to_string()))
+}

@@ -1,0 +1,163 @@
+//! The tables, and how they came to be: one step per version, each under the write lock.
+
+use rusqlite::Connection;
+
+use super::points::{Point, Points};
+use crate::error::Error;
+
+/// Marks the file as ours, so that nobody's other database is taken for a store: `adjn`.
+pub(crate) const APPLICATION_ID: i32 = 0x6164_6a6e;
+
+/// The newest version of the file this program knows.
+pub(crate) const VERSION: i64 = STEPS.len() as i64;
+
+/// The steps from each version to the next.
+///
+/// Measured on layouts of the same content: thin rows with integer keys, bodies only in an
+/// append-only log, and no index that every suspension would have to touch are worth a factor of
+/// three. So a journal entry points to the one before it, and a journal is read from its end.
+const STEPS: &[&str] = &["
+CREATE TABLE tenant (
+    no INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE session (
+    no INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,        -- 16 bytes, uuid version 7
+    tenant INTEGER NOT NULL,
+    state INTEGER NOT NULL,         -- see sqlite/rows.rs
+    revision INTEGER NOT NULL,
+    head INTEGER NOT NULL,          -- its last journal entry
+    link BLOB NOT NULL,             -- 32 bytes, the head of its hash chain
+    owner BLOB,                     -- 16 bytes, the host that drives it
+    handle BLOB,                    -- 16 bytes, the suspension that is shown
+    due INTEGER,                    -- when a deadline acts
+    since INTEGER,                  -- the oldest event that a wait of the open turn may need
+    at INTEGER NOT NULL,            -- when it last changed
+    pruned INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX session_due ON session (due) WHERE due IS NOT NULL;
+CREATE INDEX session_ready ON session (no) WHERE state = 1;
+CREATE INDEX session_owner ON session (owner) WHERE owner IS NOT NULL;
+CREATE INDEX session_since ON session (since) WHERE since IS NOT NULL;
+CREATE INDEX session_ended ON session (at) WHERE state = 5 AND pruned = 0;
+
+CREATE TABLE journal (
+    no INTEGER PRIMARY KEY,         -- dense from 1, in the order of commits
+    session INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    prev INTEGER,                   -- the session's entry before this one
+    link BLOB NOT NULL,
+    body BLOB                       -- the bytes that are hashed; null once pruned
+) STRICT;
+
+CREATE TABLE commits (
+    number INTEGER PRIMARY KEY,     -- dense from 1
+    prev BLOB NOT NULL,
+    root BLOB NOT NULL,
+    count INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    signature BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE key (
+    id BLOB PRIMARY KEY,
+    public TEXT NOT NULL            -- JSON
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE transcript (
+    place INTEGER PRIMARY KEY,      -- session << 32 | index: a session's entries lie together
+    body BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE subscription (
+    tenant INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    session INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key, session)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE event (
+    seq INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    id TEXT NOT NULL,
+    source TEXT NOT NULL,
+    subject TEXT,
+    time INTEGER NOT NULL,
+    session BLOB,                   -- the session it is addressed to
+    at INTEGER NOT NULL,            -- when it was acknowledged
+    data TEXT
+) STRICT;
+CREATE UNIQUE INDEX event_id ON event (tenant, source, id);
+CREATE INDEX event_name ON event (tenant, name, seq);
+CREATE INDEX event_session ON event (session, seq) WHERE session IS NOT NULL;
+
+CREATE TABLE progress (
+    what TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    session INTEGER
+) STRICT, WITHOUT ROWID;
+INSERT INTO progress VALUES ('acknowledged', 0, NULL), ('delivered', 0, NULL);
+
+CREATE TABLE answer (
+    session INTEGER NOT NULL,
+    key TEXT NOT NULL,              -- k:<idempotency key> or m:<message id>
+    at INTEGER NOT NULL,
+    answer TEXT,                    -- JSON
+    PRIMARY KEY (session, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX answer_at ON answer (at);
+
+CREATE TABLE gate (
+    id BLOB PRIMARY KEY,
+    gate TEXT NOT NULL,             -- JSON
+    scope TEXT NOT NULL,            -- JSON
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE host (
+    id BLOB PRIMARY KEY,
+    since INTEGER NOT NULL,
+    about TEXT NOT NULL             -- JSON
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE outbox (
+    no INTEGER PRIMARY KEY AUTOINCREMENT, -- never given again: a sender may be late
+    kind TEXT NOT NULL,
+    body BLOB NOT NULL,
+    due INTEGER NOT NULL,
+    tries INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX outbox_due ON outbox (due);
+"];
+
+/// Returns the version of the file.
+pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {
+    Ok(connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?)
+}
+
+/// Refuses a file that a newer program has migrated.
+pub(crate) fn not_newer(connection: &Connection) -> Result<(), Error> {
+    let found = version(connection)?;
+    if found > VERSION { Err(Error::Newer { found, known: VERSION }) } else { Ok(()) }
+}
+
+/// Brings the file to the newest version, inside a write transaction that the caller holds.
+pub(crate) fn migrate(connection: &Connection, points: &Points) -> Result<(), Error> {
+    not_newer(connection)?;
+    let from = version(connection)?;
+    let steps = (1i64..).zip(STEPS).filter(|(version, _)| *version > from);
+    for (version, step) in steps {
+        points.reach(Point::BeforeMigrationStep);
+        connection.execute_batch(step)?;
+        points.reach(Point::InMigration);
+        connection.pragma_update(None, "user_version", version)?;
+    }
+    if from == 0 {
+        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Fairness between processes that write to one file.
+//!
+//! SQLite's write lock goes to whoever tries at the right moment. A process that begins its next
+//! transaction right after the last one keeps all others out for seconds (measured). So a process
+//! that waits says so, by a shared lock on a file beside the store, and one that has just
+//! committed looks, and leaves a gap if somebody waits. Locks of dead processes vanish.
+
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use crate::error::Error;
+
+/// How often a waiting process tries; well below [`GAP`], so that it cannot miss one.
+const RETRY: Duration = Duration::from_micros(100);
+/// How long a process that has just committed leaves the lock alone while others wait.
+const GAP: Duration = Duration::from_millis(2);
+/// How often the one in the gap looks whether the others have got their turn.
+const LOOK: Duration = Duration::from_micros(200);
+/// How long a process tries before it gives up; no transaction of ours takes a hundredth of it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One process's place at the write lock.
+#[derive(Debug)]
+pub(crate) struct Turnstile {
+    queue: File,
+    /// How often the lock was found taken.
+    pub(crate) retries: u64,
+}
+
+impl Turnstile {
+    pub(crate) fn new(store: &Path) -> Result<Self, Error> {
+        let path = beside(store, "-queue");
+        let queue = File::options()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| Error::io(format!("cannot open {}", path.display()), error))?;
+        Ok(Self { queue, retries: 0 })
+    }
+
+    /// Begins a write transaction as soon as the lock is free.
+    pub(crate) fn begin(&mut self, connection: &Connection) -> Result<(), Error> {
+        if try_begin(connection)? {
+            return Ok(());
+        }
+        let failed = |error| Error::io("cannot wait for the write lock", error);
+        self.queue.lock_shared().map_err(failed)?;
+        let result = self.wait(connection);
+        self.queue.unlock().map_err(failed)?;
+        result
+    }
+
+    fn wait(&mut self, connection: &Connection) -> Result<(), Error> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            self.retries += 1;
+            std::thread::sleep(RETRY);
+            if try_begin(connection)? {
+                return Ok(());
+            }
+        }
+        Err(Error::Locked(PATIENCE))
+    }
+
+    /// Leaves others a gap to begin in, if any wait.
+    pub(crate) fn after_commit(&self) {
+        let start = Instant::now();
+        while self.others_wait() && start.elapsed() < GAP {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn others_wait(&self) -> bool {
+        match self.queue.try_lock() {
+            Ok(()) => {
+                // Nobody waits. Failing to unlock would be failing to unlock an open file.
+                let _ = self.queue.unlock();
+                false
+            }
+            Err(TryLockError::WouldBlock) => true,
+            // Without the lock there is no telling; leaving no gap is the old behaviour.
+            Err(TryLockError::Error(_)) => false,
+        }
+    }
+}
+
+fn try_begin(connection: &Connection) -> Result<bool, Error> {
+    match connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]) {
+        Ok(_) => Ok(true),
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the path of a companion of the store file.
+pub(crate) fn beside(store: &Path, suffix: &str) -> std::path::PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

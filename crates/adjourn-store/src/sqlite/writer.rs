@@ -1,0 +1,234 @@
+//! The one thread of a process that writes: it drains a bounded queue into one transaction, each
+//! command in a savepoint of its own, and tells everybody when the commit is durable.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use adjourn_core::time::Timestamp;
+use adjourn_record::Hash;
+use adjourn_record::commit;
+use adjourn_record::keys::{KeyId, Keys, Signature};
+use adjourn_record::merkle::Tree;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use tokio::sync::{mpsc, oneshot};
+
+use super::points::{Point, Points};
+use super::rows::{SqliteRows, signed, unsigned};
+use super::schema;
+use super::turnstile::Turnstile;
+use crate::cache::Cache;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::transaction::Transaction;
+
+/// Commands in one commit at most: more make it longer without making it cheaper per command.
+const GROUP: usize = 256;
+/// How long a group may be collected before it is committed: others may be waiting for the lock.
+const GROUP_TIME: Duration = Duration::from_millis(5);
+
+/// A caller's part of a transaction, and the way to tell it how that went.
+pub(super) trait Job: Send {
+    /// Does the work; `Err` means that its savepoint is rolled back.
+    fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Undo>;
+    /// Tells the caller, once the commit is durable or has failed.
+    fn tell(self: Box<Self>, committed: Result<(), Error>);
+}
+
+/// The work failed or was refused; its caller will be told why.
+pub(super) struct Undo {
+    /// What the store said, if it was the store that failed.
+    store: Option<Error>,
+}
+
+/// What the writer has done so far.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) commits: AtomicU64,
+    pub(super) commands: AtomicU64,
+    pub(super) retries: AtomicU64,
+}
+
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    pub(super) turnstile: Turnstile,
+    pub(super) points: Points,
+    pub(super) environment: Arc<dyn Environment>,
+    pub(super) keys: Keys,
+    pub(super) cache: Arc<Cache>,
+    pub(super) counters: Arc<Counters>,
+}
+
+impl Writer {
+    /// Runs until every handle to the queue is gone.
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
+        while let Some(first) = queue.blocking_recv() {
+            let mut told = Vec::new();
+            let committed = self.commit(first, &mut queue, &mut told);
+            if committed.is_err() {
+                // What was cached on the way may never have happened.
+                self.cache.clear();
+                if !self.connection.is_autocommit() {
+                    let _ = self.connection.execute_batch("ROLLBACK");
+                }
+            }
+            self.counters.commands.fetch_add(told.len() as u64, Ordering::Relaxed);
+            for job in told {
+                job.tell(committed.clone());
+            }
+            self.counters.retries.store(self.turnstile.retries, Ordering::Relaxed);
+            self.turnstile.after_commit();
+        }
+    }
+
+    /// Runs a group of jobs in one transaction.
+    fn commit(
+        &mut self,
+        first: Box<dyn Job>,
+        queue: &mut mpsc::Receiver<Box<dyn Job>>,
+        told: &mut Vec<Box<dyn Job>>,
+    ) -> Result<(), Error> {
+        told.push(first);
+        self.turnstile.begin(&self.connection)?;
+        schema::not_newer(&self.connection)?;
+        self.points.reach(Point::Locked);
+        let start = Instant::now();
+        let mut tree = Tree::new();
+        while let Some(job) = told.last_mut() {
+            self.run_one(job.as_mut(), &mut tree)?;
+            if told.len() == GROUP || start.elapsed() > GROUP_TIME {
+                break;
+            }
+            match queue.try_recv() {
+                Ok(next) => told.push(next),
+                Err(_) => break,
+            }
+        }
+        if tree.count() > 0 {
+            self.sign(&tree)?;
+        }
+        self.points.reach(Point::BeforeCommit);
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.counters.commits.fetch_add(1, Ordering::Relaxed);
+        self.points.reach(Point::AfterCommit);
+        Ok(())
+    }
+
+    /// Runs one job in a savepoint: kept as a whole, or undone as a whole.
+    fn run_one(&self, job: &mut dyn Job, tree: &mut Tree) -> Result<(), Error> {
+        self.connection.prepare_cached("SAVEPOINT job")?.execute([])?;
+        let mut rows = SqliteRows(&self.connection);
+        let mut transaction = Transaction::new(&mut rows, &*self.environment, &self.cache);
+        // A panic of one caller must not take the others' answers with it.
+        let result = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
+        let undo = match result {
+            Ok(Ok(())) => {
+                transaction.keep(tree);
+                None
+            }
+            Ok(Err(undo)) => Some(undo),
+            Err(_) => Some(Undo { store: None }),
+        };
+        if let Some(Undo { store }) = undo {
+            if self.connection.is_autocommit() {
+                // Some errors (a full disk) make SQLite give up the whole transaction. All who
+                // are in it are told why, whoever it was that met the error.
+                return Err(store.unwrap_or_else(given_up));
+            }
+            self.connection.prepare_cached("ROLLBACK TO job")?.execute([])?;
+        }
+        self.connection.prepare_cached("RELEASE job")?.execute([])?;
+        Ok(())
+    }
+
+    /// Adds the commit's row: the root of its entries, signed, on top of the commit before.
+    fn sign(&self, tree: &Tree) -> Result<(), Error> {
+        let prev = last_commit(&self.connection)?.map_or(commit::Head::START, |row| row.head());
+        let row = commit::Row::sign(self.keys.current(), prev, tree, self.environment.now());
+        self.connection
+            .prepare_cached(
+                "INSERT INTO commits (number, prev, root, count, at, key, signature)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .execute(params![
+                signed(row.number),
+                row.prev.as_bytes(),
+                row.root.as_bytes(),
+                signed(row.count),
+                row.at.as_millis(),
+                row.key.as_bytes(),
+                row.signature.as_bytes(),
+            ])?;
+        Ok(())
+    }
+}
+
+/// What SQLite itself says of a transaction that it rolled back.
+fn given_up() -> Error {
+    const SQLITE_ABORT_ROLLBACK: i32 = 4 | (2 << 8);
+    let error = rusqlite::ffi::Error::new(SQLITE_ABORT_ROLLBACK);
+    rusqlite::Error::SqliteFailure(error, None).into()
+}
+
+/// Returns the last commit's row.
+pub(super) fn last_commit(connection: &Connection) -> Result<Option<commit::Row>, Error> {
+    let sql = format!("{COMMIT} ORDER BY number DESC LIMIT 1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    Ok(statement.query_row([], commit_row).optional()?)
+}
+
+pub(super) const COMMIT: &str = "SELECT number, prev, root, count, at, key, signature FROM commits";
+
+pub(super) fn commit_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<commit::Row> {
+    Ok(commit::Row {
+        number: unsigned(row.get(0)?),
+        prev: Hash::from_bytes(row.get(1)?),
+        root: Hash::from_bytes(row.get(2)?),
+        count: unsigned(row.get(3)?),
+        at: Timestamp::from_millis(row.get(4)?),
+        key: KeyId::from_bytes(row.get(5)?),
+        signature: Signature::from_bytes(row.get(6)?),
+    })
+}
+
+/// A closure and the way to tell its caller.
+pub(super) struct Work<F, T, E> {
+    work: Option<F>,
+    result: Option<Result<T, E>>,
+    caller: oneshot::Sender<Result<T, E>>,
+}
+
+impl<F, T, E> Work<F, T, E> {
+    pub(super) const fn new(work: F, caller: oneshot::Sender<Result<T, E>>) -> Self {
+        Self { work: Some(work), result: None, caller }
+    }
+}
+
+impl<F, T, E> Job for Work<F, T, E>
+where
+    F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send,
+    T: Send,
+    E: From<Error> + Send + 'static,
+{
+    fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Undo> {
+        // If the work panics, this is what its caller is told.
+        self.result = Some(Err(Error::Panicked.into()));
+        let Some(work) = self.work.take() else { return Err(Undo { store: None }) };
+        let result = work(transaction);
+        let undo = result.as_ref().err().map(|error| Undo { store: Error::within(error) });
+        self.result = Some(result);
+        undo.map_or(Ok(()), Err)
+    }
+
+    fn tell(self: Box<Self>, committed: Result<(), Error>) {
+        let result = match (committed, self.result) {
+            // A refusal may rest on something in the same commit that is not durable now.
+            (Err(error), _) => Err(error.into()),
+            (Ok(()), Some(result)) => result,
+            (Ok(()), None) => Err(Error::Closed.into()),
+        };
+        // Whoever does not wait for the answer does not get one.
+        let _ = self.caller.send(result);
+    }
+}

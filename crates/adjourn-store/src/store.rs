@@ -1,0 +1,180 @@
+//! The store as its users see it, whatever back end is behind it.
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use adjourn_core::Session;
+use adjourn_core::id::{Seq, SessionId};
+use adjourn_core::journal::Entry;
+use adjourn_core::time::Timestamp;
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::rows::{HostRow, SessionNo};
+use crate::transaction::Transaction;
+
+/// A place where sessions live.
+///
+/// # Contract
+/// - What [`Store::transact`] answers with `Ok` is durable, and happened as a whole.
+/// - What it answers with `Err` left no trace, unless the error is that of a failed commit, after
+///   which it is not known whether anything of the commit is there.
+/// - A transaction sees all that was committed before it, by any process, and nothing else.
+/// - Transactions are few milliseconds long; nobody is kept waiting for seconds.
+/// - Reads see commits only, and hold nothing longer than a page of results takes.
+pub trait Store: Clone + Send + Sync + 'static {
+    /// Runs `work` inside a write transaction that it may share with others, and answers when the
+    /// commit is durable.
+    ///
+    /// The work is queued at once, or as soon as there is room when the answer is waited for.
+    fn transact<T, E, F>(&self, work: F) -> Pending<T, E>
+    where
+        F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static;
+
+    /// Returns a session.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn session(&self, id: SessionId) -> Result<Option<Arc<Session>>, Error>;
+
+    /// Returns a page of sessions, after `after`, oldest first.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn sessions(
+        &self,
+        after: SessionNo,
+        limit: usize,
+    ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error>;
+
+    /// Returns a page of a session's journal, from `revision` on.
+    ///
+    /// Entries that were pruned are left out.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn journal(&self, id: SessionId, revision: u64, limit: usize) -> Result<Vec<Entry>, Error>;
+
+    /// Returns a page of a session's transcript, from the entry with the number `index` on.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn transcript(&self, id: SessionId, index: u64, limit: usize) -> Result<Vec<Vec<u8>>, Error>;
+
+    /// Returns an event's data, while it is kept.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn event_data(&self, seq: Seq) -> Result<Option<String>, Error>;
+
+    /// Returns the earliest deadline.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn next_due(&self) -> Result<Option<Timestamp>, Error>;
+
+    /// Returns the hosts that were announced.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn hosts(&self) -> Result<Vec<HostRow>, Error>;
+
+    /// Returns what is stored, and how much room it takes.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn size(&self) -> Result<Size, Error>;
+
+    /// Writes a copy of the store, as it is at one moment, to a file that is not there yet.
+    ///
+    /// # Errors
+    /// The store fails, or the file is there already or cannot be written.
+    fn backup(&self, to: &Path) -> Result<(), Error>;
+
+    /// Returns the clock and the source of ids.
+    fn environment(&self) -> &dyn Environment;
+
+    /// Returns what was done so far.
+    fn metrics(&self) -> Metrics;
+}
+
+/// How much there is in a store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Sessions.
+    pub sessions: u64,
+    /// Of these, parked.
+    pub suspended: u64,
+    /// Journal entries.
+    pub entries: u64,
+    /// Events kept.
+    pub events: u64,
+    /// Bytes of the file.
+    pub file: u64,
+    /// Of these, free for reuse.
+    pub free: u64,
+    /// Bytes of the write-ahead log beside it.
+    pub log: u64,
+}
+
+/// What a store has done since it was opened, in this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// Commits.
+    pub commits: u64,
+    /// Transactions of callers in these commits.
+    pub commands: u64,
+    /// How often the write lock was found taken by another process.
+    pub retries: u64,
+}
+
+/// The answer to a transaction, once its commit is durable.
+///
+/// # Cancel safety
+/// Dropping it does not undo the transaction: what is queued runs to its end.
+#[must_use = "nothing is known of a transaction before its answer"]
+pub struct Pending<T, E>(Pin<Box<dyn Future<Output = Result<T, E>> + Send>>);
+
+impl<T, E> Pending<T, E> {
+    pub(crate) fn new(answer: impl Future<Output = Result<T, E>> + Send + 'static) -> Self {
+        Self(Box::pin(answer))
+    }
+
+    /// Waits for the answer on this thread.
+    ///
+    /// # Errors
+    /// Whatever the work answered, or that the commit failed.
+    pub fn wait(mut self) -> Result<T, E> {
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            match self.0.as_mut().poll(&mut context) {
+                Poll::Ready(answer) => return answer,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+impl<T, E> Future for Pending<T, E> {
+    type Output = Result<T, E>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+/// Wakes the thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

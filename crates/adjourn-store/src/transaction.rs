@@ -1,0 +1,719 @@
+//! The one path of every command: load, decide, append. The same for all back ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn_core::actor::Actor;
+use adjourn_core::arrival::Arrival;
+use adjourn_core::command::{ReleaseGate, Requester, Suspend};
+use adjourn_core::conditions::{Conditions, event_keys};
+use adjourn_core::facts::{Answer, Answered, Fresh, LookBack, Sought, SpanLinks};
+use adjourn_core::id::{GateId, Handle, HostId, RunId, Seq, SessionId};
+use adjourn_core::journal::{Decision, Entry, Given};
+use adjourn_core::time::Timestamp;
+use adjourn_core::transcript::{Digest, Head};
+use adjourn_core::{Command, Event, Facts, Founding, Rejected, Session};
+use adjourn_record::chain::{Chain, Tip};
+use adjourn_record::entry::{self, Codec};
+use adjourn_record::merkle::Tree;
+
+use crate::cache::Cache;
+use crate::environment::Environment;
+use crate::error::{CommandError, Error};
+use crate::rows::{
+    Cursor, EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo,
+    SessionRow, TenantNo,
+};
+
+/// How many past events are matched at a time while a wait looks back.
+const LOOK_BACK_PAGE: usize = 256;
+
+/// One caller's part of a write transaction: what it does is kept or undone as a whole.
+pub struct Transaction<'a> {
+    rows: &'a mut dyn Rows,
+    environment: &'a dyn Environment,
+    cache: &'a Cache,
+    /// Sessions changed here; they enter the cache when all of this is kept.
+    changed: BTreeMap<SessionNo, Arc<Session>>,
+    /// Links of the entries appended here.
+    links: Vec<adjourn_record::Hash>,
+}
+
+/// A command and whoever gives it.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The session.
+    pub session: SessionId,
+    /// Who.
+    pub by: Actor,
+    /// What.
+    pub command: Command,
+    /// The transcript entries whose digests the command names, in order.
+    pub said: Vec<Vec<u8>>,
+    /// The traces it belongs to.
+    pub spans: SpanLinks,
+}
+
+impl Request {
+    /// A command that says nothing.
+    pub const fn new(session: SessionId, by: Actor, command: Command) -> Self {
+        let spans = SpanLinks { prior: None, pipeline: None };
+        Self { session, by, command, said: Vec::new(), spans }
+    }
+
+    /// Adds what is said with it.
+    #[must_use]
+    pub fn saying(mut self, said: Vec<Vec<u8>>) -> Self {
+        self.said = said;
+        self
+    }
+}
+
+/// What a command did.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// The session as it is after the command.
+    pub session: Arc<Session>,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// The first answer to the command's idempotency key, if this was not the first.
+    pub answered: Option<Answer>,
+}
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Journals and transcripts of sessions that have ended; for ever if absent.
+    pub ended: Option<Duration>,
+    /// Events that no open turn may still need.
+    pub events: Duration,
+    /// Answers to idempotency keys, and message ids.
+    pub answers: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        Self { ended: None, events: DAY, answers: DAY * 7 }
+    }
+}
+
+/// What was dropped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Sessions whose journal and transcript went; their links and last entry stay.
+    pub sessions: u64,
+    /// Journal entries that lost their body.
+    pub entries: u64,
+    /// Events.
+    pub events: u64,
+    /// Answers and message ids.
+    pub answers: u64,
+    /// Whether there may be more to drop.
+    pub more: bool,
+}
+
+fn before(now: Timestamp, kept: Duration) -> Timestamp {
+    let kept = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_sub(kept))
+}
+
+/// How the delivery of events went.
+#[derive(Debug, Default)]
+pub struct Delivered {
+    /// Sessions that an event changed.
+    pub changed: Vec<Arc<Session>>,
+    /// Whether there is more to deliver.
+    pub more: bool,
+}
+
+impl<'a> Transaction<'a> {
+    pub(crate) fn new(
+        rows: &'a mut dyn Rows,
+        environment: &'a dyn Environment,
+        cache: &'a Cache,
+    ) -> Self {
+        Self { rows, environment, cache, changed: BTreeMap::new(), links: Vec::new() }
+    }
+
+    /// Keeps all of this: changed sessions enter the cache, links of new entries the commit's tree.
+    pub(crate) fn keep(self, tree: &mut Tree) {
+        for (no, session) in &self.changed {
+            self.cache.put(*no, session);
+        }
+        tree.extend(self.links);
+    }
+
+    /// Returns the time of this transaction.
+    pub fn now(&self) -> Timestamp {
+        self.environment.now()
+    }
+
+    /// Creates a session.
+    ///
+    /// # Errors
+    /// The founding is refused, or the store fails.
+    pub fn create(&mut self, by: Actor, founding: Founding) -> Result<Done, CommandError> {
+        let facts = Facts::new(self.environment.now(), by, self.fresh());
+        let events = Session::create(&facts, founding)?;
+        let decision = Decision::new(Given::Creation, facts);
+        let Some((entries, session)) = record(None, &decision, events)? else {
+            return Err(damaged("a session is not created by its creation").into());
+        };
+        let tenant = self.rows.tenant(&session.tenant)?;
+        let no = self.rows.add_session(&session, tenant)?;
+        let row = SessionRow { no, id: session.id, tenant, head: EntryNo(0), tip: Tip::START };
+        self.append(row, None, entries, session, &[])
+    }
+
+    /// Gives a command to a session.
+    ///
+    /// # Errors
+    /// There is no such session, the command is refused, or the store fails.
+    pub fn command(&mut self, request: Request) -> Result<Done, CommandError> {
+        let row = self.rows.session(request.session)?;
+        let row = row.ok_or(CommandError::NotFound(request.session))?;
+        self.decide(row, request)
+    }
+
+    fn decide(&mut self, row: SessionRow, request: Request) -> Result<Done, CommandError> {
+        let session = self.load(&row)?;
+        let Request { by, command, said, spans, .. } = request;
+        let mut facts = self.facts(&row, &session, by, &command)?;
+        facts.spans = spans;
+        let events = session.decide(&facts, &command)?;
+        if events.is_empty() {
+            let answered = facts.answered.map(|answered| answered.answer);
+            return Ok(Done { session, events, answered });
+        }
+        let decision = Decision::new(Given::Command(command), facts);
+        let Some((entries, after)) = record(Some(&session), &decision, events)? else {
+            return Err(damaged("a session is gone after a command").into());
+        };
+        self.append(row, Some(&session), entries, after, &said)
+    }
+
+    /// Returns a session as it is within this transaction.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn session(&mut self, id: SessionId) -> Result<Option<Arc<Session>>, Error> {
+        let Some(row) = self.rows.session(id)? else { return Ok(None) };
+        self.load(&row).map(Some)
+    }
+
+    /// Acknowledges an event, once: the same one again gets the number it has.
+    ///
+    /// # Errors
+    /// The event is out of its limits, or the store fails.
+    pub fn acknowledge(&mut self, event: &NewEvent) -> Result<(Seq, bool), CommandError> {
+        check_event(event)?;
+        let tenant = self.rows.tenant(&event.tenant)?;
+        Ok(self.rows.add_event(tenant, event, self.environment.now())?)
+    }
+
+    /// Delivers acknowledged events to the sessions that wait for them, at most `limit` of these.
+    ///
+    /// Where it got to is part of the commit, so every event reaches every waiting session once,
+    /// whoever delivers.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn deliver(&mut self, by: &Actor, limit: usize) -> Result<Delivered, CommandError> {
+        let mut delivered = Delivered::default();
+        let mut cursor = self.rows.cursor()?;
+        let mut left = limit;
+        while left > 0 {
+            let done = Seq(cursor.seq.0.saturating_sub(u64::from(cursor.session.is_some())));
+            let Some((tenant, arrival)) = self.rows.event_after(done)? else {
+                self.rows.set_cursor(cursor)?;
+                return Ok(delivered);
+            };
+            let after = cursor.session.unwrap_or(SessionNo(0));
+            let waiting = self.addressees(tenant, &arrival, after, left)?;
+            cursor = Cursor { seq: arrival.seq, session: None };
+            if waiting.len() == left {
+                cursor.session = waiting.last().copied();
+            }
+            left -= waiting.len();
+            for no in waiting {
+                let Some(row) = self.rows.session_by_no(no)? else { continue };
+                let command = Command::Deliver(arrival.clone());
+                let done = self.decide(row.clone(), Request::new(row.id, by.clone(), command))?;
+                if !done.events.is_empty() {
+                    delivered.changed.push(done.session);
+                }
+            }
+        }
+        self.rows.set_cursor(cursor)?;
+        delivered.more = true;
+        Ok(delivered)
+    }
+
+    /// Lets deadlines act that have passed, at most `limit`; returns the sessions they changed.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn expire(&mut self, by: &Actor, limit: usize) -> Result<Vec<Arc<Session>>, CommandError> {
+        let due = self.rows.due(self.environment.now(), limit)?;
+        let mut changed = Vec::with_capacity(due.len());
+        for no in due {
+            let Some(row) = self.rows.session_by_no(no)? else { continue };
+            let request = Request::new(row.id, by.clone(), Command::Expire);
+            changed.push(self.decide(row, request)?.session);
+        }
+        Ok(changed)
+    }
+
+    /// Lays a gate over a scope; what runs there is to be stopped with [`Transaction::stop`].
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn lay_gate(&mut self, gate: &GateRow) -> Result<(), Error> {
+        self.rows.add_gate(gate)
+    }
+
+    /// Suspends what is under way in a gate's scope, after `after`, looking at most at `limit`
+    /// sessions; returns the last one looked at while there are more.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn stop(
+        &mut self,
+        gate: &GateRow,
+        after: SessionNo,
+        limit: usize,
+    ) -> Result<Option<SessionNo>, CommandError> {
+        let suspend = Suspend {
+            reason: gate.gate.reason.clone(),
+            mode: adjourn_core::command::Mode::InterruptImmediate,
+            requester: Some(Requester::Gate(gate.gate.id)),
+            ..Suspend::default()
+        };
+        let by = gate.gate.by.clone();
+        self.each_in_scope(&gate.scope, after, limit, by, &Command::Suspend(suspend))
+    }
+
+    /// Removes a gate; what it stopped is to be let go with [`Transaction::let_go`].
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn release_gate(&mut self, id: GateId) -> Result<bool, Error> {
+        self.rows.remove_gate(id)
+    }
+
+    /// Resumes what only this gate had stopped, as [`Transaction::stop`] goes through them.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn let_go(
+        &mut self,
+        gate: GateId,
+        by: Actor,
+        after: SessionNo,
+        limit: usize,
+    ) -> Result<Option<SessionNo>, CommandError> {
+        let release = Command::ReleaseGate(ReleaseGate { gate });
+        self.each_in_scope(&Scope::default(), after, limit, by, &release)
+    }
+
+    /// Returns sessions that wait to be claimed, after `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn ready(
+        &mut self,
+        after: SessionNo,
+        limit: usize,
+    ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error> {
+        let numbers = self.rows.ready(after, limit)?;
+        self.load_all(numbers)
+    }
+
+    /// Returns sessions that a host owns, at most `limit`.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn owned_by(
+        &mut self,
+        host: HostId,
+        limit: usize,
+    ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error> {
+        let numbers = self.rows.owned_by(host, limit)?;
+        self.load_all(numbers)
+    }
+
+    /// Drops what may go by now, at most `limit` of each kind.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn prune(&mut self, retention: &Retention, limit: usize) -> Result<Pruned, Error> {
+        let now = self.environment.now();
+        let mut pruned = Pruned::default();
+        if let Some(ended) = retention.ended {
+            for no in self.rows.prunable(before(now, ended), limit)? {
+                let Some(row) = self.rows.session_by_no(no)? else { continue };
+                pruned.entries += self.rows.prune_session(&row)?;
+                pruned.sessions += 1;
+            }
+        }
+        pruned.events = self.rows.prune_events(before(now, retention.events), limit)?;
+        pruned.answers = self.rows.prune_answers(before(now, retention.answers), limit)?;
+        let full = limit as u64;
+        pruned.more = [pruned.sessions, pruned.events, pruned.answers].contains(&full);
+        Ok(pruned)
+    }
+
+    /// Announces a host.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn announce(&mut self, host: &HostRow) -> Result<(), Error> {
+        self.rows.add_host(host)
+    }
+
+    /// Forgets a host.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn forget(&mut self, host: HostId) -> Result<(), Error> {
+        self.rows.remove_host(host)
+    }
+
+    /// Puts a message into the outbox, to be delivered at least once.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn enqueue(&mut self, kind: &str, body: &[u8], due: Timestamp) -> Result<i64, Error> {
+        self.rows.add_outbox(kind, body, due)
+    }
+
+    /// Returns messages that are due, at most `limit`.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn outbox(&mut self, limit: usize) -> Result<Vec<OutboxRow>, Error> {
+        self.rows.outbox(self.environment.now(), limit)
+    }
+
+    /// Puts a message off after a try.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn retry(&mut self, no: i64, due: Timestamp) -> Result<(), Error> {
+        self.rows.retry_outbox(no, due)
+    }
+
+    /// Takes a delivered message out of the outbox.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn sent(&mut self, no: i64) -> Result<(), Error> {
+        self.rows.remove_outbox(no)
+    }
+
+    fn each_in_scope(
+        &mut self,
+        scope: &Scope,
+        after: SessionNo,
+        limit: usize,
+        by: Actor,
+        command: &Command,
+    ) -> Result<Option<SessionNo>, CommandError> {
+        let numbers = self.rows.under_way(after, limit)?;
+        let last = numbers.last().copied().filter(|_| numbers.len() == limit);
+        for (_, session) in self.load_all(numbers)? {
+            if scope.includes(&session) {
+                let request = Request::new(session.id, by.clone(), command.clone());
+                match self.command(request) {
+                    Ok(_) | Err(CommandError::Rejected(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    fn load_all(
+        &mut self,
+        numbers: Vec<SessionNo>,
+    ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error> {
+        let mut sessions = Vec::with_capacity(numbers.len());
+        for no in numbers {
+            if let Some(row) = self.rows.session_by_no(no)? {
+                sessions.push((no, self.load(&row)?));
+            }
+        }
+        Ok(sessions)
+    }
+
+    /// Returns the sessions an arrival may concern, in the order of their numbers.
+    fn addressees(
+        &mut self,
+        tenant: TenantNo,
+        arrival: &Arrival,
+        after: SessionNo,
+        limit: usize,
+    ) -> Result<Vec<SessionNo>, Error> {
+        let mut waiting = self.rows.waiting(tenant, &event_keys(arrival.view()), after, limit)?;
+        if let Some(id) = arrival.session
+            && let Some(row) = self.rows.session(id)?
+            && row.tenant == tenant
+            && row.no > after
+            && !waiting.contains(&row.no)
+        {
+            waiting.push(row.no);
+            waiting.sort_unstable();
+            waiting.truncate(limit);
+        }
+        Ok(waiting)
+    }
+
+    fn facts(
+        &mut self,
+        row: &SessionRow,
+        session: &Session,
+        by: Actor,
+        command: &Command,
+    ) -> Result<Facts, Error> {
+        let mut facts = Facts::new(self.environment.now(), by, self.fresh());
+        facts.high = self.rows.high()?;
+        let needs = session.needs(command);
+        if let Some(key) = needs.key {
+            facts.answered = self.rows.answered(row.no, key)?;
+        }
+        if let Some(id) = needs.message_id {
+            facts.message_seen = self.rows.message_seen(row.no, id)?;
+        }
+        if needs.keyless_waits {
+            facts.keyless_waits = self.rows.keyless_waits(row.tenant)?;
+        }
+        for look_back in &needs.look_backs {
+            // Nothing is younger than the window: the common case, and free.
+            if look_back.window < facts.high {
+                facts.arrivals.extend(self.look_back(row.tenant, look_back)?);
+            }
+        }
+        for gate in self.rows.gates()? {
+            if gate.scope.includes(session) {
+                facts.gates.push(gate.gate);
+            }
+        }
+        Ok(facts)
+    }
+
+    /// Finds the first event that a wait must not miss.
+    fn look_back(
+        &mut self,
+        tenant: TenantNo,
+        look_back: &LookBack<'_>,
+    ) -> Result<Option<Arrival>, Error> {
+        let conditions = match look_back.sought {
+            Sought::Addressed(session) => {
+                return self.rows.event_addressed(tenant, session, look_back.window);
+            }
+            Sought::Matching(conditions) => conditions,
+        };
+        let mut first: Option<Arrival> = None;
+        for key in Conditions::keys(conditions) {
+            let mut after = look_back.window;
+            loop {
+                let page = self.rows.events_named(tenant, after, key.names(), LOOK_BACK_PAGE)?;
+                let found = page.iter().find(|arrival| look_back.finds(arrival));
+                if let Some(found) = found {
+                    if first.as_ref().is_none_or(|first| found.seq < first.seq) {
+                        first = Some(found.clone());
+                    }
+                    break;
+                }
+                match page.last() {
+                    Some(last) if page.len() == LOOK_BACK_PAGE => after = last.seq,
+                    _ => break,
+                }
+            }
+        }
+        Ok(first)
+    }
+
+    /// Folds a session: from what is known of it already, or from the last entry with its state.
+    fn load(&mut self, row: &SessionRow) -> Result<Arc<Session>, Error> {
+        if let Some(session) = self.changed.get(&row.no) {
+            return Ok(Arc::clone(session));
+        }
+        let rows = &mut *self.rows;
+        let session = fold(row, self.cache.get(row.no), |no| rows.entry(no))?;
+        self.cache.put(row.no, &session);
+        Ok(session)
+    }
+
+    /// Appends what was decided, and brings every index up to it.
+    fn append(
+        &mut self,
+        mut row: SessionRow,
+        before: Option<&Session>,
+        entries: Vec<Entry>,
+        session: Session,
+        said: &[Vec<u8>],
+    ) -> Result<Done, CommandError> {
+        // Refused before anything is written: whoever takes the refusal as an answer and goes on
+        // must not keep half a command.
+        let start = before.map_or(Head::EMPTY, |before| before.transcript);
+        let said = fitting(start, session.transcript, said)?;
+        let chain = Chain::journal(row.id);
+        let mut events = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let body =
+                entry::encode(Codec::Json1, &entry).map_err(|error| damaged(&error.to_string()))?;
+            let tip = chain.extend(row.tip, &body);
+            let stored = EntryRow {
+                session: row.no,
+                revision: entry.revision,
+                prev: Some(row.head).filter(|head| head.0 > 0),
+                link: tip.link,
+                body: Some(body),
+            };
+            row.head = self.rows.add_entry(&stored)?;
+            row.tip = tip;
+            self.links.push(tip.link);
+            if let Some((key, answer)) = entry.event.answer() {
+                let answered = Answered { body: key.body, answer };
+                self.rows.keep_answer(row.no, &key.key, &answered, entry.event.at)?;
+            }
+            if let Some(id) = entry.event.message_id() {
+                self.rows.keep_message(row.no, id, entry.event.at)?;
+            }
+            events.push(entry.event);
+        }
+        self.rows.add_said(row.no, start.length, said)?;
+        let old = before.map(Session::subscriptions).unwrap_or_default();
+        self.rows.subscribe(&row, &old, &session.subscriptions())?;
+        self.rows.set_session(&row, &session)?;
+        let session = Arc::new(session);
+        self.changed.insert(row.no, Arc::clone(&session));
+        Ok(Done { session, events, answered: None })
+    }
+
+    fn fresh(&self) -> Fresh {
+        Fresh {
+            handle: Handle::new(self.environment.uuid()),
+            run: RunId::new(self.environment.uuid()),
+        }
+    }
+}
+
+/// Returns the transcript entries that lead from one head to another, if `said` does.
+fn fitting(from: Head, to: Head, said: &[Vec<u8>]) -> Result<&[Vec<u8>], Error> {
+    if from == to {
+        return Ok(&[]);
+    }
+    let digests: Vec<_> = said.iter().map(|entry| Digest::of(entry)).collect();
+    if from.with_all(&digests) != to {
+        return Err(Error::Unsaid("their digests are others"));
+    }
+    Ok(said)
+}
+
+/// Folds a session from its journal, which is read backwards: from the head to an entry that
+/// carries the state, or to where `known` is.
+pub(crate) fn fold(
+    row: &SessionRow,
+    known: Option<Arc<Session>>,
+    mut entry: impl FnMut(EntryNo) -> Result<Option<EntryRow>, Error>,
+) -> Result<Arc<Session>, Error> {
+    let known = known.filter(|known| known.id == row.id && known.revision <= row.tip.revision);
+    if let Some(known) = &known
+        && known.revision == row.tip.revision
+    {
+        return Ok(Arc::clone(known));
+    }
+    let mut events = Vec::new();
+    let mut next = Some(row.head);
+    let mut session = None;
+    while let Some(no) = next {
+        let Some(stored) = entry(no)? else {
+            return Err(damaged(&format!("journal entry {} of {} is missing", no.0, row.id)));
+        };
+        if let Some(known) = &known
+            && known.revision == stored.revision
+        {
+            session = Some(Session::clone(known));
+            break;
+        }
+        let Some(body) = &stored.body else {
+            return Err(damaged(&format!("the state of {} was pruned", row.id)));
+        };
+        let entry = decode(row.id, body)?;
+        if entry.carries_state() {
+            let state = entry.state().map_err(|error| unreadable(row.id, &error))?;
+            if let Some(state) = state {
+                session = Some(state);
+                break;
+            }
+        }
+        events.push(entry.event);
+        next = stored.prev;
+    }
+    let session = match session {
+        Some(mut session) => {
+            for event in events.iter().rev() {
+                session.evolve(event);
+            }
+            session
+        }
+        None => Session::fold(events.iter().rev())
+            .ok_or_else(|| damaged(&format!("the journal of {} has no beginning", row.id)))?,
+    };
+    Ok(Arc::new(session))
+}
+
+/// Reads the bytes of a journal entry.
+pub(crate) fn decode(session: SessionId, body: &[u8]) -> Result<Entry, Error> {
+    let (_, payload) = entry::decode(body).map_err(|error| unreadable(session, &error))?;
+    Entry::decode(payload).map_err(|error| unreadable(session, &error))
+}
+
+fn unreadable(session: SessionId, error: &dyn std::fmt::Display) -> Error {
+    damaged(&format!("the journal of {session} cannot be read: {error}"))
+}
+
+fn damaged(problem: &str) -> Error {
+    Error::Damaged(problem.to_owned())
+}
+
+fn record(
+    before: Option<&Session>,
+    decision: &Decision,
+    events: Vec<Event>,
+) -> Result<Option<(Vec<Entry>, Session)>, Error> {
+    Entry::record(before, decision, events).map_err(|error| damaged(&error.to_string()))
+}
+
+/// Refuses events that are out of their limits.
+fn check_event(event: &NewEvent) -> Result<(), Rejected> {
+    const DATA_BYTES: usize = 256 * 1024;
+    let name = |path: &str, value: &str| -> Result<(), Rejected> {
+        let problem = if value.is_empty() {
+            "must not be empty"
+        } else if value.len() > adjourn_core::limits::NAME_BYTES {
+            "longer than 256 bytes"
+        } else if value.chars().any(char::is_control) {
+            "must not hold control characters"
+        } else {
+            return Ok(());
+        };
+        Err(Rejected::Invalid { path: path.to_owned(), problem: problem.to_owned() })
+    };
+    name("id", &event.id)?;
+    name("source", &event.source)?;
+    name("type", &event.name)?;
+    name("tenant", &event.tenant)?;
+    if let Some(subject) = &event.subject {
+        name("subject", subject)?;
+    }
+    if event.data.as_ref().is_some_and(|data| data.len() > DATA_BYTES) {
+        let problem = format!("longer than {DATA_BYTES} bytes");
+        return Err(Rejected::Invalid { path: "data".to_owned(), problem });
+    }
+    Ok(())
+}

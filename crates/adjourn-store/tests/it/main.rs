@@ -1,0 +1,24 @@
+//! The store on SQLite, tried from outside.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails should stop where it fails"
+)]
+
+mod child;
+mod conformance;
+mod crash;
+mod damage;
+mod dice;
+mod durability;
+mod fairness;
+mod faults;
+mod fixture;
+mod rows_written;
+mod signing;
+mod smoke;
+mod tampering;
+mod torn;

@@ -1,0 +1,220 @@
+//! Committing a suspension writes the same rows for a transcript of ten messages and of ten
+//! thousand, and loading a session reads no more of its journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use adjourn_core::Command;
+use adjourn_core::actor::{Actor, Face};
+use adjourn_core::command::{Await, FinishStep, Resume, StartStep, StepEnd, Suspend};
+use adjourn_core::conditions::{Conditions, Spelling};
+use adjourn_core::id::{Epoch, HostId, SessionId};
+use adjourn_core::journal::STATE_EVERY;
+use adjourn_core::transcript::Digest;
+use adjourn_store::{Done, Request, Sqlite, Store as _};
+use rusqlite::Connection;
+use rusqlite::types::Value;
+
+use crate::fixture::{Fixture, keys, prompt};
+
+const FEW: usize = 10;
+const MANY: usize = 10_000;
+
+#[test]
+fn a_suspension_writes_the_same_rows_for_ten_messages_and_ten_thousand() {
+    for by in [By::Client, By::Agent] {
+        let (few, many) = (written(FEW, by), written(MANY, by));
+        println!("{by:?}, {FEW} messages: {few:?}; {MANY} messages: {many:?}");
+        assert_eq!(few.rows, many.rows);
+        assert!(few.pages.abs_diff(many.pages) <= 1, "{} and {} pages", few.pages, many.pages);
+        let entries = few.rows["journal"];
+        assert!(entries <= 3, "the journal took {entries} entries for one suspension");
+    }
+}
+
+#[test]
+fn a_suspended_session_is_loaded_from_its_last_entry() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let id = talked(&fixture, &store, MANY);
+    let there = suspend(&store, id, By::Client).session;
+    drop(store);
+    forget_bodies(&fixture, 1);
+    assert_eq!(*fixture.open().session(id).unwrap().unwrap(), *there);
+}
+
+#[test]
+fn a_session_under_way_is_loaded_from_a_bounded_number_of_entries() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let id = talked(&fixture, &store, MANY);
+    let mut there = store.session(id).unwrap().unwrap();
+    // To where the fold is longest: right before an entry that carries the state.
+    while there.revision + 1 != 3 * STATE_EVERY {
+        start_step(&store, id, Vec::new());
+        there = finish_step(&store, id).session;
+    }
+    drop(store);
+    forget_bodies(&fixture, STATE_EVERY);
+    assert_eq!(*fixture.open().session(id).unwrap().unwrap(), *there);
+}
+
+/// What one commit wrote.
+#[derive(Debug, PartialEq, Eq)]
+struct Written {
+    /// By table, the rows that it added or removed; one that it changed counts as both.
+    rows: BTreeMap<String, usize>,
+    /// Pages in the log.
+    pages: u64,
+}
+
+/// Parks a session again and again, and returns what that writes.
+fn written(messages: usize, by: By) -> Written {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let id = talked(&fixture, &store, messages);
+    let mut all: Vec<_> = (0..9)
+        .map(|_| {
+            if by == By::Agent {
+                start_step(&store, id, Vec::new());
+            }
+            let written = Written::by(&fixture, || {
+                let done = suspend(&store, id, by);
+                assert_eq!(done.session.transcript.length, 1 + messages as u64);
+                assert!(done.session.suspended().is_some());
+            });
+            own(&store, id, Command::Resume(Resume::default()));
+            own(&store, id, Command::Claim);
+            written
+        })
+        .collect();
+    store.verify(&keys().ring(), None).unwrap().unwrap();
+    // Now and then an entry begins a page, or goes on over several: the middle is the rule.
+    all.sort_by_key(|written| written.pages);
+    assert!(all.iter().all(|written| written.rows == all[0].rows), "{all:?}");
+    all.swap_remove(4)
+}
+
+impl Written {
+    fn by(fixture: &Fixture, work: impl FnOnce()) -> Self {
+        const LOG_HEADER: u64 = 32;
+        const FRAME: u64 = 24 + 4096;
+        let connection = Connection::open(fixture.path()).unwrap();
+        let emptied = connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+            .unwrap();
+        assert_eq!(emptied, 0, "the log is empty");
+        let before = tables(&connection);
+        work();
+        let rows = tables(&connection)
+            .into_iter()
+            .map(|(table, rows)| {
+                let written = rows.symmetric_difference(&before[&table]).count();
+                (table, written)
+            })
+            .filter(|(_, written)| *written > 0)
+            .collect();
+        let log = std::fs::metadata(fixture.path().with_extension("db-wal")).unwrap().len();
+        assert_eq!((log - LOG_HEADER) % FRAME, 0);
+        Self { rows, pages: (log - LOG_HEADER) / FRAME }
+    }
+}
+
+/// Returns all rows of all tables as text.
+fn tables(connection: &Connection) -> BTreeMap<String, BTreeSet<String>> {
+    let sql = "SELECT name FROM sqlite_master WHERE type = 'table'";
+    let mut statement = connection.prepare(sql).unwrap();
+    let names = statement.query_map([], |row| row.get(0)).unwrap();
+    let names: Vec<String> = names.collect::<Result<_, _>>().unwrap();
+    let rows = |name: &String| {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {name}")).unwrap();
+        let columns = statement.column_count();
+        let text = |row: &rusqlite::Row<'_>| {
+            let values = (0..columns).map(|column| row.get::<_, Value>(column));
+            let values: Vec<_> = values
+                .map(|value| value.map(|value| format!("{value:?}")))
+                .collect::<Result<_, _>>()?;
+            Ok(values.join("|"))
+        };
+        statement.query_map([], text).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    names.iter().map(|name| (name.clone(), rows(name))).collect()
+}
+
+/// Takes the bodies of all journal entries but the last `kept`: whoever needs them will fail.
+fn forget_bodies(fixture: &Fixture, kept: u64) {
+    let connection = Connection::open(fixture.path()).unwrap();
+    let sql = "UPDATE journal SET body = NULL WHERE no <= (SELECT max(no) FROM journal) - ?1";
+    assert!(connection.execute(sql, [kept.cast_signed()]).unwrap() > 0);
+}
+
+/// Makes a session that runs and has said so much after its prompt.
+fn talked(fixture: &Fixture, store: &Sqlite, messages: usize) -> SessionId {
+    let id = fixture.create(store);
+    prompt(store, id, "begin").unwrap();
+    own(store, id, Command::Claim);
+    // As many commits for few as for many: only the transcripts differ.
+    for step in 0..10 {
+        let said: Vec<_> = (0..messages / 10)
+            .map(|at| format!("message {at} of step {step}, as long as a sentence is").into_bytes())
+            .collect();
+        start_step(store, id, said);
+        finish_step(store, id);
+    }
+    id
+}
+
+fn start_step(store: &Sqlite, id: SessionId, said: Vec<Vec<u8>>) {
+    let entries = said.iter().map(|entry| Digest::of(entry)).collect();
+    let start = Command::StartStep(StartStep { epoch: epoch(store, id), entries });
+    let request = Request::new(id, host(), start).saying(said);
+    store.transact(move |tx| tx.command(request)).wait().unwrap();
+}
+
+fn finish_step(store: &Sqlite, id: SessionId) -> Done {
+    let finish = FinishStep { epoch: epoch(store, id), step: StepEnd::default(), ends: None };
+    own(store, id, Command::FinishStep(finish))
+}
+
+/// Who parks a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// A client, between two steps.
+    Client,
+    /// The agent, within a step.
+    Agent,
+}
+
+fn suspend(store: &Sqlite, id: SessionId, by: By) -> Done {
+    let command = match by {
+        By::Client => Command::Suspend(Suspend { resume_when: conditions(), ..Suspend::default() }),
+        By::Agent => Command::Await(Await {
+            epoch: epoch(store, id),
+            step: StepEnd::default(),
+            reason: "waiting on ci".to_owned(),
+            conditions: conditions(),
+            summary: Some("all is built".to_owned()),
+            call: None,
+            limit: None,
+            meta: None,
+        }),
+    };
+    own(store, id, command)
+}
+
+fn epoch(store: &Sqlite, id: SessionId) -> Epoch {
+    store.session(id).unwrap().unwrap().epoch
+}
+
+fn conditions() -> Option<Conditions> {
+    let json = serde_json::json!({"onEvent": "ci.passed", "timeout": {"durationMinutes": 30}});
+    Conditions::parse(&json, Spelling::Camel).unwrap()
+}
+
+fn own(store: &Sqlite, id: SessionId, command: Command) -> Done {
+    let request = Request::new(id, host(), command);
+    store.transact(move |tx| tx.command(request)).wait().unwrap()
+}
+
+fn host() -> Actor {
+    Actor::new(Face::Host, "").on(HostId::new(uuid::Uuid::from_u128(7)))
+}

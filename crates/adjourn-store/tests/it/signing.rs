@@ -1,0 +1,73 @@
+//! Keys that are rotated and revoked: what they signed stays provable.
+
+use adjourn_core::time::Timestamp;
+use adjourn_record::keys::{Key, KeyRing, Keys, PublicKey, Revocation};
+use adjourn_store::{Sqlite, Store as _};
+
+use crate::fixture::{Fixture, create};
+
+fn key(seed: u8) -> Key {
+    Key::from_secrets(Timestamp::from_millis(0), &[seed; 32], &[seed + 1; 32])
+}
+
+/// Makes two commits with an old key and three with a new one.
+fn rotated(fixture: &Fixture) -> Sqlite {
+    let opened_with = |keys| {
+        let mut options = fixture.options();
+        options.keys = keys;
+        Sqlite::open(options).unwrap()
+    };
+    let store = opened_with(Keys::only(key(1)));
+    create(&store);
+    create(&store);
+    drop(store);
+    let store = opened_with(Keys::only(key(3)).accepting(key(1), None));
+    for _ in 0..3 {
+        create(&store);
+    }
+    store
+}
+
+#[test]
+fn a_rotated_key_is_verified_with_both() {
+    let fixture = Fixture::new();
+    let store = rotated(&fixture);
+    let ring = |keys: &[Key]| keys.iter().map(|key| key.public(None)).collect::<KeyRing>();
+    let verified = store.verify(&ring(&[key(1), key(3)]), None).unwrap().unwrap();
+    assert_eq!((verified.audit.head.number, verified.audit.marked), (5, Vec::new()));
+    for (ring, expected) in [
+        (ring(&[key(1)]), format!("commit 3: it is signed with unknown key {}", key(3).id())),
+        (ring(&[key(3)]), format!("commit 1: it is signed with unknown key {}", key(1).id())),
+        (KeyRing::new(), format!("commit 1: it is signed with unknown key {}", key(1).id())),
+    ] {
+        assert_eq!(store.verify(&ring, None).unwrap().unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn what_a_revoked_key_signed_is_verified_and_marked() {
+    let fixture = Fixture::new();
+    let store = rotated(&fixture);
+    let revocation = Revocation { at: Timestamp::from_millis(9), reason: "lost laptop".to_owned() };
+    let ring = [key(1).public(Some(revocation.clone())), key(3).public(None)];
+    let ring: KeyRing = ring.into_iter().collect();
+    let verified = store.verify(&ring, None).unwrap().unwrap();
+    let [marked] = &verified.audit.marked[..] else { panic!("{:?}", verified.audit) };
+    assert_eq!((marked.key, marked.first, marked.last, marked.commits), (key(1).id(), 1, 2, 2));
+    assert_eq!(marked.revocation, revocation);
+    // Nothing is stranded: sessions go on.
+    let sessions = store.sessions(adjourn_store::rows::SessionNo(0), 10).unwrap();
+    crate::fixture::prompt(&store, sessions[0].1.id, "go on").unwrap();
+}
+
+#[test]
+fn a_store_names_the_keys_that_wrote_to_it() {
+    let fixture = Fixture::new();
+    drop(rotated(&fixture));
+    let connection = rusqlite::Connection::open(fixture.path()).unwrap();
+    let mut statement = connection.prepare("SELECT public FROM key").unwrap();
+    let public = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let ring: KeyRing =
+        public.map(|public| serde_json::from_str::<PublicKey>(&public.unwrap()).unwrap()).collect();
+    assert_eq!(ring, [key(1), key(3)].map(|key| key.public(None)).into_iter().collect());
+}

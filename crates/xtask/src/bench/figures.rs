@@ -1,0 +1,64 @@
+//! Collecting figures, and showing them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::Result;
+
+/// Figures by name; each round adds one value, the median is kept.
+#[derive(Default)]
+pub struct Figures {
+    values: BTreeMap<&'static str, Vec<f64>>,
+    order: Vec<&'static str>,
+}
+
+impl Figures {
+    /// Adds one round's value.
+    pub fn add(&mut self, name: &'static str, value: f64) {
+        let values = self.values.entry(name).or_default();
+        if values.is_empty() {
+            self.order.push(name);
+        }
+        values.push(value);
+    }
+
+    /// Returns the median of a figure.
+    pub fn median(&self, name: &str) -> Option<f64> {
+        let mut values = self.values.get(name)?.clone();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied()
+    }
+
+    /// Returns all figures as aligned text.
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        for name in &self.order {
+            let values = self.values.get(name).map(Vec::as_slice).unwrap_or_default();
+            let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = values.iter().copied().fold(0.0, f64::max);
+            let median = self.median(name).unwrap_or_default();
+            let _ = writeln!(text, "{name:<40} {median:>14.1}   ({low:.1} to {high:.1})");
+        }
+        text
+    }
+
+    /// Returns the medians as JSON.
+    pub fn json(&self) -> Result<String> {
+        let medians: BTreeMap<_, _> =
+            self.order.iter().map(|name| (name, self.median(name))).collect();
+        Ok(serde_json::to_string_pretty(&medians)?)
+    }
+}
+
+/// Returns the value below which a part of all values lies, in microseconds.
+pub fn percentile(times: &mut [Duration], part: f64) -> f64 {
+    times.sort_unstable();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a length is a place in it"
+    )]
+    let index = ((times.len() as f64 - 1.0) * part).round() as usize;
+    times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1e6)
+}
