@@ -1,0 +1,418 @@
+//! One session, from its claim until it is parked, idle, ended or given back.
+//!
+//! What to do next is read off the state after every commit. A refusal is never a surprise: it
+//! means that the state has moved on, so the state is read again.
+
+use std::sync::Arc;
+
+use adjourn_core::actor::{Actor, Face};
+use adjourn_core::carry::Usage;
+use adjourn_core::command::{
+    AbortStep, Ask, AskCalls, Await, Dispatch, FinishStep, Mode, Owned, Requester, ReturnCalls,
+    ReturnedCall, RunEnd, StartStep, StepEnd, Suspend,
+};
+use adjourn_core::id::{Epoch, HostId};
+use adjourn_core::ledger::{CallId, CallState};
+use adjourn_core::session::{Opening, Outcome, Quiescing, State, Stopping};
+use adjourn_core::time::Timestamp;
+use adjourn_core::transcript::Digest;
+use adjourn_core::{Command, MARK, Rejected, Session, limits};
+use adjourn_store::{CommandError, Error, Request, Store};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::clock::{BoxFuture, Clock};
+use crate::driver::{Driver, Returned, Thought, Wish};
+use crate::said::Said;
+
+/// What the host tells the task of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Signal {
+    /// Grows when the session may have changed.
+    pub(crate) changes: u64,
+    /// When the host stops: by then everything must be given back.
+    pub(crate) drain_by: Option<Timestamp>,
+}
+
+/// One claim of one session.
+pub(crate) struct Drive<S> {
+    pub(crate) store: S,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) host: HostId,
+    pub(crate) session: Arc<Session>,
+    pub(crate) signal: watch::Receiver<Signal>,
+    /// Called after every commit, for those who wait for it.
+    pub(crate) ring: Arc<dyn Fn() + Send + Sync>,
+}
+
+/// Calls in flight in this process.
+type Calls = JoinSet<(CallId, Returned)>;
+
+/// Whether there is more to do under this claim.
+enum Step {
+    GoOn,
+    Over,
+}
+
+/// What ends a wait for calls.
+enum Woken {
+    Returned(CallId, Returned),
+    Signal,
+    Late,
+}
+
+impl<S: Store> Drive<S> {
+    /// Drives until the claim is over.
+    ///
+    /// # Errors
+    /// The store fails; another host will find the session.
+    pub(crate) async fn run(mut self, mut driver: Box<dyn Driver>) -> Result<(), Error> {
+        // Dropped at the end, and with it whatever has nobody left to answer to.
+        let mut calls = Calls::new();
+        while self.owned() {
+            if let Step::Over = self.step(driver.as_mut(), &mut calls).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn owned(&self) -> bool {
+        let owner = self.session.owner();
+        owner.is_some_and(|owner| owner.host == self.host && owner.epoch == self.session.epoch)
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.session.epoch
+    }
+
+    /// Does the next thing that the state asks for.
+    async fn step(&mut self, driver: &mut dyn Driver, calls: &mut Calls) -> Result<Step, Error> {
+        let Some(run) = self.session.run() else { return Ok(Step::Over) };
+        if self.session.calls.any(CallState::Dispatched) {
+            return self.wait_for_calls(calls).await;
+        }
+        let asked = self.session.calls.at(CallState::Asked);
+        match run.step {
+            Some(step) if step.model_in_flight => self.think(driver).await,
+            _ if self.drain_by().is_some() => self.drain().await,
+            Some(_) if !asked.is_empty() => self.dispatch(driver, asked, calls).await,
+            Some(_) => {
+                let ends = driver.finish(&self.session);
+                self.finish(StepEnd::default(), ends, &[]).await
+            }
+            None => self.start_step().await,
+        }
+    }
+
+    /// Starts a step, with whatever the model has to be told first.
+    async fn start_step(&mut self) -> Result<Step, Error> {
+        let said = self.told_first();
+        let start = StartStep { epoch: self.epoch(), entries: digests(&said) };
+        let by = match self.commit(Command::StartStep(start), &said).await? {
+            Ok(()) => return Ok(Step::GoOn),
+            Err(Rejected::LimitReached { limit }) => {
+                let reason = Some(limit.as_str().to_owned());
+                let suspend = Suspend { reason, limit: Some(limit), ..Suspend::default() };
+                (Actor::new(Face::Policy, "budget").on(self.host), suspend)
+            }
+            Err(Rejected::Gated { gate, by, reason }) => {
+                let requester = Some(Requester::Gate(gate));
+                (by, Suspend { reason, requester, ..Suspend::default() })
+            }
+            Err(refused) => return self.refused(refused).await,
+        };
+        // Nothing runs, so it takes effect at once; if it is refused, the state has moved on.
+        let (by, suspend) = by;
+        let _ = self.commit_by(by, Command::Suspend(suspend), &[]).await?;
+        self.reload()
+    }
+
+    /// Returns what stands between the last thing the model saw and its next answer.
+    fn told_first(&self) -> Vec<Said> {
+        let mut said = Vec::new();
+        let Some(run) = self.session.run() else { return said };
+        if let Opening::Wake(report) = &run.opening
+            && !run.told
+        {
+            if !report.resumption.continue_transcript {
+                said.push(Said::Host { text: self.session.digest(), call: None });
+            }
+            let call = self.session.calls.at(CallState::Waiting).into_iter().next();
+            said.push(Said::Host { text: report.text(), call });
+        }
+        for open in self.session.calls.iter() {
+            let fate = match open.state {
+                CallState::NotRun => "not run: the session was suspended before it started",
+                CallState::Unknown => "its outcome is unknown: it was cut off while it ran",
+                CallState::Asked
+                | CallState::Dispatched
+                | CallState::Waiting
+                | CallState::Deferred => continue,
+            };
+            let text = format!("{MARK} {}: {fate}", open.call.tool);
+            said.push(Said::Host { text, call: Some(open.call.id.clone()) });
+        }
+        said
+    }
+
+    /// Calls the model, unless somebody breaks it off.
+    async fn think(&mut self, driver: &mut dyn Driver) -> Result<Step, Error> {
+        let asked = Arc::clone(&self.session);
+        let mut signal = self.signal.clone();
+        let mut thinking = driver.think(&asked);
+        let thought = loop {
+            let late = self.until(self.late());
+            tokio::select! {
+                thought = &mut thinking => break thought,
+                _ = signal.changed() => {
+                    if let Step::Over = self.reload()? {
+                        return Ok(Step::Over);
+                    }
+                    if self.interrupts() {
+                        return self.abort().await;
+                    }
+                }
+                () = late => return self.give_up().await,
+            }
+        };
+        drop(thinking);
+        self.take(thought).await
+    }
+
+    /// Commits what the agent said and wants.
+    async fn take(&mut self, thought: Thought) -> Result<Step, Error> {
+        let Thought { said, wish, usage, notes, place } = thought;
+        let said: Vec<_> =
+            said.into_iter().map(|text| Said::Agent { text, aborted: false }).collect();
+        let epoch = self.epoch();
+        let entries = digests(&said);
+        let last_words = said.last().map(|said| excerpt(&said.text()));
+        let step = StepEnd { entries, last_words, usage, notes, driver_state: place };
+        let parks = match wish {
+            Wish::Calls(calls) => {
+                let StepEnd { entries, driver_state, .. } = step;
+                let ask = AskCalls { epoch, calls, entries, usage, driver_state };
+                return self.try_commit(Command::AskCalls(ask), &said).await;
+            }
+            Wish::Nothing(ends) => return self.finish(step, ends, &said).await,
+            Wish::Await { reason, conditions, summary } => {
+                let (call, limit, meta) = (None, None, None);
+                let wait = Await { epoch, step, reason, conditions, summary, call, limit, meta };
+                Command::Await(wait)
+            }
+            Wish::Ask(question) => {
+                Command::Ask(Ask { epoch, step, question, call: None, meta: None })
+            }
+        };
+        match self.commit(parks, &said).await? {
+            // An agent that asks for something impossible fails its run, and is told why.
+            Err(refused @ Rejected::Invalid { .. }) => self.fail(&refused).await,
+            Err(refused) => self.refused(refused).await,
+            Ok(()) => Ok(Step::GoOn),
+        }
+    }
+
+    /// Makes calls durable, then starts them.
+    async fn dispatch(
+        &mut self,
+        driver: &mut dyn Driver,
+        asked: Vec<CallId>,
+        calls: &mut Calls,
+    ) -> Result<Step, Error> {
+        let batch = driver.batch(&self.session, &asked).max(1);
+        let batch: Vec<_> = asked.into_iter().take(batch).collect();
+        let dispatch = Dispatch { epoch: self.epoch(), calls: batch.clone() };
+        if let Err(refused) = self.commit(Command::Dispatch(dispatch), &[]).await? {
+            return self.refused(refused).await;
+        }
+        let session = Arc::clone(&self.session);
+        for id in batch {
+            let Some(open) = session.calls.get(&id) else { continue };
+            let running = driver.call(&session, &open.call);
+            calls.spawn(async move { (id, running.await) });
+        }
+        Ok(Step::GoOn)
+    }
+
+    async fn wait_for_calls(&mut self, calls: &mut Calls) -> Result<Step, Error> {
+        let late = self.until(self.late());
+        let mut signal = self.signal.clone();
+        let woken = tokio::select! {
+            joined = calls.join_next() => match joined {
+                Some(Ok((id, returned))) => Woken::Returned(id, returned),
+                // A call panicked, or there is none: nobody knows how those in flight end.
+                Some(Err(_)) | None => Woken::Late,
+            },
+            _ = signal.changed() => Woken::Signal,
+            () = late => Woken::Late,
+        };
+        self.signal = signal;
+        match woken {
+            Woken::Returned(id, returned) => {
+                let said = [Said::Tool { call: id.clone(), result: returned.text }];
+                let calls = vec![ReturnedCall { id, result: returned.result }];
+                let entries = digests(&said);
+                let returned = ReturnCalls { epoch: self.epoch(), calls, entries };
+                self.try_commit(Command::ReturnCalls(returned), &said).await
+            }
+            Woken::Signal => self.reload(),
+            Woken::Late => {
+                calls.abort_all();
+                self.give_up().await
+            }
+        }
+    }
+
+    /// Gives up what is in flight: the grace is over, or the host stops.
+    async fn give_up(&mut self) -> Result<Step, Error> {
+        if self.drain_by().is_some() {
+            return self.drain().await;
+        }
+        let abandon = Owned { epoch: self.epoch() };
+        match self.commit(Command::Abandon(abandon), &[]).await? {
+            Ok(()) => Ok(Step::GoOn),
+            // Nothing limits these calls, and yet they are lost: another host finds out.
+            Err(_) => self.drain().await,
+        }
+    }
+
+    async fn finish(
+        &mut self,
+        step: StepEnd,
+        ends: Option<RunEnd>,
+        said: &[Said],
+    ) -> Result<Step, Error> {
+        let finish = FinishStep { epoch: self.epoch(), step, ends };
+        self.try_commit(Command::FinishStep(finish), said).await
+    }
+
+    async fn abort(&mut self) -> Result<Step, Error> {
+        let (entries, usage) = (Vec::new(), Usage::default());
+        let abort = AbortStep { epoch: self.epoch(), entries, usage };
+        self.try_commit(Command::AbortStep(abort), &[]).await
+    }
+
+    async fn drain(&mut self) -> Result<Step, Error> {
+        let drain = Command::Drain(Owned { epoch: self.epoch() });
+        // Refused only if the session is no longer ours, which is all that is wanted.
+        let _ = self.commit(drain, &[]).await?;
+        Ok(Step::Over)
+    }
+
+    /// Fails the run, with the refusal as the reason.
+    async fn fail(&mut self, refused: &Rejected) -> Result<Step, Error> {
+        let error = Some(excerpt(&refused.to_string()));
+        let end = RunEnd { outcome: Outcome::Failed, error, ends_session: false };
+        let finish = FinishStep { epoch: self.epoch(), step: StepEnd::default(), ends: Some(end) };
+        let _ = self.commit(Command::FinishStep(finish), &[]).await?;
+        self.reload()
+    }
+
+    /// The state has moved on: it is read again, and what is pending is let happen.
+    async fn refused(&mut self, refused: Rejected) -> Result<Step, Error> {
+        match refused {
+            Rejected::Stopping { .. } => {
+                if let Step::Over = self.reload()? {
+                    return Ok(Step::Over);
+                }
+                // Nothing is in flight and nothing may start: the step ends here.
+                self.finish_where_it_is().await
+            }
+            Rejected::NotOwner { .. } | Rejected::Ended { .. } => Ok(Step::Over),
+            other => self.fail(&other).await,
+        }
+    }
+
+    async fn finish_where_it_is(&mut self) -> Result<Step, Error> {
+        let finish = FinishStep { epoch: self.epoch(), step: StepEnd::default(), ends: None };
+        match self.commit(Command::FinishStep(finish), &[]).await? {
+            Ok(()) => Ok(Step::GoOn),
+            Err(_) => self.reload(),
+        }
+    }
+
+    /// When what is in flight is given up.
+    fn late(&self) -> Option<Timestamp> {
+        [self.session.abandon_at(), self.drain_by()].into_iter().flatten().min()
+    }
+
+    fn until(&self, time: Option<Timestamp>) -> BoxFuture<'static, ()> {
+        match time {
+            Some(time) => self.clock.sleep_until(time),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+
+    fn drain_by(&self) -> Option<Timestamp> {
+        self.signal.borrow().drain_by
+    }
+
+    /// Whether a model call is to be broken off.
+    fn interrupts(&self) -> bool {
+        match &self.session.state {
+            State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                let client = parking.client.as_ref();
+                client.is_some_and(|client| client.mode == Mode::InterruptImmediate)
+            }
+            _ => false,
+        }
+    }
+
+    async fn try_commit(&mut self, command: Command, said: &[Said]) -> Result<Step, Error> {
+        match self.commit(command, said).await? {
+            Ok(()) => Ok(Step::GoOn),
+            Err(refused) => self.refused(refused).await,
+        }
+    }
+
+    async fn commit(
+        &mut self,
+        command: Command,
+        said: &[Said],
+    ) -> Result<Result<(), Rejected>, Error> {
+        let by = Actor::new(Face::Agent, "").on(self.host).for_session(self.session.id);
+        self.commit_by(by, command, said).await
+    }
+
+    async fn commit_by(
+        &mut self,
+        by: Actor,
+        command: Command,
+        said: &[Said],
+    ) -> Result<Result<(), Rejected>, Error> {
+        let said = said.iter().map(Said::encode).collect();
+        let request = Request::new(self.session.id, by, command).saying(said);
+        match self.store.transact(move |tx| tx.command(request)).await {
+            Ok(done) => {
+                self.session = done.session;
+                (self.ring)();
+                Ok(Ok(()))
+            }
+            Err(CommandError::Rejected(refused)) => Ok(Err(refused)),
+            Err(CommandError::Store(error)) => Err(error),
+            Err(CommandError::NotFound(_)) => Ok(Err(Rejected::Ended { at: self.clock.now() })),
+        }
+    }
+
+    fn reload(&mut self) -> Result<Step, Error> {
+        if let Some(session) = self.store.session(self.session.id)? {
+            self.session = session;
+        }
+        Ok(if self.owned() { Step::GoOn } else { Step::Over })
+    }
+}
+
+fn digests(said: &[Said]) -> Vec<Digest> {
+    said.iter().map(|said| Digest::of(&said.encode())).collect()
+}
+
+/// Cuts a text to what the core takes as an excerpt.
+fn excerpt(text: &str) -> String {
+    let mut bytes = 0;
+    let fits = |character: &char| {
+        bytes += character.len_utf8();
+        bytes <= limits::EXCERPT_BYTES
+    };
+    text.chars().take_while(fits).collect()
+}

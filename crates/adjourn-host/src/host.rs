@@ -1,0 +1,303 @@
+//! The host: claims what is ready, wakes what is due, and gives everything back when it stops.
+//!
+//! There is no task per parked session. What there is to do is found in the store's indexes, at
+//! every ring and at least once a second.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn_core::actor::{Actor, Face};
+use adjourn_core::command::{Loss, Recover};
+use adjourn_core::driver::DriverSpec;
+use adjourn_core::event::What;
+use adjourn_core::id::{HostId, SessionId};
+use adjourn_core::{Command, Session};
+use adjourn_store::rows::{HostRow, SessionNo};
+use adjourn_store::{CommandError, Error, Request, Store};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::doorbell::{Hosts, Presence};
+use crate::drive::{Drive, Signal};
+use crate::driver::Drivers;
+
+/// How many waiting sessions an event, or how many deadlines, are dealt with in one transaction:
+/// others' commands wait no longer than that takes.
+const BATCH: usize = 256;
+/// How often a host looks by itself, for rings that were lost.
+const LOOK: Duration = Duration::from_secs(1);
+/// How many ready sessions are looked at to find those this host can run.
+const CANDIDATES: usize = 256;
+
+/// How a host works.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Sessions it drives at once.
+    pub max_running: usize,
+    /// How long calls in flight may go on when it stops.
+    pub drain: Duration,
+    /// What it says about itself, as JSON text.
+    pub about: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let drain = adjourn_core::limits::GRACE;
+        Self { max_running: 64, drain, about: "{}".to_owned() }
+    }
+}
+
+/// A process that drives sessions.
+pub struct Host<S> {
+    store: S,
+    clock: Arc<dyn Clock>,
+    drivers: Arc<dyn Drivers>,
+    config: Config,
+    id: HostId,
+    hosts: Hosts,
+    presence: Presence,
+    tasks: JoinSet<(SessionId, Result<(), Error>)>,
+    running: HashMap<SessionId, watch::Sender<Signal>>,
+    /// Sessions this host cannot run, and why; they are left to others.
+    declined: HashMap<SessionId, String>,
+    knock: Arc<Notify>,
+}
+
+impl<S: Store> Host<S> {
+    /// Announces a host.
+    ///
+    /// # Errors
+    /// The store or the directory of its hosts cannot be written.
+    pub async fn join(
+        store: S,
+        hosts: Hosts,
+        clock: Arc<dyn Clock>,
+        drivers: Arc<dyn Drivers>,
+        config: Config,
+    ) -> Result<Self, Error> {
+        let id = HostId::new(clock.uuid());
+        let presence = hosts.join(id).map_err(|error| Error::Io {
+            what: "cannot announce the host".to_owned(),
+            source: Arc::new(error),
+        })?;
+        let row = HostRow { id, since: clock.now(), about: config.about.clone() };
+        store.transact(move |tx| tx.announce(&row)).await?;
+        Ok(Self {
+            store,
+            clock,
+            drivers,
+            config,
+            id,
+            hosts,
+            presence,
+            tasks: JoinSet::new(),
+            running: HashMap::new(),
+            declined: HashMap::new(),
+            knock: Arc::new(Notify::new()),
+        })
+    }
+
+    /// Returns the host's id.
+    pub const fn id(&self) -> HostId {
+        self.id
+    }
+
+    /// Works until `stop`, then gives everything back.
+    ///
+    /// # Errors
+    /// The store fails; other hosts find what this one had.
+    pub async fn run(mut self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            self.work().await?;
+            let due = self.store.next_due()?;
+            let look = self.clock.now().after(LOOK);
+            let until = self.clock.sleep_until(due.map_or(look, |due| due.min(look)));
+            tokio::select! {
+                () = &mut stop => break,
+                () = self.presence.rung() => {}
+                () = self.knock.notified() => {}
+                Some(done) = self.tasks.join_next() => self.done(done)?,
+                () = until => {}
+            }
+            self.tell(None);
+        }
+        self.drain().await
+    }
+
+    /// Does everything that the store says is due.
+    async fn work(&mut self) -> Result<(), Error> {
+        self.recover().await?;
+        let mut rings = false;
+        loop {
+            let by = self.by();
+            let (changed, more) = self
+                .store
+                .transact(move |tx| -> Result<_, CommandError> {
+                    let delivered = tx.deliver(&by, BATCH)?;
+                    let expired = tx.expire(&by, BATCH)?;
+                    let more = delivered.more || expired.len() == BATCH;
+                    Ok((!delivered.changed.is_empty() || !expired.is_empty(), more))
+                })
+                .await
+                .map_err(store_error)?;
+            rings |= changed;
+            if !more {
+                break;
+            }
+        }
+        if rings {
+            self.hosts.ring();
+        }
+        self.claim().await
+    }
+
+    /// Takes over what dead hosts have left.
+    async fn recover(&mut self) -> Result<(), Error> {
+        for host in self.store.hosts()? {
+            if host.id == self.id || self.hosts.is_alive(host.id).unwrap_or(true) {
+                continue;
+            }
+            let by = self.by();
+            loop {
+                let by = by.clone();
+                let left = self
+                    .store
+                    .transact(move |tx| -> Result<usize, CommandError> {
+                        let owned = tx.owned_by(host.id, BATCH)?;
+                        for (_, session) in &owned {
+                            let how = Loss::Died;
+                            let recover = Recover { host: host.id, epoch: session.epoch, how };
+                            let command = Command::Recover(recover);
+                            tx.command(Request::new(session.id, by.clone(), command))?;
+                        }
+                        if owned.is_empty() {
+                            tx.forget(host.id)?;
+                        }
+                        Ok(owned.len())
+                    })
+                    .await
+                    .map_err(store_error)?;
+                if left == 0 {
+                    break;
+                }
+            }
+            self.hosts.bury(host.id);
+        }
+        Ok(())
+    }
+
+    /// Claims what is ready and can be run here, as far as there is room.
+    async fn claim(&mut self) -> Result<(), Error> {
+        let mut after = SessionNo(0);
+        while self.running.len() < self.config.max_running {
+            let ready = self.store.transact(move |tx| tx.ready(after, CANDIDATES)).await?;
+            let Some((last, _)) = ready.last() else { break };
+            after = *last;
+            for (_, session) in ready {
+                if self.running.len() == self.config.max_running {
+                    return Ok(());
+                }
+                if !self.declined.contains_key(&session.id) {
+                    self.claim_one(&session).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn claim_one(&mut self, session: &Session) -> Result<(), Error> {
+        let id = session.id;
+        let Some(spec) = self.spec(id)? else { return Ok(()) };
+        let driver = match self.drivers.make(&spec) {
+            Ok(driver) => driver,
+            Err(why) => {
+                self.declined.insert(id, why);
+                return Ok(());
+            }
+        };
+        let request = Request::new(id, self.by(), Command::Claim);
+        let session = match self.store.transact(move |tx| tx.command(request)).await {
+            Ok(done) => done.session,
+            // Another host was faster, or a gate is shut.
+            Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => return Ok(()),
+            Err(CommandError::Store(error)) => return Err(error),
+        };
+        let (sender, signal) = watch::channel(Signal::default());
+        let hosts = self.hosts.clone();
+        let drive = Drive {
+            store: self.store.clone(),
+            clock: Arc::clone(&self.clock),
+            host: self.id,
+            session,
+            signal,
+            ring: Arc::new(move || {
+                hosts.ring();
+            }),
+        };
+        self.running.insert(id, sender);
+        self.tasks.spawn(async move { (id, drive.run(driver).await) });
+        Ok(())
+    }
+
+    /// Reads what a session was created with.
+    fn spec(&self, id: SessionId) -> Result<Option<DriverSpec>, Error> {
+        let first = self.store.journal(id, 1, 1)?;
+        Ok(first.into_iter().next().and_then(|entry| match entry.event.what {
+            What::SessionCreated(created) => Some(created.driver),
+            _ => None,
+        }))
+    }
+
+    fn done(
+        &mut self,
+        done: Result<(SessionId, Result<(), Error>), tokio::task::JoinError>,
+    ) -> Result<(), Error> {
+        match done {
+            Ok((id, result)) => {
+                self.running.remove(&id);
+                result
+            }
+            // A driver panicked: its session is still ours, and is taken back at the next look.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Tells every task that its session may have changed.
+    fn tell(&mut self, drain_by: Option<adjourn_core::time::Timestamp>) {
+        for signal in self.running.values() {
+            signal.send_modify(|signal| {
+                signal.changes += 1;
+                signal.drain_by = drain_by.or(signal.drain_by);
+            });
+        }
+    }
+
+    /// Gives everything back, and goes.
+    async fn drain(mut self) -> Result<(), Error> {
+        let by = self.clock.now().after(self.config.drain);
+        self.tell(Some(by));
+        while let Some(done) = self.tasks.join_next().await {
+            self.done(done)?;
+        }
+        let id = self.id;
+        self.store.transact(move |tx| tx.forget(id)).await?;
+        self.hosts.ring();
+        Ok(())
+    }
+
+    fn by(&self) -> Actor {
+        Actor::new(Face::Host, "").on(self.id)
+    }
+}
+
+fn store_error(error: CommandError) -> Error {
+    match error {
+        CommandError::Store(error) => error,
+        CommandError::Rejected(refused) => Error::Damaged(refused.to_string()),
+        CommandError::NotFound(id) => Error::Damaged(format!("there is no session {id}")),
+    }
+}

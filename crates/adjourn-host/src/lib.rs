@@ -1,0 +1,16 @@
+//! Drives sessions.
+//!
+//! A [`Host`] claims sessions that are ready and that it can run, and drives each through a
+//! [`driver::Driver`]; it delivers events and deadlines, takes over what dead hosts have left, and
+//! gives everything back when it stops. Everything it does is a commit; what it must do next is
+//! read off the state.
+
+pub mod clock;
+pub mod doorbell;
+mod drive;
+pub mod driver;
+mod host;
+pub mod said;
+pub mod script;
+
+pub use host::{Config, Host};

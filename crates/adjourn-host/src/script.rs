@@ -1,0 +1,374 @@
+//! The scripted driver: an agent whose every step is written down, for demos, tests and benchmarks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn_core::Session;
+use adjourn_core::carry::{Notes, Usage};
+use adjourn_core::command::{CallResult, Question, RunEnd};
+use adjourn_core::conditions::{Conditions, Spelling};
+use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::ledger::{AskedCall, CallId};
+use adjourn_core::session::Outcome;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::clock::{BoxFuture, Clock};
+use crate::driver::{Driver, Drivers, Returned, Thought, Wish};
+
+/// The most items a run may have, and the most runs a script.
+const MOST: usize = 10_000;
+
+/// Why a script is not one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct ScriptError {
+    /// Where.
+    pub path: String,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+/// A script: what the agent does in each run.
+#[derive(Debug, Clone)]
+pub struct Script {
+    runs: Vec<Vec<Item>>,
+    /// Whether the one run is repeated for every prompt.
+    repeats: bool,
+}
+
+/// One step of a script.
+#[derive(Debug, Clone)]
+enum Item {
+    Say(Say),
+    Tools { tools: Vec<Tool>, at_once: bool },
+    Await { reason: String, summary: Option<String>, conditions: Option<Conditions> },
+    Ask(Question),
+    Fail(String),
+    End,
+}
+
+/// What the agent says, and how long its model takes for it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Say {
+    text: String,
+    #[serde(default)]
+    ms: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tool {
+    name: String,
+    #[serde(default)]
+    ms: u64,
+    #[serde(default)]
+    idempotent: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    runs: Option<Vec<Vec<Value>>>,
+    steps: Option<Vec<Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+enum Written {
+    Say(WrittenSay),
+    Tool(Tool),
+    Tools(Vec<Tool>),
+    Sequence(Vec<Tool>),
+    Await(WrittenAwait),
+    Ask(WrittenAsk),
+    Fail(String),
+    End(bool),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenSay {
+    Text(String),
+    Slowly(Say),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenAwait {
+    reason: String,
+    summary: Option<String>,
+    #[serde(default)]
+    conditions: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenAsk {
+    question: String,
+    context: Option<String>,
+    #[serde(default)]
+    choices: Vec<String>,
+}
+
+impl Script {
+    /// Reads a script.
+    ///
+    /// # Errors
+    /// Where it is wrong, and how.
+    pub fn parse(source: &str) -> Result<Self, ScriptError> {
+        let wrong = |path: String, problem: String| ScriptError { path, problem };
+        let parsed: Source = serde_json::from_str(source)
+            .map_err(|error| wrong("script".to_owned(), error.to_string()))?;
+        let (runs, repeats, name) = match (parsed.runs, parsed.steps) {
+            (Some(runs), None) => (runs, false, "runs"),
+            (None, Some(steps)) => (vec![steps], true, "steps"),
+            _ => {
+                let problem = "expected either `runs` or `steps`".to_owned();
+                return Err(wrong("script".to_owned(), problem));
+            }
+        };
+        if runs.len() > MOST || runs.iter().any(|run| run.len() > MOST) {
+            return Err(wrong(name.to_owned(), format!("more than {MOST}")));
+        }
+        let mut script = Self { runs: Vec::new(), repeats };
+        for (number, run) in runs.into_iter().enumerate() {
+            let mut items = Vec::new();
+            for (index, value) in run.into_iter().enumerate() {
+                let path = if repeats {
+                    format!("steps[{index}]")
+                } else {
+                    format!("runs[{number}][{index}]")
+                };
+                items.push(
+                    Item::parse(value)
+                        .map_err(|(inner, problem)| wrong(format!("{path}{inner}"), problem))?,
+                );
+            }
+            script.runs.push(items);
+        }
+        Ok(script)
+    }
+
+    /// Returns how many runs there are; none if the one run is repeated.
+    pub fn runs(&self) -> Option<usize> {
+        (!self.repeats).then_some(self.runs.len())
+    }
+
+    fn run(&self, number: usize) -> Option<&[Item]> {
+        let number = if self.repeats { 0 } else { number };
+        self.runs.get(number).map(Vec::as_slice)
+    }
+}
+
+impl Item {
+    fn parse(value: Value) -> Result<Self, (String, String)> {
+        let here = |problem: String| (String::new(), problem);
+        let written: Written =
+            serde_json::from_value(value).map_err(|error| here(error.to_string()))?;
+        Ok(match written {
+            Written::Say(WrittenSay::Text(text)) => Self::Say(Say { text, ms: 0 }),
+            Written::Say(WrittenSay::Slowly(say)) => Self::Say(say),
+            Written::Tool(tool) => Self::Tools { tools: vec![tool], at_once: true },
+            Written::Tools(tools) if tools.is_empty() => {
+                return Err((".tools".to_owned(), "must not be empty".to_owned()));
+            }
+            Written::Sequence(tools) if tools.is_empty() => {
+                return Err((".sequence".to_owned(), "must not be empty".to_owned()));
+            }
+            Written::Tools(tools) => Self::Tools { tools, at_once: true },
+            Written::Sequence(tools) => Self::Tools { tools, at_once: false },
+            Written::Await(WrittenAwait { reason, summary, conditions }) => {
+                let conditions =
+                    Conditions::parse(&conditions, Spelling::Camel).map_err(|invalid| {
+                        let invalid = invalid.within("conditions");
+                        (format!(".await.{}", invalid.path), invalid.problem)
+                    })?;
+                Self::Await { reason, summary, conditions }
+            }
+            Written::Ask(WrittenAsk { question, context, choices }) => {
+                Self::Ask(Question { question, context, choices, originating_failure_kind: None })
+            }
+            Written::Fail(why) => Self::Fail(why),
+            Written::End(true) => Self::End,
+            Written::End(false) => return Err((".end".to_owned(), "expected true".to_owned())),
+        })
+    }
+}
+
+/// A place in a script: the next item of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Place {
+    run: usize,
+    item: usize,
+}
+
+impl Place {
+    /// Returns where the session has got to.
+    fn of(session: &Session) -> Self {
+        let place = session.driver_state.as_deref().and_then(Self::parse).unwrap_or_default();
+        // A run that was canceled never came to its end; the next prompt does not go on with it.
+        let fresh = session.run().is_some_and(|run| run.turn == 1 && run.progress.iterations == 0);
+        if fresh && place.item > 0 { place.next_run() } else { place }
+    }
+
+    /// Returns the place of the item that a call belongs to.
+    fn of_call(call: &CallId) -> Option<Self> {
+        call.0.split('-').next().and_then(Self::parse)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (run, item) = text.split_once('.')?;
+        Some(Self { run: run.parse().ok()?, item: item.parse().ok()? })
+    }
+
+    const fn next(self) -> Self {
+        Self { run: self.run, item: self.item + 1 }
+    }
+
+    const fn next_run(self) -> Self {
+        Self { run: self.run + 1, item: 0 }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.run, self.item)
+    }
+}
+
+/// Drives a session by its script.
+pub struct ScriptDriver {
+    script: Script,
+    clock: Arc<dyn Clock>,
+}
+
+impl ScriptDriver {
+    /// Makes a driver.
+    pub fn new(script: Script, clock: Arc<dyn Clock>) -> Self {
+        Self { script, clock }
+    }
+
+    fn item(&self, place: Place) -> Option<&Item> {
+        self.script.run(place.run)?.get(place.item)
+    }
+
+    fn sleep(&self, ms: u64) -> BoxFuture<'static, ()> {
+        self.clock.sleep_until(self.clock.now().after(Duration::from_millis(ms)))
+    }
+
+    /// How the run ends if nothing comes at `place`.
+    fn end_at(&self, place: Place) -> Option<RunEnd> {
+        self.item(place).is_none().then_some(RunEnd {
+            outcome: Outcome::Completed,
+            error: None,
+            ends_session: false,
+        })
+    }
+}
+
+impl Driver for ScriptDriver {
+    fn think<'a>(&'a mut self, session: &'a Session) -> BoxFuture<'a, Thought> {
+        let place = Place::of(session);
+        let mut thought = Thought {
+            said: None,
+            wish: Wish::Nothing(None),
+            usage: Usage::default(),
+            notes: Notes::default(),
+            place: Some(place.next().to_string()),
+        };
+        let mut ms = 0;
+        match self.item(place) {
+            Some(Item::Say(say)) => {
+                thought.said = Some(say.text.clone());
+                ms = say.ms;
+            }
+            Some(Item::Tools { tools, .. }) => {
+                let call = |(index, tool): (usize, &Tool)| AskedCall {
+                    id: CallId(format!("{place}-{index}-{}", session.revision)),
+                    tool: tool.name.clone(),
+                    idempotent: tool.idempotent,
+                };
+                thought.wish = Wish::Calls(tools.iter().enumerate().map(call).collect());
+            }
+            Some(Item::Await { reason, summary, conditions }) => {
+                thought.wish = Wish::Await {
+                    reason: reason.clone(),
+                    summary: summary.clone(),
+                    conditions: conditions.clone(),
+                };
+            }
+            Some(Item::Ask(question)) => thought.wish = Wish::Ask(question.clone()),
+            Some(Item::Fail(why)) => {
+                let end = RunEnd {
+                    outcome: Outcome::Failed,
+                    error: Some(why.clone()),
+                    ends_session: false,
+                };
+                thought.wish = Wish::Nothing(Some(end));
+            }
+            Some(Item::End) => {
+                let end = RunEnd { outcome: Outcome::Completed, error: None, ends_session: true };
+                thought.wish = Wish::Nothing(Some(end));
+            }
+            None => {}
+        }
+        if let Wish::Nothing(end @ None) = &mut thought.wish {
+            *end = self.end_at(place.next());
+        }
+        if matches!(thought.wish, Wish::Nothing(Some(_))) {
+            thought.place = Some(place.next_run().to_string());
+        }
+        let sleep = (ms > 0).then(|| self.sleep(ms));
+        Box::pin(async move {
+            if let Some(sleep) = sleep {
+                sleep.await;
+            }
+            thought
+        })
+    }
+
+    fn call(&mut self, _: &Session, call: &AskedCall) -> BoxFuture<'static, Returned> {
+        let item = Place::of_call(&call.id).and_then(|place| self.item(place));
+        let ms = match item {
+            Some(Item::Tools { tools, .. }) => {
+                tools.iter().find(|tool| tool.name == call.tool).map_or(0, |tool| tool.ms)
+            }
+            _ => 0,
+        };
+        let sleep = self.sleep(ms);
+        let text = format!("{} done", call.tool);
+        Box::pin(async move {
+            sleep.await;
+            Returned { result: CallResult::Done, text }
+        })
+    }
+
+    fn batch(&self, _: &Session, asked: &[CallId]) -> usize {
+        let item = asked.first().and_then(Place::of_call).and_then(|place| self.item(place));
+        match item {
+            Some(Item::Tools { at_once: false, .. }) => 1,
+            _ => asked.len(),
+        }
+    }
+
+    fn finish(&mut self, session: &Session) -> Option<RunEnd> {
+        self.end_at(Place::of(session))
+    }
+}
+
+/// Makes scripted drivers, and no others.
+pub struct Scripted(pub Arc<dyn Clock>);
+
+impl Drivers for Scripted {
+    fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String> {
+        match &spec.kind {
+            DriverKind::Script { source } => {
+                let script = Script::parse(source).map_err(|error| error.to_string())?;
+                Ok(Box::new(ScriptDriver::new(script, Arc::clone(&self.0))))
+            }
+            other => Err(format!("this host cannot run {} agents", other.name())),
+        }
+    }
+}

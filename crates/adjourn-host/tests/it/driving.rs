@@ -1,0 +1,219 @@
+//! A host at work: it runs, parks, wakes, asks, gives back, and takes over.
+
+use std::time::Duration;
+
+use adjourn_core::command::{Mode, Suspend};
+use adjourn_core::session::Cause;
+use adjourn_host::said::Said;
+
+use crate::fixture::Fixture;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_parks_wakes_asks_and_is_answered() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(
+        r#"{"runs": [[
+            {"say": "building"},
+            {"await": {"reason": "waiting on ci", "conditions": {"onEvent": "ci.passed"}}},
+            {"ask": {"question": "which table?", "choices": ["raw", "monthly"]}},
+            {"say": "done"}
+        ]]}"#,
+    );
+    fixture.prompt(id, "go");
+    fixture.until_state(id, "suspended").await;
+    fixture.event("ci.failed");
+    fixture.event("ci.passed");
+    let asking = fixture
+        .until(id, "asking", |session| session.status().pause.is_some_and(|p| p.wait == "question"))
+        .await;
+    assert_eq!(asking.woke.as_ref().unwrap().cause, Cause::ConditionFired);
+    fixture.resume(id, Some("monthly")).unwrap();
+    let done = fixture.until_state(id, "idle").await;
+    assert_eq!(done.last_run.as_ref().unwrap().outcome.as_str(), "completed");
+    let words: Vec<_> = fixture
+        .said(id)
+        .into_iter()
+        .map(|said| match said {
+            Said::Host { text, .. } => {
+                text.split_whitespace().take(4).collect::<Vec<_>>().join(" ")
+            }
+            other => other.text(),
+        })
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "go",
+            "building",
+            "[adjourn] Woken after 0ns",
+            "monthly",
+            "[adjourn] Resumed after 0ns.",
+            "done"
+        ]
+    );
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadline_that_passed_while_nothing_ran_acts_once_at_the_start() {
+    let fixture = Fixture::new();
+    let id = fixture.create(
+        r#"{"runs": [[{"await": {"reason": "x", "conditions": {"timeout": {"durationMinutes": 5}}}},
+                      {"say": "woken"}]]}"#,
+    );
+    let host = fixture.host().await;
+    fixture.prompt(id, "go");
+    fixture.until_state(id, "suspended").await;
+    host.stop().await;
+    fixture.clock.advance(SECOND * 3600);
+    let host = fixture.host().await;
+    fixture.until_state(id, "idle").await;
+    assert_eq!(fixture.happened(id).iter().filter(|name| **name == "resumed").count(), 1);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_mode_stops_where_it_says_and_nothing_runs_afterwards() {
+    for (mode, before, after) in [
+        (Mode::FinishStep, 2, 2),
+        (Mode::InterruptImmediate, 1, 2),
+        (Mode::WaitForCompletion, 2, 2),
+    ] {
+        let fixture = Fixture::new();
+        let host = fixture.host().await;
+        let id = fixture.create(
+            r#"{"runs": [[{"sequence": [{"name": "a", "ms": 1000}, {"name": "b", "ms": 1000}]}]]}"#,
+        );
+        fixture.prompt(id, "go");
+        fixture.until_in_flight(id, "a").await;
+        fixture.suspend(id, Suspend { mode, ..Suspend::default() });
+        assert_eq!(fixture.session(id).state.name(), "quiescing", "{mode:?}");
+        fixture.clock.advance(SECOND);
+        if mode != Mode::InterruptImmediate {
+            fixture.until_in_flight(id, "b").await;
+            fixture.clock.advance(SECOND);
+        }
+        fixture.until_state(id, "suspended").await;
+        assert_eq!(fixture.dispatched(id), before, "{mode:?}");
+        let revision = fixture.session(id).revision;
+        fixture.clock.advance(SECOND * 60);
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!(fixture.session(id).revision, revision, "nothing happens while suspended");
+        fixture.resume(id, None).unwrap();
+        if mode == Mode::InterruptImmediate {
+            fixture.until_in_flight(id, "b").await;
+            fixture.clock.advance(SECOND);
+        }
+        fixture.until_state(id, "idle").await;
+        assert_eq!(fixture.dispatched(id), after, "{mode:?}");
+        host.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hung_call_is_named_and_a_grace_ends_it() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(r#"{"runs": [[{"tool": {"name": "hang", "ms": 999999999}}]]}"#);
+    fixture.prompt(id, "go");
+    fixture.until_in_flight(id, "hang").await;
+    fixture.suspend(id, Suspend { grace_ms: Some(10_000), ..Suspend::default() });
+    assert_eq!(fixture.session(id).status().in_flight, ["hang"]);
+    // The task hears of the grace with the ring; the clock moves until it has.
+    for _ in 0..200 {
+        fixture.clock.advance(SECOND);
+        if fixture.session(id).state.name() == "suspended" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let session = fixture.until_state(id, "suspended").await;
+    assert_eq!(session.status().unknown_calls, ["hang"]);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_stops_gives_its_sessions_back_and_another_goes_on() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(
+        r#"{"runs": [[{"tool": {"name": "a", "ms": 1000}}, {"tool": {"name": "b", "ms": 1000}},
+                      {"say": "done"}]]}"#,
+    );
+    fixture.prompt(id, "go");
+    fixture.until_in_flight(id, "a").await;
+    let stopping = tokio::spawn(host.stop());
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    fixture.clock.advance(SECOND);
+    stopping.await.unwrap();
+    assert_eq!(fixture.session(id).state.name(), "ready");
+    let host = fixture.host().await;
+    fixture.until_in_flight(id, "b").await;
+    fixture.clock.advance(SECOND);
+    fixture.until_state(id, "idle").await;
+    assert_eq!(fixture.dispatched(id), 2, "each ran once");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_dead_host_had_is_taken_over() {
+    for (idempotent, state) in [(true, "idle"), (false, "suspended")] {
+        let fixture = Fixture::new();
+        let host = fixture.host().await;
+        let id = fixture.create(&format!(
+            r#"{{"runs": [[{{"tool": {{"name": "a", "ms": 1000, "idempotent": {idempotent}}}}}]]}}"#
+        ));
+        fixture.prompt(id, "go");
+        fixture.until_in_flight(id, "a").await;
+        host.kill().await;
+        let host = fixture.host().await;
+        if idempotent {
+            fixture.until(id, "claimed again", |session| session.epoch.0 == 2).await;
+            fixture.until_in_flight(id, "a").await;
+            fixture.clock.advance(SECOND);
+        }
+        let session = fixture.until_state(id, state).await;
+        if !idempotent {
+            let pause = session.status().pause.unwrap();
+            assert_eq!(pause.reason, Some("host_interrupted"));
+            assert_eq!(session.status().unknown_calls, ["a"]);
+        }
+        host.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hosts_share_the_work_and_no_session_runs_twice() {
+    let fixture = Fixture::new();
+    let hosts = [fixture.host().await, fixture.host().await];
+    let script = r#"{"runs": [[{"say": "a"}, {"say": "b"}, {"say": "c"}]]}"#;
+    let sessions: Vec<_> = (0..40).map(|_| fixture.create(script)).collect();
+    for id in &sessions {
+        fixture.prompt(*id, "go");
+    }
+    for id in &sessions {
+        let session = fixture.until_state(*id, "idle").await;
+        assert_eq!(session.epoch.0, 1, "one claim was enough");
+        let said: Vec<_> = fixture.said(*id).iter().map(Said::text).collect();
+        assert_eq!(said, ["go", "a", "b", "c"]);
+    }
+    for host in hosts {
+        host.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_script_that_cannot_be_read_is_left_to_others() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let odd = fixture.create("nonsense");
+    let good = fixture.create(r#"{"runs": [[{"say": "hi"}]]}"#);
+    fixture.prompt(odd, "go");
+    fixture.prompt(good, "go");
+    fixture.until_state(good, "idle").await;
+    assert_eq!(fixture.session(odd).state.name(), "ready");
+    host.stop().await;
+}

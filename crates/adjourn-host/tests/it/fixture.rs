@@ -1,0 +1,262 @@
+//! A store in a directory that goes away, hosts that come and go, and a clock that is moved by hand.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use adjourn_core::actor::{Actor, Face};
+use adjourn_core::carry::Budget;
+use adjourn_core::command::{Prompt, Reach, Resume, Suspend};
+use adjourn_core::driver::DriverSpec;
+use adjourn_core::event::What;
+use adjourn_core::id::{Handle, SessionId};
+use adjourn_core::time::Timestamp;
+use adjourn_core::{Command, Founding, Session};
+use adjourn_host::clock::{BoxFuture, Clock, Machine};
+use adjourn_host::doorbell::Hosts;
+use adjourn_host::said::Said;
+use adjourn_host::script::Scripted;
+use adjourn_host::{Config, Host};
+use adjourn_record::keys::{Key, Keys};
+use adjourn_store::rows::NewEvent;
+use adjourn_store::sqlite::Options;
+use adjourn_store::{CommandError, Done, Environment, Request, Sqlite, Store as _};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// A clock that stands still until it is moved.
+#[derive(Clone)]
+pub struct Hands(Arc<Mutex<Inner>>);
+
+struct Inner {
+    now: Timestamp,
+    sleepers: Vec<(Timestamp, oneshot::Sender<()>)>,
+}
+
+impl Hands {
+    fn new() -> Self {
+        let now = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
+        Self(Arc::new(Mutex::new(Inner { now, sleepers: Vec::new() })))
+    }
+
+    /// Moves the clock, also back, and wakes whoever is due.
+    pub fn advance(&self, by: Duration) {
+        let mut inner = self.0.lock().unwrap();
+        inner.now = inner.now.after(by);
+        let now = inner.now;
+        let (due, later): (Vec<_>, Vec<_>) =
+            inner.sleepers.drain(..).partition(|(time, _)| *time <= now);
+        inner.sleepers = later;
+        for (_, sleeper) in due {
+            let _ = sleeper.send(());
+        }
+    }
+}
+
+impl Environment for Hands {
+    fn now(&self) -> Timestamp {
+        self.0.lock().unwrap().now
+    }
+
+    fn uuid(&self) -> Uuid {
+        Machine.uuid()
+    }
+}
+
+impl Clock for Hands {
+    fn sleep_until(&self, time: Timestamp) -> BoxFuture<'static, ()> {
+        let (sender, receiver) = oneshot::channel();
+        let mut inner = self.0.lock().unwrap();
+        if time <= inner.now {
+            return Box::pin(std::future::ready(()));
+        }
+        inner.sleepers.push((time, sender));
+        Box::pin(async move {
+            let _ = receiver.await;
+        })
+    }
+}
+
+pub struct Fixture {
+    /// Held, so that it is there as long as the store.
+    _directory: TempDir,
+    pub clock: Hands,
+    pub store: Sqlite,
+}
+
+/// A host that works until it is told to stop, or is dropped like a process that dies.
+pub struct Working {
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<Result<(), adjourn_store::Error>>,
+}
+
+impl Working {
+    /// Stops it in an orderly way.
+    pub async fn stop(mut self) {
+        let _ = self.stop.take().unwrap().send(());
+        self.task.await.unwrap().unwrap();
+    }
+
+    /// Ends it as a kill would: nothing is given back, its lock is gone.
+    pub async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+}
+
+impl Fixture {
+    pub fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        let clock = Hands::new();
+        let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
+        let path = directory.path().join("store.db");
+        let options = Options::new(path, Arc::new(clock.clone()), Keys::only(key));
+        let store = Sqlite::open(options).unwrap();
+        Self { _directory: directory, clock, store }
+    }
+
+    pub fn hosts(&self) -> Hosts {
+        Hosts::beside(self.store.path())
+    }
+
+    pub async fn host(&self) -> Working {
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let drivers = Arc::new(Scripted(Arc::clone(&clock)));
+        let host = Host::join(self.store.clone(), self.hosts(), clock, drivers, Config::default());
+        let host = host.await.unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(host.run(async move {
+            let _ = stopped.await;
+        }));
+        Working { stop: Some(stop), task }
+    }
+
+    pub fn create(&self, script: &str) -> SessionId {
+        let founding = Founding {
+            id: SessionId::new(self.clock.uuid()),
+            tenant: "acme".to_owned(),
+            labels: BTreeMap::new(),
+            parent: None,
+            driver: DriverSpec::script(script),
+            budget: Budget::default(),
+        };
+        self.store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap().session.id
+    }
+
+    pub fn give(
+        &self,
+        id: SessionId,
+        command: Command,
+        said: Vec<Said>,
+    ) -> Result<Done, CommandError> {
+        let said = said.iter().map(Said::encode).collect();
+        let request = Request::new(id, ann(), command).saying(said);
+        let done = self.store.transact(move |tx| tx.command(request)).wait();
+        self.hosts().ring();
+        done
+    }
+
+    pub fn prompt(&self, id: SessionId, text: &str) {
+        let said = Said::user(text);
+        let (message_id, handle) = (None, None);
+        let prompt = Prompt { content: said.content(), message_id, handle, reach: Reach::OwnFace };
+        self.give(id, Command::Prompt(prompt), vec![said]).unwrap();
+    }
+
+    pub fn suspend(&self, id: SessionId, suspend: Suspend) {
+        self.give(id, Command::Suspend(suspend), Vec::new()).unwrap();
+    }
+
+    pub fn resume(&self, id: SessionId, input: Option<&str>) -> Result<Done, CommandError> {
+        let said: Vec<_> = input.map(Said::user).into_iter().collect();
+        let resume = Resume {
+            handle: self.handle(id),
+            input: said.first().map(Said::content),
+            ..Resume::default()
+        };
+        self.give(id, Command::Resume(resume), said)
+    }
+
+    pub fn event(&self, name: &str) {
+        let event = NewEvent {
+            id: self.clock.uuid().to_string(),
+            source: "test".to_owned(),
+            name: name.to_owned(),
+            subject: None,
+            time: self.clock.now(),
+            tenant: "acme".to_owned(),
+            session: None,
+            data: None,
+        };
+        self.store.transact(move |tx| tx.acknowledge(&event)).wait().unwrap();
+        self.hosts().ring();
+    }
+
+    pub fn session(&self, id: SessionId) -> Arc<Session> {
+        self.store.session(id).unwrap().unwrap()
+    }
+
+    pub fn handle(&self, id: SessionId) -> Option<Handle> {
+        self.session(id).suspended().map(|suspended| suspended.shown().pause.handle)
+    }
+
+    /// Waits, on the real clock, until the session is as described.
+    pub async fn until(
+        &self,
+        id: SessionId,
+        what: &str,
+        is: impl Fn(&Session) -> bool,
+    ) -> Arc<Session> {
+        let start = Instant::now();
+        loop {
+            let session = self.session(id);
+            if is(&session) {
+                return session;
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "never {what}: {session:#?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    pub async fn until_state(&self, id: SessionId, state: &str) -> Arc<Session> {
+        self.until(id, state, |session| session.state.name() == state).await
+    }
+
+    /// Waits until a tool is in flight, so that the clock can be moved for it.
+    pub async fn until_in_flight(&self, id: SessionId, tool: &str) {
+        self.until(id, tool, |session| session.status().in_flight.contains(&tool)).await;
+        // Dispatched is durable before the call starts; the sleeper comes a moment later.
+        let start = Instant::now();
+        while self.clock.0.lock().unwrap().sleepers.len() < 2 {
+            assert!(start.elapsed() < Duration::from_secs(20), "the call never started");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Returns the names of what happened, in order.
+    pub fn happened(&self, id: SessionId) -> Vec<&'static str> {
+        let entries = self.store.journal(id, 1, 1000).unwrap();
+        entries.iter().map(|entry| entry.event.what.name()).collect()
+    }
+
+    /// Counts how often calls of a tool were dispatched.
+    pub fn dispatched(&self, id: SessionId) -> usize {
+        let entries = self.store.journal(id, 1, 1000).unwrap();
+        let count = entries.iter().map(|entry| match &entry.event.what {
+            What::CallsDispatched(dispatched) => dispatched.calls.len(),
+            _ => 0,
+        });
+        count.sum()
+    }
+
+    pub fn said(&self, id: SessionId) -> Vec<Said> {
+        let bytes = self.store.transcript(id, 0, 1000).unwrap();
+        bytes.iter().map(|bytes| Said::decode(bytes).unwrap()).collect()
+    }
+}
+
+pub fn ann() -> Actor {
+    Actor::new(Face::Cli, "ann")
+}

@@ -1,0 +1,7 @@
+//! The host, on a real store and with scripted agents.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
+
+mod driving;
+mod fixture;
+mod scripts;

@@ -1,0 +1,41 @@
+//! Scripts: what they may say, and what they are told when they say something else.
+
+use adjourn_host::script::Script;
+
+#[test]
+fn the_script_of_the_documentation_is_one() {
+    let script = r#"{"runs": [[
+      {"say": "building"},
+      {"say": {"text": "slowly", "ms": 200}},
+      {"tool": {"name": "build", "ms": 800, "idempotent": false}},
+      {"tools": [{"name": "lint", "ms": 200}, {"name": "test", "ms": 400}]},
+      {"sequence": [{"name": "tag"}, {"name": "push"}]},
+      {"await": {"reason": "waiting on ci", "summary": "paused on CI",
+                 "conditions": {"onEvent": "ci.passed", "timeout": {"durationMinutes": 30, "onTimeout": "fail"}}}},
+      {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}},
+      {"say": "done"}
+    ]]}"#;
+    assert_eq!(Script::parse(script).unwrap().runs(), Some(1));
+    assert_eq!(Script::parse(r#"{"steps": [{"say": "hi"}]}"#).unwrap().runs(), None);
+}
+
+#[test]
+fn a_mistake_is_named_by_its_place() {
+    let refused = |script: &str| Script::parse(script).unwrap_err().to_string();
+    let cases = [
+        ("nonsense", "script: "),
+        ("{}", "script: expected either `runs` or `steps`"),
+        (r#"{"runs": [[]], "steps": []}"#, "script: expected either `runs` or `steps`"),
+        (r#"{"runs": [[{"shout": "x"}]]}"#, "runs[0][0]: unknown variant `shout`"),
+        (r#"{"steps": [{"say": "a"}, {"tools": []}]}"#, "steps[1].tools: must not be empty"),
+        (r#"{"steps": [{"end": false}]}"#, "steps[0].end: expected true"),
+        (
+            r#"{"steps": [{"await": {"reason": "x", "conditions": {"timeout": {"durationMinutes": 0}}}}]}"#,
+            "steps[0].await.conditions.timeout.durationMinutes: ",
+        ),
+    ];
+    for (script, expected) in cases {
+        let refusal = refused(script);
+        assert!(refusal.starts_with(expected), "{refusal}");
+    }
+}

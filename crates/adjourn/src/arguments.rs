@@ -1,0 +1,212 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A durable pause for any AI agent.
+#[derive(Debug, Parser)]
+#[command(name = "adjourn", version, arg_required_else_help = true)]
+pub struct Arguments {
+    /// The store's file [default: adjourn/store.db in the user's data directory]
+    #[arg(long, global = true, env = "ADJOURN_STORE", value_name = "PATH")]
+    pub store: Option<PathBuf>,
+    /// Print one JSON object per line
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// A tour of a minute: an agent parks, wakes from an event and a deadline, asks and is answered
+    Demo,
+    /// Run a scripted agent, and stay with it until it ends
+    Run(Run),
+    /// Be a host: run what is ready, and wake what is due
+    Serve,
+    /// List sessions: what waits, since when, and what will wake it
+    Ls,
+    /// Show one session
+    Show(Which),
+    /// Show what happened to a session
+    Log(Log),
+    /// Pause a session
+    Suspend(Suspend),
+    /// Give an idle session its next prompt, or answer its question
+    Prompt(Prompt),
+    /// Wake a session, or lift a hold
+    Resume(Resume),
+    /// Tell the store that something happened
+    Event(Event),
+    /// End the run of a session
+    Cancel(Reasoned),
+    /// End a session
+    Close(Reasoned),
+    /// Drop events and answers that are no longer needed
+    Prune,
+    /// Write a copy of the store
+    Backup(Backup),
+}
+
+/// A session, by its id or an unambiguous part of it.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// The session's id, or a part of it that no other has
+    pub session: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The script
+    #[arg(long, value_name = "FILE")]
+    pub script: PathBuf,
+    /// The first prompt
+    #[arg(long, default_value = "go")]
+    pub prompt: String,
+    /// Return when the session parks
+    #[arg(long)]
+    pub detach: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Log {
+    #[command(flatten)]
+    pub which: Which,
+    /// Go on until the session ends
+    #[arg(long)]
+    pub follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Suspend {
+    #[command(flatten)]
+    pub which: Which,
+    /// Why
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// How soon it takes effect
+    #[arg(long, value_enum, default_value_t = Mode::FinishStep)]
+    pub mode: Mode,
+    /// Wake it on an event: NAME or NAME:SUBJECT, with * and **
+    #[arg(long, value_name = "PATTERN")]
+    pub on_event: Option<String>,
+    /// Wake it on a trigger
+    #[arg(long, value_name = "JSON")]
+    pub trigger: Option<String>,
+    /// Wake it after a while: 90s, 30m, 2h, 1d
+    #[arg(long, value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// What to do then
+    #[arg(long, requires = "timeout", value_enum)]
+    pub on_timeout: Option<OnTimeout>,
+    /// Abandon calls that are still in flight after this long
+    #[arg(long, value_parser = duration)]
+    pub grace: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Mode {
+    FinishStep,
+    InterruptImmediate,
+    WaitForCompletion,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum OnTimeout {
+    ResumeWithSummary,
+    ResumeWithInput,
+    Fail,
+}
+
+#[derive(Debug, Args)]
+pub struct Prompt {
+    #[command(flatten)]
+    pub which: Which,
+    /// What to say
+    pub text: String,
+    /// Return at once; whoever hosts the session runs it
+    #[arg(long)]
+    pub detach: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Resume {
+    #[command(flatten)]
+    pub which: Which,
+    /// The suspension that is meant
+    #[arg(long)]
+    pub handle: Option<String>,
+    /// A value for the agent
+    #[arg(long, value_name = "JSON")]
+    pub input: Option<String>,
+    /// Start the turn with a digest instead of the whole transcript
+    #[arg(long)]
+    pub fresh: bool,
+    /// Makes a retry harmless
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
+    /// Raise the budget: 5usd, 20000tokens
+    #[arg(long, value_name = "AMOUNT")]
+    pub add_budget: Option<String>,
+    /// Only commit; whoever hosts the session runs it
+    #[arg(long)]
+    pub detach: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Event {
+    /// NAME or NAME:SUBJECT
+    pub name: String,
+    /// What there is to say about it
+    #[arg(long, value_name = "JSON")]
+    pub data: Option<String>,
+    /// Its id; the same id from the same source is taken once
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Where it comes from
+    #[arg(long, default_value = "cli")]
+    pub source: String,
+    /// Whose it is
+    #[arg(long, default_value = crate::place::TENANT)]
+    pub tenant: String,
+    /// Wake this session, whatever it waits for
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Reasoned {
+    #[command(flatten)]
+    pub which: Which,
+    /// Why
+    #[arg(long)]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// The file to write; it must not be there yet
+    pub to: PathBuf,
+}
+
+/// Reads `90s`, `30m`, `1.5h`, `2d`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let expected = || "expected a number and a unit: 500ms, 90s, 30m, 2h or 1d".to_owned();
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(expected)?;
+    let (number, unit) = text.split_at(split);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return Err(expected()),
+    };
+    let number: f64 = number.parse().map_err(|_| expected())?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| expected())
+}

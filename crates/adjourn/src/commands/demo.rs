@@ -1,0 +1,132 @@
+//! `demo`: a tour without a network, in a store of its own that goes away.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use adjourn_core::id::SessionId;
+use adjourn_core::session::Phase;
+use adjourn_store::Store as _;
+use adjourn_store::rows::NewEvent;
+
+use crate::commands::run::{create, say};
+use crate::failure::Failure;
+use crate::place::{Place, TENANT, by};
+use crate::show::{Output, event, standing};
+use crate::stay::host;
+use crate::watch::{Seen, Watcher};
+
+/// The agent of the tour.
+const SCRIPT: &str = r#"{"runs": [[
+  {"say": "I start the build; it takes a while."},
+  {"tool": {"name": "build", "ms": 700}},
+  {"await": {"reason": "waiting on ci", "summary": "the build is out; ci has it now",
+             "conditions": {"onEvent": "ci.passed:build-1"}}},
+  {"say": "CI passed, and I still know which build it was."},
+  {"await": {"reason": "giving the cache a moment",
+             "conditions": {"timeout": {"durationMinutes": 0.05}}}},
+  {"ask": {"question": "Deploy to which region?", "choices": ["north", "south"]}},
+  {"say": "Deployed. Done."}
+]]}"#;
+
+/// How long the tour rests where somebody should read.
+const READ: Duration = Duration::from_millis(1500);
+
+pub async fn run(output: &Output) -> Result<(), Failure> {
+    let directory = Scratch::new()?;
+    let place = Place::open(Some(directory.0.join("demo.db")))?;
+    let id = create(&place, SCRIPT).await?;
+    let mut tour = Tour { watcher: Watcher::new(&place, id, 1, 0), place, id, output };
+    tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
+    let working = host(&tour.place).await?;
+    say(&tour.place, id, by(), "build and deploy").await?;
+    tour.until(Phase::Suspended).await?;
+
+    tour.talk("It parked itself. The host stops now: nothing is left running, not even a timer.");
+    working.now().await?;
+    tokio::time::sleep(READ).await;
+    tour.talk("An event arrives while nobody is there: ci.passed:build-1. It is stored, not lost.");
+    tour.event("ci.passed", "build-1").await?;
+    tokio::time::sleep(READ).await;
+
+    tour.talk("Another host starts, finds the event, and wakes the agent: once.");
+    let working = host(&tour.place).await?;
+    tour.until(Phase::Asking).await?;
+    tour.talk("A deadline woke it, too, and now it asks. We answer: north.");
+    tokio::time::sleep(READ).await;
+    say(&tour.place, id, by(), "north").await?;
+    tour.until(Phase::Idle).await?;
+    working.now().await?;
+
+    tour.talk("The same story, read back from the journal:");
+    for entry in tour.place.store.journal(id, 1, 1000)? {
+        output.data(&event(&entry.event));
+    }
+    Ok(())
+}
+
+struct Tour<'a> {
+    place: Place,
+    id: SessionId,
+    watcher: Watcher,
+    output: &'a Output,
+}
+
+impl Tour<'_> {
+    fn talk(&self, line: &str) {
+        self.output.talk(&format!("\n# {line}"));
+    }
+
+    async fn until(&mut self, phase: Phase) -> Result<(), Failure> {
+        loop {
+            if let Some(Seen { session, said, .. }) = self.watcher.look()? {
+                for said in said {
+                    if let adjourn_host::said::Said::Agent { text, .. } = said {
+                        self.output.data(&format!("agent: {text}"));
+                    }
+                }
+                if session.phase() == phase {
+                    let now = self.place.clock.now();
+                    self.output.data(&format!("[{}]", standing(&session, now)));
+                    return Ok(());
+                }
+            }
+            self.watcher.wait().await;
+        }
+    }
+
+    async fn event(&self, name: &str, subject: &str) -> Result<(), Failure> {
+        let event = NewEvent {
+            id: self.place.clock.uuid().to_string(),
+            source: "demo".to_owned(),
+            name: name.to_owned(),
+            subject: Some(subject.to_owned()),
+            time: self.place.clock.now(),
+            tenant: TENANT.to_owned(),
+            session: None,
+            data: None,
+        };
+        self.place.store.transact(move |tx| tx.acknowledge(&event)).await?;
+        let _ = self.id;
+        Ok(())
+    }
+}
+
+/// A directory that goes away with the tour.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, Failure> {
+        let name = format!("adjourn-demo-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path)
+            .map_err(|error| Failure::other(format!("cannot make {}: {error}", path.display())))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nothing in it is needed any more; what is left of it is the system's to clear.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,30 @@
+//! `log`: what happened to a session.
+
+use std::path::PathBuf;
+
+use adjourn_core::session::State;
+
+use crate::arguments::Log;
+use crate::failure::Failure;
+use crate::place::Place;
+use crate::show::{Output, event};
+use crate::watch::{Seen, Watcher};
+
+pub async fn run(store: Option<PathBuf>, log: &Log, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(store)?;
+    let id = place.find(&log.which.session)?;
+    let mut watcher = Watcher::new(&place, id, 1, u64::MAX);
+    loop {
+        let Some(Seen { session, events, .. }) = watcher.look()? else {
+            return Err(Failure::not_found(format!("there is no session {id}")));
+        };
+        for happened in &events {
+            let object = serde_json::to_value(happened).unwrap_or_default();
+            output.object(&object, &event(happened));
+        }
+        if !log.follow || matches!(session.state, State::Ended(_)) {
+            return Ok(());
+        }
+        watcher.wait().await;
+    }
+}

@@ -1,0 +1,101 @@
+//! `resume`: wakes a session, and runs it on if nobody else does.
+
+use std::path::PathBuf;
+
+use adjourn_core::Command;
+use adjourn_core::carry::AddBudget;
+use adjourn_core::command;
+use adjourn_core::id::SessionId;
+use adjourn_core::session::{Phase, State};
+use adjourn_host::said::Said;
+use adjourn_store::{Request, Store as _};
+use serde_json::Value;
+
+use crate::arguments::Resume;
+use crate::failure::Failure;
+use crate::place::{Place, by};
+use crate::show::{Output, standing, status};
+use crate::stay::{Until, host, outcome, stay};
+
+pub async fn run(store: Option<PathBuf>, resume: Resume, output: &Output) -> Result<(), Failure> {
+    let given = resume.handle.as_deref().map(str::parse).transpose();
+    let given = given.map_err(|error| Failure::usage(format!("--handle: {error}")))?;
+    let said = match &resume.input {
+        None => None,
+        Some(input) => {
+            // A word without quotes is what people type; it is taken as text.
+            let value = serde_json::from_str(input).unwrap_or_else(|_| Value::from(input.as_str()));
+            Some(value).filter(|value| !value.is_null()).map(|content| Said::User { content })
+        }
+    };
+    let add_budget = resume.add_budget.as_deref().map(budget).transpose()?;
+    let place = Place::open(store)?;
+    let id = place.find(&resume.which.session)?;
+    let session = place.store.session(id)?;
+    let session = session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))?;
+    // Without --handle, whoever types means the question that is shown.
+    let shown = session.suspended().filter(|_| session.phase() == Phase::Asking);
+    let handle = given.or(shown.map(|suspended| suspended.shown().pause.handle));
+    let command = Command::Resume(command::Resume {
+        handle,
+        input: said.as_ref().map(Said::content),
+        continue_transcript: !resume.fresh,
+        idempotency_key: resume.idempotency_key,
+        message_id: None,
+        add_budget,
+    });
+    let said = said.iter().map(Said::encode).collect();
+    place.give(Request::new(id, by(), command).saying(said)).await?;
+    go_on(&place, id, resume.detach, output).await
+}
+
+/// Stays with a session that has work to do, as its host if there is no other.
+pub async fn go_on(
+    place: &Place,
+    id: SessionId,
+    detach: bool,
+    output: &Output,
+) -> Result<(), Failure> {
+    let session = place.store.session(id)?;
+    let session = session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))?;
+    let hosted =
+        place.store.hosts()?.iter().any(|host| place.hosts.is_alive(host.id).unwrap_or(false));
+    if detach || !matches!(session.state, State::Ready(_) | State::Running(_)) {
+        let line = format!("{id}  {}", standing(&session, place.clock.now()));
+        output.object(&status(&session), &line);
+        if detach && !hosted && matches!(session.state, State::Ready(_)) {
+            output.talk("nothing runs it yet; start `adjourn serve`");
+        }
+        return Ok(());
+    }
+    let working = if hosted { None } else { Some(host(place).await?) };
+    let session = stay(place, id, Until::Parked, output).await?;
+    if let Some(working) = working {
+        working.now().await?;
+    }
+    if !output.json {
+        output.data(&format!("{id}  {}", standing(&session, place.clock.now())));
+    }
+    outcome(&session)
+}
+
+/// Reads `5usd`, `0.5usd` or `20000tokens`.
+fn budget(text: &str) -> Result<AddBudget, Failure> {
+    let wrong = || Failure::usage("--add-budget: expected an amount like 5usd or 20000tokens");
+    if let Some(usd) = text.strip_suffix("usd") {
+        let usd: f64 = usd.parse().map_err(|_| wrong())?;
+        let micros = (usd * 1e6).round();
+        if !(1.0..=1e15).contains(&micros) {
+            return Err(wrong());
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it was just found to be a positive number of moderate size"
+        )]
+        let cost_micro_usd = micros as u64;
+        return Ok(AddBudget { cost_micro_usd, tokens: 0 });
+    }
+    let tokens = text.strip_suffix("tokens").ok_or_else(wrong)?;
+    Ok(AddBudget { cost_micro_usd: 0, tokens: tokens.parse().map_err(|_| wrong())? })
+}

@@ -1,0 +1,80 @@
+//! `run`: a scripted agent, in the foreground.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use adjourn_core::actor::Actor;
+use adjourn_core::carry::Budget;
+use adjourn_core::command::{Close, Prompt, Reach};
+use adjourn_core::driver::DriverSpec;
+use adjourn_core::id::SessionId;
+use adjourn_core::session::State;
+use adjourn_core::{Command, Founding};
+use adjourn_host::said::Said;
+use adjourn_host::script::Script;
+use adjourn_store::{Request, Store as _};
+
+use crate::arguments::Run;
+use crate::failure::Failure;
+use crate::place::{Place, TENANT, by};
+use crate::show::Output;
+use crate::stay::{Until, host, outcome, stay};
+
+pub async fn run(store: Option<PathBuf>, run: Run, output: &Output) -> Result<(), Failure> {
+    let source = std::fs::read_to_string(&run.script).map_err(|error| {
+        Failure::usage(format!("cannot read {}: {error}", run.script.display()))
+    })?;
+    let script = Script::parse(&source)
+        .map_err(|error| Failure::usage(format!("{}: {error}", run.script.display())))?;
+    let place = Place::open(store)?;
+    let id = create(&place, &source).await?;
+    output.talk(&format!("[{id}]"));
+    let working = host(&place).await?;
+    let until = if run.detach { Until::Parked } else { Until::Idle };
+    let runs = script.runs().unwrap_or(1).max(1);
+    for number in 1..=runs {
+        say(&place, id, by(), &run.prompt).await?;
+        let session = stay(&place, id, until, output).await?;
+        if matches!(session.state, State::Suspended(_)) {
+            working.now().await?;
+            output.talk(&format!("[it stays parked; see: adjourn show {id}]"));
+            return Ok(());
+        }
+        if matches!(session.state, State::Ended(_)) || number == runs {
+            working.now().await?;
+            let close = Command::Close(Close { reason: None });
+            place.give(Request::new(id, by(), close)).await?;
+            return outcome(&session);
+        }
+        outcome(&session)?;
+    }
+    Ok(())
+}
+
+/// Makes a session from a script.
+pub async fn create(place: &Place, source: &str) -> Result<SessionId, Failure> {
+    let founding = Founding {
+        id: SessionId::new(place.clock.uuid()),
+        tenant: TENANT.to_owned(),
+        labels: BTreeMap::new(),
+        parent: None,
+        driver: DriverSpec::script(source),
+        budget: Budget::default(),
+    };
+    let done = place.store.transact(move |tx| tx.create(by(), founding)).await?;
+    Ok(done.session.id)
+}
+
+/// Gives a session a message.
+pub async fn say(place: &Place, id: SessionId, by: Actor, text: &str) -> Result<(), Failure> {
+    let said = Said::user(text);
+    let session = place.store.session(id)?;
+    // Whoever answers at a terminal answers the question that they see.
+    let handle = session.as_ref().and_then(|session| session.suspended());
+    let handle = handle.map(|suspended| suspended.shown().pause.handle);
+    let prompt =
+        Prompt { content: said.content(), message_id: None, handle, reach: Reach::OwnFace };
+    let request = Request::new(id, by, Command::Prompt(prompt)).saying(vec![said.encode()]);
+    place.give(request).await?;
+    Ok(())
+}

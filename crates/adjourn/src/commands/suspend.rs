@@ -1,0 +1,82 @@
+//! `suspend`: pauses a session, and says so when it is paused.
+
+use std::path::PathBuf;
+
+use adjourn_core::command::{self, Requester};
+use adjourn_core::conditions::{Conditions, Spelling};
+use adjourn_core::id::RequestId;
+use adjourn_core::{Command, Session};
+use adjourn_store::Request;
+use serde_json::json;
+
+use crate::arguments::{Mode, OnTimeout, Suspend};
+use crate::failure::Failure;
+use crate::place::{Place, by};
+use crate::show::{Output, standing, status};
+use crate::watch::{Seen, Watcher};
+
+pub async fn run(store: Option<PathBuf>, suspend: Suspend, output: &Output) -> Result<(), Failure> {
+    let conditions = conditions(&suspend)?;
+    let place = Place::open(store)?;
+    let id = place.find(&suspend.which.session)?;
+    let command = command::Suspend {
+        reason: suspend.reason,
+        resume_when: conditions,
+        mode: match suspend.mode {
+            Mode::FinishStep => command::Mode::FinishStep,
+            Mode::InterruptImmediate => command::Mode::InterruptImmediate,
+            Mode::WaitForCompletion => command::Mode::WaitForCompletion,
+        },
+        grace_ms: suspend.grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX)),
+        requester: Some(Requester::Call(RequestId::new(place.clock.uuid()))),
+        ..command::Suspend::default()
+    };
+    let done = place.give(Request::new(id, by(), Command::Suspend(command))).await?;
+    let revision = done.session.revision;
+    if let Some(handle) = pending(&done.session) {
+        output.talk(&format!("[{}]", standing(&done.session, place.clock.now())));
+        let mut watcher = Watcher::new(&place, id, revision + 1, u64::MAX);
+        loop {
+            let Some(Seen { session, .. }) = watcher.look()? else { break };
+            if pending(&session) != Some(handle) {
+                return tell(&place, &session, output);
+            }
+            watcher.wait().await;
+        }
+    }
+    tell(&place, &done.session, output)
+}
+
+fn pending(session: &Session) -> Option<adjourn_core::id::Handle> {
+    session.pending_pause().map(|pause| pause.handle)
+}
+
+fn tell(place: &Place, session: &Session, output: &Output) -> Result<(), Failure> {
+    let line = format!("{}  {}", session.id, standing(session, place.clock.now()));
+    output.object(&status(session), &line);
+    Ok(())
+}
+
+fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {
+    let mut value = json!({});
+    if let Some(pattern) = &suspend.on_event {
+        value["onEvent"] = json!(pattern);
+    }
+    if let Some(trigger) = &suspend.trigger {
+        value["trigger"] = serde_json::from_str(trigger)
+            .map_err(|error| Failure::usage(format!("--trigger is not JSON: {error}")))?;
+    }
+    if let Some(timeout) = suspend.timeout {
+        let minutes = timeout.as_secs_f64() / 60.0;
+        value["timeout"] = json!({ "durationMinutes": minutes });
+        if let Some(action) = suspend.on_timeout {
+            value["timeout"]["onTimeout"] = json!(match action {
+                OnTimeout::ResumeWithSummary => "resume_with_summary",
+                OnTimeout::ResumeWithInput => "resume_with_input",
+                OnTimeout::Fail => "fail",
+            });
+        }
+    }
+    Conditions::parse(&value, Spelling::Camel)
+        .map_err(|invalid| Failure::usage(invalid.to_string()))
+}

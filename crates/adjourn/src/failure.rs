@@ -1,0 +1,140 @@
+//! What goes wrong, as people and scripts are told: a sentence, a hint, an exit code.
+
+use adjourn_core::Rejected;
+use adjourn_store::{CommandError, Error};
+use serde_json::{Value, json};
+
+/// The exit code of a mistake in usage.
+pub const USAGE: u8 = 2;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub struct Failure {
+    kind: Kind,
+    message: String,
+    hint: Option<String>,
+    details: Value,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Usage,
+    Refused(&'static str),
+    NotFound,
+    Store,
+    Other,
+}
+
+impl Failure {
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Kind::NotFound, message)
+    }
+
+    pub fn other(message: impl Into<String>) -> Self {
+        Self::new(Kind::Other, message)
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, details: json!({}) }
+    }
+
+    /// Returns the exit code.
+    pub const fn code(&self) -> u8 {
+        match self.kind {
+            Kind::Usage => USAGE,
+            Kind::Refused(_) => 3,
+            Kind::NotFound => 4,
+            Kind::Store => 5,
+            Kind::Other => 1,
+        }
+    }
+
+    /// Returns the failure as people read it.
+    pub fn text(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("error: {}\nhint: {hint}", self.message),
+            None => format!("error: {}", self.message),
+        }
+    }
+
+    /// Returns the failure as scripts read it.
+    pub fn json(&self) -> Value {
+        let reason = match self.kind {
+            Kind::Usage => "USAGE",
+            Kind::Refused(reason) => reason,
+            Kind::NotFound => "TASK_NOT_FOUND",
+            Kind::Store => "STORE",
+            Kind::Other => "OTHER",
+        };
+        let mut error = json!({ "reason": reason, "message": self.message });
+        if let (Some(error), Some(details)) = (error.as_object_mut(), self.details.as_object()) {
+            error.extend(details.clone());
+        }
+        json!({ "error": error })
+    }
+}
+
+impl From<Rejected> for Failure {
+    fn from(refused: Rejected) -> Self {
+        let details = match &refused {
+            Rejected::Invalid { path, .. } => json!({ "path": path }),
+            Rejected::AlreadyResumed { handle, at, cause, by } => json!({
+                "handle": handle, "at": at.to_string(), "cause": cause, "by": by.to_string(),
+            }),
+            Rejected::ConditionsDiffer { handle, current } => {
+                json!({ "handle": handle, "current": current })
+            }
+            Rejected::Held { handle, by, reason }
+            | Rejected::PausedByAnother { handle, by, reason } => {
+                json!({ "handle": handle, "by": by.to_string(), "why": reason })
+            }
+            Rejected::HandleRequired { handle } => json!({ "handle": handle }),
+            _ => json!({}),
+        };
+        let hint = match &refused {
+            Rejected::HandleRequired { handle } => Some(format!("add --handle {handle}")),
+            Rejected::Held { handle, .. } => {
+                Some(format!("lift it with: resume --handle {handle}"))
+            }
+            Rejected::Busy { .. } => Some("wait until it is idle, or suspend it".to_owned()),
+            Rejected::BudgetNotRaised => Some("add --add-budget".to_owned()),
+            Rejected::NotSuspended { .. } => Some("`adjourn ls` shows what is parked".to_owned()),
+            _ => None,
+        };
+        let kind = match &refused {
+            Rejected::Invalid { .. } => Kind::Usage,
+            other => Kind::Refused(other.reason()),
+        };
+        Self { kind, message: refused.to_string(), hint, details }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let failure = Self::new(Kind::Store, error.to_string());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<CommandError> for Failure {
+    fn from(error: CommandError) -> Self {
+        match error {
+            CommandError::Rejected(refused) => refused.into(),
+            CommandError::NotFound(id) => Self::not_found(format!("there is no session {id}")),
+            CommandError::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Where the store is, and how it is opened.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use adjourn_core::actor::{Actor, Face};
+use adjourn_core::id::SessionId;
+use adjourn_host::clock::{Clock, Machine};
+use adjourn_host::doorbell::Hosts;
+use adjourn_record::keys::KeyDir;
+use adjourn_store::rows::SessionNo;
+use adjourn_store::sqlite::Options;
+use adjourn_store::{CommandError, Done, Environment as _, Request, Sqlite, Store as _};
+
+use crate::failure::Failure;
+
+/// Whose sessions are, if nobody says otherwise.
+pub const TENANT: &str = "local";
+
+/// An open store, and the bell of its hosts.
+#[derive(Clone)]
+pub struct Place {
+    pub store: Sqlite,
+    pub hosts: Hosts,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Place {
+    /// Opens the store at `path`, or the user's own.
+    pub fn open(path: Option<PathBuf>) -> Result<Self, Failure> {
+        let path = match path {
+            Some(path) => path,
+            None => {
+                let directory = directory("XDG_DATA_HOME", ".local/share")?;
+                let mut private = std::fs::DirBuilder::new();
+                private.recursive(true).mode(0o700).create(&directory).map_err(|error| {
+                    Failure::other(format!("cannot make {}: {error}", directory.display()))
+                })?;
+                directory.join("store.db")
+            }
+        };
+        let keys = KeyDir::new(directory("XDG_CONFIG_HOME", ".config")?.join("keys"));
+        let keys = keys.load(Machine.now()).map_err(|error| {
+            let failure = Failure::other(error.to_string());
+            match error.hint() {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        })?;
+        let hosts = Hosts::beside(&path);
+        let store = Sqlite::open(Options::new(path, Arc::new(Machine), keys))?;
+        Ok(Self { store, hosts, clock: Arc::new(Machine) })
+    }
+
+    /// Finds a session by its id or an unambiguous part of it.
+    pub fn find(&self, text: &str) -> Result<SessionId, Failure> {
+        if let Ok(id) = text.parse() {
+            return Ok(id);
+        }
+        let mut found = Vec::new();
+        let mut after = SessionNo(0);
+        if text.len() >= 4 {
+            loop {
+                let page = self.store.sessions(after, 256)?;
+                let Some((last, _)) = page.last() else { break };
+                after = *last;
+                let ids = page.iter().map(|(_, session)| session.id);
+                found.extend(ids.filter(|id| id.to_string().contains(text)));
+            }
+        }
+        match found.as_slice() {
+            [id] => Ok(*id),
+            [] => Err(Failure::not_found(format!("there is no session {text:?}"))
+                .hint("`adjourn ls` lists them; four characters of an id are enough")),
+            many => {
+                Err(Failure::usage(format!("{} sessions have {text:?} in their id", many.len()))
+                    .hint("give more of it"))
+            }
+        }
+    }
+
+    /// Gives a command, and rings whoever may have to act on it.
+    pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
+        let done = self.store.transact(move |tx| tx.command(request)).await?;
+        self.hosts.ring();
+        Ok(done)
+    }
+}
+
+/// Whoever types.
+pub fn by() -> Actor {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+    Actor::new(Face::Cli, user.chars().filter(|c| !c.is_control()).take(64).collect::<String>())
+}
+
+fn directory(variable: &str, fallback: &str) -> Result<PathBuf, Failure> {
+    let base = match std::env::var_os(variable).filter(|value| !value.is_empty()) {
+        Some(base) => PathBuf::from(base),
+        None => {
+            let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+            let home = home.ok_or_else(|| {
+                Failure::usage("there is no HOME to keep things in").hint("set HOME, or --store")
+            })?;
+            PathBuf::from(home).join(fallback)
+        }
+    };
+    Ok(base.join("adjourn"))
+}

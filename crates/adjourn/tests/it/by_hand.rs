@@ -1,0 +1,114 @@
+//! What one would do in two terminals.
+
+use crate::home::Home;
+
+const SCRIPT: &str = r#"{"runs": [[
+  {"say": "building"},
+  {"tool": {"name": "build", "ms": 50, "idempotent": false}},
+  {"await": {"reason": "waiting on ci", "summary": "paused on CI",
+             "conditions": {"onEvent": "ci.passed:main", "timeout": {"durationMinutes": 30, "onTimeout": "fail"}}}},
+  {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}},
+  {"say": "done"}
+]]}"#;
+
+#[test]
+fn the_tour_parks_wakes_and_reads_its_journal_back() {
+    let told = Home::new().told(&["demo"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let said: Vec<_> = told.data.lines().filter(|line| line.starts_with("agent: ")).collect();
+    assert_eq!(
+        said,
+        [
+            "agent: I start the build; it takes a while.",
+            "agent: CI passed, and I still know which build it was.",
+            "agent: Deployed. Done."
+        ]
+    );
+    for happened in ["condition_fired", "timeout", "explicit_resume", "run_ended"] {
+        assert!(told.data.contains(happened), "no {happened} in {}", told.data);
+    }
+}
+
+#[test]
+fn an_agent_parks_survives_and_is_woken_by_an_event_and_an_answer() {
+    let home = Home::new();
+    let script = home.file("script.json", SCRIPT);
+    let told = home.told(&["run", "--script", &script, "--detach"]);
+    assert_eq!((told.code, told.data.as_str()), (0, "building\n"), "{told:?}");
+    let parked = home.json(&["ls"]);
+    assert_eq!(parked["state"], "suspended");
+    assert_eq!(parked["initiator"], "agent");
+    assert_eq!(parked["reason"], "waiting on ci");
+    assert_eq!(parked["summary"], "paused on CI");
+    assert_eq!(parked["resumeWhen"]["onEvent"], "ci.passed:main");
+    let id = parked["sessionId"].as_str().unwrap();
+
+    // Nobody is there; the event waits, and is taken once.
+    assert_eq!(home.json(&["event", "ci.passed:other", "--id", "e0"])["seq"], 1);
+    assert_eq!(home.json(&["event", "ci.passed:main", "--id", "e1"])["fresh"], true);
+    assert_eq!(home.json(&["event", "ci.passed:main", "--id", "e1"])["fresh"], false);
+    let serving = home.serve();
+    let asking = home.until(id, "wait", "question");
+    assert_eq!(asking["cause"], "condition_fired");
+    assert_eq!(asking["question"], "which table?");
+    assert_eq!(asking["choices"][1], "monthly");
+    assert_eq!(asking["hadResumeInput"], false);
+
+    let told = home.told(&["prompt", id, "monthly"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let idle = home.until(id, "state", "idle");
+    assert_eq!(idle["outcome"], "completed");
+    assert_eq!(serving.terminate(), 0);
+    let log = home.told(&["log", id]).data;
+    assert_eq!(log.matches("resumed").count(), 2, "{log}");
+}
+
+#[test]
+fn a_killed_host_loses_nothing_and_repeats_nothing() {
+    let home = Home::new();
+    let script = r#"{"runs": [[{"tool": {"name": "deploy", "ms": 60000}}]]}"#;
+    let script = home.file("script.json", script);
+    let serving = home.serve();
+    let mut running = home.command(&["run", "--script", &script]).spawn().unwrap();
+    let start = std::time::Instant::now();
+    let id = loop {
+        let told = home.told(&["ls", "--json"]);
+        let first = told.data.lines().next().unwrap_or("{}");
+        let status: serde_json::Value = serde_json::from_str(first).unwrap();
+        if status["inFlight"][0] == "deploy" {
+            break status["sessionId"].as_str().unwrap().to_owned();
+        }
+        assert!(start.elapsed().as_secs() < 20, "the tool never started: {status}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    // Whichever of the two drives it, both die.
+    running.kill().unwrap();
+    running.wait().unwrap();
+    serving.kill();
+
+    let serving = home.serve();
+    let parked = home.until(&id, "state", "suspended");
+    assert_eq!(parked["reason"], "host_interrupted");
+    assert_eq!(parked["unknownCalls"][0], "deploy");
+    let log = home.told(&["log", &id]).data;
+    assert_eq!(log.matches("calls_dispatched").count(), 1, "{log}");
+    assert_eq!(serving.terminate(), 0);
+}
+
+#[test]
+fn a_session_is_suspended_held_and_lifted_from_another_terminal() {
+    let home = Home::new();
+    let script = home.file("script.json", SCRIPT);
+    home.told(&["run", "--script", &script, "--detach"]);
+    let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
+    let part = &id[id.len() - 6..];
+    let held = home.json(&["suspend", part, "--reason", "review", "--timeout", "2h"]);
+    assert_eq!(held["initiator"], "client");
+    assert!(held["held"].is_string());
+    assert!(home.told(&["ls"]).data.contains("suspended: review, by cli:ann"));
+    let lifted = home.json(&["resume", part, "--detach"]);
+    assert_eq!(lifted["initiator"], "agent");
+    assert_eq!(home.json(&["cancel", part])["outcome"], "canceled");
+    assert_eq!(home.json(&["close", part])["state"], "ended");
+    assert_eq!(home.told(&["ls"]).data, "");
+}

@@ -1,0 +1,11 @@
+//! The program, as people and scripts use it: real processes on a real store.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test that fails should stop where it fails"
+)]
+
+mod by_hand;
+mod home;
+mod refusals;

@@ -1,0 +1,69 @@
+//! What goes wrong: a sentence, a hint, an exit code, and nothing changed.
+
+use crate::home::Home;
+
+const IDLE: &str = r#"{"steps": [{"await": {"reason": "x"}}]}"#;
+
+/// A home with one parked session.
+fn parked() -> (Home, String) {
+    let home = Home::new();
+    let script = home.file("script.json", IDLE);
+    home.told(&["run", "--script", &script, "--detach"]);
+    let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
+    (home, id)
+}
+
+#[test]
+fn every_kind_of_failure_has_its_code() {
+    let (home, id) = parked();
+    let long = "x".repeat(5000);
+    let odd = home.file("odd.json", r#"{"steps": [{"shout": "x"}]}"#);
+    let text = home.file("text.txt", "not a database at all, but long enough to be looked at");
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["frobnicate"], 2, "error: unrecognized subcommand"),
+        (&["run", "--script", "nowhere.json"], 2, "error: cannot read nowhere.json"),
+        (&["run", "--script", &odd], 2, "steps[0]: unknown variant `shout`"),
+        (&["suspend", &id, "--on-event", "*.x"], 2, "error: onEvent: "),
+        (&["suspend", &id, "--trigger", "{"], 2, "error: --trigger is not JSON"),
+        (&["suspend", &id, "--timeout", "5x"], 2, "expected a number and a unit"),
+        (&["suspend", &id, "--reason", &long], 2, "error: reason: longer than 4096 bytes"),
+        (&["resume", &id, "--handle", "suspend-1"], 2, "error: --handle: expected `suspend-`"),
+        (&["resume", &id, "--add-budget", "lots"], 2, "error: --add-budget: "),
+        (&["event", "a b\u{1}c"], 2, "error: type: must not hold control characters"),
+        (
+            &["resume", &id, "--handle", "suspend-01a1df44-c97b-7076-bba7-8d66d49eebf9"],
+            3,
+            "does not name the suspension",
+        ),
+        (&["show", "zzzz"], 4, "error: there is no session \"zzzz\"\nhint: "),
+        (&["cancel", "sess-01a1df44-c97b-7076-bba7-8d66d49eebf9"], 4, "error: there is no session"),
+        (&["ls", "--store", "/"], 5, "error: / is not a store: it is a directory\nhint: "),
+        (&["ls", "--store", &text], 5, "is not a store: it is not a database"),
+        (&["backup", &text], 5, "error: cannot write "),
+    ];
+    let before = home.json(&["show", &id]);
+    for (arguments, code, expected) in cases {
+        let told = home.told(arguments);
+        assert_eq!(told.code, *code, "{arguments:?}: {told:?}");
+        assert!(told.talk.contains(expected), "{arguments:?}: {}", told.talk);
+        assert_eq!(told.data, "", "{arguments:?}");
+    }
+    assert_eq!(home.json(&["show", &id]), before, "nothing changed");
+    let beside = std::fs::read_dir(std::path::Path::new(&text).parent().unwrap()).unwrap();
+    let names: Vec<_> = beside.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("text.txt-")), "{names:?}");
+}
+
+#[test]
+fn a_refusal_is_an_object_for_programs() {
+    let (home, id) = parked();
+    let told = home.told(&["resume", &id, "--detach", "--json"]);
+    assert_eq!(told.code, 0);
+    let told = home.told(&["resume", &id, "--json"]);
+    assert_eq!(told.code, 3);
+    let object: serde_json::Value = serde_json::from_str(&told.data).unwrap();
+    assert_eq!(object["error"]["reason"], "TASK_NOT_PAUSED");
+    let told = home.told(&["prompt", &id, "more", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&told.data).unwrap();
+    assert_eq!((told.code, &object["error"]["reason"]), (3, &"TASK_BUSY".into()));
+}
