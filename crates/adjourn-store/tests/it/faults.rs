@@ -157,7 +157,7 @@ pub fn fill(orders: &Receiver<String>) {
 #[test]
 fn what_cannot_be_written_or_read_is_said_and_left_as_it_is() {
     let read_only = "the store is read-only: attempt to write a readonly database";
-    let denied = "cannot open STORE-queue: Permission denied (os error 13)";
+    let denied = "cannot open STORE: Permission denied (os error 13)";
     for (file, directory, expected) in [
         (0o644, 0o755, vec!["opens", "reads 1", "writes"]),
         // What cannot be written can still be read.
@@ -240,12 +240,12 @@ fn what_is_no_store_is_refused_and_left_as_it_is() {
     fs::create_dir(&path).unwrap();
     assert_eq!(at(&path), "STORE is not a store: it is a directory");
     fs::remove_dir(&path).unwrap();
-    let missing = "cannot open STORE-queue: No such file or directory (os error 2)";
+    let missing = "cannot open STORE: No such file or directory (os error 2)";
     assert_eq!(at(&path.join("below/store.db")), missing);
 
     let diary = "Dear diary,\n".repeat(1000);
     fs::write(&path, &diary).unwrap();
-    let below = "cannot open STORE-queue: Not a directory (os error 20)";
+    let below = "cannot open STORE: Not a directory (os error 20)";
     assert_eq!(at(&path.join("store.db")), below);
     assert_eq!(at(&path), "STORE is not a store: it is not a database");
     assert_eq!(fs::read_to_string(&path).unwrap(), diary);

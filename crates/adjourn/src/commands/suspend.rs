@@ -7,7 +7,7 @@ use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::id::RequestId;
 use adjourn_core::{Command, Session};
 use adjourn_store::Request;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::{Mode, OnTimeout, Suspend};
 use crate::failure::Failure;
@@ -58,25 +58,21 @@ fn tell(place: &Place, session: &Session, output: &Output) -> Result<(), Failure
 }
 
 fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {
-    let mut value = json!({});
-    if let Some(pattern) = &suspend.on_event {
-        value["onEvent"] = json!(pattern);
-    }
-    if let Some(trigger) = &suspend.trigger {
-        value["trigger"] = serde_json::from_str(trigger)
-            .map_err(|error| Failure::usage(format!("--trigger is not JSON: {error}")))?;
-    }
-    if let Some(timeout) = suspend.timeout {
-        let minutes = timeout.as_secs_f64() / 60.0;
-        value["timeout"] = json!({ "durationMinutes": minutes });
-        if let Some(action) = suspend.on_timeout {
-            value["timeout"]["onTimeout"] = json!(match action {
-                OnTimeout::ResumeWithSummary => "resume_with_summary",
-                OnTimeout::ResumeWithInput => "resume_with_input",
-                OnTimeout::Fail => "fail",
-            });
-        }
-    }
+    let trigger: Option<Value> = suspend
+        .trigger
+        .as_deref()
+        .map(serde_json::from_str)
+        .transpose()
+        .map_err(|error| Failure::usage(format!("--trigger is not JSON: {error}")))?;
+    let timeout = suspend.timeout.map(|timeout| {
+        let action = suspend.on_timeout.map(|action| match action {
+            OnTimeout::ResumeWithSummary => "resume_with_summary",
+            OnTimeout::ResumeWithInput => "resume_with_input",
+            OnTimeout::Fail => "fail",
+        });
+        json!({ "durationMinutes": timeout.as_secs_f64() / 60.0, "onTimeout": action })
+    });
+    let value = json!({ "onEvent": suspend.on_event, "trigger": trigger, "timeout": timeout });
     Conditions::parse(&value, Spelling::Camel)
         .map_err(|invalid| Failure::usage(invalid.to_string()))
 }
