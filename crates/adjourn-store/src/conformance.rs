@@ -224,6 +224,7 @@ cases! {
         events_go_when_they_are_old_and_delivered,
         an_event_half_delivered_stays,
         events_an_open_turn_may_need_stay,
+        events_an_interrupted_turn_may_need_stay,
         events_a_pending_suspend_looks_back_to_stay,
         numbers_of_dropped_events_do_not_come_again,
         answers_go_after_a_week,

@@ -89,6 +89,9 @@ impl Sqlite {
         }
         let (connection, mut turnstile) = connection::open_writer(&path, &points, max_pages)?;
         register(&connection, &mut turnstile, &keys)?;
+        // From here on the turnstile waits; SQLite must not, or it would sleep with its own ideas
+        // of how long. Before, it must: others may be opening or closing the same file.
+        connection.busy_timeout(std::time::Duration::ZERO)?;
         let cache = Arc::new(Cache::default());
         let counters = Arc::new(Counters::default());
         let (queue, receiver) = mpsc::channel(QUEUE);

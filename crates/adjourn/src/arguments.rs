@@ -26,7 +26,7 @@ pub enum Verb {
     /// Run a scripted agent, and stay with it until it ends
     Run(Run),
     /// Be a host: run what is ready, and wake what is due
-    Serve,
+    Serve(Serve),
     /// List sessions: what waits, since when, and what will wake it
     Ls,
     /// Show one session
@@ -69,6 +69,16 @@ pub struct Run {
     /// Return when the session parks
     #[arg(long)]
     pub detach: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Take events over HTTP, at POST /v1/events
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<std::net::SocketAddr>,
+    /// What callers must show as a bearer token
+    #[arg(long, env = "ADJOURN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    pub token: Option<String>,
 }
 
 #[derive(Debug, Args)]

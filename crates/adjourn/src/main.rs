@@ -47,7 +47,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
     match arguments.verb {
         Verb::Demo => commands::demo::run(output).await,
         Verb::Run(run) => commands::run::run(store, run, output).await,
-        Verb::Serve => commands::serve::run(store, output).await,
+        Verb::Serve(serve) => commands::serve::run(store, serve, output).await,
         Verb::Ls => commands::ls::run(store, output),
         Verb::Show(which) => commands::show::run(store, &which, output),
         Verb::Log(log) => commands::log::run(store, &log, output).await,

@@ -50,6 +50,7 @@ fn release<S: Store>(world: &World<S>, gate: GateId) {
     let mut after = Some(SessionNo(0));
     while let Some(last) = after {
         after = world.keep(move |tx| tx.let_go(gate, policy(), last, 2));
+        assert!(after.is_none_or(|next| next > last));
     }
     assert!(!world.keep(move |tx| Ok(tx.release_gate(gate)?)));
 }

@@ -24,6 +24,9 @@ pub(super) const TENANT: &str = "acme";
 /// Entries read at a time: few, so that reading a journal turns pages.
 const PAGE: usize = 7;
 
+/// More rounds than any case needs for what is done a little at a time.
+const ROUNDS: usize = 1000;
+
 /// An empty store and its clock.
 pub(super) struct World<S> {
     pub(super) store: S,
@@ -213,7 +216,7 @@ impl<S: Store> World<S> {
     /// Delivers all there is to deliver, at most `limit` at a time; returns what changed.
     pub(super) fn deliver(&self, limit: usize) -> Vec<Arc<Session>> {
         let mut changed = Vec::new();
-        loop {
+        for _ in 0..ROUNDS {
             let delivered = self.keep(move |tx| tx.deliver(&policy(), limit));
             assert!(delivered.changed.len() <= limit);
             changed.extend(delivered.changed);
@@ -221,6 +224,7 @@ impl<S: Store> World<S> {
                 return changed;
             }
         }
+        panic!("there is always more to deliver");
     }
 
     /// Lets deadlines act, at most `limit`; returns what they changed.

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::points::Points;
 use super::schema;
-use super::turnstile::Turnstile;
+use super::turnstile::{Turnstile, patiently};
 use crate::error::Error;
 
 /// The WAL is written back into the file when it has this many pages (4 MiB).
@@ -42,9 +42,11 @@ pub(super) fn open_writer(
     }
     // Nothing is left beside a file that turned out to be somebody else's.
     let mut turnstile = Turnstile::new(path)?;
-    let mode: String = connection
-        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
-        .map_err(|error| cannot_open(path, error))?;
+    // While another process makes the same store, SQLite says at once that it is locked.
+    let mode: String = patiently(|| {
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+    })
+    .map_err(|error| cannot_open(path, error))?;
     if mode != "wal" {
         let problem = "the file system does not support write-ahead logging".to_owned();
         return Err(Error::CannotOpen { path: path.to_owned(), problem });
@@ -55,8 +57,6 @@ pub(super) fn open_writer(
     if let Some(pages) = max_pages {
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
     }
-    // The turnstile waits; SQLite must not, or it would sleep with its own ideas of how long.
-    connection.busy_timeout(Duration::ZERO)?;
     if schema::version(&connection)? != schema::VERSION {
         turnstile.begin(&connection)?;
         match schema::migrate(&connection, points) {

@@ -94,11 +94,28 @@ impl Turnstile {
 fn try_begin(connection: &Connection) -> Result<bool, Error> {
     match connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]) {
         Ok(_) => Ok(true),
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
-            Ok(false)
-        }
+        Err(error) if is_busy(&error) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Tries something while others keep it locked, where SQLite does not wait by itself.
+pub(crate) fn patiently<T>(
+    mut attempt: impl FnMut() -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let start = Instant::now();
+    loop {
+        match attempt() {
+            Err(error) if is_busy(&error) && start.elapsed() < PATIENCE => {
+                std::thread::sleep(RETRY);
+            }
+            result => return result,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 /// Returns the path of a companion of the store file.

@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adjourn_store::conformance::VirtualEnvironment;
 use adjourn_store::sqlite::Options;
@@ -128,10 +128,35 @@ impl Process {
         self.child.id()
     }
 
-    /// Sends it a signal by name, such as `STOP`.
-    pub fn signal(&self, name: &str) {
+    /// Stops it with SIGSTOP, and returns when all of its threads stand still.
+    pub fn stop(&self) {
+        self.signal("STOP");
+        let start = Instant::now();
+        // One thread takes the signal and passes it on; the others run on until then.
+        while !self.threads().all(|state| state == 'T') {
+            assert!(start.elapsed() < SILENCE, "it does not stop");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
         let sent = Command::new("kill").args(["-s", name, &self.id().to_string()]).status();
         assert!(sent.unwrap().success(), "cannot send {name}");
+    }
+
+    /// Returns the state of each thread, as one letter.
+    fn threads(&self) -> impl Iterator<Item = char> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
+        threads.map(|thread| {
+            let about = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+            // The state follows the name, which stands in brackets.
+            about.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap()
+        })
     }
 
     /// Kills it with SIGKILL, and returns what it had still said.

@@ -19,9 +19,15 @@ use tempfile::TempDir;
 
 use crate::fixture::{Fixture, ann, give, keys, prompt};
 
+/// Makes a directory in memory, where the machine has such a place: the suite commits thousands of
+/// times, and whether commits outlive the machine is for other tests.
+fn memory() -> TempDir {
+    TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
+}
+
 /// Opens one store after another in a directory, which goes away with the closure.
 fn stores() -> impl FnMut(Arc<VirtualEnvironment>) -> Sqlite {
-    let directory = TempDir::new().unwrap();
+    let directory = memory();
     let mut numbers = 0u32..;
     move |environment| {
         let number = numbers.next().unwrap();
@@ -131,7 +137,7 @@ impl Store for Twice {
 
 #[test]
 fn two_processes_are_one_store() {
-    let directory = TempDir::new().unwrap();
+    let directory = memory();
     let mut numbers = 0u32..;
     for family in FAMILIES {
         // These hold one process up and look at what comes behind it there.

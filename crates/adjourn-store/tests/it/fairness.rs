@@ -1,6 +1,7 @@
 //! Processes that share a store take turns: none is starved, and none that hangs holds the others
 //! up.
 
+use std::collections::VecDeque;
 use std::fs::{File, TryLockError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
@@ -11,13 +12,15 @@ use adjourn_core::Command;
 use adjourn_core::command::{Resume, Suspend};
 use adjourn_core::id::SessionId;
 use adjourn_store::conformance::VirtualEnvironment;
-use adjourn_store::{CommandError, Sqlite, Store as _};
+use adjourn_store::{CommandError, Done, Pending, Request, Sqlite, Store as _};
 
 use crate::child::{Process, options, say};
-use crate::fixture::{Fixture, create, give, keys};
+use crate::fixture::{Fixture, ann, create, keys};
 
 /// Who submits at the same time, in the process that saturates the store.
 const SUBMITTERS: usize = 64;
+/// Transactions that each of them has under way.
+const AHEAD: usize = 16;
 /// Durable writes of the other process.
 const WRITES: u64 = 200;
 /// How often one of these may find the lock taken, on average.
@@ -26,6 +29,8 @@ const WRITES: u64 = 200;
 /// process that saturates leaves a gap after each commit: some 100 tries here. A fair turn more or
 /// a slow disk do not reach this bound; waiting for luck goes far beyond it.
 const RETRIES: u64 = 400;
+/// What is left to others after a commit, while somebody waits.
+const GAP: Duration = Duration::from_millis(2);
 /// No single write takes this long, however slow the machine: patience ends at thirty seconds.
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -37,16 +42,19 @@ fn a_process_that_saturates_the_store_starves_no_other() {
     let mut other = Process::start("saturate", &fixture.path());
     assert_eq!(other.line().as_deref(), Some("saturated"));
 
-    let mut slowest = Duration::ZERO;
+    let (mut slowest, mut overtaken) = (Duration::ZERO, 0);
     for _ in 0..WRITES {
+        let before = store.head().unwrap().number;
         let start = Instant::now();
         // Neither SQLITE_BUSY nor the end of patience: no write fails.
-        turn(&store, id).unwrap();
+        turn(&store, id).wait().unwrap();
         slowest = slowest.max(start.elapsed());
+        overtaken += store.head().unwrap().number - before - 1;
     }
     let retries = store.metrics().retries / WRITES;
-    println!("{retries} tries per write, the slowest took {slowest:?}");
+    println!("{retries} tries per write, {overtaken} times overtaken, {slowest:?} at the most");
     assert!(retries < RETRIES, "{retries} tries per write");
+    assert!(overtaken < 5 * WRITES, "overtaken {overtaken} times by {WRITES} writes");
     assert!(slowest < LONGEST, "{slowest:?}");
 
     other.tell("report");
@@ -67,15 +75,15 @@ fn a_process_stopped_between_transactions_holds_nobody_up() {
     let mut other = Process::start("single", &fixture.path());
     other.tell("write");
     assert_eq!(other.line().as_deref(), Some("written"));
-    other.signal("STOP");
+    other.stop();
 
     let before = store.metrics().retries;
     for _ in 0..100 {
-        turn(&store, id).unwrap();
+        turn(&store, id).wait().unwrap();
     }
     assert_eq!(store.metrics().retries, before, "a stopped process holds no lock");
 
-    other.signal("CONT");
+    other.go_on();
     other.tell("write");
     assert_eq!(other.line().as_deref(), Some("written"));
     other.end();
@@ -99,17 +107,19 @@ fn a_process_stopped_while_it_waits_costs_the_others_a_gap_and_no_more() {
         queue.unlock().unwrap();
         std::thread::yield_now();
     }
-    other.signal("STOP");
+    other.stop();
     lock.execute_batch("COMMIT").unwrap();
     assert!(matches!(queue.try_lock(), Err(TryLockError::WouldBlock)), "it still waits");
 
     let start = Instant::now();
     for _ in 0..100 {
-        turn(&store, id).unwrap();
+        turn(&store, id).wait().unwrap();
     }
-    assert!(start.elapsed() < LONGEST, "{:?} for 100 writes", start.elapsed());
+    let took = start.elapsed();
+    assert!(took < LONGEST, "{took:?} for 100 writes");
+    assert!(took > 99 * GAP, "no gap is left for those who wait: {took:?} for 100 writes");
 
-    other.signal("CONT");
+    other.go_on();
     assert_eq!(other.line().as_deref(), Some("written"), "its turn comes when it goes on");
     other.end();
 }
@@ -137,14 +147,16 @@ fn a_store_can_be_made_by_many_at_once() {
 }
 
 /// Suspends a session, or resumes it.
-fn turn(store: &Sqlite, id: SessionId) -> Result<(), CommandError> {
-    let suspended = store.session(id)?.is_some_and(|session| session.suspended().is_some());
-    let command = if suspended {
-        Command::Resume(Resume::default())
-    } else {
-        Command::Suspend(Suspend::default())
-    };
-    give(store, id, command).map(|_| ())
+fn turn(store: &Sqlite, id: SessionId) -> Pending<Done, CommandError> {
+    store.transact(move |tx| {
+        let suspended = tx.session(id)?.is_some_and(|session| session.suspended().is_some());
+        let command = if suspended {
+            Command::Resume(Resume::default())
+        } else {
+            Command::Suspend(Suspend::default())
+        };
+        tx.command(Request::new(id, ann(), command))
+    })
 }
 
 /// The child that saturates the store, until it is asked for a report.
@@ -158,8 +170,15 @@ pub fn saturate(orders: &Receiver<String>) {
             let (store, stop, done, begun) = (&store, &stop, &done, &begun);
             scope.spawn(move || {
                 begun.wait();
+                // Several at a time, so that the writer never finds its queue empty.
+                let mut under_way = VecDeque::new();
                 while !stop.load(Ordering::Relaxed) {
-                    if let Err(error) = turn(store, id) {
+                    under_way.push_back(turn(store, id));
+                    if under_way.len() < AHEAD {
+                        continue;
+                    }
+                    let first = under_way.pop_front().expect("there are some");
+                    if let Err(error) = first.wait() {
                         say(format_args!("a write failed: {error}"));
                         return;
                     }
@@ -183,7 +202,7 @@ pub fn single(orders: &Receiver<String>) {
     let id = create(&store);
     while let Ok(order) = orders.recv() {
         assert_eq!(order, "write");
-        turn(&store, id).unwrap();
+        turn(&store, id).wait().unwrap();
         say("written");
     }
 }

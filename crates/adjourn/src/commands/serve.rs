@@ -1,19 +1,26 @@
 //! `serve`: a host that runs what is ready and wakes what is due, until it is told to stop.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use adjourn_server::{Intake, needs_token};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
+use crate::arguments::Serve;
 use crate::failure::Failure;
-use crate::place::Place;
+use crate::place::{Place, TENANT};
 use crate::show::Output;
 use crate::stay::host;
 
-pub async fn run(store: Option<PathBuf>, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(store)?;
+pub async fn run(store: Option<PathBuf>, serve: Serve, output: &Output) -> Result<(), Failure> {
     let no_signals = |error| Failure::other(format!("cannot wait for signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let place = Place::open(store)?;
+    let listening = listen(&place, serve, output).await?;
     let working = host(&place).await?;
     output.talk(&format!("serving {}; stop with Ctrl-C", place.store.path().display()));
     tokio::select! {
@@ -21,5 +28,42 @@ pub async fn run(store: Option<PathBuf>, output: &Output) -> Result<(), Failure>
         _ = interrupt.recv() => {}
     }
     output.talk("stopping: giving sessions back");
+    // First no more events are taken, then what they woke is given back.
+    if let Some((stop, task)) = listening {
+        let _ = stop.send(());
+        let _ = task.await;
+    }
     working.now().await
+}
+
+type Listening = (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>);
+
+/// Takes events over HTTP, if it is asked to.
+async fn listen(
+    place: &Place,
+    serve: Serve,
+    output: &Output,
+) -> Result<Option<Listening>, Failure> {
+    let Some(address) = serve.listen else { return Ok(None) };
+    if needs_token(&address) && serve.token.is_none() {
+        return Err(Failure::usage(format!("{address} can be reached by others"))
+            .hint("set ADJOURN_TOKEN, or listen on 127.0.0.1"));
+    }
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| Failure::other(format!("cannot listen on {address}: {error}")))?;
+    // Port 0 asks for any; say which it is.
+    let address = listener.local_addr().unwrap_or(address);
+    output.talk(&format!("listening on http://{address}/v1/events"));
+    let intake = Intake {
+        store: place.store.clone(),
+        hosts: place.hosts.clone(),
+        tenant: TENANT.to_owned(),
+        token: serve.token.map(Arc::from),
+    };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let task = tokio::spawn(adjourn_server::serve(listener, intake, async move {
+        let _ = stopped.await;
+    }));
+    Ok(Some((stop, task)))
 }

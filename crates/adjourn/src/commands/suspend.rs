@@ -58,12 +58,13 @@ fn tell(place: &Place, session: &Session, output: &Output) -> Result<(), Failure
 }
 
 fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {
-    let trigger: Option<Value> = suspend
-        .trigger
-        .as_deref()
-        .map(serde_json::from_str)
-        .transpose()
-        .map_err(|error| Failure::usage(format!("--trigger is not JSON: {error}")))?;
+    let trigger: Option<Value> =
+        suspend
+            .trigger
+            .as_deref()
+            .map(serde_json::from_str)
+            .transpose()
+            .map_err(|error| Failure::usage(format!("--trigger is not JSON: {error}")))?;
     let timeout = suspend.timeout.map(|timeout| {
         let action = suspend.on_timeout.map(|action| match action {
             OnTimeout::ResumeWithSummary => "resume_with_summary",

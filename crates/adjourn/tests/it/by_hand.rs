@@ -112,3 +112,37 @@ fn a_session_is_suspended_held_and_lifted_from_another_terminal() {
     assert_eq!(home.json(&["close", part])["state"], "ended");
     assert_eq!(home.told(&["ls"]).data, "");
 }
+
+#[test]
+fn an_event_over_http_wakes_an_agent() {
+    use std::io::{Read as _, Write as _};
+
+    let home = Home::new();
+    let script = home.file("script.json", SCRIPT);
+    home.told(&["run", "--script", &script, "--detach"]);
+    let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
+    let (serving, said) =
+        home.serve_with(&["--listen", "127.0.0.1:0", "--token", "only for this test"]);
+    let address = said.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    let event =
+        r#"{"specversion":"1.0","id":"1","source":"ci","type":"ci.passed","subject":"main"}"#;
+    let post = |token: &str| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let length = event.len();
+        write!(
+            stream,
+            "POST /v1/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+             authorization: Bearer {token}\r\ncontent-length: {length}\r\n\
+             content-type: application/cloudevents+json\r\n\r\n{event}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(post("wrong"), "401");
+    assert_eq!(home.json(&["show", &id])["state"], "suspended");
+    assert_eq!(post("only for this test"), "200");
+    home.until(&id, "wait", "question");
+    assert_eq!(serving.terminate(), 0);
+}

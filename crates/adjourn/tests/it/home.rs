@@ -54,13 +54,24 @@ impl Home {
 
     /// Starts a host, and waits until it says that it serves.
     pub fn serve(&self) -> Serving {
-        let mut child = self.command(&["serve"]).spawn().unwrap();
-        let mut line = String::new();
+        self.serve_with(&[]).0
+    }
+
+    /// Starts a host with further arguments, and returns what it says before it serves.
+    pub fn serve_with(&self, arguments: &[&str]) -> (Serving, String) {
+        let mut child = self.command(&[&["serve"], arguments].concat()).spawn().unwrap();
         let talk = child.stderr.take().unwrap();
         let mut talk = std::io::BufReader::new(talk);
-        std::io::BufRead::read_line(&mut talk, &mut line).unwrap();
-        assert!(line.starts_with("serving "), "{line}");
-        Serving { child, _talk: talk }
+        let mut said = String::new();
+        loop {
+            let mut line = String::new();
+            let length = std::io::BufRead::read_line(&mut talk, &mut line).unwrap();
+            assert!(length > 0, "it ended: {said}");
+            if line.starts_with("serving ") {
+                return (Serving { child, _talk: talk }, said);
+            }
+            said += &line;
+        }
     }
 
     /// Waits until a session's status has a value.

@@ -35,6 +35,7 @@ fn every_kind_of_failure_has_its_code() {
             3,
             "does not name the suspension",
         ),
+        (&["serve", "--listen", "0.0.0.0:0"], 2, "hint: set ADJOURN_TOKEN"),
         (&["show", "zzzz"], 4, "error: there is no session \"zzzz\"\nhint: "),
         (&["cancel", "sess-01a1df44-c97b-7076-bba7-8d66d49eebf9"], 4, "error: there is no session"),
         (&["ls", "--store", "/"], 5, "error: / is not a store: it is a directory\nhint: "),

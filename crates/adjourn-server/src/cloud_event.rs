@@ -1,0 +1,134 @@
+//! CloudEvents 1.0 in JSON: structured, batched, and binary.
+
+use adjourn_core::id::SessionId;
+use adjourn_core::time::Timestamp;
+use adjourn_store::rows::NewEvent;
+use axum::http::{HeaderMap, StatusCode, header};
+use serde_json::{Map, Value};
+
+use crate::problem::Problem;
+
+const ONE: &str = "application/cloudevents+json";
+const MANY: &str = "application/cloudevents-batch+json";
+/// The extension that addresses an event to a session.
+const SESSION: &str = "adjournsession";
+
+/// Reads the events of a request.
+pub(crate) fn read(
+    headers: &HeaderMap,
+    body: &[u8],
+    tenant: &str,
+    now: Timestamp,
+) -> Result<Vec<NewEvent>, Problem> {
+    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let reading = Reading { tenant, now };
+    match kind.as_str() {
+        ONE => Ok(vec![reading.structured("", json(body)?)?]),
+        MANY => match json(body)? {
+            Value::Array(events) => events
+                .into_iter()
+                .enumerate()
+                .map(|(index, event)| reading.structured(&format!("[{index}]."), event))
+                .collect(),
+            _ => Err(Problem::at("", "expected a list of events")),
+        },
+        _ if headers.contains_key("ce-type") => Ok(vec![reading.binary(headers, &kind, body)?]),
+        _ => Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!("expected {ONE}, {MANY}, or ce- headers"),
+        )),
+    }
+}
+
+struct Reading<'a> {
+    tenant: &'a str,
+    now: Timestamp,
+}
+
+impl Reading<'_> {
+    fn structured(&self, path: &str, event: Value) -> Result<NewEvent, Problem> {
+        let Value::Object(mut event) = event else {
+            return Err(Problem::at(path.trim_end_matches('.'), "expected an event"));
+        };
+        if event.contains_key("data_base64") {
+            let problem = "binary data is not taken; send JSON as `data`";
+            return Err(Problem::at(format!("{path}data_base64"), problem));
+        }
+        let data = event.remove("data").filter(|data| !data.is_null());
+        self.event(
+            path,
+            |name| attribute(path, &mut event, name),
+            data.map(|data| data.to_string()),
+        )
+    }
+
+    fn binary(&self, headers: &HeaderMap, kind: &str, body: &[u8]) -> Result<NewEvent, Problem> {
+        let data = match (body.is_empty(), kind) {
+            (true, _) => None,
+            (false, "" | "application/json") => Some(json(body)?.to_string()),
+            (false, other) => {
+                let problem =
+                    format!("data of the type {other} is not taken; send application/json");
+                return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem));
+            }
+        };
+        self.event("ce-", |name| Ok(text(headers, &format!("ce-{name}"))), data)
+    }
+
+    fn event(
+        &self,
+        path: &str,
+        mut attribute: impl FnMut(&str) -> Result<Option<String>, Problem>,
+        data: Option<String>,
+    ) -> Result<NewEvent, Problem> {
+        let mut required = |name: &str| {
+            let value = attribute(name)?;
+            value.ok_or_else(|| Problem::at(format!("{path}{name}"), "is required"))
+        };
+        let version = required("specversion")?;
+        if version != "1.0" {
+            let problem = format!("expected 1.0, got {version:?}");
+            return Err(Problem::at(format!("{path}specversion"), problem));
+        }
+        let (id, source, name) = (required("id")?, required("source")?, required("type")?);
+        let time = match attribute("time")? {
+            None => self.now,
+            Some(time) => Timestamp::parse(&time)
+                .map_err(|problem| Problem::at(format!("{path}time"), problem))?,
+        };
+        let session = match attribute(SESSION)? {
+            None => None,
+            Some(session) => Some(
+                session
+                    .parse::<SessionId>()
+                    .map_err(|error| Problem::at(format!("{path}{SESSION}"), error.to_string()))?,
+            ),
+        };
+        let subject = attribute("subject")?;
+        let tenant = self.tenant.to_owned();
+        Ok(NewEvent { id, source, name, subject, time, tenant, session, data })
+    }
+}
+
+/// Returns an attribute of a structured event, which must be text.
+fn attribute(
+    path: &str,
+    event: &mut Map<String, Value>,
+    name: &str,
+) -> Result<Option<String>, Problem> {
+    match event.remove(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Problem::at(format!("{path}{name}"), "expected a string")),
+    }
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+fn json(body: &[u8]) -> Result<Value, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::at("", format!("the body is not JSON: {error}")))
+}

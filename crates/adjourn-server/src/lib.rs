@@ -1,0 +1,123 @@
+//! HTTP in front of a store: the intake of events.
+//!
+//! `POST /v1/events` takes CloudEvents in JSON: one structured event, a batch, or one in binary
+//! mode with its attributes in `ce-` headers. What is answered with 200 is stored.
+
+mod cloud_event;
+mod problem;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use adjourn_host::doorbell::Hosts;
+use adjourn_store::{CommandError, Store};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use problem::Problem;
+
+/// A request may have this much: a batch of events with their data.
+const BODY_BYTES: usize = 4 * 1024 * 1024;
+/// A batch may have this many events; they are acknowledged in one commit.
+const BATCH: usize = 256;
+
+/// What the intake needs.
+#[derive(Clone)]
+pub struct Intake<S> {
+    /// Where events go.
+    pub store: S,
+    /// Who is told that there are some.
+    pub hosts: Hosts,
+    /// Whose they are.
+    pub tenant: String,
+    /// What a caller must show, if anything.
+    pub token: Option<Arc<str>>,
+}
+
+/// Serves the intake until `stop`.
+///
+/// # Errors
+/// The listener fails.
+pub async fn serve<S: Store>(
+    listener: TcpListener,
+    intake: Intake<S>,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    axum::serve(listener, router(intake)).with_graceful_shutdown(stop).await
+}
+
+/// Returns whether a listener there needs a token: everybody on the network could reach it.
+pub const fn needs_token(address: &SocketAddr) -> bool {
+    !address.ip().is_loopback()
+}
+
+fn router<S: Store>(intake: Intake<S>) -> Router {
+    Router::new()
+        .route("/v1/events", post(events::<S>))
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .with_state(intake)
+}
+
+async fn events<S: Store>(
+    State(intake): State<Intake<S>>,
+    headers: HeaderMap,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Response {
+    match take(intake, &headers, body).await {
+        Ok(response) => response,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn take<S: Store>(
+    intake: Intake<S>,
+    headers: &HeaderMap,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Result<Response, Problem> {
+    authorised(intake.token.as_deref(), headers)?;
+    let body = body.map_err(|rejection| {
+        Problem::new(rejection.status(), format!("the body cannot be taken: {rejection}"))
+    })?;
+    let now = intake.store.environment().now();
+    let events = cloud_event::read(headers, &body, &intake.tenant, now)?;
+    if events.len() > BATCH {
+        let problem = format!("a batch may have {BATCH} events, this one has {}", events.len());
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, problem));
+    }
+    let acknowledged = intake
+        .store
+        .transact(move |tx| {
+            let acknowledge = |event: &_| tx.acknowledge(event);
+            events.iter().map(acknowledge).collect::<Result<Vec<_>, CommandError>>()
+        })
+        .await?;
+    intake.hosts.ring();
+    let acknowledged: Vec<_> =
+        acknowledged.iter().map(|(seq, fresh)| json!({ "seq": seq, "fresh": fresh })).collect();
+    let body = json!({ "acknowledged": acknowledged }).to_string();
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// Refuses whoever does not show the token.
+fn authorised(token: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(token) = token else { return Ok(()) };
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
+    if shown.is_some_and(|shown| same(shown.as_bytes(), token.as_bytes())) {
+        return Ok(());
+    }
+    Err(Problem::new(StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong"))
+}
+
+/// Compares without telling by its duration how much was right.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
+    one.len() == other.len() && differences == 0
+}
