@@ -60,16 +60,15 @@ impl Home {
     /// Starts a host with further arguments, and returns what it says before it serves.
     pub fn serve_with(&self, arguments: &[&str]) -> (Serving, String) {
         let mut child = self.command(&[&["serve"], arguments].concat()).spawn().unwrap();
-        let talk = child.stderr.take().unwrap();
-        let mut talk = std::io::BufReader::new(talk);
+        let talk = std::io::BufReader::new(child.stderr.take().unwrap());
+        let mut serving = Serving { child, talk };
         let mut said = String::new();
         loop {
-            let mut line = String::new();
-            let length = std::io::BufRead::read_line(&mut talk, &mut line).unwrap();
-            assert!(length > 0, "it ended: {said}");
+            let line = serving.line();
             if line.starts_with("serving ") {
-                return (Serving { child, _talk: talk }, said);
+                return (serving, said);
             }
+            assert!(!line.is_empty(), "it ended: {said}");
             said += &line;
         }
     }
@@ -88,14 +87,20 @@ impl Home {
     }
 }
 
-/// A host in a process of its own.
+/// A host in a process of its own; it does not outlive the test.
 pub struct Serving {
     child: Child,
-    /// Kept open, so that the host can go on talking.
-    _talk: std::io::BufReader<std::process::ChildStderr>,
+    talk: std::io::BufReader<std::process::ChildStderr>,
 }
 
 impl Serving {
+    /// Returns the next line it says.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut self.talk, &mut line).unwrap();
+        line
+    }
+
     /// Ends it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
@@ -108,5 +113,13 @@ impl Serving {
         let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
         assert!(sent.success());
         self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Already ended, unless the test failed before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
