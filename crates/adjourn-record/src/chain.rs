@@ -1,4 +1,4 @@
-//! The hash chain of one log of one session.
+//! The hash chain of a session's journal.
 //!
 //! Each entry's link covers the link before it, the session, the entry's position and its bytes as
 //! stored. Owns linking and walking a chain; must not know what entries say or where rows are kept.
@@ -24,38 +24,9 @@ use serde::{Deserialize, Serialize};
 use crate::Hash;
 use crate::hash::{Domain, Hasher};
 
-/// One of the two logs of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Log {
-    /// What happened to the session.
-    Journal,
-    /// What was said in it.
-    Transcript,
-}
-
-impl Log {
-    const fn domain(self) -> Domain {
-        match self {
-            Self::Journal => Domain::Journal,
-            Self::Transcript => Domain::Transcript,
-        }
-    }
-}
-
-impl fmt::Display for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Journal => "journal",
-            Self::Transcript => "transcript",
-        })
-    }
-}
-
 /// A place in a chain: how many entries there are up to it, and the link of the last of them.
 ///
-/// The head of a chain, the point where it was pruned, and what a journal entry says about its
-/// transcript are all tips.
+/// The head of a chain and the point where it was pruned are both tips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tip {
     /// The revision of the last entry; the first entry of a chain has revision 1.
@@ -82,29 +53,24 @@ pub struct Row<'a> {
     pub link: Hash,
 }
 
-/// Names one chain: a log of a session.
+/// Names one chain: the journal of a session.
+///
+/// What was said is in the transcript, which the entries of the journal bind by its head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chain {
-    /// Which of the session's logs.
-    pub log: Log,
-    /// Whose log.
+    /// Whose journal.
     pub session: SessionId,
 }
 
 impl Chain {
     /// Names the journal of `session`.
     pub const fn journal(session: SessionId) -> Self {
-        Self { log: Log::Journal, session }
-    }
-
-    /// Names the transcript of `session`.
-    pub const fn transcript(session: SessionId) -> Self {
-        Self { log: Log::Transcript, session }
+        Self { session }
     }
 
     /// Returns the link of `entry` at `revision` after an entry whose link is `prev`.
     pub fn link(self, prev: Hash, revision: u64, entry: &[u8]) -> Hash {
-        Hasher::new(self.log.domain())
+        Hasher::new(Domain::Journal)
             .fixed(prev.as_bytes())
             .fixed(self.session.uuid().as_bytes())
             .fixed(&revision.to_be_bytes())
@@ -144,7 +110,7 @@ impl Chain {
 
 impl fmt::Display for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of session {}", self.log, self.session)
+        write!(f, "journal of session {}", self.session)
     }
 }
 

@@ -22,8 +22,8 @@ pub use verifier::{Audit, Marked, Verifier, verify};
 
 /// One commit, as it is stored.
 ///
-/// The leaves of `root` are the links of the entries that the transaction appended, journals and
-/// transcripts alike, in the order in which it appended them.
+/// The leaves of `root` are the links of the journal entries that the transaction appended, in the
+/// order in which it appended them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {

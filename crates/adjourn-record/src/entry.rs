@@ -1,4 +1,4 @@
-//! The bytes of one entry: what a journal or transcript row stores, and what is hashed.
+//! The bytes of one entry: what a journal row stores, and what is hashed.
 //!
 //! Byte 0 says how the rest is written. Owns that byte and the way in and out of JSON; must not know
 //! what an entry means.

@@ -65,7 +65,6 @@ serde_as_text!(Hash);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Domain {
     Journal,
-    Transcript,
     Empty,
     Leaf,
     Node,
@@ -80,7 +79,6 @@ impl Domain {
     pub(crate) const fn tag(self) -> &'static [u8] {
         match self {
             Self::Journal => b"adjourn:journal:1\0",
-            Self::Transcript => b"adjourn:transcript:1\0",
             Self::Empty => b"adjourn:empty:1\0",
             Self::Leaf => b"adjourn:leaf:1\0",
             Self::Node => b"adjourn:node:1\0",
@@ -134,7 +132,6 @@ mod tests {
     fn no_tag_begins_another() {
         let all = [
             Domain::Journal,
-            Domain::Transcript,
             Domain::Empty,
             Domain::Leaf,
             Domain::Node,

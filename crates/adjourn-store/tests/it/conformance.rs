@@ -238,3 +238,21 @@ fn a_refused_transaction_is_in_no_commit() {
     assert_eq!(store.head().unwrap(), head);
     store.verify(&keys().ring(), Some(head)).unwrap().unwrap();
 }
+
+#[test]
+fn what_one_process_undid_is_not_taken_for_what_another_did() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.open(), fixture.open());
+    let id = fixture.create(&one);
+    let undone = one.transact(move |tx| {
+        tx.command(Request::new(id, ann(), Command::Suspend(Suspend::default())))?;
+        Err::<(), _>(CommandError::NotFound(id))
+    });
+    undone.wait().unwrap_err();
+    let done = prompt(&two, id, "build").unwrap();
+    assert_eq!(one.session(id).unwrap().as_ref(), Some(&done.session));
+    let next = give(&one, id, Command::Suspend(Suspend::default())).unwrap();
+    assert_eq!(next.session.revision, done.session.revision + 1);
+    assert_eq!(two.session(id).unwrap(), Some(next.session));
+    two.verify(&keys().ring(), None).unwrap().unwrap();
+}
