@@ -778,3 +778,12 @@ impl Suspended {
         self.hold.iter().chain(self.fired.is_none().then_some(&self.park))
     }
 }
+
+impl Session {
+    /// Returns whether a gate wants this session stopped, or has stopped it.
+    pub fn is_gated(&self) -> bool {
+        let shown = self.suspended().map(|suspended| &suspended.shown().pause);
+        let named = shown.or(self.pending_pause()).map(|pause| pause.requesters.named.as_slice());
+        named.unwrap_or_default().iter().any(|named| matches!(named, Requester::Gate(_)))
+    }
+}

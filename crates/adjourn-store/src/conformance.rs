@@ -4,6 +4,9 @@
 //! its own, and as many threads as a case needs; it never sleeps. What only a certain back end can
 //! show (a file copied, a process killed) is for that back end's own tests.
 //!
+//! Besides what [`Store`] says, it takes for granted that what one thread submits is done in the
+//! order in which it was submitted, and that what has to wait is done together.
+//!
 //! There is a file for each family of promises, and a function in it for each promise.
 
 #![expect(

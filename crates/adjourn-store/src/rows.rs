@@ -244,8 +244,12 @@ pub trait Rows {
     fn add_gate(&mut self, gate: &GateRow) -> Result<(), Error>;
     /// Removes a gate, and returns whether it was there.
     fn remove_gate(&mut self, id: GateId) -> Result<bool, Error>;
-    /// Returns sessions that are Running, Quiescing or Suspended, after `after`, at most `limit`.
-    fn under_way(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Returns sessions that a host drives, after `after`, at most `limit`.
+    fn owned(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Returns sessions that a gate wants stopped, after `after`, at most `limit`.
+    fn gated(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Takes a session that cannot be read out of what is delivered and what is due.
+    fn set_aside(&mut self, row: &SessionRow) -> Result<(), Error>;
     /// Returns sessions that are Ready, after `after`, at most `limit`.
     fn ready(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
     /// Returns sessions that a host owns, at most `limit`.
@@ -263,6 +267,8 @@ pub trait Rows {
     /// Drops an ended session's transcript and the bodies of all entries but its last, whose links
     /// stay; returns how many bodies went.
     fn prune_session(&mut self, row: &SessionRow) -> Result<u64, Error>;
+    /// Gives room that is free back to the file system, at most `pages` of it.
+    fn give_back(&mut self, pages: u32) -> Result<(), Error>;
     /// Drops events acknowledged before `before` that are delivered and that no open turn's window
     /// reaches back to, at most `limit`.
     fn prune_events(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error>;

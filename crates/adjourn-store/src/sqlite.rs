@@ -221,11 +221,11 @@ impl Store for Sqlite {
     }
 
     fn next_due(&self) -> Result<Option<Timestamp>, Error> {
-        self.read(|connection| SqliteRows(connection).next_due())
+        self.read(|connection| SqliteRows::reading(connection).next_due())
     }
 
     fn hosts(&self) -> Result<Vec<HostRow>, Error> {
-        self.read(|connection| SqliteRows(connection).hosts())
+        self.read(|connection| SqliteRows::reading(connection).hosts())
     }
 
     fn size(&self) -> Result<Size, Error> {

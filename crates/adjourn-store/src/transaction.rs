@@ -18,7 +18,7 @@ use adjourn_record::chain::{Chain, Tip};
 use adjourn_record::entry::{self, Codec};
 use adjourn_record::merkle::Tree;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Folded};
 use crate::environment::Environment;
 use crate::error::{CommandError, Error};
 use crate::rows::{
@@ -26,6 +26,10 @@ use crate::rows::{
     SessionRow, TenantNo,
 };
 
+/// How many journal entries one transaction prunes before it leaves further sessions for later.
+const MOST_ENTRIES: u64 = 2000;
+/// How many free pages one transaction gives back to the file system: a few milliseconds' worth.
+const GIVEN_BACK: u32 = 256;
 /// How many past events are matched at a time while a wait looks back.
 const LOOK_BACK_PAGE: usize = 256;
 
@@ -35,9 +39,11 @@ pub struct Transaction<'a> {
     environment: &'a dyn Environment,
     cache: &'a Cache,
     /// Sessions changed here; they enter the cache when all of this is kept.
-    changed: BTreeMap<SessionNo, Arc<Session>>,
+    changed: BTreeMap<SessionNo, Folded>,
     /// Links of the entries appended here.
     links: Vec<adjourn_record::Hash>,
+    /// What the store failed with while something was appended: half of it may be there.
+    failed: Option<Error>,
 }
 
 /// A command and whoever gives it.
@@ -134,13 +140,18 @@ impl<'a> Transaction<'a> {
         environment: &'a dyn Environment,
         cache: &'a Cache,
     ) -> Self {
-        Self { rows, environment, cache, changed: BTreeMap::new(), links: Vec::new() }
+        Self { rows, environment, cache, changed: BTreeMap::new(), links: Vec::new(), failed: None }
+    }
+
+    /// Returns what the store failed with, whatever the caller made of it.
+    pub(crate) const fn failed(&self) -> Option<&Error> {
+        self.failed.as_ref()
     }
 
     /// Keeps all of this: changed sessions enter the cache, links of new entries the commit's tree.
     pub(crate) fn keep(self, tree: &mut Tree) {
-        for (no, session) in &self.changed {
-            self.cache.put(*no, session);
+        for (no, folded) in self.changed {
+            self.cache.put(no, folded);
         }
         tree.extend(self.links);
     }
@@ -224,31 +235,49 @@ impl<'a> Transaction<'a> {
         let mut delivered = Delivered::default();
         let mut cursor = self.rows.cursor()?;
         let mut left = limit;
-        while left > 0 {
+        loop {
             let done = Seq(cursor.seq.0.saturating_sub(u64::from(cursor.session.is_some())));
-            let Some((tenant, arrival)) = self.rows.event_after(done)? else {
-                self.rows.set_cursor(cursor)?;
-                return Ok(delivered);
-            };
+            let Some((tenant, arrival)) = self.rows.event_after(done)? else { break };
+            if left == 0 {
+                delivered.more = true;
+                break;
+            }
             let after = cursor.session.unwrap_or(SessionNo(0));
             let waiting = self.addressees(tenant, &arrival, after, left)?;
             cursor = Cursor { seq: arrival.seq, session: None };
             if waiting.len() == left {
                 cursor.session = waiting.last().copied();
             }
-            left -= waiting.len();
+            // An event that nobody waits for takes its time, too.
+            left -= waiting.len().max(1);
             for no in waiting {
-                let Some(row) = self.rows.session_by_no(no)? else { continue };
                 let command = Command::Deliver(arrival.clone());
-                let done = self.decide(row.clone(), Request::new(row.id, by.clone(), command))?;
-                if !done.events.is_empty() {
+                if let Some(done) = self.nudge(no, by, command)?
+                    && !done.events.is_empty()
+                {
                     delivered.changed.push(done.session);
                 }
             }
         }
         self.rows.set_cursor(cursor)?;
-        delivered.more = true;
         Ok(delivered)
+    }
+
+    /// Gives a session what the world has for it. One that cannot be read is set aside, so that
+    /// it does not keep others from what is theirs; verifying the store names it.
+    fn nudge(
+        &mut self,
+        no: SessionNo,
+        by: &Actor,
+        command: Command,
+    ) -> Result<Option<Done>, CommandError> {
+        let Some(row) = self.rows.session_by_no(no)? else { return Ok(None) };
+        if let Err(Error::Damaged(_)) = self.load(&row) {
+            self.rows.set_aside(&row)?;
+            return Ok(None);
+        }
+        let request = Request::new(row.id, by.clone(), command);
+        self.decide(row, request).map(Some)
     }
 
     /// Lets deadlines act that have passed, at most `limit`; returns the sessions they changed.
@@ -259,9 +288,11 @@ impl<'a> Transaction<'a> {
         let due = self.rows.due(self.environment.now(), limit)?;
         let mut changed = Vec::with_capacity(due.len());
         for no in due {
-            let Some(row) = self.rows.session_by_no(no)? else { continue };
-            let request = Request::new(row.id, by.clone(), Command::Expire);
-            changed.push(self.decide(row, request)?.session);
+            if let Some(done) = self.nudge(no, by, Command::Expire)?
+                && !done.events.is_empty()
+            {
+                changed.push(done.session);
+            }
         }
         Ok(changed)
     }
@@ -292,7 +323,8 @@ impl<'a> Transaction<'a> {
             ..Suspend::default()
         };
         let by = gate.gate.by.clone();
-        self.each_in_scope(&gate.scope, after, limit, by, &Command::Suspend(suspend))
+        let numbers = self.rows.owned(after, limit)?;
+        self.each_in_scope(&gate.scope, numbers, limit, &by, &Command::Suspend(suspend))
     }
 
     /// Removes a gate; what it stopped is to be let go with [`Transaction::let_go`].
@@ -315,7 +347,8 @@ impl<'a> Transaction<'a> {
         limit: usize,
     ) -> Result<Option<SessionNo>, CommandError> {
         let release = Command::ReleaseGate(ReleaseGate { gate });
-        self.each_in_scope(&Scope::default(), after, limit, by, &release)
+        let numbers = self.rows.gated(after, limit)?;
+        self.each_in_scope(&Scope::default(), numbers, limit, &by, &release)
     }
 
     /// Returns sessions that wait to be claimed, after `after`, at most `limit`.
@@ -356,12 +389,18 @@ impl<'a> Transaction<'a> {
                 let Some(row) = self.rows.session_by_no(no)? else { continue };
                 pruned.entries += self.rows.prune_session(&row)?;
                 pruned.sessions += 1;
+                // One long journal is enough for one transaction.
+                if pruned.entries >= MOST_ENTRIES {
+                    pruned.more = true;
+                    break;
+                }
             }
         }
         pruned.events = self.rows.prune_events(before(now, retention.events), limit)?;
         pruned.answers = self.rows.prune_answers(before(now, retention.answers), limit)?;
         let full = limit as u64;
-        pruned.more = [pruned.sessions, pruned.events, pruned.answers].contains(&full);
+        pruned.more |= [pruned.sessions, pruned.events, pruned.answers].contains(&full);
+        self.rows.give_back(GIVEN_BACK)?;
         Ok(pruned)
     }
 
@@ -416,12 +455,11 @@ impl<'a> Transaction<'a> {
     fn each_in_scope(
         &mut self,
         scope: &Scope,
-        after: SessionNo,
+        numbers: Vec<SessionNo>,
         limit: usize,
-        by: Actor,
+        by: &Actor,
         command: &Command,
     ) -> Result<Option<SessionNo>, CommandError> {
-        let numbers = self.rows.under_way(after, limit)?;
         let last = numbers.last().copied().filter(|_| numbers.len() == limit);
         for (_, session) in self.load_all(numbers)? {
             if scope.includes(&session) {
@@ -441,8 +479,12 @@ impl<'a> Transaction<'a> {
     ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error> {
         let mut sessions = Vec::with_capacity(numbers.len());
         for no in numbers {
-            if let Some(row) = self.rows.session_by_no(no)? {
-                sessions.push((no, self.load(&row)?));
+            let Some(row) = self.rows.session_by_no(no)? else { continue };
+            match self.load(&row) {
+                Ok(session) => sessions.push((no, session)),
+                // One that cannot be read keeps nobody from the others; verifying names it.
+                Err(Error::Damaged(_)) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(sessions)
@@ -538,28 +580,48 @@ impl<'a> Transaction<'a> {
 
     /// Folds a session: from what is known of it already, or from the last entry with its state.
     fn load(&mut self, row: &SessionRow) -> Result<Arc<Session>, Error> {
-        if let Some(session) = self.changed.get(&row.no) {
-            return Ok(Arc::clone(session));
+        if let Some(folded) = self.changed.get(&row.no) {
+            return Ok(Arc::clone(&folded.session));
         }
         let rows = &mut *self.rows;
         let session = fold(row, self.cache.get(row.no), |no| rows.entry(no))?;
-        self.cache.put(row.no, &session);
+        let folded = Folded { link: row.tip.link, session: Arc::clone(&session) };
+        self.cache.put(row.no, folded);
         Ok(session)
     }
 
     /// Appends what was decided, and brings every index up to it.
     fn append(
         &mut self,
-        mut row: SessionRow,
+        row: SessionRow,
         before: Option<&Session>,
         entries: Vec<Entry>,
         session: Session,
         said: &[Vec<u8>],
     ) -> Result<Done, CommandError> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone().into());
+        }
         // Refused before anything is written: whoever takes the refusal as an answer and goes on
         // must not keep half a command.
         let start = before.map_or(Head::EMPTY, |before| before.transcript);
         let said = fitting(start, session.transcript, said)?;
+        let written = self.write(row, before, entries, session, said);
+        if let Err(error) = &written {
+            self.failed = Some(error.clone());
+        }
+        Ok(written?)
+    }
+
+    /// Writes what was decided; if this fails, half of it may be there.
+    fn write(
+        &mut self,
+        mut row: SessionRow,
+        before: Option<&Session>,
+        entries: Vec<Entry>,
+        session: Session,
+        said: &[Vec<u8>],
+    ) -> Result<Done, Error> {
         let chain = Chain::journal(row.id);
         let mut events = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -585,12 +647,14 @@ impl<'a> Transaction<'a> {
             }
             events.push(entry.event);
         }
-        self.rows.add_said(row.no, start.length, said)?;
+        let place = before.map_or(0, |before| before.transcript.length);
+        self.rows.add_said(row.no, place, said)?;
         let old = before.map(Session::subscriptions).unwrap_or_default();
         self.rows.subscribe(&row, &old, &session.subscriptions())?;
         self.rows.set_session(&row, &session)?;
         let session = Arc::new(session);
-        self.changed.insert(row.no, Arc::clone(&session));
+        let folded = Folded { link: row.tip.link, session: Arc::clone(&session) };
+        self.changed.insert(row.no, folded);
         Ok(Done { session, events, answered: None })
     }
 
@@ -604,9 +668,6 @@ impl<'a> Transaction<'a> {
 
 /// Returns the transcript entries that lead from one head to another, if `said` does.
 fn fitting(from: Head, to: Head, said: &[Vec<u8>]) -> Result<&[Vec<u8>], Error> {
-    if from == to {
-        return Ok(&[]);
-    }
     let digests: Vec<_> = said.iter().map(|entry| Digest::of(entry)).collect();
     if from.with_all(&digests) != to {
         return Err(Error::Unsaid("their digests are others"));
@@ -618,14 +679,15 @@ fn fitting(from: Head, to: Head, said: &[Vec<u8>]) -> Result<&[Vec<u8>], Error> 
 /// carries the state, or to where `known` is.
 pub(crate) fn fold(
     row: &SessionRow,
-    known: Option<Arc<Session>>,
+    known: Option<Folded>,
     mut entry: impl FnMut(EntryNo) -> Result<Option<EntryRow>, Error>,
 ) -> Result<Arc<Session>, Error> {
-    let known = known.filter(|known| known.id == row.id && known.revision <= row.tip.revision);
+    let known = known.filter(|known| known.session.id == row.id);
     if let Some(known) = &known
-        && known.revision == row.tip.revision
+        && known.session.revision == row.tip.revision
+        && known.link == row.tip.link
     {
-        return Ok(Arc::clone(known));
+        return Ok(Arc::clone(&known.session));
     }
     let mut events = Vec::new();
     let mut next = Some(row.head);
@@ -635,9 +697,10 @@ pub(crate) fn fold(
             return Err(damaged(&format!("journal entry {} of {} is missing", no.0, row.id)));
         };
         if let Some(known) = &known
-            && known.revision == stored.revision
+            && known.session.revision == stored.revision
+            && known.link == stored.link
         {
-            session = Some(Session::clone(known));
+            session = Some(Session::clone(&known.session));
             break;
         }
         let Some(body) = &stored.body else {

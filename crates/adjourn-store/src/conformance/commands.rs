@@ -199,6 +199,7 @@ pub(super) fn words_that_do_not_fit_are_refused<S: Store>(world: World<S>) {
         (prompt(idle, "build"), vec!["destroy"]),
         (prompt(idle, "build"), vec![]),
         (prompt(idle, "build"), vec!["build", "build"]),
+        (suspend(idle), vec!["nothing that a suspend could say"]),
         (turn.finishes(&said), vec!["one"]),
         (turn.finishes(&said), vec!["two", "one"]),
         (turn.finishes(&said), vec!["one", "two", ""]),

@@ -233,7 +233,6 @@ pub(super) fn pruning_goes_on_while_there_is_more<S: Store>(world: World<S>) {
     world.all(ids[3..].iter().map(|id| close(*id)).collect());
     world.environment.advance(DAY * 8);
     let all = Retention { ended: Some(DAY), ..Retention::default() };
-    // Of the answers, those of sessions that go first go with them.
     for (left, more) in [(2, true), (2, true), (1, false)] {
         let pruned = prune(&world, all, 2);
         assert_eq!((pruned.sessions, pruned.events, pruned.more), (left, left, more));

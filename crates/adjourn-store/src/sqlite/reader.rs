@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::rows::{SqliteRows, place, session_row, signed, unsigned};
 use super::turnstile::beside;
-use crate::cache::Cache;
+use crate::cache::{Cache, Folded};
 use crate::error::Error;
 use crate::rows::{Rows as _, SessionNo, SessionRow};
 use crate::store::Size;
@@ -23,7 +23,7 @@ pub(super) fn session(
 ) -> Result<Option<Arc<Session>>, Error> {
     // Without a transaction around both reads the journal may have gone on after the row was
     // read; it is append-only, so what the row says is still there.
-    let Some(row) = SqliteRows(connection).session(id)? else { return Ok(None) };
+    let Some(row) = SqliteRows::reading(connection).session(id)? else { return Ok(None) };
     load(connection, cache, &row).map(Some)
 }
 
@@ -39,13 +39,22 @@ pub(super) fn sessions(
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![after.0, limit], session_row)?;
     let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
-    rows.iter().map(|row| Ok((row.no, load(connection, cache, row)?))).collect()
+    let mut sessions = Vec::with_capacity(rows.len());
+    for row in &rows {
+        match load(connection, cache, row) {
+            Ok(session) => sessions.push((row.no, session)),
+            // One that cannot be read keeps nobody from the others; verifying names it.
+            Err(Error::Damaged(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sessions)
 }
 
 fn load(connection: &Connection, cache: &Cache, row: &SessionRow) -> Result<Arc<Session>, Error> {
-    let mut rows = SqliteRows(connection);
+    let mut rows = SqliteRows::reading(connection);
     let session = fold(row, cache.get(row.no), |no| rows.entry(no))?;
-    cache.put(row.no, &session);
+    cache.put(row.no, Folded { link: row.tip.link, session: Arc::clone(&session) });
     Ok(session)
 }
 
@@ -55,7 +64,7 @@ pub(super) fn journal(
     revision: u64,
     limit: usize,
 ) -> Result<Vec<Entry>, Error> {
-    let mut rows = SqliteRows(connection);
+    let mut rows = SqliteRows::reading(connection);
     let Some(row) = rows.session(id)? else { return Ok(Vec::new()) };
     // The journal is read from its end: first the numbers, without the bodies, then the page.
     let sql = "SELECT revision, prev FROM journal WHERE no = ?1";
@@ -90,7 +99,7 @@ pub(super) fn transcript(
     index: u64,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>, Error> {
-    let Some(row) = SqliteRows(connection).session(id)? else { return Ok(Vec::new()) };
+    let Some(row) = SqliteRows::reading(connection).session(id)? else { return Ok(Vec::new()) };
     // Beyond this a place would be another's.
     let Ok(index) = u32::try_from(index).map(u64::from) else { return Ok(Vec::new()) };
     let sql =
@@ -128,17 +137,25 @@ pub(super) fn size(connection: &Connection, path: &Path) -> Result<Size, Error> 
 }
 
 pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), Error> {
-    if to.exists() {
-        let there = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
-        return Err(Error::io(format!("cannot write {}", to.display()), there));
-    }
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    let cannot = |error| Error::io(format!("cannot write {}", to.display()), error);
+    let Some(target) = to.to_str() else {
+        return Err(cannot(std::io::Error::from(std::io::ErrorKind::InvalidFilename)));
+    };
+    // A copy is as private as the store; SQLite takes a file that is there if it is empty.
+    let file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(to);
+    let file = file.map_err(cannot)?;
     // The online backup starts over whenever another process commits; a saturated store would
     // never be copied. This holds one read transaction instead, and the log grows meanwhile.
-    let target = to.to_string_lossy();
     // A connection that may only query may not write a copy either.
     connection.pragma_update(None, "query_only", false)?;
     let copied = connection.execute("VACUUM INTO ?1", [target]);
     connection.pragma_update(None, "query_only", true)?;
-    copied?;
-    Ok(())
+    if let Err(error) = copied {
+        // Half a copy is none.
+        let _ = std::fs::remove_file(to);
+        return Err(error.into());
+    }
+    file.sync_all().map_err(cannot)
 }

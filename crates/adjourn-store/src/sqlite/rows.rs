@@ -11,7 +11,7 @@ use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
 use adjourn_record::Hash;
 use adjourn_record::chain::Tip;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
 use uuid::Uuid;
 
 use crate::error::Error;
@@ -23,29 +23,71 @@ use crate::rows::{
 const SESSION: &str = "SELECT no, id, tenant, head, revision, link FROM session";
 const ARRIVAL: &str = "SELECT seq, id, source, name, subject, time, session, tenant FROM event";
 
-/// The rows of one connection, whatever transaction it is in.
-pub(super) struct SqliteRows<'a>(pub(super) &'a Connection);
+/// The rows of one connection.
+pub(super) struct SqliteRows<'a> {
+    connection: &'a Connection,
+    /// Whether a write transaction must be open.
+    writing: bool,
+}
 
-impl SqliteRows<'_> {
+impl<'a> SqliteRows<'a> {
+    /// Rows to be read, each statement for itself.
+    pub(super) const fn reading(connection: &'a Connection) -> Self {
+        Self { connection, writing: false }
+    }
+
+    /// Rows inside a write transaction.
+    pub(super) const fn writing(connection: &'a Connection) -> Self {
+        Self { connection, writing: true }
+    }
+
+    /// Prepares a statement, unless the transaction it belongs to is gone.
+    ///
+    /// Some errors (a full disk) make SQLite give up the whole transaction. What came after would
+    /// be committed statement by statement.
+    fn prepare(&self, sql: &str) -> Result<CachedStatement<'a>, Error> {
+        if self.writing && self.connection.is_autocommit() {
+            return Err(given_up());
+        }
+        Ok(self.connection.prepare_cached(sql)?)
+    }
+
     fn numbers(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<SessionNo>, Error> {
-        let mut statement = self.0.prepare_cached(sql)?;
+        let mut statement = self.prepare(sql)?;
         let rows = statement.query_map(params, |row| row.get(0).map(SessionNo))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     fn arrivals(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Arrival>, Error> {
-        let mut statement = self.0.prepare_cached(&format!("{ARRIVAL} {sql}"))?;
+        let mut statement = self.prepare(&format!("{ARRIVAL} {sql}"))?;
         let rows = statement.query_map(params, |row| Ok(arrival(row)?.1))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     fn find(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<SessionRow>, Error> {
-        let mut statement = self.0.prepare_cached(sql)?;
+        let mut statement = self.prepare(sql)?;
         Ok(statement.query_row(params, session_row).optional()?)
     }
 
+    /// Replaces an entry by one without a body, and returns the one before it.
+    ///
+    /// A row that shrinks where it is leaves its page half empty for ever; one that is deleted and
+    /// written again lets pages be merged and given back.
+    fn drop_body(&self, no: EntryNo) -> Result<Option<EntryNo>, Error> {
+        let sql = "DELETE FROM journal WHERE no = ?1 RETURNING session, revision, prev, link";
+        let kept: (i64, i64, Option<i64>, [u8; 32]) = self
+            .prepare(sql)?
+            .query_row([no.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        let (session, revision, prev, link) = kept;
+        self.run(
+            "INSERT INTO journal (no, session, revision, prev, link) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![no.0, session, revision, prev, link],
+        )?;
+        Ok(prev.map(EntryNo))
+    }
+
     fn run(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize, Error> {
-        Ok(self.0.prepare_cached(sql)?.execute(params)?)
+        Ok(self.prepare(sql)?.execute(params)?)
     }
 }
 
@@ -60,12 +102,12 @@ impl Rows for SqliteRows<'_> {
 
     fn tenant(&mut self, name: &str) -> Result<TenantNo, Error> {
         let find = "SELECT no FROM tenant WHERE name = ?1";
-        let known = self.0.prepare_cached(find)?.query_row([name], |row| row.get(0)).optional()?;
+        let known = self.prepare(find)?.query_row([name], |row| row.get(0)).optional()?;
         if let Some(no) = known {
             return Ok(TenantNo(no));
         }
         self.run("INSERT INTO tenant (name) VALUES (?1)", [name])?;
-        Ok(TenantNo(self.0.last_insert_rowid()))
+        Ok(TenantNo(self.connection.last_insert_rowid()))
     }
 
     fn add_session(&mut self, session: &Session, tenant: TenantNo) -> Result<SessionNo, Error> {
@@ -74,14 +116,14 @@ impl Rows for SqliteRows<'_> {
              VALUES (?1, ?2, 0, 0, 0, zeroblob(32), 0)",
             params![session.id.uuid().as_bytes(), tenant.0],
         )?;
-        Ok(SessionNo(self.0.last_insert_rowid()))
+        Ok(SessionNo(self.connection.last_insert_rowid()))
     }
 
     fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error> {
-        let Thin { state, owner, handle, due, since, at } = Thin::of(session);
+        let Thin { state, owner, handle, due, since, at, gated } = Thin::of(session);
         self.run(
             "UPDATE session SET state = ?2, revision = ?3, head = ?4, link = ?5, owner = ?6,
-                 handle = ?7, due = ?8, since = ?9, at = ?10
+                 handle = ?7, due = ?8, since = ?9, at = ?10, gated = ?11
              WHERE no = ?1",
             params![
                 row.no.0,
@@ -94,6 +136,7 @@ impl Rows for SqliteRows<'_> {
                 due,
                 since,
                 at,
+                gated,
             ],
         )?;
         Ok(())
@@ -101,7 +144,7 @@ impl Rows for SqliteRows<'_> {
 
     fn entry(&mut self, no: EntryNo) -> Result<Option<EntryRow>, Error> {
         let sql = "SELECT session, revision, prev, link, body FROM journal WHERE no = ?1";
-        let mut statement = self.0.prepare_cached(sql)?;
+        let mut statement = self.prepare(sql)?;
         let entry = statement.query_row([no.0], |row| {
             Ok(EntryRow {
                 session: SessionNo(row.get(0)?),
@@ -125,7 +168,7 @@ impl Rows for SqliteRows<'_> {
                 entry.body,
             ],
         )?;
-        Ok(EntryNo(self.0.last_insert_rowid()))
+        Ok(EntryNo(self.connection.last_insert_rowid()))
     }
 
     fn add_said(&mut self, session: SessionNo, at: u64, said: &[Vec<u8>]) -> Result<(), Error> {
@@ -158,7 +201,7 @@ impl Rows for SqliteRows<'_> {
 
     fn keyless_waits(&mut self, tenant: TenantNo) -> Result<u64, Error> {
         let sql = "SELECT count(*) FROM subscription WHERE tenant = ?1 AND key = ?2";
-        let mut statement = self.0.prepare_cached(sql)?;
+        let mut statement = self.prepare(sql)?;
         let count = statement.query_row(params![tenant.0, Key::ANY], |row| row.get(0))?;
         Ok(unsigned(count))
     }
@@ -191,7 +234,7 @@ impl Rows for SqliteRows<'_> {
 
     fn next_due(&mut self) -> Result<Option<Timestamp>, Error> {
         let sql = "SELECT due FROM session WHERE due IS NOT NULL ORDER BY due LIMIT 1";
-        let mut statement = self.0.prepare_cached(sql)?;
+        let mut statement = self.prepare(sql)?;
         let due = statement.query_row([], |row| row.get(0)).optional()?;
         Ok(due.map(Timestamp::from_millis))
     }
@@ -204,8 +247,7 @@ impl Rows for SqliteRows<'_> {
     ) -> Result<(Seq, bool), Error> {
         let known = "SELECT seq FROM event WHERE tenant = ?1 AND source = ?2 AND id = ?3";
         let known = self
-            .0
-            .prepare_cached(known)?
+            .prepare(known)?
             .query_row(params![tenant.0, event.source, event.id], |row| row.get(0))
             .optional()?;
         if let Some(seq) = known {
@@ -213,7 +255,7 @@ impl Rows for SqliteRows<'_> {
         }
         // Not the table's own numbering: events are pruned, their numbers never come again.
         let next = "UPDATE progress SET seq = seq + 1 WHERE what = 'acknowledged' RETURNING seq";
-        let seq: i64 = self.0.prepare_cached(next)?.query_row([], |row| row.get(0))?;
+        let seq: i64 = self.prepare(next)?.query_row([], |row| row.get(0))?;
         self.run(
             "INSERT INTO event (seq, tenant, name, id, source, subject, time, session, at, data)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -235,13 +277,13 @@ impl Rows for SqliteRows<'_> {
 
     fn high(&mut self) -> Result<Seq, Error> {
         let sql = "SELECT seq FROM progress WHERE what = 'acknowledged'";
-        let seq = self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        let seq = self.prepare(sql)?.query_row([], |row| row.get(0))?;
         Ok(Seq(unsigned(seq)))
     }
 
     fn event_after(&mut self, seq: Seq) -> Result<Option<(TenantNo, Arrival)>, Error> {
         let sql = format!("{ARRIVAL} WHERE seq > ?1 ORDER BY seq LIMIT 1");
-        let mut statement = self.0.prepare_cached(&sql)?;
+        let mut statement = self.prepare(&sql)?;
         Ok(statement.query_row([signed(seq.0)], arrival).optional()?)
     }
 
@@ -254,8 +296,10 @@ impl Rows for SqliteRows<'_> {
     ) -> Result<Vec<Arrival>, Error> {
         let (tenant, after, limit) = (tenant.0, signed(after.0), size(limit));
         match names {
+            // The plus keeps SQLite from an index that knows nothing of the window: what is kept of
+            // a tenant's events may be many times what came in one turn.
             Names::All => self.arrivals(
-                "WHERE tenant = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+                "WHERE +tenant = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
                 params![tenant, after, limit],
             ),
             Names::Only(name) => self.arrivals(
@@ -264,8 +308,9 @@ impl Rows for SqliteRows<'_> {
             ),
             // `/` follows `.`, so the range holds the name itself and what goes on with a dot.
             Names::Under(name) => self.arrivals(
-                "WHERE tenant = ?1 AND (name = ?4 OR (name >= ?4 || '.' AND name < ?4 || '/'))
-                     AND seq > ?2 ORDER BY seq LIMIT ?3",
+                "WHERE +tenant = ?1 AND seq > ?2
+                     AND (+name = ?4 OR (+name >= ?4 || '.' AND +name < ?4 || '/'))
+                 ORDER BY seq LIMIT ?3",
                 params![tenant, after, limit, name],
             ),
         }
@@ -286,7 +331,7 @@ impl Rows for SqliteRows<'_> {
 
     fn cursor(&mut self) -> Result<Cursor, Error> {
         let sql = "SELECT seq, session FROM progress WHERE what = 'delivered'";
-        let cursor = self.0.prepare_cached(sql)?.query_row([], |row| {
+        let cursor = self.prepare(sql)?.query_row([], |row| {
             let session: Option<i64> = row.get(1)?;
             Ok(Cursor { seq: Seq(unsigned(row.get(0)?)), session: session.map(SessionNo) })
         })?;
@@ -304,7 +349,7 @@ impl Rows for SqliteRows<'_> {
 
     fn answered(&mut self, session: SessionNo, key: &str) -> Result<Option<Answered>, Error> {
         let sql = "SELECT answer FROM answer WHERE session = ?1 AND key = 'k:' || ?2";
-        let mut statement = self.0.prepare_cached(sql)?;
+        let mut statement = self.prepare(sql)?;
         let answer: Option<String> =
             statement.query_row(params![session.0, key], |row| row.get(0)).optional()?;
         answer.map(|answer| json(&answer)).transpose()
@@ -326,7 +371,7 @@ impl Rows for SqliteRows<'_> {
 
     fn message_seen(&mut self, session: SessionNo, id: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM answer WHERE session = ?1 AND key = 'm:' || ?2";
-        Ok(self.0.prepare_cached(sql)?.exists(params![session.0, id])?)
+        Ok(self.prepare(sql)?.exists(params![session.0, id])?)
     }
 
     fn keep_message(&mut self, session: SessionNo, id: &str, at: Timestamp) -> Result<(), Error> {
@@ -338,8 +383,7 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn gates(&mut self) -> Result<Vec<GateRow>, Error> {
-        let mut statement =
-            self.0.prepare_cached("SELECT gate, scope, at FROM gate ORDER BY at")?;
+        let mut statement = self.prepare("SELECT gate, scope, at FROM gate ORDER BY at")?;
         let mut rows = statement.query([])?;
         let mut gates = Vec::new();
         while let Some(row) = rows.next()? {
@@ -369,11 +413,27 @@ impl Rows for SqliteRows<'_> {
         Ok(self.run("DELETE FROM gate WHERE id = ?1", [id.uuid().as_bytes()])? > 0)
     }
 
-    fn under_way(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error> {
+    fn owned(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error> {
         self.numbers(
-            "SELECT no FROM session WHERE no > ?1 AND state IN (2, 3, 4) ORDER BY no LIMIT ?2",
+            "SELECT no FROM session WHERE owner IS NOT NULL AND no > ?1 ORDER BY no LIMIT ?2",
             params![after.0, size(limit)],
         )
+    }
+
+    fn gated(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE gated = 1 AND no > ?1 ORDER BY no LIMIT ?2",
+            params![after.0, size(limit)],
+        )
+    }
+
+    fn set_aside(&mut self, row: &SessionRow) -> Result<(), Error> {
+        self.run("UPDATE session SET due = NULL WHERE no = ?1", [row.no.0])?;
+        self.run(
+            "DELETE FROM subscription WHERE tenant = ?1 AND session = ?2",
+            [row.tenant.0, row.no.0],
+        )?;
+        Ok(())
     }
 
     fn ready(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error> {
@@ -400,8 +460,7 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn hosts(&mut self) -> Result<Vec<HostRow>, Error> {
-        let mut statement =
-            self.0.prepare_cached("SELECT id, since, about FROM host ORDER BY id")?;
+        let mut statement = self.prepare("SELECT id, since, about FROM host ORDER BY id")?;
         let rows = statement.query_map([], |row| {
             Ok(HostRow {
                 id: HostId::new(Uuid::from_bytes(row.get(0)?)),
@@ -428,28 +487,28 @@ impl Rows for SqliteRows<'_> {
         let mut pruned = 0;
         let mut next = self.entry(row.head)?.and_then(|head| head.prev);
         while let Some(no) = next {
-            let sql = "UPDATE journal SET body = NULL WHERE no = ?1 RETURNING prev";
-            next = self
-                .0
-                .prepare_cached(sql)?
-                .query_row([no.0], |row| row.get(0))
-                .map(|prev: Option<i64>| prev.map(EntryNo))?;
+            next = self.drop_body(no)?;
             pruned += 1;
         }
         self.run(
             "DELETE FROM transcript WHERE place >= ?1 AND place < ?2",
             [place(row.no, 0), place(SessionNo(row.no.0 + 1), 0)],
         )?;
-        self.run("DELETE FROM answer WHERE session = ?1", [row.no.0])?;
         self.run("UPDATE session SET pruned = 1 WHERE no = ?1", [row.no.0])?;
         Ok(pruned)
     }
 
+    fn give_back(&mut self, pages: u32) -> Result<(), Error> {
+        let mut statement = self.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+        let mut rows = statement.query([])?;
+        while rows.next()?.is_some() {}
+        Ok(())
+    }
+
     fn prune_events(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error> {
         let pruned = self.run(
-            "DELETE FROM event WHERE seq IN (
-                 SELECT seq FROM event WHERE at < ?1
-                     AND seq <= (SELECT seq - (session IS NOT NULL) FROM progress
+            "DELETE FROM event WHERE at < ?1 AND seq IN (
+                 SELECT seq FROM event WHERE seq <= (SELECT seq - (session IS NOT NULL) FROM progress
                                  WHERE what = 'delivered')
                      AND seq <= coalesce(
                          (SELECT min(since) FROM session WHERE since IS NOT NULL), seq)
@@ -473,13 +532,13 @@ impl Rows for SqliteRows<'_> {
             "INSERT INTO outbox (kind, body, due) VALUES (?1, ?2, ?3)",
             params![kind, body, due.as_millis()],
         )?;
-        Ok(self.0.last_insert_rowid())
+        Ok(self.connection.last_insert_rowid())
     }
 
     fn outbox(&mut self, now: Timestamp, limit: usize) -> Result<Vec<OutboxRow>, Error> {
         let sql = "SELECT no, kind, body, due, tries FROM outbox WHERE due <= ?1
                    ORDER BY due, no LIMIT ?2";
-        let mut statement = self.0.prepare_cached(sql)?;
+        let mut statement = self.prepare(sql)?;
         let rows = statement.query_map(params![now.as_millis(), size(limit)], |row| {
             Ok(OutboxRow {
                 no: row.get(0)?,
@@ -513,6 +572,7 @@ pub(super) struct Thin {
     pub(super) due: Option<i64>,
     pub(super) since: Option<i64>,
     pub(super) at: i64,
+    pub(super) gated: i64,
 }
 
 impl Thin {
@@ -525,8 +585,16 @@ impl Thin {
             due: session.due().map(Timestamp::as_millis),
             since: session.open_window().map(|since| signed(since.0)),
             at: session.at.as_millis(),
+            gated: i64::from(session.is_gated()),
         }
     }
+}
+
+/// What SQLite itself says of a transaction that it rolled back.
+pub(super) fn given_up() -> Error {
+    const SQLITE_ABORT_ROLLBACK: i32 = 4 | (2 << 8);
+    let error = rusqlite::ffi::Error::new(SQLITE_ABORT_ROLLBACK);
+    rusqlite::Error::SqliteFailure(error, None).into()
 }
 
 /// The states as the thin row has them; partial indexes name them.

@@ -35,11 +35,13 @@ CREATE TABLE session (
     due INTEGER,                    -- when a deadline acts
     since INTEGER,                  -- the oldest event that a wait of the open turn may need
     at INTEGER NOT NULL,            -- when it last changed
+    gated INTEGER NOT NULL DEFAULT 0, -- whether a gate wants it stopped
     pruned INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX session_due ON session (due) WHERE due IS NOT NULL;
 CREATE INDEX session_ready ON session (no) WHERE state = 1;
 CREATE INDEX session_owner ON session (owner) WHERE owner IS NOT NULL;
+CREATE INDEX session_gated ON session (no) WHERE gated = 1;
 CREATE INDEX session_since ON session (since) WHERE since IS NOT NULL;
 CREATE INDEX session_ended ON session (at) WHERE state = 5 AND pruned = 0;
 

@@ -253,13 +253,13 @@ impl Verification<'_> {
         if last != Some(row.head) {
             return Err(Fault::Row(row.id).into());
         }
-        let mut rows = SqliteRows(self.connection);
+        let mut rows = SqliteRows::reading(self.connection);
         let session = match fold(&row, None, |no| rows.entry(no)) {
             // Only a session that has ended can be known from its last entry.
             Err(Error::Damaged(_)) if pruned => return Err(Fault::Row(row.id).into()),
             session => session?,
         };
-        let sql = "SELECT state, owner, handle, due, since, at,
+        let sql = "SELECT state, owner, handle, due, since, at, gated,
                        (SELECT name FROM tenant WHERE tenant.no = session.tenant)
                    FROM session WHERE no = ?1";
         let found = self.connection.prepare_cached(sql)?.query_row([row.no.0], |row| {
@@ -270,8 +270,9 @@ impl Verification<'_> {
                 due: row.get(3)?,
                 since: row.get(4)?,
                 at: row.get(5)?,
+                gated: row.get(6)?,
             };
-            Ok((thin, row.get::<_, Option<String>>(6)?))
+            Ok((thin, row.get::<_, Option<String>>(7)?))
         });
         let (thin, tenant) =
             readable(|| format!("the row of session {}", row.id), found.map_err(Error::from))?;
@@ -314,7 +315,7 @@ impl Verification<'_> {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (no, tenant, key): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            let mut rows = SqliteRows(self.connection);
+            let mut rows = SqliteRows::reading(self.connection);
             let Some(row) = rows.session_by_no(SessionNo(no))? else {
                 return Err(Fault::Stray { what: "subscription", number: no }.into());
             };
@@ -349,7 +350,7 @@ impl Verification<'_> {
         }
         // Every entry of the journal that binds the transcript narrows down where it is wrong.
         let (mut sound, mut wrong) = (0, head.length.max(bound.length));
-        let mut rows = SqliteRows(self.connection);
+        let mut rows = SqliteRows::reading(self.connection);
         let mut next = Some(row.head);
         while let Some(no) = next {
             let Some(entry) = rows.entry(no)? else { break };
@@ -407,7 +408,7 @@ impl Verification<'_> {
     }
 
     fn entry(&self, no: i64) -> Result<Option<EntryRow>, Stop> {
-        let entry = SqliteRows(self.connection).entry(EntryNo(no));
+        let entry = SqliteRows::reading(self.connection).entry(EntryNo(no));
         readable(|| format!("journal entry {no}"), entry)
     }
 }

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::points::{Point, Points};
-use super::rows::{SqliteRows, signed, unsigned};
+use super::rows::{SqliteRows, given_up, signed, unsigned};
 use super::schema;
 use super::turnstile::Turnstile;
 use crate::cache::Cache;
@@ -32,6 +32,8 @@ const GROUP_TIME: Duration = Duration::from_millis(5);
 pub(super) trait Job: Send {
     /// Does the work; `Err` means that its savepoint is rolled back.
     fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Undo>;
+    /// Takes back what the work answered: it was undone all the same.
+    fn undone(&mut self, why: Option<Error>);
     /// Tells the caller, once the commit is durable or has failed.
     fn tell(self: Box<Self>, committed: Result<(), Error>);
 }
@@ -74,6 +76,12 @@ impl Writer {
                 }
             }
             self.counters.commands.fetch_add(told.len() as u64, Ordering::Relaxed);
+            // Nobody waits for the same lock as long again as those before.
+            if matches!(committed, Err(Error::Locked(_))) {
+                while let Ok(job) = queue.try_recv() {
+                    told.push(job);
+                }
+            }
             for job in told {
                 job.tell(committed.clone());
             }
@@ -118,11 +126,18 @@ impl Writer {
     /// Runs one job in a savepoint: kept as a whole, or undone as a whole.
     fn run_one(&self, job: &mut dyn Job, tree: &mut Tree) -> Result<(), Error> {
         self.connection.prepare_cached("SAVEPOINT job")?.execute([])?;
-        let mut rows = SqliteRows(&self.connection);
+        let mut rows = SqliteRows::writing(&self.connection);
         let mut transaction = Transaction::new(&mut rows, &*self.environment, &self.cache);
         // A panic of one caller must not take the others' answers with it.
         let result = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
         let undo = match result {
+            // Whoever swallowed an error of the store has done half of something.
+            Ok(Ok(())) if transaction.failed().is_some() => {
+                let store = transaction.failed().cloned();
+                job.undone(store.clone());
+                Some(Undo { store })
+            }
+            Ok(Ok(())) if self.connection.is_autocommit() => return Err(given_up()),
             Ok(Ok(())) => {
                 transaction.keep(tree);
                 None
@@ -162,13 +177,6 @@ impl Writer {
             ])?;
         Ok(())
     }
-}
-
-/// What SQLite itself says of a transaction that it rolled back.
-fn given_up() -> Error {
-    const SQLITE_ABORT_ROLLBACK: i32 = 4 | (2 << 8);
-    let error = rusqlite::ffi::Error::new(SQLITE_ABORT_ROLLBACK);
-    rusqlite::Error::SqliteFailure(error, None).into()
 }
 
 /// Returns the last commit's row.
@@ -219,6 +227,10 @@ where
         let undo = result.as_ref().err().map(|error| Undo { store: Error::within(error) });
         self.result = Some(result);
         undo.map_or(Ok(()), Err)
+    }
+
+    fn undone(&mut self, why: Option<Error>) {
+        self.result = Some(Err(why.unwrap_or(Error::Closed).into()));
     }
 
     fn tell(self: Box<Self>, committed: Result<(), Error>) {

@@ -241,7 +241,7 @@ fn a_bit_flipped_anywhere_in_the_file_is_found_or_changes_nothing() {
     let places: Vec<_> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
     let fixture = Fixture::new();
     let (mut found, mut harmless) = (0, 0);
-    for _ in 0..400 {
+    for _ in 0..250 {
         let mut file = whole.clone();
         let at = places[dice.index(places.len())];
         dice.flip(&mut file[at]);

@@ -68,24 +68,31 @@ fn a_full_file_is_an_error_and_works_again_once_there_is_room() {
 
 #[test]
 fn whoever_shares_a_commit_that_does_not_fit_is_told_why() {
-    let fixture = Fixture::new();
-    drop(fixture.open());
-    let (points, writer) = Held::new();
-    let mut options = fixture.options();
-    (options.max_pages, options.points) = (Some(60), points);
-    let store = Sqlite::open(options).unwrap();
-    let founding = founding(&store);
-    let neighbour = store.transact(move |tx| tx.create(ann(), founding));
-    let event = event(&fixture, 1);
-    let too_large = store.transact(move |tx| tx.acknowledge(&event));
-    writer.passes(Point::Locked);
-    drop(writer);
-    let full = |error: CommandError| error.to_string();
     let expected = "the store is full: database or disk is full";
-    assert_eq!(neighbour.wait().map_err(full).unwrap_err(), expected);
-    assert_eq!(too_large.wait().map_err(full).unwrap_err(), expected);
-    create(&store);
-    assert_eq!(store.size().unwrap().sessions, 1, "of the failed commit there is no trace");
+    // A machine that is slow at the wrong moment commits the neighbour alone.
+    let shared = (0..20).any(|_| {
+        let fixture = Fixture::new();
+        drop(fixture.open());
+        let (points, writer) = Held::new();
+        let mut options = fixture.options();
+        (options.max_pages, options.points) = (Some(60), points);
+        let store = Sqlite::open(options).unwrap();
+        let (founding, event) = (founding(&store), event(&fixture, 1));
+        let neighbour = store.transact(move |tx| tx.create(ann(), founding));
+        let too_large = store.transact(move |tx| tx.acknowledge(&event));
+        writer.passes(Point::Locked);
+        drop(writer);
+        let neighbour = neighbour.wait();
+        assert_eq!(too_large.wait().unwrap_err().to_string(), expected);
+        let there = store.size().unwrap().sessions;
+        create(&store);
+        neighbour.is_err_and(|error| {
+            assert_eq!(error.to_string(), expected);
+            assert_eq!(there, 0, "of the failed commit there is no trace");
+            true
+        })
+    });
+    assert!(shared, "they never shared a commit");
 }
 
 #[test]

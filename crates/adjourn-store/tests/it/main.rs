@@ -17,6 +17,7 @@ mod durability;
 mod fairness;
 mod faults;
 mod fixture;
+mod holes;
 mod rows_written;
 mod signing;
 mod smoke;

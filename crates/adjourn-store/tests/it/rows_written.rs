@@ -2,6 +2,7 @@
 //! thousand, and loading a session reads no more of its journal.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use adjourn_core::Command;
 use adjourn_core::actor::{Actor, Face};
@@ -12,7 +13,7 @@ use adjourn_core::journal::STATE_EVERY;
 use adjourn_core::transcript::Digest;
 use adjourn_store::{Done, Request, Sqlite, Store as _};
 use rusqlite::Connection;
-use rusqlite::types::Value;
+use rusqlite::types::ValueRef;
 
 use crate::fixture::{Fixture, keys, prompt};
 
@@ -119,8 +120,8 @@ impl Written {
     }
 }
 
-/// Returns all rows of all tables as text.
-fn tables(connection: &Connection) -> BTreeMap<String, BTreeSet<String>> {
+/// Returns a hash of every row of every table.
+fn tables(connection: &Connection) -> BTreeMap<String, BTreeSet<u64>> {
     let sql = "SELECT name FROM sqlite_master WHERE type = 'table'";
     let mut statement = connection.prepare(sql).unwrap();
     let names = statement.query_map([], |row| row.get(0)).unwrap();
@@ -128,16 +129,23 @@ fn tables(connection: &Connection) -> BTreeMap<String, BTreeSet<String>> {
     let rows = |name: &String| {
         let mut statement = connection.prepare(&format!("SELECT * FROM {name}")).unwrap();
         let columns = statement.column_count();
-        let text = |row: &rusqlite::Row<'_>| {
-            let values = (0..columns).map(|column| row.get::<_, Value>(column));
-            let values: Vec<_> = values
-                .map(|value| value.map(|value| format!("{value:?}")))
-                .collect::<Result<_, _>>()?;
-            Ok(values.join("|"))
-        };
-        statement.query_map([], text).unwrap().collect::<Result<_, _>>().unwrap()
+        let rows = statement.query_map([], |row| hash(row, columns)).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
     };
     names.iter().map(|name| (name.clone(), rows(name))).collect()
+}
+
+fn hash(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    for column in 0..columns {
+        match row.get_ref(column)? {
+            ValueRef::Null => ().hash(&mut hasher),
+            ValueRef::Integer(number) => number.hash(&mut hasher),
+            ValueRef::Real(number) => number.to_bits().hash(&mut hasher),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.hash(&mut hasher),
+        }
+    }
+    Ok(hasher.finish())
 }
 
 /// Takes the bodies of all journal entries but the last `kept`: whoever needs them will fail.
