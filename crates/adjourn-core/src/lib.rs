@@ -22,6 +22,7 @@ pub mod id;
 pub mod journal;
 pub mod ledger;
 pub mod limits;
+pub mod pause;
 pub mod rejected;
 pub mod session;
 pub mod status;

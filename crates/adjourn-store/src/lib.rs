@@ -13,6 +13,8 @@ mod cache;
 pub mod conformance;
 mod environment;
 mod error;
+mod fold;
+mod retention;
 pub mod rows;
 pub mod sqlite;
 mod store;
@@ -20,6 +22,7 @@ mod transaction;
 
 pub use environment::Environment;
 pub use error::{CommandError, Error};
+pub use retention::{Pruned, Retention};
 pub use sqlite::Sqlite;
 pub use store::{Metrics, Pending, Size, Store};
-pub use transaction::{Delivered, Done, Pruned, Request, Retention, Transaction};
+pub use transaction::{Delivered, Done, Request, Transaction};

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use adjourn_core::actor::Actor;
 use adjourn_core::arrival::Arrival;
@@ -21,6 +20,8 @@ use adjourn_record::merkle::Tree;
 use crate::cache::{Cache, Folded};
 use crate::environment::Environment;
 use crate::error::{CommandError, Error};
+use crate::fold::{damaged, fold};
+use crate::retention::{Pruned, Retention, before};
 use crate::rows::{
     Cursor, EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo,
     SessionRow, TenantNo,
@@ -85,44 +86,6 @@ pub struct Done {
     pub events: Vec<Event>,
     /// The first answer to the command's idempotency key, if this was not the first.
     pub answered: Option<Answer>,
-}
-
-/// How long things are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    /// Journals and transcripts of sessions that have ended; for ever if absent.
-    pub ended: Option<Duration>,
-    /// Events that no open turn may still need.
-    pub events: Duration,
-    /// Answers to idempotency keys, and message ids.
-    pub answers: Duration,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-        Self { ended: None, events: DAY, answers: DAY * 7 }
-    }
-}
-
-/// What was dropped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pruned {
-    /// Sessions whose journal and transcript went; their links and last entry stay.
-    pub sessions: u64,
-    /// Journal entries that lost their body.
-    pub entries: u64,
-    /// Events.
-    pub events: u64,
-    /// Answers and message ids.
-    pub answers: u64,
-    /// Whether there may be more to drop.
-    pub more: bool,
-}
-
-fn before(now: Timestamp, kept: Duration) -> Timestamp {
-    let kept = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
-    Timestamp::from_millis(now.as_millis().saturating_sub(kept))
 }
 
 /// How the delivery of events went.
@@ -673,75 +636,6 @@ fn fitting(from: Head, to: Head, said: &[Vec<u8>]) -> Result<&[Vec<u8>], Error> 
         return Err(Error::Unsaid("their digests are others"));
     }
     Ok(said)
-}
-
-/// Folds a session from its journal, which is read backwards: from the head to an entry that
-/// carries the state, or to where `known` is.
-pub(crate) fn fold(
-    row: &SessionRow,
-    known: Option<Folded>,
-    mut entry: impl FnMut(EntryNo) -> Result<Option<EntryRow>, Error>,
-) -> Result<Arc<Session>, Error> {
-    let known = known.filter(|known| known.session.id == row.id);
-    if let Some(known) = &known
-        && known.session.revision == row.tip.revision
-        && known.link == row.tip.link
-    {
-        return Ok(Arc::clone(&known.session));
-    }
-    let mut events = Vec::new();
-    let mut next = Some(row.head);
-    let mut session = None;
-    while let Some(no) = next {
-        let Some(stored) = entry(no)? else {
-            return Err(damaged(&format!("journal entry {} of {} is missing", no.0, row.id)));
-        };
-        if let Some(known) = &known
-            && known.session.revision == stored.revision
-            && known.link == stored.link
-        {
-            session = Some(Session::clone(&known.session));
-            break;
-        }
-        let Some(body) = &stored.body else {
-            return Err(damaged(&format!("the state of {} was pruned", row.id)));
-        };
-        let entry = decode(row.id, body)?;
-        if entry.carries_state() {
-            let state = entry.state().map_err(|error| unreadable(row.id, &error))?;
-            if let Some(state) = state {
-                session = Some(state);
-                break;
-            }
-        }
-        events.push(entry.event);
-        next = stored.prev;
-    }
-    let session = match session {
-        Some(mut session) => {
-            for event in events.iter().rev() {
-                session.evolve(event);
-            }
-            session
-        }
-        None => Session::fold(events.iter().rev())
-            .ok_or_else(|| damaged(&format!("the journal of {} has no beginning", row.id)))?,
-    };
-    Ok(Arc::new(session))
-}
-
-/// Reads the bytes of a journal entry.
-pub(crate) fn decode(session: SessionId, body: &[u8]) -> Result<Entry, Error> {
-    let (_, payload) = entry::decode(body).map_err(|error| unreadable(session, &error))?;
-    Entry::decode(payload).map_err(|error| unreadable(session, &error))
-}
-
-fn unreadable(session: SessionId, error: &dyn std::fmt::Display) -> Error {
-    damaged(&format!("the journal of {session} cannot be read: {error}"))
-}
-
-fn damaged(problem: &str) -> Error {
-    Error::Damaged(problem.to_owned())
 }
 
 fn record(

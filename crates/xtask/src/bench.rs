@@ -3,7 +3,6 @@
 //! Every figure is taken in several rounds that take turns, and the median is kept. A figure that
 //! depends on the disk stands beside the raw figure of the disk.
 
-mod environment;
 mod figures;
 mod fsync;
 mod store;

@@ -16,9 +16,10 @@ use super::moves::{
 use super::world::{TENANT, World, refusal};
 use crate::environment::Environment as _;
 use crate::error::{CommandError, Error};
+use crate::retention::Retention;
 use crate::rows::{GateRow, HostRow, Scope};
 use crate::store::{Pending, Store};
-use crate::transaction::{Done, Retention};
+use crate::transaction::Done;
 
 /// Of two commands in one transaction the second is refused: neither is there.
 pub(super) fn a_transaction_is_kept_or_undone_as_a_whole<S: Store>(world: World<S>) {

@@ -13,9 +13,9 @@ use super::moves::{
 use super::wakes::woken_by;
 use super::world::World;
 use crate::error::CommandError;
+use crate::retention::{Pruned, Retention};
 use crate::rows::SessionNo;
 use crate::store::Store;
-use crate::transaction::{Pruned, Retention};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const MOMENT: Duration = Duration::from_millis(1);

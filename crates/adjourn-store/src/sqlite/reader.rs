@@ -12,9 +12,9 @@ use super::rows::{SqliteRows, place, session_row, signed, unsigned};
 use super::turnstile::beside;
 use crate::cache::{Cache, Folded};
 use crate::error::Error;
+use crate::fold::{decode, fold};
 use crate::rows::{Rows as _, SessionNo, SessionRow};
 use crate::store::Size;
-use crate::transaction::{decode, fold};
 
 pub(super) fn session(
     connection: &Connection,

@@ -14,8 +14,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::rows::{SqliteRows, Thin, place, session_row, unsigned};
 use super::writer::{COMMIT, commit_row};
 use crate::error::Error;
+use crate::fold::{decode, fold};
 use crate::rows::{EntryNo, EntryRow, Rows as _, SessionNo, SessionRow};
-use crate::transaction::{decode, fold};
 
 /// How many rows are read at a time.
 const PAGE: i64 = 1024;

@@ -139,7 +139,7 @@ fn hash(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result<u64> {
     let mut hasher = DefaultHasher::new();
     for column in 0..columns {
         match row.get_ref(column)? {
-            ValueRef::Null => ().hash(&mut hasher),
+            ValueRef::Null => 0_u8.hash(&mut hasher),
             ValueRef::Integer(number) => number.hash(&mut hasher),
             ValueRef::Real(number) => number.to_bits().hash(&mut hasher),
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.hash(&mut hasher),

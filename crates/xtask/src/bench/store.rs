@@ -16,12 +16,12 @@ use adjourn_core::id::SessionId;
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Content;
 use adjourn_core::{Command, Founding};
+use adjourn_host::clock::Machine;
 use adjourn_record::keys::{Key, Keys};
 use adjourn_store::sqlite::Options;
 use adjourn_store::{CommandError, Environment as _, Request, Sqlite, Store as _};
 use anyhow::{Context as _, Result, ensure};
 
-use super::environment::Machine;
 use super::figures::{Figures, percentile};
 
 /// How long a throughput is measured.

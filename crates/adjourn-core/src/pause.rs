@@ -1,0 +1,244 @@
+//! Pauses: what is asked for, what is in force, and how it ended.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::actor::Actor;
+use crate::arrival::Arrival;
+use crate::carry::Limit;
+use crate::command::{Mode, Question, Requester};
+use crate::conditions::{Conditions, Due};
+use crate::facts::SpanLinks;
+use crate::id::{Handle, Seq};
+use crate::ledger::CallId;
+use crate::session::Phase;
+use crate::time::Timestamp;
+
+/// A client's pause that is accepted and not yet in force.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingPause {
+    /// What was asked for.
+    #[serde(flatten)]
+    pub pause: Pause,
+    /// How soon.
+    pub mode: Mode,
+    /// When calls in flight are abandoned; without it they may go on for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandon_at: Option<Timestamp>,
+}
+
+/// One pause: what is asked for, from the request on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pause {
+    /// Its name.
+    pub handle: Handle,
+    /// Whose wish it is.
+    pub initiator: Initiator,
+    /// What it waits for.
+    pub wait: Wait,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What wakes it, besides an explicit resume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Conditions>,
+    /// Events younger than this count.
+    pub window: Seq,
+    /// What the agent wants shown meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The call that the wake report answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// The limit that caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// By whom.
+    pub by: Actor,
+    /// Who wants it.
+    #[serde(default)]
+    pub requesters: Requesters,
+    /// What the caller wants echoed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Value>,
+    /// The spans that a resume links to.
+    #[serde(flatten)]
+    pub spans: SpanLinks,
+}
+
+/// Everybody who wants a pause.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Requesters {
+    /// Those who can be told apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<Requester>,
+    /// How many cannot withdraw: they gave no name, or came after the names ran out.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unnamed: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Requesters {
+    pub(crate) fn of(requester: Option<Requester>) -> Self {
+        let mut requesters = Self::default();
+        requesters.join(requester);
+        requesters
+    }
+
+    pub(crate) fn join(&mut self, requester: Option<Requester>) {
+        match requester {
+            Some(requester) if self.named.contains(&requester) => {}
+            Some(requester) if self.named.len() < crate::limits::REQUESTERS => {
+                self.named.push(requester);
+            }
+            Some(_) | None => self.unnamed = self.unnamed.saturating_add(1),
+        }
+    }
+
+    pub(crate) fn leave(&mut self, requester: Requester) {
+        self.named.retain(|named| *named != requester);
+    }
+
+    /// Returns whether `requester` is the only one.
+    pub(crate) fn is_only(&self, requester: Requester) -> bool {
+        self.unnamed == 0 && self.named == [requester]
+    }
+}
+
+/// Whose wish a suspension is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Initiator {
+    /// An outside authority: caller, operator, policy, panic, recovery of a dead host.
+    Client,
+    /// The agent or its own recovery.
+    Agent,
+}
+
+/// What a suspension waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// A resume or a condition.
+    Open,
+    /// A person's answer.
+    Question(Question),
+}
+
+/// A pause in force.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parked {
+    /// What was asked for.
+    #[serde(flatten)]
+    pub pause: Pause,
+    /// When it took effect.
+    pub suspended_at: Timestamp,
+    /// When a deadline acts, and which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+}
+
+/// What ended a wait: an event or a deadline.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fired {
+    /// An event.
+    Event(Arrival),
+    /// A deadline.
+    Deadline(Due),
+}
+
+/// Why a session woke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Somebody asked for it.
+    ExplicitResume,
+    /// A condition held.
+    ConditionFired,
+    /// A deadline passed.
+    Timeout,
+    /// The host or a policy decided it, or an event was addressed to the session.
+    ExternalEvent,
+}
+
+impl Cause {
+    /// All causes, in the order of the documents that name them.
+    pub const ALL: [Self; 4] =
+        [Self::ExplicitResume, Self::ConditionFired, Self::Timeout, Self::ExternalEvent];
+
+    /// Returns the word for this cause on every wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ExplicitResume => "explicit_resume",
+            Self::ConditionFired => "condition_fired",
+            Self::Timeout => "timeout",
+            Self::ExternalEvent => "external_event",
+        }
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One resume, as it is told to whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resumption {
+    /// The suspension, or the hold, that it ended.
+    pub handle: Handle,
+    /// Why.
+    pub cause: Cause,
+    /// Whether a value was fed.
+    pub had_resume_input: bool,
+    /// Whether the next turn sees the whole transcript.
+    pub continue_transcript: bool,
+    /// When.
+    pub resumed_at: Timestamp,
+    /// Whose pause it was.
+    pub initiator: Initiator,
+    /// Where the session stands behind it.
+    pub then: Phase,
+}
+
+/// What became of a suspension.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PastSuspension {
+    /// Which.
+    pub handle: Handle,
+    /// What.
+    pub fate: Fate,
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub by: Actor,
+}
+
+/// How a suspension ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It was resumed.
+    Resumed(Cause),
+    /// It was withdrawn before it took effect.
+    Withdrawn,
+    /// Its run was canceled.
+    Canceled,
+    /// Its deadline failed the run.
+    Failed,
+    /// Its session was closed.
+    Closed,
+}

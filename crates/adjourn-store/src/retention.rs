@@ -1,0 +1,43 @@
+//! How long things are kept.
+
+use std::time::Duration;
+
+use adjourn_core::time::Timestamp;
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Journals and transcripts of sessions that have ended; for ever if absent.
+    pub ended: Option<Duration>,
+    /// Events that no open turn may still need.
+    pub events: Duration,
+    /// Answers to idempotency keys, and message ids.
+    pub answers: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        Self { ended: None, events: DAY, answers: DAY * 7 }
+    }
+}
+
+/// What was dropped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Sessions whose journal and transcript went; their links and last entry stay.
+    pub sessions: u64,
+    /// Journal entries that lost their body.
+    pub entries: u64,
+    /// Events.
+    pub events: u64,
+    /// Answers and message ids.
+    pub answers: u64,
+    /// Whether there may be more to drop.
+    pub more: bool,
+}
+
+pub(crate) fn before(now: Timestamp, kept: Duration) -> Timestamp {
+    let kept = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_sub(kept))
+}
