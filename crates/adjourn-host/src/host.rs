@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adjourn_core::actor::{Actor, Face};
@@ -17,7 +19,7 @@ use adjourn_core::{Command, Session};
 use adjourn_store::rows::{HostRow, SessionNo};
 use adjourn_store::{CommandError, Error, Request, Store};
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::clock::Clock;
 use crate::doorbell::{Hosts, Presence};
@@ -50,6 +52,9 @@ impl Default for Config {
     }
 }
 
+/// How the driving of a session ended: with the claim, with the store, or with a panic.
+type Driven = Result<Result<(), Error>, JoinError>;
+
 /// A process that drives sessions.
 pub struct Host<S> {
     store: S,
@@ -59,7 +64,7 @@ pub struct Host<S> {
     id: HostId,
     hosts: Hosts,
     presence: Presence,
-    tasks: JoinSet<(SessionId, Result<(), Error>)>,
+    tasks: JoinSet<(SessionId, Driven)>,
     running: HashMap<SessionId, watch::Sender<Signal>>,
     /// Sessions this host cannot run, and why; they are left to others.
     declined: HashMap<SessionId, String>,
@@ -120,7 +125,7 @@ impl<S: Store> Host<S> {
                 () = &mut stop => break,
                 () = self.presence.rung() => {}
                 () = self.knock.notified() => {}
-                Some(done) = self.tasks.join_next() => self.done(done)?,
+                Some(done) = self.tasks.join_next() => self.done(done).await?,
                 () = until => {}
             }
             self.tell(None);
@@ -239,7 +244,9 @@ impl<S: Store> Host<S> {
             }),
         };
         self.running.insert(id, sender);
-        self.tasks.spawn(async move { (id, drive.run(driver).await) });
+        // In a task of its own, so that a panic in it is known by the session's name.
+        let driving = tokio::spawn(drive.run(driver));
+        self.tasks.spawn(async move { (id, Aborts(driving).await) });
         Ok(())
     }
 
@@ -252,17 +259,29 @@ impl<S: Store> Host<S> {
         }))
     }
 
-    fn done(
-        &mut self,
-        done: Result<(SessionId, Result<(), Error>), tokio::task::JoinError>,
-    ) -> Result<(), Error> {
-        match done {
-            Ok((id, result)) => {
-                self.running.remove(&id);
-                result
-            }
-            // A driver panicked: its session is still ours, and is taken back at the next look.
-            Err(_) => Ok(()),
+    /// Takes note that a task has ended.
+    async fn done(&mut self, done: Result<(SessionId, Driven), JoinError>) -> Result<(), Error> {
+        // The outer task does nothing that could panic, and nobody aborts it.
+        let Ok((id, driven)) = done else { return Ok(()) };
+        self.running.remove(&id);
+        match driven {
+            Ok(result) => result,
+            Err(_) => self.panicked(id).await,
+        }
+    }
+
+    /// A driver panicked: its session is given back as if the host had died, and left to others.
+    async fn panicked(&mut self, id: SessionId) -> Result<(), Error> {
+        self.declined.insert(id, "its driver panicked here".to_owned());
+        let Some(session) = self.store.session(id)? else { return Ok(()) };
+        let Some(owner) = session.owner().filter(|owner| owner.host == self.id) else {
+            return Ok(());
+        };
+        let recover = Recover { host: self.id, epoch: owner.epoch, how: Loss::Died };
+        let request = Request::new(id, self.by(), Command::Recover(recover));
+        match self.store.transact(move |tx| tx.command(request)).await {
+            Ok(_) | Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(()),
+            Err(CommandError::Store(error)) => Err(error),
         }
     }
 
@@ -281,7 +300,7 @@ impl<S: Store> Host<S> {
         let by = self.clock.now().after(self.config.drain);
         self.tell(Some(by));
         while let Some(done) = self.tasks.join_next().await {
-            self.done(done)?;
+            self.done(done).await?;
         }
         let id = self.id;
         self.store.transact(move |tx| tx.forget(id)).await?;
@@ -291,6 +310,23 @@ impl<S: Store> Host<S> {
 
     fn by(&self) -> Actor {
         Actor::new(Face::Host, "").on(self.id)
+    }
+}
+
+/// A task that ends with whoever waits for it, as the calls of a killed host do.
+struct Aborts(JoinHandle<Result<(), Error>>);
+
+impl Future for Aborts {
+    type Output = Driven;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Driven> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl Drop for Aborts {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -4,7 +4,7 @@
 //! by `adjourn-core` and appended, in one transaction with whatever other callers want at the
 //! same moment. What it answers is durable.
 //!
-//! The rules of a transaction are written once, in [`transaction`], on top of [`rows::Rows`],
+//! The rules of a transaction are written once, in `transaction.rs`, on top of [`rows::Rows`],
 //! which a back end implements. [`sqlite`] is the first.
 //!
 //! This crate knows no wire format, reads no clock and makes no ids: see [`Environment`].

@@ -1,6 +1,6 @@
 //! What a back end must be able to store and find: rows, without rules.
 //!
-//! Everything that decides lives in [`crate::transaction`], once for all back ends. A back end
+//! Everything that decides lives in `transaction.rs`, once for all back ends. A back end
 //! only keeps what it is told, inside the transaction it was opened for.
 
 use std::collections::BTreeSet;

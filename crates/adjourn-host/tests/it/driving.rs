@@ -217,3 +217,55 @@ async fn a_script_that_cannot_be_read_is_left_to_others() {
     assert_eq!(fixture.session(odd).state.name(), "ready");
     host.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_that_panics_takes_only_its_own_session_along() {
+    use std::sync::Arc;
+
+    use adjourn_core::Session;
+    use adjourn_core::command::RunEnd;
+    use adjourn_core::driver::DriverSpec;
+    use adjourn_core::ledger::AskedCall;
+    use adjourn_host::clock::{BoxFuture, Clock};
+    use adjourn_host::driver::{Driver, Drivers, Returned, Thought};
+    use adjourn_host::script::Scripted;
+
+    struct Panics;
+    impl Driver for Panics {
+        fn think<'a>(&'a mut self, _: &'a Session) -> BoxFuture<'a, Thought> {
+            Box::pin(async { panic!("as it was told to") })
+        }
+        fn call(&mut self, _: &Session, _: &AskedCall) -> BoxFuture<'static, Returned> {
+            Box::pin(std::future::pending())
+        }
+        fn finish(&mut self, _: &Session) -> Option<RunEnd> {
+            None
+        }
+    }
+    struct Mixed(Scripted);
+    impl Drivers for Mixed {
+        fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String> {
+            match spec.cwd.as_deref() {
+                Some("/panics") => Ok(Box::new(Panics)),
+                _ => self.0.make(spec),
+            }
+        }
+    }
+
+    let fixture = Fixture::new();
+    let clock: Arc<dyn Clock> = Arc::new(fixture.clock.clone());
+    let host = fixture.host_with(Arc::new(Mixed(Scripted(clock)))).await;
+    let mut spec = DriverSpec::script("{}");
+    spec.cwd = Some("/panics".to_owned());
+    let odd = fixture.create_with(spec);
+    fixture.prompt(odd, "go");
+    fixture
+        .until(odd, "given back", |session| session.epoch.0 == 1 && session.owner().is_none())
+        .await;
+    let good = fixture.create(r#"{"runs": [[{"say": "hi"}]]}"#);
+    fixture.prompt(good, "go");
+    fixture.until_state(good, "idle").await;
+    assert_eq!(fixture.session(odd).state.name(), "ready");
+    assert_eq!(fixture.session(odd).epoch.0, 1, "it is not taken again");
+    host.stop().await;
+}

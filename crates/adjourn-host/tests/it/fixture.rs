@@ -14,6 +14,7 @@ use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Founding, Session};
 use adjourn_host::clock::{BoxFuture, Clock, Machine};
 use adjourn_host::doorbell::Hosts;
+use adjourn_host::driver::Drivers;
 use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
 use adjourn_host::{Config, Host};
@@ -123,7 +124,11 @@ impl Fixture {
 
     pub async fn host(&self) -> Working {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
-        let drivers = Arc::new(Scripted(Arc::clone(&clock)));
+        self.host_with(Arc::new(Scripted(clock))).await
+    }
+
+    pub async fn host_with(&self, drivers: Arc<dyn Drivers>) -> Working {
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let host = Host::join(self.store.clone(), self.hosts(), clock, drivers, Config::default());
         let host = host.await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -134,12 +139,16 @@ impl Fixture {
     }
 
     pub fn create(&self, script: &str) -> SessionId {
+        self.create_with(DriverSpec::script(script))
+    }
+
+    pub fn create_with(&self, driver: DriverSpec) -> SessionId {
         let founding = Founding {
             id: SessionId::new(self.clock.uuid()),
             tenant: "acme".to_owned(),
             labels: BTreeMap::new(),
             parent: None,
-            driver: DriverSpec::script(script),
+            driver,
             budget: Budget::default(),
         };
         self.store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap().session.id
