@@ -79,7 +79,7 @@ impl Error {
             Self::Newer { .. } => Some("use the newer program, or a copy of the file from before"),
             Self::Full(_) => Some("free some space; nothing that was acknowledged is lost"),
             Self::ReadOnly(_) => Some("check the permissions of the file and its directory"),
-            Self::Damaged(_) => Some("restore a backup; `adjourn verify` says what is damaged"),
+            Self::Damaged(_) => Some("restore a backup"),
             _ => None,
         }
     }

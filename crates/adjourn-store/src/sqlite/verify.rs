@@ -1,5 +1,9 @@
-//! Finding what was changed: every byte of every entry, every link, every commit, and every row
-//! that repeats what they say.
+//! Finding what was changed: every byte of every entry, every link, every commit, every transcript,
+//! and the rows and subscriptions of sessions, which repeat what the journal says.
+//!
+//! Events, answers to idempotency keys, gates, hosts and the outbox are not covered by commits and
+//! are not looked at. Nor can a session whose ended journal was erased and marked as pruned be told
+//! from one that was pruned.
 
 use std::collections::BTreeMap;
 
