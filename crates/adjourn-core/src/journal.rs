@@ -35,7 +35,9 @@ pub struct Entry {
     /// The decision it is the first event of; see [`Entry::decision`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decision: Option<Box<RawValue>>,
-    /// The state it leads to, on some entries; see [`Entry::state`].
+    /// The state it comes after, on some entries; see [`Entry::state`].
+    ///
+    /// The one before and not the one after, because the event repeats what it adds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<Box<RawValue>>,
 }
@@ -98,26 +100,21 @@ impl Entry {
         let mut session = before.cloned();
         let mut entries = Vec::with_capacity(events.len());
         for event in events {
-            let next = match session.take() {
+            let carries_state = matches!(event.what, What::Suspended(_) | What::SessionEnded(_));
+            let (state, next) = match session.take() {
                 Some(mut session) => {
+                    let carries_state =
+                        carries_state || (session.revision + 1).is_multiple_of(STATE_EVERY);
+                    let stored = Stored { v: STATE_VERSION, session: &session };
+                    let state = if carries_state { Some(raw(&stored)?) } else { None };
                     session.evolve(&event);
-                    Some(session)
+                    (state, Some(session))
                 }
-                None => Session::born(&event),
+                None => (None, Session::born(&event)),
             };
             let Some(next) = next else { return Ok(None) };
-            let carries_state = matches!(event.what, What::Suspended(_) | What::SessionEnded(_))
-                || next.revision.is_multiple_of(STATE_EVERY);
-            entries.push(Self {
-                revision: next.revision,
-                event,
-                decision: if entries.is_empty() { Some(raw(decision)?) } else { None },
-                state: if carries_state {
-                    Some(raw(&Stored { v: STATE_VERSION, session: &next })?)
-                } else {
-                    None
-                },
-            });
+            let decision = if entries.is_empty() { Some(raw(decision)?) } else { None };
+            entries.push(Self { revision: next.revision, event, decision, state });
             session = Some(next);
         }
         Ok(session.map(|session| (entries, session)))
@@ -139,7 +136,7 @@ impl Entry {
         Ok(serde_json::from_slice(bytes)?)
     }
 
-    /// Returns whether this entry carries the state it leads to.
+    /// Returns whether this entry carries a state, so that a fold can begin with it.
     pub const fn carries_state(&self) -> bool {
         self.state.is_some()
     }
@@ -174,7 +171,7 @@ impl Entry {
         })
     }
 
-    /// Returns the state that this entry leads to, if it carries it.
+    /// Returns the state that this entry leads to, if it carries the one before it.
     ///
     /// # Errors
     /// The state was written by a newer program, or is malformed.
@@ -188,8 +185,9 @@ impl Entry {
         if v > STATE_VERSION {
             return Err(ReadError::NewerState(v));
         }
-        let stored: Stored<Session> = serde_json::from_str(raw.get())?;
-        Ok(Some(stored.session))
+        let Stored { mut session, .. } = serde_json::from_str::<Stored<Session>>(raw.get())?;
+        session.evolve(&self.event);
+        Ok(Some(session))
     }
 }
 
