@@ -233,14 +233,25 @@ impl Fixture {
         self.until(id, state, |session| session.state.name() == state).await
     }
 
-    /// Waits until a tool is in flight, so that the clock can be moved for it.
+    /// Waits until a tool is in flight.
     pub async fn until_in_flight(&self, id: SessionId, tool: &str) {
         self.until(id, tool, |session| session.status().in_flight.contains(&tool)).await;
-        // Dispatched is durable before the call starts; the sleeper comes a moment later.
+    }
+
+    /// Lets time pass, bit by bit, until the session is in a state.
+    ///
+    /// Whoever is about to sleep does so from whatever time it is then, so nothing depends on who
+    /// comes first.
+    pub async fn pass_until(&self, id: SessionId, state: &str) -> Arc<Session> {
         let start = Instant::now();
-        while self.clock.0.lock().unwrap().sleepers.len() < 2 {
-            assert!(start.elapsed() < Duration::from_secs(20), "the call never started");
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        loop {
+            let session = self.session(id);
+            if session.state.name() == state {
+                return session;
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "never {state}: {session:#?}");
+            self.clock.advance(Duration::from_millis(100));
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
