@@ -82,7 +82,10 @@ pub(crate) fn optional(path: &str, value: Option<&str>, limit: usize) -> Result<
 }
 
 /// Refuses a name that is empty, too long, or holds control characters.
-pub(crate) fn name(path: &str, value: &str) -> Result<(), Rejected> {
+///
+/// # Errors
+/// What is wrong with it, at `path`.
+pub fn name(path: &str, value: &str) -> Result<(), Rejected> {
     if value.is_empty() {
         return Err(Rejected::invalid(path, "must not be empty"));
     }

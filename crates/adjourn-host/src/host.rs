@@ -18,7 +18,7 @@ use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::{Command, Session};
 use adjourn_store::rows::{HostRow, SessionNo};
 use adjourn_store::{CommandError, Error, Request, Store};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::clock::Clock;
@@ -68,7 +68,6 @@ pub struct Host<S> {
     running: HashMap<SessionId, watch::Sender<Signal>>,
     /// Sessions this host cannot run, and why; they are left to others.
     declined: HashMap<SessionId, String>,
-    knock: Arc<Notify>,
 }
 
 impl<S: Store> Host<S> {
@@ -101,7 +100,6 @@ impl<S: Store> Host<S> {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             declined: HashMap::new(),
-            knock: Arc::new(Notify::new()),
         })
     }
 
@@ -124,7 +122,6 @@ impl<S: Store> Host<S> {
             tokio::select! {
                 () = &mut stop => break,
                 () = self.presence.rung() => {}
-                () = self.knock.notified() => {}
                 Some(done) = self.tasks.join_next() => self.done(done).await?,
                 () = until => {}
             }

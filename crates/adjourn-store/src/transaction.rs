@@ -12,7 +12,7 @@ use adjourn_core::id::{GateId, Handle, HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::{Digest, Head};
-use adjourn_core::{Command, Event, Facts, Founding, Rejected, Session};
+use adjourn_core::{Command, Event, Facts, Founding, Rejected, Session, limits};
 use adjourn_record::chain::{Chain, Tip};
 use adjourn_record::entry::{self, Codec};
 use adjourn_record::merkle::Tree;
@@ -649,24 +649,12 @@ fn record(
 /// Refuses events that are out of their limits.
 fn check_event(event: &NewEvent) -> Result<(), Rejected> {
     const DATA_BYTES: usize = 256 * 1024;
-    let name = |path: &str, value: &str| -> Result<(), Rejected> {
-        let problem = if value.is_empty() {
-            "must not be empty"
-        } else if value.len() > adjourn_core::limits::NAME_BYTES {
-            "longer than 256 bytes"
-        } else if value.chars().any(char::is_control) {
-            "must not hold control characters"
-        } else {
-            return Ok(());
-        };
-        Err(Rejected::Invalid { path: path.to_owned(), problem: problem.to_owned() })
-    };
-    name("id", &event.id)?;
-    name("source", &event.source)?;
-    name("type", &event.name)?;
-    name("tenant", &event.tenant)?;
+    limits::name("id", &event.id)?;
+    limits::name("source", &event.source)?;
+    limits::name("type", &event.name)?;
+    limits::name("tenant", &event.tenant)?;
     if let Some(subject) = &event.subject {
-        name("subject", subject)?;
+        limits::name("subject", subject)?;
     }
     if event.data.as_ref().is_some_and(|data| data.len() > DATA_BYTES) {
         let problem = format!("longer than {DATA_BYTES} bytes");

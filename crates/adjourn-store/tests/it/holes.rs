@@ -143,6 +143,21 @@ fn a_look_back_reads_the_window_and_not_all_that_is_kept() {
     assert!(plan.contains("session_gated"), "{plan}");
 }
 
+/// A store holds what people say, and so does a copy of it: both are for their owner alone.
+#[test]
+fn a_store_and_its_copy_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let copy = fixture.directory.path().join("copy.db");
+    store.backup(&copy).unwrap();
+    for path in [fixture.path(), copy] {
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+    }
+}
+
 /// Everything that is taken with a command is in the transcript, or the command is refused.
 #[test]
 fn words_that_no_command_names_are_refused() {

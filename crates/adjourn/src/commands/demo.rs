@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adjourn_core::id::SessionId;
 use adjourn_core::session::Phase;
 use adjourn_store::Store as _;
 use adjourn_store::rows::NewEvent;
@@ -35,7 +34,7 @@ pub async fn run(output: &Output) -> Result<(), Failure> {
     let directory = Scratch::new()?;
     let place = Place::open(Some(directory.0.join("demo.db")))?;
     let id = create(&place, SCRIPT).await?;
-    let mut tour = Tour { watcher: Watcher::new(&place, id, 1, 0), place, id, output };
+    let mut tour = Tour { watcher: Watcher::new(&place, id, 1, 0), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
     let working = host(&tour.place).await?;
     say(&tour.place, id, by(), "build and deploy").await?;
@@ -66,7 +65,6 @@ pub async fn run(output: &Output) -> Result<(), Failure> {
 
 struct Tour<'a> {
     place: Place,
-    id: SessionId,
     watcher: Watcher,
     output: &'a Output,
 }
@@ -106,7 +104,6 @@ impl Tour<'_> {
             data: None,
         };
         self.place.store.transact(move |tx| tx.acknowledge(&event)).await?;
-        let _ = self.id;
         Ok(())
     }
 }
