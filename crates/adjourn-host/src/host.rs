@@ -249,8 +249,7 @@ impl<S: Store> Host<S> {
 
     /// Reads what a session was created with.
     fn spec(&self, id: SessionId) -> Result<Option<DriverSpec>, Error> {
-        let first = self.store.journal(id, 1, 1)?;
-        Ok(first.into_iter().next().and_then(|entry| match entry.event.what {
+        Ok(self.store.founding(id)?.and_then(|entry| match entry.event.what {
             What::SessionCreated(created) => Some(created.driver),
             _ => None,
         }))

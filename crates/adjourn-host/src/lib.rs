@@ -12,5 +12,6 @@ pub mod driver;
 mod host;
 pub mod said;
 pub mod script;
+pub mod watch;
 
 pub use host::{Config, Host};

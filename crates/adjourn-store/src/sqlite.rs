@@ -28,7 +28,7 @@ pub use verify::{Fault, Verified};
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::rows::{HostRow, Rows as _, SessionNo};
+use crate::rows::{EntryNo, HostRow, Rows as _, SessionNo};
 use crate::store::{Metrics, Pending, Size, Store};
 use crate::transaction::Transaction;
 use rows::SqliteRows;
@@ -208,8 +208,16 @@ impl Store for Sqlite {
         self.read(|connection| reader::sessions(connection, &self.0.cache, after, limit))
     }
 
-    fn journal(&self, id: SessionId, revision: u64, limit: usize) -> Result<Vec<Entry>, Error> {
-        self.read(|connection| reader::journal(connection, id, revision, limit))
+    fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error> {
+        self.read(|connection| reader::places(connection, id, revision))
+    }
+
+    fn entries(&self, id: SessionId, places: &[EntryNo]) -> Result<Vec<Entry>, Error> {
+        self.read(|connection| reader::entries(connection, id, places))
+    }
+
+    fn founding(&self, id: SessionId) -> Result<Option<Entry>, Error> {
+        self.read(|connection| reader::founding(connection, id))
     }
 
     fn transcript(&self, id: SessionId, index: u64, limit: usize) -> Result<Vec<Vec<u8>>, Error> {

@@ -14,7 +14,7 @@ use adjourn_core::time::Timestamp;
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::rows::{HostRow, SessionNo};
+use crate::rows::{EntryNo, HostRow, SessionNo};
 use crate::transaction::Transaction;
 
 /// A place where sessions live.
@@ -53,13 +53,38 @@ pub trait Store: Clone + Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error>;
 
+    /// Returns where the entries of a session's journal lie, from `revision` on, oldest first.
+    ///
+    /// It costs as much as there are entries behind `revision`, so whoever reads page by page asks
+    /// once.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error>;
+
+    /// Returns the entries of a session's journal at `places`; those that were pruned are left out.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn entries(&self, id: SessionId, places: &[EntryNo]) -> Result<Vec<Entry>, Error>;
+
+    /// Returns the entry that created a session, unless it was pruned.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn founding(&self, id: SessionId) -> Result<Option<Entry>, Error>;
+
     /// Returns a page of a session's journal, from `revision` on.
     ///
     /// Entries that were pruned are left out.
     ///
     /// # Errors
     /// The store fails.
-    fn journal(&self, id: SessionId, revision: u64, limit: usize) -> Result<Vec<Entry>, Error>;
+    fn journal(&self, id: SessionId, revision: u64, limit: usize) -> Result<Vec<Entry>, Error> {
+        let mut places = self.places(id, revision)?;
+        places.truncate(limit);
+        self.entries(id, &places)
+    }
 
     /// Returns a page of a session's transcript, from the entry with the number `index` on.
     ///

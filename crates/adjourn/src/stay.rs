@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::show::{Output, standing, status};
-use crate::watch::{Seen, Watcher};
+use crate::watch::{Seen, Watch};
 
 /// When to leave a session alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub async fn stay(
     output: &Output,
 ) -> Result<Arc<Session>, Failure> {
     let from = place.store.session_now(id)?;
-    let mut watcher = Watcher::new(place, id, from.revision + 1, from.transcript.length);
+    let mut watcher = Watch::after(place, &from);
     let mut last = None;
     loop {
         let Some(Seen { session, events, said }) = watcher.look()? else {

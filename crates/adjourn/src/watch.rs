@@ -1,29 +1,20 @@
-//! Staying with a session: its journal and transcript as they grow.
+//! Staying with a session: what it says and does, as it happens.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::event::Event;
-use adjourn_core::id::{HostId, SessionId};
-use adjourn_host::doorbell::Presence;
+use adjourn_core::id::SessionId;
 use adjourn_host::said::Said;
-use adjourn_store::{Error, Store as _};
+use adjourn_host::watch::{Bell, Watcher};
+use adjourn_store::{Error, Sqlite};
 
 use crate::place::Place;
 
-/// How often a watcher looks without being rung.
-const LOOK: Duration = Duration::from_millis(250);
-/// Entries read at a time.
-const PAGE: usize = 256;
-
 /// A reader of one session that is rung when something is committed.
-pub struct Watcher {
-    place: Place,
-    id: SessionId,
-    revision: u64,
-    said: u64,
-    bell: Option<Presence>,
+pub struct Watch {
+    watcher: Watcher<Sqlite>,
+    bell: Bell,
 }
 
 /// What has come since the last look.
@@ -33,48 +24,33 @@ pub struct Seen {
     pub said: Vec<Said>,
 }
 
-impl Watcher {
-    /// Watches from the revision and the transcript entry given on.
-    pub fn new(place: &Place, id: SessionId, revision: u64, said: u64) -> Self {
-        // Without a bell it looks a few times a second.
-        let bell = place.hosts.join(HostId::new(place.clock.uuid())).ok();
-        Self { place: place.clone(), id, revision, said, bell }
+impl Watch {
+    /// Watches a session from its beginning.
+    pub fn from_start(place: &Place, id: SessionId) -> Self {
+        Self::new(place, Watcher::from_start(place.store.clone(), id))
     }
 
-    /// Returns what has come since the last look, at once.
+    /// Watches what happens to a session from now on.
+    pub fn after(place: &Place, session: &Session) -> Self {
+        Self::new(place, Watcher::after(place.store.clone(), session))
+    }
+
+    fn new(place: &Place, watcher: Watcher<Sqlite>) -> Self {
+        Self { watcher, bell: Bell::new(&place.hosts, &*place.clock) }
+    }
+
+    /// Returns what has come since the last look, at once; nothing if there is no such session.
     pub fn look(&mut self) -> Result<Option<Seen>, Error> {
-        let store = &self.place.store;
-        let Some(session) = store.session(self.id)? else { return Ok(None) };
-        let mut events = Vec::new();
-        while self.revision <= session.revision {
-            let page = store.journal(self.id, self.revision, PAGE)?;
-            let Some(last) = page.last() else { break };
-            self.revision = last.revision + 1;
-            events.extend(page.into_iter().map(|entry| entry.event));
-        }
-        let mut said = Vec::new();
-        while self.said < session.transcript.length {
-            let page = store.transcript(self.id, self.said, PAGE)?;
-            if page.is_empty() {
-                break;
-            }
-            self.said += page.len() as u64;
-            said.extend(page.iter().filter_map(|bytes| Said::decode(bytes).ok()));
-        }
-        Ok(Some(Seen { session, events, said }))
+        // The journal is read after the session: nothing that led to this state is missed.
+        let Some(session) = self.watcher.session()? else { return Ok(None) };
+        let moments = self.watcher.rest()?;
+        let (events, said): (Vec<_>, Vec<_>) =
+            moments.into_iter().map(|moment| (moment.event, moment.said)).unzip();
+        Ok(Some(Seen { session, events, said: said.into_iter().flatten().collect() }))
     }
 
     /// Waits until there may be something new.
     pub async fn wait(&self) {
-        let rung = async {
-            match &self.bell {
-                Some(bell) => bell.rung().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = rung => {}
-            () = tokio::time::sleep(LOOK) => {}
-        }
+        self.bell.rung().await;
     }
 }

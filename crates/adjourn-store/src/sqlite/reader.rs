@@ -13,7 +13,7 @@ use super::turnstile::beside;
 use crate::cache::{Cache, Folded};
 use crate::error::Error;
 use crate::fold::{decode, fold};
-use crate::rows::{Rows as _, SessionNo, SessionRow};
+use crate::rows::{EntryNo, Rows as _, SessionNo, SessionRow};
 use crate::store::Size;
 
 pub(super) fn session(
@@ -58,18 +58,16 @@ fn load(connection: &Connection, cache: &Cache, row: &SessionRow) -> Result<Arc<
     Ok(session)
 }
 
-pub(super) fn journal(
+pub(super) fn places(
     connection: &Connection,
     id: SessionId,
     revision: u64,
-    limit: usize,
-) -> Result<Vec<Entry>, Error> {
-    let mut rows = SqliteRows::reading(connection);
-    let Some(row) = rows.session(id)? else { return Ok(Vec::new()) };
-    // The journal is read from its end: first the numbers, without the bodies, then the page.
+) -> Result<Vec<EntryNo>, Error> {
+    let Some(row) = SqliteRows::reading(connection).session(id)? else { return Ok(Vec::new()) };
+    // The journal is read from its end: each entry knows the one before it.
     let sql = "SELECT revision, prev FROM journal WHERE no = ?1";
     let mut statement = connection.prepare_cached(sql)?;
-    let mut numbers = Vec::new();
+    let mut places = Vec::new();
     let mut next = Some(row.head.0);
     while let Some(no) = next {
         let (found, prev): (i64, Option<i64>) =
@@ -77,20 +75,35 @@ pub(super) fn journal(
         if unsigned(found) < revision {
             break;
         }
-        numbers.push(no);
+        places.push(EntryNo(no));
         next = prev;
     }
-    let mut entries = Vec::new();
-    for no in numbers.into_iter().rev() {
-        if entries.len() == limit {
-            break;
-        }
-        let entry = rows.entry(crate::rows::EntryNo(no))?;
-        if let Some(body) = entry.and_then(|entry| entry.body) {
+    places.reverse();
+    Ok(places)
+}
+
+pub(super) fn entries(
+    connection: &Connection,
+    id: SessionId,
+    places: &[EntryNo],
+) -> Result<Vec<Entry>, Error> {
+    let mut rows = SqliteRows::reading(connection);
+    let mut entries = Vec::with_capacity(places.len());
+    for no in places {
+        if let Some(body) = rows.entry(*no)?.and_then(|entry| entry.body) {
             entries.push(decode(id, &body)?);
         }
     }
     Ok(entries)
+}
+
+pub(super) fn founding(connection: &Connection, id: SessionId) -> Result<Option<Entry>, Error> {
+    let Some(row) = SqliteRows::reading(connection).session(id)? else { return Ok(None) };
+    let sql = "SELECT body FROM journal WHERE session = ?1 AND revision = 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let body: Option<Option<Vec<u8>>> =
+        statement.query_row([row.no.0], |row| row.get(0)).optional()?;
+    body.flatten().map(|body| decode(id, &body)).transpose()
 }
 
 pub(super) fn transcript(

@@ -16,7 +16,8 @@ pub(crate) const VERSION: i64 = STEPS.len() as i64;
 /// Measured on layouts of the same content: thin rows with integer keys, bodies only in an
 /// append-only log, and no index that every suspension would have to touch are worth a factor of
 /// three. So a journal entry points to the one before it, and a journal is read from its end.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
 CREATE TABLE tenant (
     no INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE
@@ -134,7 +135,12 @@ CREATE TABLE outbox (
     tries INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX outbox_due ON outbox (due);
-"];
+",
+    "
+-- What a session was created with is read at every claim, however long its journal is.
+CREATE INDEX journal_founding ON journal (session) WHERE revision = 1;
+",
+];
 
 /// Returns the version of the file.
 pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {

@@ -10,7 +10,7 @@ use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
 use adjourn_store::conformance::{FAMILIES, VirtualEnvironment, exercise_family};
-use adjourn_store::rows::{HostRow, SessionNo};
+use adjourn_store::rows::{EntryNo, HostRow, SessionNo};
 use adjourn_store::sqlite::Options;
 use adjourn_store::{
     CommandError, Environment, Error, Metrics, Pending, Request, Size, Sqlite, Store, Transaction,
@@ -93,8 +93,16 @@ impl Store for Twice {
         self.next().sessions(after, limit)
     }
 
-    fn journal(&self, id: SessionId, revision: u64, limit: usize) -> Result<Vec<Entry>, Error> {
-        self.next().journal(id, revision, limit)
+    fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error> {
+        self.next().places(id, revision)
+    }
+
+    fn entries(&self, id: SessionId, places: &[EntryNo]) -> Result<Vec<Entry>, Error> {
+        self.next().entries(id, places)
+    }
+
+    fn founding(&self, id: SessionId) -> Result<Option<Entry>, Error> {
+        self.next().founding(id)
     }
 
     fn transcript(&self, id: SessionId, index: u64, limit: usize) -> Result<Vec<Vec<u8>>, Error> {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::place::{Place, TENANT, by};
 use crate::show::{Output, event, standing};
 use crate::stay::host;
-use crate::watch::{Seen, Watcher};
+use crate::watch::{Seen, Watch};
 
 /// The agent of the tour.
 const SCRIPT: &str = r#"{"runs": [[
@@ -34,7 +34,7 @@ pub async fn run(output: &Output) -> Result<(), Failure> {
     let directory = Scratch::new()?;
     let place = Place::open(Some(directory.0.join("demo.db")))?;
     let id = create(&place, SCRIPT).await?;
-    let mut tour = Tour { watcher: Watcher::new(&place, id, 1, 0), place, output };
+    let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
     let working = host(&tour.place).await?;
     say(&tour.place, id, by(), "build and deploy").await?;
@@ -65,7 +65,7 @@ pub async fn run(output: &Output) -> Result<(), Failure> {
 
 struct Tour<'a> {
     place: Place,
-    watcher: Watcher,
+    watcher: Watch,
     output: &'a Output,
 }
 

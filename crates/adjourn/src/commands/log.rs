@@ -8,12 +8,12 @@ use crate::arguments::Log;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::show::{Output, event};
-use crate::watch::{Seen, Watcher};
+use crate::watch::{Seen, Watch};
 
 pub async fn run(store: Option<PathBuf>, log: &Log, output: &Output) -> Result<(), Failure> {
     let place = Place::open(store)?;
     let id = place.find(&log.which.session)?;
-    let mut watcher = Watcher::new(&place, id, 1, u64::MAX);
+    let mut watcher = Watch::from_start(&place, id);
     loop {
         let Some(Seen { session, events, .. }) = watcher.look()? else {
             return Err(Failure::not_found(format!("there is no session {id}")));

@@ -13,7 +13,7 @@ use crate::arguments::{Mode, OnTimeout, Suspend};
 use crate::failure::Failure;
 use crate::place::{Place, by};
 use crate::show::{Output, standing, status};
-use crate::watch::{Seen, Watcher};
+use crate::watch::{Seen, Watch};
 
 pub async fn run(store: Option<PathBuf>, suspend: Suspend, output: &Output) -> Result<(), Failure> {
     let conditions = conditions(&suspend)?;
@@ -32,10 +32,9 @@ pub async fn run(store: Option<PathBuf>, suspend: Suspend, output: &Output) -> R
         ..command::Suspend::default()
     };
     let done = place.give(Request::new(id, by(), Command::Suspend(command))).await?;
-    let revision = done.session.revision;
     if let Some(handle) = pending(&done.session) {
         output.talk(&format!("[{}]", standing(&done.session, place.clock.now())));
-        let mut watcher = Watcher::new(&place, id, revision + 1, u64::MAX);
+        let mut watcher = Watch::after(&place, &done.session);
         loop {
             let Some(Seen { session, .. }) = watcher.look()? else { break };
             if pending(&session) != Some(handle) {
