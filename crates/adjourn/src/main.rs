@@ -30,7 +30,12 @@ fn main() -> ExitCode {
     let output = Output::new(arguments.json);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
-        Ok(runtime) => runtime.block_on(run(arguments, &output)),
+        Ok(runtime) => {
+            let result = runtime.block_on(run(arguments, &output));
+            // A read of stdin that nobody waits for any more must not keep the program.
+            runtime.shutdown_background();
+            result
+        }
         Err(error) => Err(Failure::other(format!("cannot start: {error}"))),
     };
     match result {
@@ -48,6 +53,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Demo => commands::demo::run(output).await,
         Verb::Run(run) => commands::run::run(store, run, output).await,
         Verb::Serve(serve) => commands::serve::run(store, serve, output).await,
+        Verb::Acp(acp) => commands::acp::run(store, acp, output).await,
         Verb::Ls => commands::ls::run(store, output),
         Verb::Show(which) => commands::show::run(store, &which, output),
         Verb::Log(log) => commands::log::run(store, &log, output).await,
