@@ -1,6 +1,6 @@
 //! One connection: lines come in, requests are sorted to their sessions, lines go out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -418,6 +418,7 @@ impl<S: Store> Connection<S> {
                 own: Vec::new(),
                 ours: HashMap::new(),
                 question: None,
+                waits: HashSet::new(),
                 aliases: HashMap::new(),
                 foreground: None,
             };

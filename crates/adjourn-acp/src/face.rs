@@ -88,6 +88,12 @@ impl<S: Store> Face<S> {
         if !cwd.starts_with('/') {
             return Err(Error::invalid("cwd", "expected an absolute path"));
         }
+        for (index, server) in servers.iter().enumerate() {
+            if !server.get("name").is_some_and(Value::is_string) {
+                let path = format!("mcpServers[{index}].name");
+                return Err(Error::invalid(path, "expected a text"));
+            }
+        }
         let driver = DriverSpec {
             kind: self.options.driver.clone(),
             cwd: Some(cwd),

@@ -4,7 +4,7 @@
 //! another, or one that is gone by now. So a second editor, a command line and a restart all look
 //! the same. `show.rs` has the order in which things are told.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -115,6 +115,8 @@ pub(crate) struct Attachment<S> {
     pub(crate) ours: HashMap<Id, Ours>,
     /// The question that this client was shown.
     pub(crate) question: Option<Handle>,
+    /// Suspensions that this client was shown as calls that wait (v2).
+    pub(crate) waits: HashSet<Handle>,
     /// Names that the client gave to suspensions.
     pub(crate) aliases: HashMap<String, Handle>,
     pub(crate) foreground: Option<Foreground>,
@@ -142,6 +144,7 @@ impl<S: Store> Attachment<S> {
             if let Err(error) = self.catch_up().await {
                 self.give_up(&error);
             }
+            self.rest();
             if self.flush().await.is_err() {
                 break;
             }
@@ -433,11 +436,15 @@ impl<S: Store> Attachment<S> {
             }
             self.flush().await?;
         }
+        Ok(())
+    }
+
+    /// Stops watching a session that nobody here sees or waits for.
+    fn rest(&mut self) {
         let waits = !self.prompts.is_empty() || !self.suspends.is_empty();
         if !waits && !self.attached.load(Ordering::Relaxed) {
             self.view = None;
         }
-        Ok(())
     }
 
     /// The store cannot be read: whoever waits is told so.

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use adjourn_core::command::{CallResult, Mode};
 use adjourn_core::event::What;
+use adjourn_core::ledger::CallId;
 use adjourn_core::pause::{Initiator, Parked, Resumption};
 use adjourn_core::session::{Outcome, Phase, Quiescing, State, Stopping, Wait};
 use adjourn_core::{Rejected, Session};
@@ -40,6 +41,9 @@ impl<S: Store> Attachment<S> {
         let visible = self.attached.load(Ordering::Relaxed) && moment.revision >= self.visible_from;
         match &moment.event.what {
             What::Resumed(_) | What::HoldLifted(_) | What::SuspendWithdrawn(_) => {
+                if visible {
+                    self.wait_is_over(moment);
+                }
                 self.state(visible);
                 self.answer_resumes(moment.revision);
                 if visible {
@@ -55,10 +59,14 @@ impl<S: Store> Attachment<S> {
                     self.calls(moment);
                     self.question_as_words(before);
                 }
-                self.answer_prompts(moment, interrupted);
+                let answered = self.answer_prompts(moment, interrupted);
+                if visible {
+                    self.wait_is_over(moment);
+                }
                 self.state(visible);
                 if visible {
                     self.lifecycle(moment);
+                    self.run_ended(moment, answered);
                 }
                 self.answer_suspends();
                 if visible {
@@ -106,6 +114,7 @@ impl<S: Store> Attachment<S> {
     fn show_again(&mut self, session: &Session, moment: &Moment) {
         self.words(moment);
         self.calls(moment);
+        self.wait_is_over(moment);
         if let What::Suspended(suspended) = &moment.event.what
             && let Wait::Question(_) = &suspended.park.pause.wait
         {
@@ -175,21 +184,36 @@ impl<S: Store> Attachment<S> {
                 if parked.pause.initiator == Initiator::Agent && parked.pause.wait == Wait::Open {
                     let update = match &parked.pause.call {
                         Some(id) => update::call(version, id, Call::Paused, None),
-                        None => update::wait(parked),
+                        None => {
+                            self.waits.insert(parked.pause.handle);
+                            update::wait(parked)
+                        }
                     };
                     self.update(&update);
                 }
-            }
-            What::Resumed(resumed)
-                if version == Version::V2 && resumed.resumption.initiator == Initiator::Agent =>
-            {
-                let id = adjourn_core::ledger::CallId(resumed.resumption.handle.to_string());
-                self.update(&update::call(version, &id, Call::Completed, None));
             }
             _ => {}
         }
         for (id, status, words) in update::calls_without_result(&moment.event.what) {
             self.update(&update::call(version, id, status, Some(words)));
+        }
+    }
+
+    /// The call that stands for the agent's wait is over (v2): before the state without it.
+    fn wait_is_over(&mut self, moment: &Moment) {
+        if self.peer.version == Version::V1 {
+            return;
+        }
+        let (handle, status) = match &moment.event.what {
+            What::Resumed(resumed) if resumed.resumption.initiator == Initiator::Agent => {
+                (resumed.resumption.handle, Call::Completed)
+            }
+            What::SuspensionEnded(ended) => (ended.handle, Call::Cancelled),
+            _ => return,
+        };
+        if self.waits.remove(&handle) {
+            let id = CallId(handle.to_string());
+            self.update(&update::call(Version::V2, &id, status, None));
         }
     }
 
@@ -302,8 +326,10 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Answers prompts: in v1 when the turn is over, in v2 when they are in.
-    fn answer_prompts(&mut self, moment: &Moment, interrupted: bool) {
-        let Some(view) = &self.view else { return };
+    ///
+    /// Returns whether there was one to answer.
+    fn answer_prompts(&mut self, moment: &Moment, interrupted: bool) -> bool {
+        let Some(view) = &self.view else { return false };
         let at_rest =
             matches!(view.session.state, State::Idle | State::Suspended(_) | State::Ended(_));
         let ready = |after: u64| match self.peer.version {
@@ -311,7 +337,7 @@ impl<S: Store> Attachment<S> {
             Version::V2 => moment.revision >= after,
         };
         if !self.prompts.iter().any(|prompt| ready(prompt.after)) {
-            return;
+            return false;
         }
         let result = match self.peer.version {
             Version::V1 => self.stopped(&view.session, interrupted),
@@ -326,6 +352,17 @@ impl<S: Store> Attachment<S> {
                 false => result.clone(),
             };
             self.lines.respond(&prompt.id, &result);
+        }
+        true
+    }
+
+    /// A run that nobody's prompt waited for is over (v1): after a wake there is no other sign.
+    fn run_ended(&mut self, moment: &Moment, answered: bool) {
+        let Some(view) = &self.view else { return };
+        let ended = matches!(moment.event.what, What::RunEnded(_));
+        if ended && !answered && self.peer.version == Version::V1 {
+            let update = update::info(&view.session, &self.peer);
+            self.update(&update);
         }
     }
 

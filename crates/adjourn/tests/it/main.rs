@@ -6,6 +6,7 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod acp;
 mod by_hand;
 mod home;
 mod refusals;
