@@ -3,6 +3,7 @@
 pub mod backup;
 pub mod cancel;
 pub mod close;
+pub mod config;
 pub mod demo;
 pub mod event;
 pub mod log;
