@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// How a command ends, for the help and the manual.
+const EXIT_CODES: &str = "Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, \
+                          5 store, 130 interrupted by Ctrl-C, 1 anything else.";
+
 /// A durable pause for any AI agent.
 #[derive(Debug, Parser)]
-#[command(name = "adjourn", version, arg_required_else_help = true)]
+#[command(name = "adjourn", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub struct Arguments {
     /// The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
     #[arg(long, global = true, value_name = "PATH")]
@@ -55,6 +59,10 @@ pub enum Verb {
     Backup(Backup),
     /// Show what is set, and where each value came from
     Config(Config),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Print the manual page, or write the pages of all commands to a directory
+    Man(Man),
 }
 
 /// A session, by its id or an unambiguous part of it.
@@ -225,6 +233,19 @@ pub struct Config {
     /// Print a file with every setting and its default, commented out
     #[arg(long)]
     pub defaults: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Where to write them, as adjourn.1, adjourn-run.1 and so on
+    #[arg(value_name = "DIR")]
+    pub directory: Option<PathBuf>,
 }
 
 /// Reads `90s`, `30m`, `1.5h`, `2d`.

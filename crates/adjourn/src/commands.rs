@@ -3,6 +3,7 @@
 pub mod backup;
 pub mod cancel;
 pub mod close;
+pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod event;

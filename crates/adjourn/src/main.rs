@@ -45,10 +45,18 @@ fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
-    if let Verb::Config(config) = &arguments.verb
-        && commands::config::defaults(config, output)
-    {
-        return Ok(());
+    // What is true of the program itself is said whatever a file or a variable holds.
+    match &arguments.verb {
+        Verb::Config(config) if config.defaults => {
+            commands::config::defaults(output);
+            return Ok(());
+        }
+        Verb::Completions(completions) => {
+            commands::completions::completions(completions, output);
+            return Ok(());
+        }
+        Verb::Man(man) => return commands::completions::man(man, output),
+        _ => {}
     }
     let settings = &Settings::of(&arguments)?;
     match arguments.verb {
@@ -70,5 +78,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
             commands::config::run(settings, output);
             Ok(())
         }
+        // Answered above.
+        Verb::Completions(_) | Verb::Man(_) => Ok(()),
     }
 }

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use crate::arguments::Config;
 use crate::settings::{KEYS, Settings};
 use crate::show::Output;
 
@@ -26,10 +25,7 @@ pub fn run(settings: &Settings, output: &Output) {
 }
 
 /// Prints a file with every setting, commented out.
-pub fn defaults(config: &Config, output: &Output) -> bool {
-    if !config.defaults {
-        return false;
-    }
+pub fn defaults(output: &Output) {
     output.data("# Settings of adjourn. Flags and environment variables override them.");
     output.data("# Paths are meant from where this file is; ~ is the home directory.");
     let mut section = "";
@@ -46,5 +42,4 @@ pub fn defaults(config: &Config, output: &Output) -> bool {
         }
         output.data(&format!("# {name} = {}", key.example));
     }
-    true
 }
