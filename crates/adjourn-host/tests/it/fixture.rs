@@ -42,7 +42,14 @@ impl Hands {
         Self(Arc::new(Mutex::new(Inner { now, sleepers: Vec::new() })))
     }
 
-    /// Moves the clock, also back, and wakes whoever is due.
+    /// Sets the clock back. Nobody is due earlier for it.
+    pub fn set_back(&self, by: Duration) {
+        let mut inner = self.0.lock().unwrap();
+        let by = i64::try_from(by.as_millis()).unwrap();
+        inner.now = Timestamp::from_millis(inner.now.as_millis() - by);
+    }
+
+    /// Moves the clock, and wakes whoever is due.
     pub fn advance(&self, by: Duration) {
         let mut inner = self.0.lock().unwrap();
         inner.now = inner.now.after(by);
