@@ -145,14 +145,21 @@ impl<S: Store> Host<S> {
         let mut stop = std::pin::pin!(stop);
         loop {
             self.work().await?;
-            let due = self.store.next_due()?;
-            let look = self.clock.now().after(LOOK);
-            let until = self.clock.sleep_until(due.map_or(look, |due| due.min(look)));
+            let clock = Arc::clone(&self.clock);
+            let due = self.store.next_due()?.map(|due| clock.sleep_until(due));
+            let due = async {
+                match due {
+                    Some(due) => due.await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = &mut stop => break,
                 () = self.presence.rung() => {}
                 Some(done) = self.tasks.join_next() => self.done(done).await?,
-                () = until => {}
+                () = due => {}
+                // Not by the wall clock, which may be set back.
+                () = tokio::time::sleep(LOOK) => {}
             }
             self.tell(None);
         }

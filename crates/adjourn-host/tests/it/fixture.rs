@@ -196,6 +196,12 @@ impl Fixture {
     }
 
     pub fn event(&self, name: &str) {
+        self.event_unheard(name);
+        self.hosts().ring();
+    }
+
+    /// Stores an event, and the ring is lost.
+    pub fn event_unheard(&self, name: &str) {
         let event = NewEvent {
             id: self.clock.uuid().to_string(),
             source: "test".to_owned(),
@@ -207,7 +213,6 @@ impl Fixture {
             data: None,
         };
         self.store.transact(move |tx| tx.acknowledge(&event)).wait().unwrap();
-        self.hosts().ring();
     }
 
     pub fn session(&self, id: SessionId) -> Arc<Session> {
