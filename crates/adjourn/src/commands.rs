@@ -3,6 +3,8 @@
 pub mod backup;
 pub mod cancel;
 pub mod close;
+pub mod completions;
+pub mod config;
 pub mod demo;
 pub mod event;
 pub mod log;

@@ -28,6 +28,11 @@ impl Output {
         let _ = writeln!(std::io::stdout(), "{line}");
     }
 
+    /// Prints data that is whole lines already.
+    pub fn bytes(&self, bytes: &[u8]) {
+        let _ = std::io::stdout().write_all(bytes);
+    }
+
     /// Prints data as an object, or as a line for people.
     pub fn object(&self, object: &Value, line: &str) {
         self.data(&if self.json { object.to_string() } else { line.to_owned() });

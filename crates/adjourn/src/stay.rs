@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::failure::Failure;
 use crate::place::Place;
+use crate::settings::Settings;
 use crate::show::{Output, standing, status};
 use crate::watch::{Seen, Watch};
 
@@ -31,7 +32,8 @@ pub async fn host(place: &Place) -> Result<Stop, Failure> {
     let clock: Arc<dyn Clock> = Arc::clone(&place.clock);
     let drivers = Arc::new(Scripted(Arc::clone(&clock)));
     let about = format!(r#"{{"pid":{}}}"#, std::process::id());
-    let config = Config { about, ..Config::default() };
+    let Settings { max_running, drain, .. } = &place.settings;
+    let config = Config { max_running: max_running.value, drain: drain.value, about };
     let host: Host<Sqlite> =
         Host::join(place.store.clone(), place.hosts.clone(), clock, drivers, config).await?;
     let (stop, stopped) = oneshot::channel::<()>();

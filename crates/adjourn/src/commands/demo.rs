@@ -9,7 +9,8 @@ use adjourn_store::rows::NewEvent;
 
 use crate::commands::run::{create, say};
 use crate::failure::Failure;
-use crate::place::{Place, TENANT, by};
+use crate::place::{Place, by};
+use crate::settings::Settings;
 use crate::show::{Output, event, standing};
 use crate::stay::host;
 use crate::watch::{Seen, Watch};
@@ -30,9 +31,9 @@ const SCRIPT: &str = r#"{"runs": [[
 /// How long the tour rests where somebody should read.
 const READ: Duration = Duration::from_millis(1500);
 
-pub async fn run(output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let directory = Scratch::new()?;
-    let place = Place::open(Some(directory.0.join("demo.db")))?;
+    let place = Place::open(&settings.with_store(directory.0.join("demo.db")))?;
     let id = create(&place, SCRIPT).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
@@ -99,7 +100,7 @@ impl Tour<'_> {
             name: name.to_owned(),
             subject: Some(subject.to_owned()),
             time: self.place.clock.now(),
-            tenant: TENANT.to_owned(),
+            tenant: self.place.settings.tenant.value.clone(),
             session: None,
             data: None,
         };

@@ -1,17 +1,16 @@
 //! `log`: what happened to a session.
 
-use std::path::PathBuf;
-
 use adjourn_core::session::State;
 
 use crate::arguments::Log;
 use crate::failure::Failure;
 use crate::place::Place;
+use crate::settings::Settings;
 use crate::show::{Output, event};
 use crate::watch::{Seen, Watch};
 
-pub async fn run(store: Option<PathBuf>, log: &Log, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(store)?;
+pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
     let id = place.find(&log.which.session)?;
     let mut watcher = Watch::from_start(&place, id);
     loop {

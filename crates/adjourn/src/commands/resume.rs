@@ -1,7 +1,5 @@
 //! `resume`: wakes a session, and runs it on if nobody else does.
 
-use std::path::PathBuf;
-
 use adjourn_core::Command;
 use adjourn_core::carry::AddBudget;
 use adjourn_core::command;
@@ -14,10 +12,11 @@ use serde_json::Value;
 use crate::arguments::Resume;
 use crate::failure::Failure;
 use crate::place::{Place, by};
+use crate::settings::Settings;
 use crate::show::{Output, standing, status};
 use crate::stay::{Until, host, outcome, stay};
 
-pub async fn run(store: Option<PathBuf>, resume: Resume, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result<(), Failure> {
     let given = resume.handle.as_deref().map(str::parse).transpose();
     let given = given.map_err(|error| Failure::usage(format!("--handle: {error}")))?;
     let said = match &resume.input {
@@ -29,7 +28,7 @@ pub async fn run(store: Option<PathBuf>, resume: Resume, output: &Output) -> Res
         }
     };
     let add_budget = resume.add_budget.as_deref().map(budget).transpose()?;
-    let place = Place::open(store)?;
+    let place = Place::open(settings)?;
     let id = place.find(&resume.which.session)?;
     let session = place.store.session(id)?;
     let session = session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))?;

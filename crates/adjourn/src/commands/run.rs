@@ -1,8 +1,5 @@
 //! `run`: a scripted agent, in the foreground.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
 use adjourn_core::actor::Actor;
 use adjourn_core::carry::Budget;
 use adjourn_core::command::{Close, Prompt, Reach};
@@ -13,20 +10,22 @@ use adjourn_core::{Command, Founding};
 use adjourn_host::said::Said;
 use adjourn_host::script::Script;
 use adjourn_store::{Request, Store as _};
+use std::collections::BTreeMap;
 
 use crate::arguments::Run;
 use crate::failure::Failure;
-use crate::place::{Place, TENANT, by};
+use crate::place::{Place, by};
+use crate::settings::Settings;
 use crate::show::Output;
 use crate::stay::{Until, host, outcome, stay};
 
-pub async fn run(store: Option<PathBuf>, run: Run, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
     let source = std::fs::read_to_string(&run.script).map_err(|error| {
         Failure::usage(format!("cannot read {}: {error}", run.script.display()))
     })?;
     let script = Script::parse(&source)
         .map_err(|error| Failure::usage(format!("{}: {error}", run.script.display())))?;
-    let place = Place::open(store)?;
+    let place = Place::open(settings)?;
     let id = create(&place, &source).await?;
     output.talk(&format!("[{id}]"));
     let working = host(&place).await?;
@@ -55,7 +54,7 @@ pub async fn run(store: Option<PathBuf>, run: Run, output: &Output) -> Result<()
 pub async fn create(place: &Place, source: &str) -> Result<SessionId, Failure> {
     let founding = Founding {
         id: SessionId::new(place.clock.uuid()),
-        tenant: TENANT.to_owned(),
+        tenant: place.settings.tenant.value.clone(),
         labels: BTreeMap::new(),
         parent: None,
         driver: DriverSpec::script(source),

@@ -1,7 +1,5 @@
 //! `suspend`: pauses a session, and says so when it is paused.
 
-use std::path::PathBuf;
-
 use adjourn_core::command::{self, Requester};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::id::RequestId;
@@ -12,12 +10,13 @@ use serde_json::{Value, json};
 use crate::arguments::{Mode, OnTimeout, Suspend};
 use crate::failure::Failure;
 use crate::place::{Place, by};
+use crate::settings::Settings;
 use crate::show::{Output, standing, status};
 use crate::watch::{Seen, Watch};
 
-pub async fn run(store: Option<PathBuf>, suspend: Suspend, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Result<(), Failure> {
     let conditions = conditions(&suspend)?;
-    let place = Place::open(store)?;
+    let place = Place::open(settings)?;
     let id = place.find(&suspend.which.session)?;
     let command = command::Suspend {
         reason: suspend.reason,

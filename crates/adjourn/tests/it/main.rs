@@ -7,5 +7,7 @@
 )]
 
 mod by_hand;
+mod generated;
 mod home;
 mod refusals;
+mod settings;
