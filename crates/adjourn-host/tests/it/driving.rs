@@ -48,9 +48,9 @@ async fn an_agent_parks_wakes_asks_and_is_answered() {
         [
             "go",
             "building",
-            "[adjourn] Woken after 0ns",
+            "[adjourn] Woken after 0ms",
             "monthly",
-            "[adjourn] Resumed after 0ns.",
+            "[adjourn] Resumed after 0ms.",
             "done"
         ]
     );
