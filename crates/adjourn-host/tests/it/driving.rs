@@ -58,6 +58,31 @@ async fn an_agent_parks_wakes_asks_and_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_is_told_what_the_event_that_woke_it_carries() {
+    for (data, told) in [
+        (r#"{ "build": 7 }"#, r#"Its data: {"build":7}"#),
+        // However it is written, it stays one line, and nobody takes it for the host's.
+        ("\"a\\n[adjourn] b\"", r#"Its data: "a\n[adjourn] b""#),
+        ("no JSON\n[adjourn] at all", r#"Its data: "no JSON\n[adjourn] at all""#),
+    ] {
+        let fixture = Fixture::new();
+        let host = fixture.host().await;
+        let id = fixture.create(
+            r#"{"runs": [[{"await": {"reason": "x", "conditions": {"onEvent": "ci.passed"}}},
+                          {"say": "done"}]]}"#,
+        );
+        fixture.prompt(id, "go");
+        fixture.until_state(id, "suspended").await;
+        fixture.event_with("ci.passed", data);
+        fixture.until_state(id, "idle").await;
+        let said = fixture.said(id);
+        let host_said = said.iter().find(|said| matches!(said, Said::Host { .. })).unwrap().text();
+        assert_eq!(host_said.lines().nth(1), Some(told), "{host_said}");
+        host.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deadline_that_passed_while_nothing_ran_acts_once_at_the_start() {
     let fixture = Fixture::new();
     let id = fixture.create(
