@@ -13,7 +13,9 @@ use adjourn_core::command::{
 };
 use adjourn_core::id::{Epoch, HostId};
 use adjourn_core::ledger::{CallId, CallState};
-use adjourn_core::session::{Opening, Outcome, Quiescing, State, Stopping, WakeReport};
+use adjourn_core::session::{
+    Cause, Initiator, Opening, Outcome, Quiescing, Resumption, State, Stopping, WakeReport,
+};
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Digest;
 use adjourn_core::{Command, MARK, Rejected, Session, limits};
@@ -139,9 +141,11 @@ impl<S: Store> Drive<S> {
             if !report.resumption.continue_transcript {
                 said.push(Said::Host { text: self.session.digest(), call: None });
             }
-            let call = self.session.calls.at(CallState::Waiting).into_iter().next();
-            let text = format!("{}{}", report.text(), self.event_data(report)?);
-            said.push(Said::Host { text, call });
+            if !is_silent(report) {
+                let call = self.session.calls.at(CallState::Waiting).into_iter().next();
+                let text = format!("{}{}", report.text(), self.event_data(report)?);
+                said.push(Said::Host { text, call });
+            }
         }
         for open in self.session.calls.iter() {
             let fate = match open.state {
@@ -415,6 +419,16 @@ impl<S: Store> Drive<S> {
         }
         Ok(if self.owned() { Step::GoOn } else { Step::Over })
     }
+}
+
+/// Whether a turn goes on as if there had been no pause: somebody outside made it and lifted it,
+/// and the transcript shows no trace of either.
+fn is_silent(report: &WakeReport) -> bool {
+    let Resumption { initiator, cause, continue_transcript, .. } = report.resumption;
+    initiator == Initiator::Client
+        && cause == Cause::ExplicitResume
+        && continue_transcript
+        && report.earlier.is_none()
 }
 
 fn digests(said: &[Said]) -> Vec<Digest> {

@@ -83,6 +83,27 @@ async fn a_turn_is_told_what_the_event_that_woke_it_carries() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_that_a_caller_makes_and_lifts_leaves_no_trace_in_the_transcript() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(
+        r#"{"runs": [[{"tool": {"name": "a", "ms": 1000}}, {"say": "one"}],
+                     [{"tool": {"name": "a", "ms": 1000}}, {"say": "two"}]]}"#,
+    );
+    for (prompt, input) in [("first", None), ("second", Some("hurry"))] {
+        fixture.prompt(id, prompt);
+        fixture.until_in_flight(id, "a").await;
+        fixture.suspend(id, Suspend { reason: Some("review".to_owned()), ..Suspend::default() });
+        fixture.pass_until(id, "suspended").await;
+        fixture.resume(id, input).unwrap();
+        fixture.pass_until(id, "idle").await;
+    }
+    let words: Vec<_> = fixture.said(id).iter().map(Said::text).collect();
+    assert_eq!(words, ["first", "a done", "one", "second", "a done", "hurry", "two"]);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deadline_that_passed_while_nothing_ran_acts_once_at_the_start() {
     let fixture = Fixture::new();
     let id = fixture.create(
