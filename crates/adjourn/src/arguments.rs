@@ -33,6 +33,8 @@ pub enum Verb {
     Demo,
     /// Run a scripted agent, and stay with it until it ends
     Run(Run),
+    /// Make a session that waits for its first prompt, and print its id
+    New(New),
     /// Be a host: run what is ready, and wake what is due
     Serve(Serve),
     /// List sessions: what waits, since when, and what will wake it
@@ -86,6 +88,13 @@ pub struct Run {
 }
 
 #[derive(Debug, Args)]
+pub struct New {
+    /// The script
+    #[arg(long, value_name = "FILE")]
+    pub script: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct Serve {
     /// Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
     #[arg(long, value_name = "ADDR:PORT")]
@@ -109,6 +118,9 @@ pub struct Serve {
 pub struct Log {
     #[command(flatten)]
     pub which: Which,
+    /// Show what was said instead
+    #[arg(long)]
+    pub transcript: bool,
     /// Go on until the session ends
     #[arg(long)]
     pub follow: bool,
@@ -136,6 +148,9 @@ pub struct Suspend {
     /// What to do then
     #[arg(long, requires = "timeout", value_enum)]
     pub on_timeout: Option<OnTimeout>,
+    /// Wake it on any of these: {"onEvent": …, "trigger": …, "timeout": {"durationMinutes": …}}
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["on_event", "trigger", "timeout"])]
+    pub resume_when: Option<String>,
     /// Abandon calls that are still in flight after this long
     #[arg(long, value_parser = duration)]
     pub grace: Option<Duration>,

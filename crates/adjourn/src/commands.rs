@@ -9,6 +9,7 @@ pub mod demo;
 pub mod event;
 pub mod log;
 pub mod ls;
+pub mod new;
 pub mod prompt;
 pub mod prune;
 pub mod resume;

@@ -62,6 +62,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
     match arguments.verb {
         Verb::Demo => commands::demo::run(settings, output).await,
         Verb::Run(run) => commands::run::run(settings, run, output).await,
+        Verb::New(new) => commands::new::run(settings, &new, output).await,
         Verb::Serve(_) => commands::serve::run(settings, output).await,
         Verb::Ls => commands::ls::run(settings, output),
         Verb::Show(which) => commands::show::run(settings, &which, output),

@@ -13,7 +13,7 @@ use crate::place::{Place, by};
 use crate::settings::Settings;
 use crate::show::{Output, event, standing};
 use crate::stay::host;
-use crate::watch::{Seen, Watch};
+use crate::watch::Watch;
 
 /// The agent of the tour.
 const SCRIPT: &str = r#"{"runs": [[
@@ -77,15 +77,15 @@ impl Tour<'_> {
 
     async fn until(&mut self, phase: Phase) -> Result<(), Failure> {
         loop {
-            if let Some(Seen { session, said, .. }) = self.watcher.look()? {
-                for said in said {
+            if let Some(seen) = self.watcher.look()? {
+                for said in seen.said() {
                     if let adjourn_host::said::Said::Agent { text, .. } = said {
                         self.output.data(&format!("agent: {text}"));
                     }
                 }
-                if session.phase() == phase {
+                if seen.session.phase() == phase {
                     let now = self.place.clock.now();
-                    self.output.data(&format!("[{}]", standing(&session, now)));
+                    self.output.data(&format!("[{}]", standing(&seen.session, now)));
                     return Ok(());
                 }
             }

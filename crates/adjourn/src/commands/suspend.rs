@@ -3,7 +3,7 @@
 use adjourn_core::command::{self, Requester};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::id::RequestId;
-use adjourn_core::{Command, Session};
+use adjourn_core::{Command, Rejected, Session};
 use adjourn_store::Request;
 use serde_json::{Value, json};
 
@@ -56,6 +56,12 @@ fn tell(place: &Place, session: &Session, output: &Output) -> Result<(), Failure
 }
 
 fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {
+    if let Some(whole) = &suspend.resume_when {
+        let whole = serde_json::from_str(whole)
+            .map_err(|error| Failure::usage(format!("--resume-when is not JSON: {error}")))?;
+        let parsed = Conditions::parse(&whole, Spelling::Camel);
+        return parsed.map_err(|invalid| Rejected::from(invalid.within("resumeWhen")).into());
+    }
     let trigger: Option<Value> =
         suspend
             .trigger
