@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::face::{Answer, Face, Refusal, Reply};
 use crate::matching::{Matcher, judge, judge_race};
-use crate::scenario::{Does, Fields, How, Scenario, Step, Verb};
+use crate::scenario::{Does, Fields, How, Moment, Scenario, Step, Verb};
 
 /// How far a step keeps from what happens by itself, and how long the player looks for what is
 /// expected.
@@ -65,7 +65,8 @@ pub fn every_scenario<F: Face>(
                     let slowly =
                         if pace > 1 { format!(" at 1/{pace} of its pace") } else { String::new() };
                     println!("{word} {file}{slowly}");
-                    let found = found.into_iter().map(|failure| format!("{file}: {failure}"));
+                    let found =
+                        found.into_iter().map(|failure| format!("{file}{slowly}: {failure}"));
                     failures.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
                 }
             });
@@ -131,6 +132,7 @@ struct Attempt<'a, F> {
     scenario: &'a Scenario,
     face: F,
     start: Start,
+    pace: u32,
     room: Duration,
     matcher: Matcher,
     failures: Vec<String>,
@@ -149,6 +151,7 @@ impl<'a, F: Face> Attempt<'a, F> {
             scenario,
             face,
             start,
+            pace,
             room,
             matcher: Matcher::new(start.shown, room),
             failures: Vec::new(),
@@ -164,7 +167,8 @@ impl<'a, F: Face> Attempt<'a, F> {
             let before = self.failures.len();
             self.step(index, step);
             let found = self.failures.split_off(before);
-            let named = |found| format!("step {} (at {}): {found}", index + 1, step.at);
+            let at = Moment(step.at.0 / self.pace);
+            let named = |found| format!("step {} (at {at}): {found}", index + 1);
             self.failures.extend(found.into_iter().map(named));
         }
         self.ending();

@@ -7,6 +7,7 @@
 )]
 
 mod by_hand;
+mod conformance;
 mod generated;
 mod home;
 mod refusals;
