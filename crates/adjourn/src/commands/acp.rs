@@ -1,6 +1,5 @@
 //! `acp`: an agent that editors start, on stdin and stdout.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use adjourn_acp::{Face, Options};
@@ -10,11 +9,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{Acp, OnDisconnect, Profile, StatusWords};
 use crate::failure::Failure;
-use crate::place::{Place, TENANT};
+use crate::place::Place;
+use crate::settings::Settings;
 use crate::show::Output;
 use crate::stay::host;
 
-pub async fn run(store: Option<PathBuf>, acp: Acp, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
     let source = std::fs::read_to_string(&acp.script).map_err(|error| {
         Failure::usage(format!("cannot read {}: {error}", acp.script.display()))
     })?;
@@ -23,13 +23,13 @@ pub async fn run(store: Option<PathBuf>, acp: Acp, output: &Output) -> Result<()
     let no_signals = |error| Failure::other(format!("cannot wait for signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
-    let place = Place::open(store)?;
+    let place = Place::open(settings)?;
     let working = host(&place).await?;
     let face = Arc::new(Face {
         store: place.store.clone(),
         hosts: place.hosts.clone(),
         clock: Arc::clone(&place.clock),
-        options: options(&acp, source),
+        options: options(settings, &acp, source),
     });
     output.talk(&format!(
         "an ACP agent on stdin and stdout; its sessions are in {}",
@@ -45,10 +45,10 @@ pub async fn run(store: Option<PathBuf>, acp: Acp, output: &Output) -> Result<()
     served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))
 }
 
-fn options(acp: &Acp, source: String) -> Options {
+fn options(settings: &Settings, acp: &Acp, source: String) -> Options {
     Options {
         driver: DriverKind::Script { source },
-        tenant: TENANT.to_owned(),
+        tenant: settings.tenant.value.clone(),
         profile: match acp.profile {
             Profile::Adjourn => adjourn_acp::Profile::Adjourn,
             Profile::Rfc => adjourn_acp::Profile::Rfc,

@@ -8,5 +8,8 @@
 
 mod acp;
 mod by_hand;
+mod conformance;
+mod generated;
 mod home;
 mod refusals;
+mod settings;
