@@ -5,10 +5,13 @@
 mod arguments;
 mod commands;
 mod failure;
+mod living;
 mod place;
 mod settings;
 mod show;
+mod signals;
 mod stay;
+mod terminal;
 mod watch;
 
 use std::process::ExitCode;
@@ -18,7 +21,7 @@ use clap::Parser as _;
 use arguments::{Arguments, Verb};
 use failure::Failure;
 use settings::Settings;
-use show::Output;
+use terminal::Output;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {

@@ -7,7 +7,7 @@ use crate::arguments::Backup;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::Output;
+use crate::terminal::Output;
 
 pub fn run(settings: &Settings, backup: &Backup, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;

@@ -9,10 +9,12 @@ use adjourn_store::rows::NewEvent;
 
 use crate::commands::run::{create, say};
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
-use crate::show::{Output, event, standing};
+use crate::show::{View, event};
 use crate::stay::host;
+use crate::terminal::Output;
 use crate::watch::{Seen, Watch};
 
 /// The agent of the tour.
@@ -59,7 +61,7 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
 
     tour.talk("The same story, read back from the journal:");
     for entry in tour.place.store.journal(id, 1, 1000)? {
-        output.data(&event(&entry.event));
+        output.data(&event(&entry.event, output));
     }
     Ok(())
 }
@@ -84,12 +86,15 @@ impl Tour<'_> {
                     }
                 }
                 if session.phase() == phase {
+                    let living = Living::of(&self.place)?;
                     let now = self.place.clock.now();
-                    self.output.data(&format!("[{}]", standing(&session, now)));
+                    let view = View { session: &session, now, living: &living };
+                    self.output.data(&format!("[{}]", view.text()));
                     return Ok(());
                 }
             }
-            self.watcher.wait().await;
+            let line = || "the agent works or waits".to_owned();
+            self.output.live_while(self.watcher.wait(), line).await;
         }
     }
 

@@ -6,9 +6,10 @@ use serde_json::json;
 
 use crate::arguments::Event;
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::Output;
+use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(), Failure> {
     if let Some(data) = &event.data {
@@ -34,8 +35,7 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
     place.hosts.ring();
     let line = if fresh { format!("{seq}") } else { format!("{seq} (known already)") };
     output.object(&json!({ "seq": seq, "fresh": fresh }), &line);
-    let hosts = place.store.hosts()?;
-    if !hosts.iter().any(|host| place.hosts.is_alive(host.id).unwrap_or(false)) {
+    if Living::of(&place)?.is_empty() {
         output.talk("stored; it is delivered when a host runs: `adjourn serve`");
     }
     Ok(())

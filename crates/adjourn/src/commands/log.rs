@@ -6,7 +6,8 @@ use crate::arguments::Log;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::{Output, event};
+use crate::show::event;
+use crate::terminal::Output;
 use crate::watch::{Seen, Watch};
 
 pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), Failure> {
@@ -15,11 +16,11 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
     let mut watcher = Watch::from_start(&place, id);
     loop {
         let Some(Seen { session, events, .. }) = watcher.look()? else {
-            return Err(Failure::not_found(format!("there is no session {id}")));
+            return Err(Failure::no_session(id));
         };
         for happened in &events {
             let object = serde_json::to_value(happened).unwrap_or_default();
-            output.object(&object, &event(happened));
+            output.object(&object, &event(happened, output));
         }
         if !log.follow || matches!(session.state, State::Ended(_)) {
             return Ok(());

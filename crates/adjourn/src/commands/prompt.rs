@@ -6,7 +6,7 @@ use crate::commands::run::say;
 use crate::failure::Failure;
 use crate::place::{Place, by};
 use crate::settings::Settings;
-use crate::show::Output;
+use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;

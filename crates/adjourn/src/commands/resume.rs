@@ -6,15 +6,17 @@ use adjourn_core::command;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, State};
 use adjourn_host::said::Said;
-use adjourn_store::{Request, Store as _};
+use adjourn_store::Request;
 use serde_json::Value;
 
 use crate::arguments::Resume;
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
-use crate::show::{Output, standing, status};
-use crate::stay::{Until, host, outcome, stay};
+use crate::signals::Signals;
+use crate::stay::{Stayed, Until, host, leave, outcome, stay};
+use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result<(), Failure> {
     let given = resume.handle.as_deref().map(str::parse).transpose();
@@ -30,8 +32,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let add_budget = resume.add_budget.as_deref().map(budget).transpose()?;
     let place = Place::open(settings)?;
     let id = place.find(&resume.which.session)?;
-    let session = place.store.session(id)?;
-    let session = session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))?;
+    let session = place.session(id)?;
     // Without --handle, whoever types means the question that is shown.
     let shown = session.suspended().filter(|_| session.phase() == Phase::Asking);
     let handle = given.or(shown.map(|suspended| suspended.shown().pause.handle));
@@ -55,25 +56,28 @@ pub async fn go_on(
     detach: bool,
     output: &Output,
 ) -> Result<(), Failure> {
-    let session = place.store.session(id)?;
-    let session = session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))?;
-    let hosted =
-        place.store.hosts()?.iter().any(|host| place.hosts.is_alive(host.id).unwrap_or(false));
+    let session = place.session(id)?;
+    let hosted = !Living::of(place)?.is_empty();
     if detach || !matches!(session.state, State::Ready(_) | State::Running(_)) {
-        let line = format!("{id}  {}", standing(&session, place.clock.now()));
-        output.object(&status(&session), &line);
+        place.tell(&session, output)?;
         if detach && !hosted && matches!(session.state, State::Ready(_)) {
             output.talk("nothing runs it yet; start `adjourn serve`");
         }
         return Ok(());
     }
+    let mut signals = Signals::new()?;
     let working = if hosted { None } else { Some(host(place).await?) };
-    let session = stay(place, id, Until::Parked, output).await?;
+    let session = match stay(place, id, Until::Parked, &mut signals, output).await? {
+        Stayed::Done(session) => session,
+        Stayed::Ended(ended) => {
+            return leave(place, id, working, (ended, &mut signals), output).await;
+        }
+    };
     if let Some(working) = working {
         working.now().await?;
     }
     if !output.json {
-        output.data(&format!("{id}  {}", standing(&session, place.clock.now())));
+        place.tell(&session, output)?;
     }
     outcome(&session)
 }

@@ -14,10 +14,12 @@ use std::collections::BTreeMap;
 
 use crate::arguments::Run;
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
-use crate::show::Output;
-use crate::stay::{Until, host, outcome, stay};
+use crate::signals::Signals;
+use crate::stay::{Stayed, Until, host, leave, outcome, stay};
+use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
     let source = std::fs::read_to_string(&run.script).map_err(|error| {
@@ -28,15 +30,25 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let place = Place::open(settings)?;
     let id = create(&place, &source).await?;
     output.talk(&format!("[{id}]"));
+    let mut signals = Signals::new()?;
     let working = host(&place).await?;
     let until = if run.detach { Until::Parked } else { Until::Idle };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
         say(&place, id, by(), &run.prompt).await?;
-        let session = stay(&place, id, until, output).await?;
+        let session = match stay(&place, id, until, &mut signals, output).await? {
+            Stayed::Done(session) => session,
+            Stayed::Ended(ended) => {
+                return leave(&place, id, Some(working), (ended, &mut signals), output).await;
+            }
+        };
         if matches!(session.state, State::Suspended(_)) {
             working.now().await?;
-            output.talk(&format!("[it stays parked; see: adjourn show {id}]"));
+            let host = match Living::of(&place)?.is_empty() {
+                true => "; no host is left to wake it: start `adjourn serve`",
+                false => "",
+            };
+            output.talk(&format!("[it stays parked; see: adjourn show {id}{host}]"));
             return Ok(());
         }
         if matches!(session.state, State::Ended(_)) || number == runs {

@@ -105,7 +105,7 @@ fn a_session_is_suspended_held_and_lifted_from_another_terminal() {
     let held = home.json(&["suspend", part, "--reason", "review", "--timeout", "2h"]);
     assert_eq!(held["initiator"], "client");
     assert!(held["held"].is_string());
-    assert!(home.told(&["ls"]).data.contains("suspended: review, by cli:ann"));
+    assert!(home.told(&["show", part]).data.contains(": review, by cli:ann; wakes in 2h\n"));
     let lifted = home.json(&["resume", part, "--detach"]);
     assert_eq!(lifted["initiator"], "agent");
     assert_eq!(home.json(&["cancel", part])["outcome"], "canceled");

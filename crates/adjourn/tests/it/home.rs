@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -95,6 +96,42 @@ impl Home {
         }
     }
 
+    /// Makes a session from a script that parks at once, and returns its id.
+    pub fn parked(&self, script: &str) -> String {
+        let script = self.file("script.json", script);
+        let told = self.told(&["run", "--script", &script, "--detach", "--json"]);
+        assert_eq!(told.code, 0, "{told:?}");
+        let last: Value = serde_json::from_str(told.data.lines().next_back().unwrap()).unwrap();
+        last["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until some session has a call of a tool in flight, and returns its id.
+    pub fn until_in_flight(&self, tool: &str) -> String {
+        let start = Instant::now();
+        loop {
+            let sessions = self.jsons(&["ls"]);
+            let found = sessions.iter().find(|status| status["inFlight"][0] == tool);
+            if let Some(found) = found {
+                return found["sessionId"].as_str().unwrap().to_owned();
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "{tool} never ran: {sessions:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until something has happened to a session.
+    pub fn until_log(&self, id: &str, what: &str) {
+        let start = Instant::now();
+        loop {
+            let log = self.told(&["log", id]).data;
+            if log.contains(what) {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "never {what}: {log}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Waits until a session's status has a value.
     pub fn until(&self, id: &str, key: &str, value: &str) -> Value {
         let start = Instant::now();
@@ -123,6 +160,10 @@ impl Serving {
         line
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
@@ -131,11 +172,15 @@ impl Serving {
 
     /// Ends it with SIGTERM, and returns its exit code.
     pub fn terminate(mut self) -> i32 {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        assert!(sent.success());
+        signal(&self.child, Signal::TERM);
         self.child.wait().unwrap().code().unwrap()
     }
+}
+
+/// Sends a signal to a process that this test started.
+pub fn signal(child: &Child, signal: Signal) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 impl Drop for Serving {

@@ -9,5 +9,9 @@
 mod by_hand;
 mod generated;
 mod home;
+mod pty;
+mod ready;
 mod refusals;
 mod settings;
+mod signals;
+mod terminal;

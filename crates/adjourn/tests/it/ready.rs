@@ -1,0 +1,62 @@
+//! Why a session stays Ready: nobody is there, or nobody who is there can run it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use adjourn_core::Founding;
+use adjourn_core::actor::{Actor, Face};
+use adjourn_core::carry::Budget;
+use adjourn_core::driver::DriverSpec;
+use adjourn_core::id::SessionId;
+use adjourn_host::clock::Machine;
+use adjourn_record::keys::KeyDir;
+use adjourn_store::sqlite::Options;
+use adjourn_store::{Environment as _, Sqlite, Store as _};
+
+use crate::home::Home;
+
+/// Makes a session that no host can run, as one of another version might.
+fn impossible(home: &Home) -> String {
+    let keys = KeyDir::new(home.path(".config/adjourn/keys")).load(Machine.now()).unwrap();
+    let path = home.path(".local/share/adjourn/store.db");
+    let store = Sqlite::open(Options::new(path, Arc::new(Machine), keys)).unwrap();
+    let founding = Founding {
+        id: SessionId::new(Machine.uuid()),
+        tenant: "local".to_owned(),
+        labels: BTreeMap::new(),
+        parent: None,
+        driver: DriverSpec::script("a script of the future"),
+        budget: Budget::default(),
+    };
+    let by = Actor::new(Face::Cli, "ann");
+    let done = store.transact(move |tx| tx.create(by, founding)).wait().unwrap();
+    done.session.id.to_string()
+}
+
+#[test]
+fn it_is_said_who_cannot_run_a_session_and_why() {
+    let home = Home::new();
+    home.told(&["ls"]);
+    let id = impossible(&home);
+    let told = home.told(&["prompt", &id, "go", "--detach"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(told.talk, "nothing runs it yet; start `adjourn serve`\n");
+    let none = "waits for a host: none is running; start `adjourn serve`";
+    assert_eq!(home.json(&["show", &id])["waitsFor"], none);
+    assert!(home.told(&["ls"]).data.contains(none));
+
+    let serving = home.serve();
+    let cannot = format!("host {} cannot run it: script: expected value", serving.pid());
+    let start = std::time::Instant::now();
+    loop {
+        let ls = home.told(&["ls"]).data;
+        if ls.contains(&cannot) {
+            break;
+        }
+        assert!(start.elapsed().as_secs() < 20, "never {cannot:?}: {ls}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(home.told(&["show", &id]).data.contains(&cannot));
+    assert_eq!(serving.terminate(), 0);
+    assert_eq!(home.json(&["show", &id])["waitsFor"], none, "a host that left says nothing");
+}
