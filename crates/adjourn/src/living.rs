@@ -24,6 +24,12 @@ impl Living {
         self.0.is_empty()
     }
 
+    /// Returns why no host can run a session, if all of them said so.
+    pub fn refusal(&self, session: &Session) -> Option<String> {
+        let declined = self.declined(session);
+        (!declined.is_empty() && declined.len() == self.0.len()).then(|| declined.join("; "))
+    }
+
     /// Says what a session waits for that nobody runs.
     pub fn waits_for(&self, session: &Session) -> Option<String> {
         match &session.state {
@@ -41,19 +47,24 @@ impl Living {
     }
 
     fn ready(&self, session: &Session) -> String {
+        if let Some(refusal) = self.refusal(session) {
+            return refusal;
+        }
+        match self.0.len() {
+            0 => "waits for a host: none is running; start `adjourn serve`".to_owned(),
+            1 => "waits for a host: one is running".to_owned(),
+            all => format!("waits for a host: {all} are running"),
+        }
+    }
+
+    fn declined(&self, session: &Session) -> Vec<String> {
         let declines = |(_, about): &(HostId, About)| {
             let why = about.declines(session.id)?;
             Some(match about.pid() {
                 Some(pid) => format!("host {pid} cannot run it: {why}"),
-                None => format!("its host cannot run it: {why}"),
+                None => format!("a host cannot run it: {why}"),
             })
         };
-        let declined: Vec<_> = self.0.iter().filter_map(declines).collect();
-        match self.0.len() {
-            0 => "waits for a host: none is running; start `adjourn serve`".to_owned(),
-            all if declined.len() == all => declined.join("; "),
-            1 => "waits for a host: one is running".to_owned(),
-            all => format!("waits for a host: {all} are running"),
-        }
+        self.0.iter().filter_map(declines).collect()
     }
 }

@@ -91,10 +91,13 @@ impl Stop {
 }
 
 /// Shows what a session says and does, until it is time to leave it alone.
+///
+/// If no host can run it, this process tries to be one.
 pub async fn stay(
     place: &Place,
     id: SessionId,
     until: Until,
+    working: &mut Option<Stop>,
     signals: &mut Signals,
     output: &Output,
 ) -> Result<Stayed, Failure> {
@@ -132,6 +135,13 @@ pub async fn stay(
         };
         if leave {
             return Ok(Stayed::Done(session));
+        }
+        if let (State::Ready(_), Some(refusal)) = (&session.state, living.refusal(&session)) {
+            if working.is_some() {
+                let hint = format!("start a host that can, or end it: adjourn cancel {id}");
+                return Err(Failure::other(format!("nobody runs it: {refusal}")).hint(hint));
+            }
+            *working = Some(host(place).await?);
         }
         tokio::select! {
             () = output.live_while(watcher.wait(), || live(&view())) => {}

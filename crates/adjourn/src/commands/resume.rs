@@ -66,16 +66,15 @@ pub async fn go_on(
         return Ok(());
     }
     let mut signals = Signals::new()?;
-    let working = if hosted { None } else { Some(host(place).await?) };
-    let session = match stay(place, id, Until::Parked, &mut signals, output).await? {
-        Stayed::Done(session) => session,
-        Stayed::Ended(ended) => {
-            return leave(place, id, working, (ended, &mut signals), output).await;
-        }
-    };
+    let mut working = if hosted { None } else { Some(host(place).await?) };
+    let stayed = stay(place, id, Until::Parked, &mut working, &mut signals, output).await;
+    if let Ok(Stayed::Ended(ended)) = stayed {
+        return leave(place, id, working, (ended, &mut signals), output).await;
+    }
     if let Some(working) = working {
         working.now().await?;
     }
+    let Stayed::Done(session) = stayed? else { return Ok(()) };
     if !output.json {
         place.tell(&session, output)?;
     }

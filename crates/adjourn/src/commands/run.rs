@@ -18,7 +18,7 @@ use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::stay::{Stayed, Until, host, leave, outcome, stay};
+use crate::stay::{Stayed, Stop, Until, host, leave, outcome, stay};
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
@@ -31,19 +31,19 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let id = create(&place, &source).await?;
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;
-    let working = host(&place).await?;
+    let mut working = Some(host(&place).await?);
     let until = if run.detach { Until::Parked } else { Until::Idle };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
         say(&place, id, by(), &run.prompt).await?;
-        let session = match stay(&place, id, until, &mut signals, output).await? {
+        let session = match stay(&place, id, until, &mut working, &mut signals, output).await? {
             Stayed::Done(session) => session,
             Stayed::Ended(ended) => {
-                return leave(&place, id, Some(working), (ended, &mut signals), output).await;
+                return leave(&place, id, working, (ended, &mut signals), output).await;
             }
         };
         if matches!(session.state, State::Suspended(_)) {
-            working.now().await?;
+            stop(working).await?;
             let host = match Living::of(&place)?.is_empty() {
                 true => "; no host is left to wake it: start `adjourn serve`",
                 false => "",
@@ -51,15 +51,25 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
             output.talk(&format!("[it stays parked; see: adjourn show {id}{host}]"));
             return Ok(());
         }
-        if matches!(session.state, State::Ended(_)) || number == runs {
-            working.now().await?;
-            let close = Command::Close(Close { reason: None });
-            place.give(Request::new(id, by(), close)).await?;
+        // A run that failed is the last one: what comes next was written for one that did not.
+        let ended = matches!(session.state, State::Ended(_));
+        if ended || number == runs || outcome(&session).is_err() {
+            stop(working).await?;
+            if !ended {
+                let close = Command::Close(Close { reason: None });
+                place.give(Request::new(id, by(), close)).await?;
+            }
             return outcome(&session);
         }
-        outcome(&session)?;
     }
     Ok(())
+}
+
+async fn stop(working: Option<Stop>) -> Result<(), Failure> {
+    match working {
+        Some(working) => working.now().await,
+        None => Ok(()),
+    }
 }
 
 /// Makes a session from a script.

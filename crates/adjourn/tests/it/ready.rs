@@ -57,6 +57,13 @@ fn it_is_said_who_cannot_run_a_session_and_why() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert!(home.told(&["show", &id]).data.contains(&cannot));
+
+    // Whoever stays with it tries to be its host, too, before it gives up.
+    assert_eq!(home.told(&["cancel", &id]).code, 0);
+    let told = home.told(&["prompt", &id, "again"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.talk.contains("error: nobody runs it: host "), "{}", told.talk);
+    assert_eq!(told.talk.matches("cannot run it: script: ").count(), 2, "{}", told.talk);
     assert_eq!(serving.terminate(), 0);
     assert_eq!(home.json(&["show", &id])["waitsFor"], none, "a host that left says nothing");
 }
