@@ -33,8 +33,10 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let place = Place::open(settings)?;
     let id = place.find(&resume.which.session)?;
     let session = place.session(id)?;
-    // Without --handle, whoever types means the question that is shown.
-    let shown = session.suspended().filter(|_| session.phase() == Phase::Asking);
+    // Without --handle, whoever types means the question that is shown. A key says by itself what
+    // is meant, and a retry must not differ from the first try.
+    let by_sight = resume.idempotency_key.is_none() && session.phase() == Phase::Asking;
+    let shown = session.suspended().filter(|_| by_sight);
     let handle = given.or(shown.map(|suspended| suspended.shown().pause.handle));
     let command = Command::Resume(command::Resume {
         handle,
