@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// The heading of options that every command has.
+const EVERYWHERE: &str = "Options of every command";
 /// How a command ends, for the help and the manual.
 const EXIT_CODES: &str = "Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, \
                           5 store, 130 interrupted by Ctrl-C, 1 anything else.";
@@ -14,14 +16,14 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 2 usage, 3 refused by the lifecycl
 #[command(name = "adjourn", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub struct Arguments {
     /// The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH", help_heading = EVERYWHERE)]
     pub store: Option<PathBuf>,
     /// The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the
     /// configuration directory]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH", help_heading = EVERYWHERE)]
     pub config: Option<PathBuf>,
     /// Print one JSON object per line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub json: bool,
     #[command(subcommand)]
     pub verb: Verb,
@@ -131,13 +133,13 @@ pub struct Suspend {
     #[arg(long, value_name = "JSON")]
     pub trigger: Option<String>,
     /// Wake it after a while: 90s, 30m, 2h, 1d
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// What to do then
-    #[arg(long, requires = "timeout", value_enum)]
+    #[arg(long, value_name = "ACTION", requires = "timeout", value_enum)]
     pub on_timeout: Option<OnTimeout>,
     /// Abandon calls that are still in flight after this long
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub grace: Option<Duration>,
 }
 

@@ -95,6 +95,7 @@ impl Failure {
         let mut error = json!({ "reason": reason, "message": self.message });
         if let (Some(error), Some(details)) = (error.as_object_mut(), self.details.as_object()) {
             error.extend(details.clone());
+            error.extend(self.hint.iter().map(|hint| ("hint".to_owned(), hint.as_str().into())));
         }
         json!({ "error": error })
     }
@@ -119,9 +120,26 @@ impl From<Rejected> for Failure {
         };
         let hint = match &refused {
             Rejected::HandleRequired { handle } => Some(format!("add --handle {handle}")),
-            Rejected::Held { handle, .. } => {
-                Some(format!("lift it with: resume --handle {handle}"))
+            Rejected::Held { .. } => {
+                Some("`adjourn resume` without --handle lifts the hold".to_owned())
             }
+            Rejected::ConditionsDiffer { .. } => {
+                Some("suspend without conditions to join it, or resume it first".to_owned())
+            }
+            Rejected::NotSuspendable { .. } => Some(
+                "answer it with `adjourn prompt`, or end its run with `adjourn cancel`".to_owned(),
+            ),
+            Rejected::EmptyReply => Some("answer with `adjourn prompt`".to_owned()),
+            Rejected::HandleMismatch { .. } | Rejected::AlreadyResumed { .. } => {
+                Some("`adjourn show` has the handle that is open, if there is one".to_owned())
+            }
+            Rejected::IdempotencyKeyReused { .. } => {
+                Some("a key stands for one request; take another for this one".to_owned())
+            }
+            Rejected::NothingToCancel { .. } => {
+                Some("`adjourn close` ends the session itself".to_owned())
+            }
+            Rejected::Ended { .. } => Some("`adjourn run` makes another".to_owned()),
             Rejected::Busy { .. } => Some("wait until it is idle, or suspend it".to_owned()),
             Rejected::BudgetNotRaised => Some("add --add-budget".to_owned()),
             Rejected::NotSuspended { .. } => Some("`adjourn ls` shows what is parked".to_owned()),

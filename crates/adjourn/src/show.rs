@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use adjourn_core::Session;
-use adjourn_core::event::{Event, What};
 use adjourn_core::session::{Phase, Wait};
 use adjourn_core::time::Timestamp;
 use serde_json::Value;
 
 use crate::living::Living;
-use crate::terminal::{Look, Output, one_line};
+use crate::terminal::{Look, one_line};
 
 /// A session at a time, among the hosts that are alive then.
 pub struct View<'a> {
@@ -35,7 +34,7 @@ impl View<'_> {
         if let (Some(status), Some(waits)) =
             (status.as_object_mut(), self.living.waits_for(self.session))
         {
-            status.insert("waitsFor".to_owned(), waits.into());
+            status.insert("notice".to_owned(), waits.into());
         }
         status
     }
@@ -163,45 +162,4 @@ pub fn span(duration: Duration) -> String {
         3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "m"),
         _ => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
     }
-}
-
-/// Says what an event was, for a log.
-pub fn event(event: &Event, output: &Output) -> String {
-    let detail = match &event.what {
-        What::RunStarted(started) => started
-            .content
-            .as_ref()
-            .map(|content| content.excerpt.lines().next().unwrap_or_default().to_owned())
-            .unwrap_or_default(),
-        What::CallsAsked(asked) => {
-            asked.calls.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>().join(", ")
-        }
-        What::Suspended(suspended) => {
-            let pause = &suspended.park.pause;
-            let reason = pause.reason.as_deref().unwrap_or_default();
-            match &pause.wait {
-                Wait::Question(question) => format!("{} asks: {}", pause.handle, question.question),
-                Wait::Open => format!("{} {reason}", pause.handle),
-            }
-        }
-        What::Resumed(resumed) => {
-            format!("{} {}", resumed.resumption.handle, resumed.resumption.cause)
-        }
-        What::RunEnded(ended) => {
-            let error = ended.end.error.as_deref().unwrap_or_default();
-            format!("{} {error}", ended.end.outcome.as_str())
-        }
-        _ => String::new(),
-    };
-    let look = match &event.what {
-        What::Suspended(_) | What::HoldLaid(_) => Look::Yellow,
-        What::Resumed(_) | What::HoldLifted(_) => Look::Green,
-        What::RunStarted(_) | What::RunEnded(_) => Look::Bold,
-        What::HostLost(_) | What::CallsAbandoned(_) => Look::Red,
-        _ => Look::Plain,
-    };
-    let at = output.word(Look::Dim, &event.at.to_string());
-    let name = output.word(look, &format!("{:<18}", event.what.name()));
-    let by = output.word(Look::Dim, &format!("{:<10}", event.by.to_string()));
-    format!("{at}  {name} {by} {}", one_line(&detail)).trim_end().to_owned()
 }

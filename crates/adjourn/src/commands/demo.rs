@@ -12,8 +12,9 @@ use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
-use crate::show::{View, event};
+use crate::show::View;
 use crate::stay::host;
+use crate::story::event;
 use crate::terminal::Output;
 use crate::watch::{Seen, Watch};
 

@@ -6,7 +6,7 @@ use crate::arguments::Log;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::event;
+use crate::story::event;
 use crate::terminal::Output;
 use crate::watch::{Seen, Watch};
 

@@ -45,10 +45,10 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         if matches!(session.state, State::Suspended(_)) {
             stop(working).await?;
             let host = match Living::of(&place)?.is_empty() {
-                true => "; no host is left to wake it: start `adjourn serve`",
-                false => "",
+                true => "no host is left to wake it: start `adjourn serve`",
+                false => "another host wakes it",
             };
-            output.talk(&format!("[it stays parked; see: adjourn show {id}{host}]"));
+            output.talk(&format!("[it stays parked; {host}]"));
             return Ok(());
         }
         // A run that failed is the last one: what comes next was written for one that did not.

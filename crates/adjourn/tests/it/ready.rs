@@ -42,7 +42,7 @@ fn it_is_said_who_cannot_run_a_session_and_why() {
     assert_eq!(told.code, 0, "{told:?}");
     assert_eq!(told.talk, "nothing runs it yet; start `adjourn serve`\n");
     let none = "waits for a host: none is running; start `adjourn serve`";
-    assert_eq!(home.json(&["show", &id])["waitsFor"], none);
+    assert_eq!(home.json(&["show", &id])["notice"], none);
     assert!(home.told(&["ls"]).data.contains(none));
 
     let serving = home.serve();
@@ -65,5 +65,5 @@ fn it_is_said_who_cannot_run_a_session_and_why() {
     assert!(told.talk.contains("error: nobody runs it: host "), "{}", told.talk);
     assert_eq!(told.talk.matches("cannot run it: script: ").count(), 2, "{}", told.talk);
     assert_eq!(serving.terminate(), 0);
-    assert_eq!(home.json(&["show", &id])["waitsFor"], none, "a host that left says nothing");
+    assert_eq!(home.json(&["show", &id])["notice"], none, "a host that left says nothing");
 }

@@ -58,6 +58,12 @@ fn every_kind_of_failure_has_its_code() {
 #[test]
 fn a_refusal_is_an_object_for_programs() {
     let (home, id) = parked();
+    for arguments in [&["ls", "--frob"] as &[_], &["frobnicate"], &["suspend"]] {
+        let told = home.told(&[arguments, &["--json"]].concat());
+        assert_eq!((told.code, told.talk.as_str()), (2, ""), "{told:?}");
+        let object: serde_json::Value = serde_json::from_str(&told.data).unwrap();
+        assert_eq!(object["error"]["reason"], "USAGE");
+    }
     let told = home.told(&["resume", &id, "--detach", "--json"]);
     assert_eq!(told.code, 0);
     let told = home.told(&["resume", &id, "--json"]);

@@ -19,23 +19,37 @@ max_running = 8
 drain = "1500ms"
 "#;
 
+/// Returns a table whose columns do not depend on the length of this home's path.
+fn squeezed(text: &str) -> String {
+    let words = |line: &str| {
+        line.split("  ")
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join("  ")
+    };
+    text.lines().map(|line| words(line) + "\n").collect()
+}
+
 #[test]
 fn without_anything_the_defaults_hold() {
     let home = Home::new();
     let told = home.told(&["config"]);
     assert_eq!(told.code, 0, "{told:?}");
     expect![[r#"
-        store             ~/.local/share/adjourn/store.db  default
-        tenant            local                                          default
-        events.source     cli                                            default
-        serve.listen      -                                              default
-        serve.token       -                                              default
-        serve.token_file  -                                              default
-        host.max_running  64                                             default
-        host.drain        30s                                            default
+        store  ~/.local/share/adjourn/store.db  default
+        tenant  local  default
+        events.source  cli  default
+        serve.listen  -  default
+        serve.token  -  default
+        serve.token_file  -  default
+        host.max_running  64  default
+        host.drain  30s  default
         the file is ~/.config/adjourn/config.toml, which is not there
     "#]]
-    .assert_eq(&home.plain(&(told.data + &told.talk)));
+    .assert_eq(&squeezed(&home.plain(&(told.data.clone() + &told.talk))));
+    let columns: Vec<_> = told.data.lines().map(|line| line.find("default").unwrap()).collect();
+    assert!(columns.windows(2).all(|pair| pair[0] == pair[1]), "it is aligned: {}", told.data);
     assert!(!home.path(".local").exists(), "looking makes nothing");
 }
 

@@ -67,7 +67,7 @@ fn a_run_is_given_back_at_its_boundary() {
     let ready = home.json(&["show", &id]);
     assert_eq!(ready["state"], "ready", "{ready}");
     let waits = "waits for a host: none is running; start `adjourn serve`";
-    assert_eq!(ready["waitsFor"], waits);
+    assert_eq!(ready["notice"], waits);
     let serving = home.serve();
     home.until_in_flight("other");
     let log = home.told(&["log", &id]).data;
@@ -88,7 +88,7 @@ fn a_second_signal_does_not_wait() {
     assert_eq!(code, 130, "{screen}");
     assert!(screen.contains("did not wait: calls in flight are cut off"), "{screen}");
     let shown = home.json(&["show", &id]);
-    assert_eq!(shown["waitsFor"], "its host died; start `adjourn serve` to go on", "{shown}");
+    assert_eq!(shown["notice"], "its host died; start `adjourn serve` to go on", "{shown}");
     let serving = home.serve();
     let parked = home.until(&id, "state", "suspended");
     assert_eq!(parked["unknownCalls"][0], "slow");
