@@ -163,7 +163,7 @@ pub enum OnTimeout {
 pub struct Prompt {
     #[command(flatten)]
     pub which: Which,
-    /// What to say
+    /// What to say; - reads it from stdin
     pub text: String,
     /// Return at once; whoever hosts the session runs it
     #[arg(long)]
@@ -177,7 +177,7 @@ pub struct Resume {
     /// The suspension that is meant
     #[arg(long)]
     pub handle: Option<String>,
-    /// A value for the agent
+    /// A value for the agent; - reads it from stdin
     #[arg(long, value_name = "JSON")]
     pub input: Option<String>,
     /// Start the turn with a digest instead of the whole transcript
@@ -198,7 +198,7 @@ pub struct Resume {
 pub struct Event {
     /// NAME or NAME:SUBJECT
     pub name: String,
-    /// What there is to say about it
+    /// What there is to say about it; - reads it from stdin
     #[arg(long, value_name = "JSON")]
     pub data: Option<String>,
     /// Its id; the same id from the same source is taken once

@@ -13,6 +13,7 @@ mod signals;
 mod stay;
 mod story;
 mod terminal;
+mod typed;
 mod watch;
 
 use std::process::ExitCode;

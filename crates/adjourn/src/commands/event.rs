@@ -10,9 +10,11 @@ use crate::living::Living;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::Output;
+use crate::typed::typed;
 
 pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(), Failure> {
-    if let Some(data) = &event.data {
+    let data = event.data.map(typed).transpose()?;
+    if let Some(data) = &data {
         serde_json::from_str::<serde_json::Value>(data)
             .map_err(|error| Failure::usage(format!("--data is not JSON: {error}")))?;
     }
@@ -29,7 +31,7 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         time: place.clock.now(),
         tenant: settings.tenant.value.clone(),
         session: event.session.as_deref().map(|text| place.find(text)).transpose()?,
-        data: event.data,
+        data,
     };
     let (seq, fresh) = place.store.transact(move |tx| tx.acknowledge(&new)).await?;
     place.hosts.ring();

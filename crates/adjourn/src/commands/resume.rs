@@ -17,15 +17,16 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::stay::{Stayed, Until, host, leave, outcome, stay};
 use crate::terminal::Output;
+use crate::typed::typed;
 
 pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result<(), Failure> {
     let given = resume.handle.as_deref().map(str::parse).transpose();
     let given = given.map_err(|error| Failure::usage(format!("--handle: {error}")))?;
-    let said = match &resume.input {
+    let said = match resume.input.map(typed).transpose()? {
         None => None,
         Some(input) => {
             // A word without quotes is what people type; it is taken as text.
-            let value = serde_json::from_str(input).unwrap_or_else(|_| Value::from(input.as_str()));
+            let value = serde_json::from_str(&input).unwrap_or_else(|_| Value::from(input));
             Some(value).filter(|value| !value.is_null()).map(|content| Said::User { content })
         }
     };
@@ -101,5 +102,6 @@ fn budget(text: &str) -> Result<AddBudget, Failure> {
         return Ok(AddBudget { cost_micro_usd, tokens: 0 });
     }
     let tokens = text.strip_suffix("tokens").ok_or_else(wrong)?;
-    Ok(AddBudget { cost_micro_usd: 0, tokens: tokens.parse().map_err(|_| wrong())? })
+    let tokens = tokens.parse().ok().filter(|tokens| *tokens > 0).ok_or_else(wrong)?;
+    Ok(AddBudget { cost_micro_usd: 0, tokens })
 }

@@ -35,6 +35,14 @@ impl Home {
         self.ended(self.command(arguments))
     }
 
+    /// Runs a command with something on its stdin.
+    pub fn told_with(&self, stdin: &str, arguments: &[&str]) -> Told {
+        self.file("stdin", stdin);
+        let mut command = self.command(arguments);
+        command.stdin(std::fs::File::open(self.path("stdin")).unwrap());
+        self.ended(command)
+    }
+
     /// Runs a command to its end.
     pub fn ended(&self, mut command: Command) -> Told {
         let Output { status, stdout, stderr } = command.output().unwrap();

@@ -7,8 +7,11 @@
 )]
 
 mod by_hand;
+mod events;
 mod generated;
 mod home;
+mod limits;
+mod modes;
 mod pty;
 mod ready;
 mod refusals;

@@ -9,7 +9,7 @@ use crate::home::{Home, signal};
 use crate::pty::OnTerminal;
 
 const SLOW: &str = r#"{"runs": [[{"tool": {"name": "slow", "ms": 60000}}, {"say": "done"}]]}"#;
-const HALF: &str = r#"{"runs": [[{"tool": {"name": "half", "ms": 600}},
+const HALF: &str = r#"{"runs": [[{"tool": {"name": "half", "ms": 2000}},
                                  {"tool": {"name": "other", "ms": 60000}}]]}"#;
 
 /// Waits for a command's end, and returns its code and what it said.

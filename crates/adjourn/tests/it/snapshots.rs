@@ -331,7 +331,7 @@ fn the_largest_commands_explain_themselves() {
 
         Options:
               --handle <HANDLE>        The suspension that is meant
-              --input <JSON>           A value for the agent
+              --input <JSON>           A value for the agent; - reads it from stdin
               --fresh                  Start the turn with a digest instead of the whole transcript
               --idempotency-key <KEY>  Makes a retry harmless
               --add-budget <AMOUNT>    Raise the budget: 5usd, 20000tokens
@@ -351,7 +351,7 @@ fn the_largest_commands_explain_themselves() {
           <NAME>  NAME or NAME:SUBJECT
 
         Options:
-              --data <JSON>      What there is to say about it
+              --data <JSON>      What there is to say about it; - reads it from stdin
               --id <ID>          Its id; the same id from the same source is taken once
               --source <SOURCE>  Where it comes from [env: ADJOURN_SOURCE] [default: cli]
               --tenant <TENANT>  Whose it is [env: ADJOURN_TENANT] [default: local]
