@@ -51,7 +51,15 @@ impl Place {
             }
         })?;
         let hosts = Hosts::beside(&path);
-        let store = Sqlite::open(Options::new(path, Arc::new(Machine), keys))?;
+        let nowhere =
+            path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.exists());
+        let store =
+            Sqlite::open(Options::new(path, Arc::new(Machine), keys)).map_err(
+                |error| match nowhere {
+                    true => Failure::from(error).hint("make its directory first"),
+                    false => error.into(),
+                },
+            )?;
         Ok(Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone() })
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use adjourn_core::session::Phase;
 use adjourn_store::Store as _;
 use adjourn_store::rows::NewEvent;
+use serde_json::json;
 
 use crate::commands::run::{create, say};
 use crate::failure::Failure;
@@ -62,7 +63,8 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
 
     tour.talk("The same story, read back from the journal:");
     for entry in tour.place.store.journal(id, 1, 1000)? {
-        output.data(&event(&entry.event, output));
+        let object = serde_json::to_value(&entry.event).unwrap_or_default();
+        output.object(&object, &event(&entry.event, output));
     }
     Ok(())
 }
@@ -83,14 +85,15 @@ impl Tour<'_> {
             if let Some(Seen { session, said, .. }) = self.watcher.look()? {
                 for said in said {
                     if let adjourn_host::said::Said::Agent { text, .. } = said {
-                        self.output.data(&format!("agent: {text}"));
+                        let line = format!("agent: {text}");
+                        self.output.object(&json!({ "agent": text }), &line);
                     }
                 }
                 if session.phase() == phase {
                     let living = Living::of(&self.place)?;
                     let now = self.place.clock.now();
                     let view = View { session: &session, now, living: &living };
-                    self.output.data(&format!("[{}]", view.text()));
+                    self.output.object(&view.json(), &format!("[{}]", view.text()));
                     return Ok(());
                 }
             }

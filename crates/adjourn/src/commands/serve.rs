@@ -49,9 +49,13 @@ async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Fai
     if let Some(path) = open {
         output.talk(&format!("{0} can be read by others: chmod 600 {0}", path.display()));
     }
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| Failure::other(format!("cannot listen on {address}: {error}")))?;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        let failure = Failure::other(format!("cannot listen on {address}: {error}"));
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => failure.hint("another process does; port 0 takes any"),
+            _ => failure,
+        }
+    })?;
     // Port 0 asks for any; say which it is.
     let address = listener.local_addr().unwrap_or(address);
     output.talk(&format!("listening on http://{address}/v1/events"));

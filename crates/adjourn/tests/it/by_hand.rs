@@ -30,6 +30,14 @@ fn the_tour_parks_wakes_and_reads_its_journal_back() {
 }
 
 #[test]
+fn the_tour_is_objects_for_programs() {
+    let objects = Home::new().jsons(&["demo"]);
+    let said = objects.iter().filter(|object| object["agent"].is_string()).count();
+    assert_eq!(said, 3, "{objects:?}");
+    assert_eq!(objects.iter().filter(|object| object["state"].is_string()).count(), 3);
+}
+
+#[test]
 fn an_agent_parks_survives_and_is_woken_by_an_event_and_an_answer() {
     let home = Home::new();
     let script = home.file("script.json", SCRIPT);
