@@ -49,6 +49,8 @@ pub struct Output {
     /// Whether a live line stands at the end of stderr.
     drawn: Cell<bool>,
     started: Instant,
+    /// Whether nobody reads the data any more.
+    unread: Cell<bool>,
 }
 
 impl Output {
@@ -64,6 +66,7 @@ impl Output {
             live: able && std::io::stderr().is_terminal(),
             drawn: Cell::new(false),
             started: Instant::now(),
+            unread: Cell::new(false),
         }
     }
 
@@ -71,7 +74,14 @@ impl Output {
     pub fn data(&self, line: &str) {
         self.clear();
         // A reader that went away is no failure of ours.
-        let _ = writeln!(std::io::stdout(), "{line}");
+        if writeln!(std::io::stdout(), "{line}").is_err() {
+            self.unread.set(true);
+        }
+    }
+
+    /// Returns whether somebody may still read the data.
+    pub fn is_read(&self) -> bool {
+        !self.unread.get()
     }
 
     /// Prints data that is whole lines already.

@@ -22,7 +22,7 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
             let object = serde_json::to_value(happened).unwrap_or_default();
             output.object(&object, &event(happened, output));
         }
-        if !log.follow || matches!(session.state, State::Ended(_)) {
+        if !log.follow || matches!(session.state, State::Ended(_)) || !output.is_read() {
             return Ok(());
         }
         watcher.wait().await;

@@ -88,9 +88,23 @@ impl Home {
         self.serve_with(&[]).0
     }
 
+    /// Starts a host as `nohup` does: it is to ignore a signal.
+    pub fn serve_ignoring(&self, signal: &str) -> Serving {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' \"$1\"; exec \"$0\" serve"]);
+        command.args([env!("CARGO_BIN_EXE_adjourn"), signal]);
+        command.env_clear().env("HOME", self.0.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::serving(command).0
+    }
+
     /// Starts a host with further arguments, and returns what it says before it serves.
     pub fn serve_with(&self, arguments: &[&str]) -> (Serving, String) {
-        let mut child = self.command(&[&["serve"], arguments].concat()).spawn().unwrap();
+        Self::serving(self.command(&[&["serve"], arguments].concat()))
+    }
+
+    fn serving(mut command: Command) -> (Serving, String) {
+        let mut child = command.spawn().unwrap();
         let talk = std::io::BufReader::new(child.stderr.take().unwrap());
         let mut serving = Serving { child, talk };
         let mut said = String::new();
@@ -178,9 +192,18 @@ impl Serving {
         self.child.wait().unwrap();
     }
 
+    pub fn signal(&self, which: Signal) {
+        signal(&self.child, which);
+    }
+
     /// Ends it with SIGTERM, and returns its exit code.
-    pub fn terminate(mut self) -> i32 {
-        signal(&self.child, Signal::TERM);
+    pub fn terminate(self) -> i32 {
+        self.end_by(Signal::TERM)
+    }
+
+    /// Ends it with a signal, and returns its exit code.
+    pub fn end_by(mut self, which: Signal) -> i32 {
+        self.signal(which);
         self.child.wait().unwrap().code().unwrap()
     }
 }
