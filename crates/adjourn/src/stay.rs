@@ -92,7 +92,7 @@ impl Stop {
 
 /// Shows what a session says and does, until it is time to leave it alone.
 ///
-/// If no host can run it, this process tries to be one.
+/// If there is no host, or none that can run it, this process becomes one.
 pub async fn stay(
     place: &Place,
     id: SessionId,
@@ -136,12 +136,19 @@ pub async fn stay(
         if leave {
             return Ok(Stayed::Done(session));
         }
-        if let (State::Ready(_), Some(refusal)) = (&session.state, living.refusal(&session)) {
-            if working.is_some() {
+        let refusal = match &session.state {
+            State::Ready(_) => living.refusal(&session),
+            _ => None,
+        };
+        match (&working, refusal) {
+            (Some(_), Some(refusal)) => {
                 let hint = format!("start a host that can, or end it: adjourn cancel {id}");
                 return Err(Failure::other(format!("nobody runs it: {refusal}")).hint(hint));
             }
-            *working = Some(host(place).await?);
+            (None, refusal) if refusal.is_some() || living.is_empty() => {
+                *working = Some(host(place).await?);
+            }
+            _ => {}
         }
         tokio::select! {
             () = output.live_while(watcher.wait(), || live(&view())) => {}
@@ -200,13 +207,17 @@ pub async fn leave(
     Err(Failure::interrupted(code, message).hint(hint))
 }
 
-/// Turns a run that failed into a failure.
+/// Turns a run that did not complete into a failure.
 pub fn outcome(session: &Session) -> Result<(), Failure> {
-    match &session.last_run {
-        Some(last) if last.outcome == Outcome::Failed && session.run().is_none() => {
-            let error = last.error.as_deref().unwrap_or("it did not say why");
-            Err(Failure::other(format!("the run failed: {error}")))
-        }
-        _ => Ok(()),
-    }
+    let Some(last) = session.last_run.as_ref().filter(|_| session.run().is_none()) else {
+        return Ok(());
+    };
+    let ended = match last.outcome {
+        Outcome::Completed => return Ok(()),
+        Outcome::Failed => "the run failed",
+        Outcome::Canceled => "the run was canceled",
+        Outcome::Rejected => "the run was rejected",
+    };
+    let why = last.error.as_deref().unwrap_or("nobody said why");
+    Err(Failure::other(format!("{ended}: {why}")))
 }

@@ -34,6 +34,45 @@ fn impossible(home: &Home) -> String {
 }
 
 #[test]
+fn whoever_stays_with_a_session_takes_over_when_its_host_is_gone() {
+    let home = Home::new();
+    let script = r#"{"steps": [{"await": {"reason": "x"}},
+                               {"tool": {"name": "again", "ms": 1000, "idempotent": true}},
+                               {"say": "done"}]}"#;
+    let id = home.parked(script);
+    let serving = home.serve();
+    let staying = home.command(&["resume", &id]).spawn().unwrap();
+    home.until_in_flight("again");
+    serving.kill();
+    let output = staying.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("done\n"));
+    let log = home.told(&["log", &id]).data;
+    assert_eq!(log.matches("host_lost").count(), 1, "{log}");
+}
+
+#[test]
+fn a_run_that_is_canceled_is_no_success() {
+    let home = Home::new();
+    let script = home.file("s.json", r#"{"steps": [{"await": {"reason": "x"}}]}"#);
+    let running = home.command(&["run", "--script", &script]).spawn().unwrap();
+    let start = std::time::Instant::now();
+    let id = loop {
+        let sessions = home.jsons(&["ls"]);
+        if let Some(parked) = sessions.iter().find(|session| session["state"] == "suspended") {
+            break parked["sessionId"].as_str().unwrap().to_owned();
+        }
+        assert!(start.elapsed().as_secs() < 20, "it never parked");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    assert_eq!(home.told(&["cancel", &id, "--reason", "enough"]).code, 0);
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert!(talk.ends_with("error: the run was canceled: enough\n"), "{talk}");
+}
+
+#[test]
 fn it_is_said_who_cannot_run_a_session_and_why() {
     let home = Home::new();
     home.told(&["ls"]);
