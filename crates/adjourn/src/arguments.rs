@@ -35,8 +35,12 @@ pub enum Verb {
     Demo,
     /// Run a scripted agent, and stay with it until it ends
     Run(Run),
+    /// Make a session that waits for its first prompt, and print its id
+    New(New),
     /// Be a host: run what is ready, and wake what is due
     Serve(Serve),
+    /// Be an agent that editors start: ACP on stdin and stdout
+    Acp(Acp),
     /// List sessions: what waits, since when, and what will wake it
     Ls,
     /// Show one session
@@ -88,6 +92,57 @@ pub struct Run {
 }
 
 #[derive(Debug, Args)]
+pub struct Acp {
+    /// What the agent does
+    #[arg(long, value_name = "FILE")]
+    pub script: PathBuf,
+    /// In whose words clients are told about suspensions
+    #[arg(long, value_enum, default_value_t = Profile::Adjourn)]
+    pub profile: Profile,
+    /// In which words session/status answers
+    #[arg(long, value_enum, default_value_t = StatusWords::Auto, value_name = "WORDS")]
+    pub status_words: StatusWords,
+    /// What becomes of running sessions when the editor goes away
+    #[arg(long, value_enum, default_value_t = OnDisconnect::Continue, value_name = "WHAT")]
+    pub on_disconnect: OnDisconnect,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Profile {
+    /// Each in the words it has shown to understand
+    Adjourn,
+    /// Everybody in the words of the proposals
+    Rfc,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum StatusWords {
+    /// Those of the protocol version
+    Auto,
+    /// live, not_found
+    Live,
+    /// open, saved, _suspended
+    Open,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum OnDisconnect {
+    /// They run on, on another host if there is one
+    Continue,
+    /// They are suspended
+    Suspend,
+    /// Their runs are canceled
+    Cancel,
+}
+
+#[derive(Debug, Args)]
+pub struct New {
+    /// The script
+    #[arg(long, value_name = "FILE")]
+    pub script: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct Serve {
     /// Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
     #[arg(long, value_name = "ADDR:PORT")]
@@ -111,6 +166,9 @@ pub struct Serve {
 pub struct Log {
     #[command(flatten)]
     pub which: Which,
+    /// Show what was said instead
+    #[arg(long)]
+    pub transcript: bool,
     /// Go on until the session ends
     #[arg(long)]
     pub follow: bool,
@@ -138,6 +196,9 @@ pub struct Suspend {
     /// What to do then
     #[arg(long, value_name = "ACTION", requires = "timeout", value_enum)]
     pub on_timeout: Option<OnTimeout>,
+    /// Wake it on any of these: {"onEvent": …, "trigger": …, "timeout": {"durationMinutes": …}}
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["on_event", "trigger", "timeout"])]
+    pub resume_when: Option<String>,
     /// Abandon calls that are still in flight after this long
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub grace: Option<Duration>,

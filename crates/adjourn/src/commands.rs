@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+pub mod acp;
 pub mod backup;
 pub mod cancel;
 pub mod close;
@@ -9,6 +10,7 @@ pub mod demo;
 pub mod event;
 pub mod log;
 pub mod ls;
+pub mod new;
 pub mod prompt;
 pub mod prune;
 pub mod resume;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use adjourn_core::Session;
-use adjourn_core::session::{Phase, Wait};
+use adjourn_core::session::{Phase, Resumption, Wait};
 use adjourn_core::time::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::living::Living;
 use crate::terminal::{Look, one_line};
@@ -147,6 +147,17 @@ impl View<'_> {
             false => wakes.join(" or "),
         }
     }
+}
+
+/// Returns a resumption as an object.
+pub fn resumption(resumption: &Resumption) -> Value {
+    json!({
+        "handle": resumption.handle,
+        "cause": resumption.cause,
+        "hadResumeInput": resumption.had_resume_input,
+        "continueTranscript": resumption.continue_transcript,
+        "resumedAt": resumption.resumed_at.to_string(),
+    })
 }
 
 /// Returns a duration as people say it, with two units where one would be vague.

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use crate::show::{View, span};
 use crate::signals::{Ended, Signals};
 use crate::terminal::Output;
-use crate::watch::{Seen, Watch};
+use crate::watch::Watch;
 
 /// When to leave a session alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,17 +104,16 @@ pub async fn stay(
     let mut watcher = Watch::after(place, &*place.session(id)?);
     let mut last = None;
     loop {
-        let Some(Seen { session, events, said }) = watcher.look()? else {
-            return Err(Failure::no_session(id));
-        };
+        let Some(seen) = watcher.look()? else { return Err(Failure::no_session(id)) };
+        let session = &seen.session;
         let living = Living::of(place)?;
-        let view = || View { session: &session, now: place.clock.now(), living: &living };
+        let view = || View { session, now: place.clock.now(), living: &living };
         if output.json {
-            if !events.is_empty() {
+            if !seen.moments.is_empty() {
                 output.data(&view().json().to_string());
             }
         } else {
-            for said in &said {
+            for said in seen.said() {
                 match said {
                     Said::Agent { text, aborted: false } => output.data(text),
                     Said::Tool { result, .. } => output.talk(&format!("· {result}")),
@@ -134,10 +133,10 @@ pub async fn stay(
             State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,
         };
         if leave {
-            return Ok(Stayed::Done(session));
+            return Ok(Stayed::Done(seen.session));
         }
         let refusal = match &session.state {
-            State::Ready(_) => living.refusal(&session),
+            State::Ready(_) => living.refusal(session),
             _ => None,
         };
         match (&working, refusal) {

@@ -1,8 +1,10 @@
-//! What happened, one line for each event of a journal.
+//! What happened and what was said, a line for each.
 
 use adjourn_core::arrival::Arrival;
 use adjourn_core::event::{Event, What};
 use adjourn_core::session::{Pause, Resumption, Wait};
+use adjourn_core::time::Timestamp;
+use adjourn_host::said::Said;
 
 use crate::terminal::{Look, Output, one_line};
 
@@ -19,6 +21,20 @@ pub fn event(event: &Event, output: &Output) -> String {
     let name = output.word(look, &format!("{:<18}", event.what.name()));
     let by = output.word(Look::Dim, &format!("{:<10}", event.by.to_string()));
     format!("{at}  {name} {by} {}", one_line(&detail(&event.what))).trim_end().to_owned()
+}
+
+/// Says what was said, for a transcript.
+pub fn words(at: Timestamp, said: &Said) -> String {
+    let role = match said {
+        Said::User { .. } => "user",
+        Said::Agent { aborted: false, .. } => "agent",
+        Said::Agent { aborted: true, .. } => "agent, broken off",
+        Said::Tool { .. } => "tool",
+        Said::Host { .. } => "host",
+    };
+    // Further lines stand below the first one's words.
+    let text = said.text().replace('\n', &format!("\n{:1$}", "", at.to_string().len() + 9));
+    format!("{at}  {role:<6} {text}")
 }
 
 fn detail(what: &What) -> String {

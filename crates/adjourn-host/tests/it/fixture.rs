@@ -200,8 +200,17 @@ impl Fixture {
         self.hosts().ring();
     }
 
+    pub fn event_with(&self, name: &str, data: &str) {
+        self.acknowledge(name, Some(data.to_owned()));
+        self.hosts().ring();
+    }
+
     /// Stores an event, and the ring is lost.
     pub fn event_unheard(&self, name: &str) {
+        self.acknowledge(name, None);
+    }
+
+    fn acknowledge(&self, name: &str, data: Option<String>) {
         let event = NewEvent {
             id: self.clock.uuid().to_string(),
             source: "test".to_owned(),
@@ -210,7 +219,7 @@ impl Fixture {
             time: self.clock.now(),
             tenant: "acme".to_owned(),
             session: None,
-            data: None,
+            data,
         };
         self.store.transact(move |tx| tx.acknowledge(&event)).wait().unwrap();
     }

@@ -17,7 +17,7 @@ use crate::show::View;
 use crate::stay::host;
 use crate::story::event;
 use crate::terminal::Output;
-use crate::watch::{Seen, Watch};
+use crate::watch::Watch;
 
 /// The agent of the tour.
 const SCRIPT: &str = r#"{"runs": [[
@@ -82,17 +82,17 @@ impl Tour<'_> {
 
     async fn until(&mut self, phase: Phase) -> Result<(), Failure> {
         loop {
-            if let Some(Seen { session, said, .. }) = self.watcher.look()? {
-                for said in said {
+            if let Some(seen) = self.watcher.look()? {
+                for said in seen.said() {
                     if let adjourn_host::said::Said::Agent { text, .. } = said {
                         let line = format!("agent: {text}");
                         self.output.object(&json!({ "agent": text }), &line);
                     }
                 }
-                if session.phase() == phase {
+                if seen.session.phase() == phase {
                     let living = Living::of(&self.place)?;
                     let now = self.place.clock.now();
-                    let view = View { session: &session, now, living: &living };
+                    let view = View { session: &seen.session, now, living: &living };
                     self.output.object(&view.json(), &format!("[{}]", view.text()));
                     return Ok(());
                 }

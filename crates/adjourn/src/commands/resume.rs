@@ -3,17 +3,20 @@
 use adjourn_core::Command;
 use adjourn_core::carry::AddBudget;
 use adjourn_core::command;
+use adjourn_core::event::What;
+use adjourn_core::facts::Answer;
 use adjourn_core::id::SessionId;
-use adjourn_core::session::{Phase, State};
+use adjourn_core::session::{Phase, Resumption, State};
 use adjourn_host::said::Said;
-use adjourn_store::Request;
-use serde_json::Value;
+use adjourn_store::{Done, Request};
+use serde_json::{Value, json};
 
 use crate::arguments::Resume;
 use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
+use crate::show::resumption;
 use crate::signals::Signals;
 use crate::stay::{Stayed, Until, host, leave, outcome, stay};
 use crate::terminal::Output;
@@ -48,8 +51,24 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
         add_budget,
     });
     let said = said.iter().map(Said::encode).collect();
-    place.give(Request::new(id, by(), command).saying(said)).await?;
+    let done = place.give(Request::new(id, by(), command).saying(said)).await?;
+    if let (true, Some(resumed)) = (output.json, resumed(&done)) {
+        output.data(&json!({ "resumed": resumption(resumed) }).to_string());
+    }
     go_on(&place, id, resume.detach, output).await
+}
+
+/// Returns what a resume has resumed; where its key was used before, what it resumed then.
+fn resumed(done: &Done) -> Option<&Resumption> {
+    let first = done.events.iter().find_map(|event| match &event.what {
+        What::Resumed(resumed) => Some(&resumed.resumption),
+        What::HoldLifted(lifted) => Some(&lifted.resumption),
+        _ => None,
+    });
+    first.or(match &done.answered {
+        Some(Answer::Resumed(resumption)) => Some(resumption),
+        Some(Answer::Withdrawn { .. }) | None => None,
+    })
 }
 
 /// Stays with a session that has work to do, as its host if there is no other.

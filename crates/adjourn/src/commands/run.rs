@@ -1,5 +1,8 @@
 //! `run`: a scripted agent, in the foreground.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use adjourn_core::actor::Actor;
 use adjourn_core::carry::Budget;
 use adjourn_core::command::{Close, Prompt, Reach};
@@ -10,7 +13,6 @@ use adjourn_core::{Command, Founding};
 use adjourn_host::said::Said;
 use adjourn_host::script::Script;
 use adjourn_store::{Request, Store as _};
-use std::collections::BTreeMap;
 
 use crate::arguments::Run;
 use crate::failure::Failure;
@@ -22,11 +24,7 @@ use crate::stay::{Stayed, Stop, Until, host, leave, outcome, stay};
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
-    let source = std::fs::read_to_string(&run.script).map_err(|error| {
-        Failure::usage(format!("cannot read {}: {error}", run.script.display()))
-    })?;
-    let script = Script::parse(&source)
-        .map_err(|error| Failure::usage(format!("{}: {error}", run.script.display())))?;
+    let (source, script) = read(&run.script)?;
     let place = Place::open(settings)?;
     let id = create(&place, &source).await?;
     output.talk(&format!("[{id}]"));
@@ -70,6 +68,15 @@ async fn stop(working: Option<Stop>) -> Result<(), Failure> {
         Some(working) => working.now().await,
         None => Ok(()),
     }
+}
+
+/// Reads a script from its file.
+pub fn read(path: &Path) -> Result<(String, Script), Failure> {
+    let source = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
+    let script = Script::parse(&source)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    Ok((source, script))
 }
 
 /// Makes a session from a script.

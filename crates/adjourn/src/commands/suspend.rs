@@ -94,6 +94,12 @@ fn pending(session: &Session) -> Option<Handle> {
 }
 
 fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {
+    if let Some(whole) = &suspend.resume_when {
+        let whole = serde_json::from_str(whole)
+            .map_err(|error| Failure::usage(format!("--resume-when is not JSON: {error}")))?;
+        let parsed = Conditions::parse(&whole, Spelling::Camel);
+        return parsed.map_err(|invalid| Rejected::from(invalid.within("resumeWhen")).into());
+    }
     let trigger: Option<Value> =
         suspend
             .trigger

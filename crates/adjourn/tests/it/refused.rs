@@ -46,27 +46,27 @@ fn a_session_that_waits() {
         2> hint: suspend without conditions to join it, or resume it first
         ? 3
         $ adjourn suspend sess:0 --on-event other --json
-        {"error":{"current":{"onEvent":"review.done"},"handle":"suspend:0","hint":"suspend without conditions to join it, or resume it first","message":"suspension suspend:0 has other conditions","reason":"CONDITIONS_DIFFER"}}
+        {"error":{"reason":"CONDITIONS_DIFFER","message":"suspension suspend:0 has other conditions","handle":"suspend:0","current":{"onEvent":"review.done"},"hint":"suspend without conditions to join it, or resume it first"}}
         ? 3
         $ adjourn resume sess:0 --handle suspend:1
         2> error: the session is held by cli:ann; lift the hold suspend:0 first
         2> hint: `adjourn resume` without --handle lifts the hold
         ? 3
         $ adjourn resume sess:0 --handle suspend:1 --json
-        {"error":{"by":"cli:ann","handle":"suspend:0","hint":"`adjourn resume` without --handle lifts the hold","message":"the session is held by cli:ann; lift the hold suspend:0 first","reason":"HELD","why":"review"}}
+        {"error":{"reason":"HELD","message":"the session is held by cli:ann; lift the hold suspend:0 first","handle":"suspend:0","by":"cli:ann","why":"review","hint":"`adjourn resume` without --handle lifts the hold"}}
         ? 3
         $ adjourn prompt sess:0 hello
         2> error: the session is held by cli:ann; lift the hold suspend:0 first
         2> hint: `adjourn resume` without --handle lifts the hold
         ? 3
         $ adjourn prompt sess:0 hello --json
-        {"error":{"by":"cli:ann","handle":"suspend:0","hint":"`adjourn resume` without --handle lifts the hold","message":"the session is held by cli:ann; lift the hold suspend:0 first","reason":"HELD","why":"review"}}
+        {"error":{"reason":"HELD","message":"the session is held by cli:ann; lift the hold suspend:0 first","handle":"suspend:0","by":"cli:ann","why":"review","hint":"`adjourn resume` without --handle lifts the hold"}}
         ? 3
         $ adjourn resume sess:0 --input 5
         2> error: input: a hold is lifted without input
         ? 2
         $ adjourn resume sess:0 --input 5 --json
-        {"error":{"message":"input: a hold is lifted without input","path":"input","reason":"USAGE"}}
+        {"error":{"reason":"USAGE","message":"input: a hold is lifted without input","path":"input"}}
         ? 2
     "#]].assert_eq(&text);
 }
@@ -99,49 +99,49 @@ fn a_session_that_asks() {
         2> hint: answer it with `adjourn prompt`, or end its run with `adjourn cancel`
         ? 3
         $ adjourn suspend sess:0 --json
-        {"error":{"hint":"answer it with `adjourn prompt`, or end its run with `adjourn cancel`","message":"a session that is waiting for an answer cannot be suspended","reason":"TASK_NOT_PAUSABLE"}}
+        {"error":{"reason":"TASK_NOT_PAUSABLE","message":"a session that is waiting for an answer cannot be suspended","hint":"answer it with `adjourn prompt`, or end its run with `adjourn cancel`"}}
         ? 3
         $ adjourn resume sess:0
         2> error: a question is answered with a text that is not blank
         2> hint: answer with `adjourn prompt`
         ? 3
         $ adjourn resume sess:0 --json
-        {"error":{"hint":"answer with `adjourn prompt`","message":"a question is answered with a text that is not blank","reason":"EMPTY_REPLY"}}
+        {"error":{"reason":"EMPTY_REPLY","message":"a question is answered with a text that is not blank","hint":"answer with `adjourn prompt`"}}
         ? 3
         $ adjourn resume sess:0 --input '"  "'
         2> error: a question is answered with a text that is not blank
         2> hint: answer with `adjourn prompt`
         ? 3
         $ adjourn resume sess:0 --input '"  "' --json
-        {"error":{"hint":"answer with `adjourn prompt`","message":"a question is answered with a text that is not blank","reason":"EMPTY_REPLY"}}
+        {"error":{"reason":"EMPTY_REPLY","message":"a question is answered with a text that is not blank","hint":"answer with `adjourn prompt`"}}
         ? 3
         $ adjourn prompt sess:0 ' '
         2> error: a question is answered with a text that is not blank
         2> hint: answer with `adjourn prompt`
         ? 3
         $ adjourn prompt sess:0 ' ' --json
-        {"error":{"hint":"answer with `adjourn prompt`","message":"a question is answered with a text that is not blank","reason":"EMPTY_REPLY"}}
+        {"error":{"reason":"EMPTY_REPLY","message":"a question is answered with a text that is not blank","hint":"answer with `adjourn prompt`"}}
         ? 3
         $ adjourn resume sess:0 --handle suspend:0
         2> error: suspension suspend:0 was resumed at TIME (explicit_resume) by cli:ann
         2> hint: `adjourn show` has the handle that is open, if there is one
         ? 3
         $ adjourn resume sess:0 --handle suspend:0 --json
-        {"error":{"at":"TIME","by":"cli:ann","cause":"explicit_resume","handle":"suspend:0","hint":"`adjourn show` has the handle that is open, if there is one","message":"suspension suspend:0 was resumed at TIME (explicit_resume) by cli:ann","reason":"ALREADY_RESUMED"}}
+        {"error":{"reason":"ALREADY_RESUMED","message":"suspension suspend:0 was resumed at TIME (explicit_resume) by cli:ann","handle":"suspend:0","at":"TIME","cause":"explicit_resume","by":"cli:ann","hint":"`adjourn show` has the handle that is open, if there is one"}}
         ? 3
         $ adjourn resume sess:0 --handle suspend:1
         2> error: handle suspend:1 does not name the suspension of this session
         2> hint: `adjourn show` has the handle that is open, if there is one
         ? 3
         $ adjourn resume sess:0 --handle suspend:1 --json
-        {"error":{"hint":"`adjourn show` has the handle that is open, if there is one","message":"handle suspend:1 does not name the suspension of this session","reason":"SUSPENSION_HANDLE_MISMATCH"}}
+        {"error":{"reason":"SUSPENSION_HANDLE_MISMATCH","message":"handle suspend:1 does not name the suspension of this session","handle":"suspend:1","hint":"`adjourn show` has the handle that is open, if there is one"}}
         ? 3
         $ adjourn resume sess:0 --idempotency-key k1 --input raw
         2> error: idempotency key "k1" was used with another body
         2> hint: a key stands for one request; take another for this one
         ? 3
         $ adjourn resume sess:0 --idempotency-key k1 --input raw --json
-        {"error":{"hint":"a key stands for one request; take another for this one","message":"idempotency key \"k1\" was used with another body","reason":"IDEMPOTENCY_KEY_REUSED"}}
+        {"error":{"reason":"IDEMPOTENCY_KEY_REUSED","message":"idempotency key \"k1\" was used with another body","hint":"a key stands for one request; take another for this one"}}
         ? 3
     "#]].assert_eq(&text);
 }
@@ -160,14 +160,14 @@ fn a_session_that_runs() {
         2> hint: wait until it is idle, or suspend it
         ? 3
         $ adjourn prompt sess:0 more --json
-        {"error":{"hint":"wait until it is idle, or suspend it","message":"the session is busy (running)","reason":"TASK_BUSY"}}
+        {"error":{"reason":"TASK_BUSY","message":"the session is busy (running)","hint":"wait until it is idle, or suspend it"}}
         ? 3
         $ adjourn resume sess:0
         2> error: the session is running, not suspended
         2> hint: `adjourn ls` shows what is parked
         ? 3
         $ adjourn resume sess:0 --json
-        {"error":{"hint":"`adjourn ls` shows what is parked","message":"the session is running, not suspended","reason":"TASK_NOT_PAUSED"}}
+        {"error":{"reason":"TASK_NOT_PAUSED","message":"the session is running, not suspended","hint":"`adjourn ls` shows what is parked"}}
         ? 3
     "#]].assert_eq(&text);
     running.kill().unwrap();
@@ -192,14 +192,14 @@ fn a_session_that_is_idle_and_one_that_has_ended() {
         2> hint: `adjourn close` ends the session itself
         ? 3
         $ adjourn cancel sess:0 --json
-        {"error":{"hint":"`adjourn close` ends the session itself","message":"the session is idle; there is nothing to cancel","reason":"NOTHING_TO_CANCEL"}}
+        {"error":{"reason":"NOTHING_TO_CANCEL","message":"the session is idle; there is nothing to cancel","hint":"`adjourn close` ends the session itself"}}
         ? 3
         $ adjourn resume sess:0
         2> error: the session is idle, not suspended
         2> hint: `adjourn ls` shows what is parked
         ? 3
         $ adjourn resume sess:0 --json
-        {"error":{"hint":"`adjourn ls` shows what is parked","message":"the session is idle, not suspended","reason":"TASK_NOT_PAUSED"}}
+        {"error":{"reason":"TASK_NOT_PAUSED","message":"the session is idle, not suspended","hint":"`adjourn ls` shows what is parked"}}
         ? 3
         --- ended
         $ adjourn prompt sess:0 x
@@ -207,28 +207,28 @@ fn a_session_that_is_idle_and_one_that_has_ended() {
         2> hint: `adjourn run` makes another
         ? 3
         $ adjourn prompt sess:0 x --json
-        {"error":{"hint":"`adjourn run` makes another","message":"the session ended at TIME","reason":"ENDED"}}
+        {"error":{"reason":"ENDED","message":"the session ended at TIME","at":"TIME","hint":"`adjourn run` makes another"}}
         ? 3
         $ adjourn suspend sess:0
         2> error: the session ended at TIME
         2> hint: `adjourn run` makes another
         ? 3
         $ adjourn suspend sess:0 --json
-        {"error":{"hint":"`adjourn run` makes another","message":"the session ended at TIME","reason":"ENDED"}}
+        {"error":{"reason":"ENDED","message":"the session ended at TIME","at":"TIME","hint":"`adjourn run` makes another"}}
         ? 3
         $ adjourn resume sess:0
         2> error: the session ended at TIME
         2> hint: `adjourn run` makes another
         ? 3
         $ adjourn resume sess:0 --json
-        {"error":{"hint":"`adjourn run` makes another","message":"the session ended at TIME","reason":"ENDED"}}
+        {"error":{"reason":"ENDED","message":"the session ended at TIME","at":"TIME","hint":"`adjourn run` makes another"}}
         ? 3
         $ adjourn cancel sess:0
         2> error: the session ended at TIME
         2> hint: `adjourn run` makes another
         ? 3
         $ adjourn cancel sess:0 --json
-        {"error":{"hint":"`adjourn run` makes another","message":"the session ended at TIME","reason":"ENDED"}}
+        {"error":{"reason":"ENDED","message":"the session ended at TIME","at":"TIME","hint":"`adjourn run` makes another"}}
         ? 3
     "#]].assert_eq(&text);
 }

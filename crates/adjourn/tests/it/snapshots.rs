@@ -66,17 +66,17 @@ fn the_life_of_a_session_for_people() {
         sess:0  suspended  0s       waiting on ci  on ci.passed:main or in 30d
         $ adjourn show sess:0
         sess:0  suspended for 0s: waiting on ci; wakes on ci.passed:main or in 30d
-          dueAt                TIME
-          handle               suspend:0
-          initiator            agent
-          reason               waiting on ci
-          resumeWhen           {"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}}
           runId                run:0
           state                suspended
-          summary              paused on CI
-          suspendedAt          TIME
-          totals               {}
+          handle               suspend:0
+          initiator            agent
           wait                 open
+          reason               waiting on ci
+          suspendedAt          TIME
+          resumeWhen           {"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}}
+          dueAt                TIME
+          summary              paused on CI
+          totals               {}
         $ adjourn suspend sess:0 --reason review --timeout 30d
         sess:0  suspended for 0s: review, by cli:ann; wakes in 30d
         $ adjourn ls
@@ -94,20 +94,20 @@ fn the_life_of_a_session_for_people() {
         2> stored; it is delivered when a host runs: `adjourn serve`
         $ adjourn show sess:0
         sess:0  asking for 0s: which table?; wakes on an answer
-          cause                condition_fired
-          choices              ["raw","monthly"]
-          context              two match
-          continueTranscript   true
-          hadResumeInput       false
-          handle               suspend:1
-          initiator            agent
-          question             which table?
-          resumedAt            TIME
           runId                run:0
           state                suspended
-          suspendedAt          TIME
-          totals               {}
+          handle               suspend:1
+          initiator            agent
           wait                 question
+          suspendedAt          TIME
+          question             which table?
+          context              two match
+          choices              ["raw","monthly"]
+          cause                condition_fired
+          hadResumeInput       false
+          continueTranscript   true
+          resumedAt            TIME
+          totals               {}
         $ adjourn prompt sess:0 monthly --detach
         sess:0  ready for 0s: waits for a host: none is running; start `adjourn serve`
         2> nothing runs it yet; start `adjourn serve`
@@ -172,43 +172,45 @@ fn the_life_of_a_session_for_programs() {
     expect![[r#"
         $ adjourn ls --json
         $ adjourn run --script ~/ci.json --detach --json
-        {"dueAt":"TIME","handle":"suspend:0","initiator":"agent","reason":"waiting on ci","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"runId":"run:0","sessionId":"sess:0","state":"suspended","summary":"paused on CI","suspendedAt":"TIME","totals":{},"wait":"open"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn ls --json
-        {"dueAt":"TIME","handle":"suspend:0","initiator":"agent","reason":"waiting on ci","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"runId":"run:0","sessionId":"sess:0","state":"suspended","summary":"paused on CI","suspendedAt":"TIME","totals":{},"wait":"open"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn show sess:0 --json
-        {"dueAt":"TIME","handle":"suspend:0","initiator":"agent","reason":"waiting on ci","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"runId":"run:0","sessionId":"sess:0","state":"suspended","summary":"paused on CI","suspendedAt":"TIME","totals":{},"wait":"open"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn suspend sess:0 --reason review --timeout 30d --json
-        {"dueAt":"TIME","handle":"suspend:1","held":"suspend:0","initiator":"client","reason":"review","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"runId":"run:0","sessionId":"sess:0","state":"suspended","summary":"paused by cli:ann: review","suspendedAt":"TIME","totals":{},"wait":"open"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{}}
         $ adjourn ls --json
-        {"dueAt":"TIME","handle":"suspend:1","held":"suspend:0","initiator":"client","reason":"review","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"runId":"run:0","sessionId":"sess:0","state":"suspended","summary":"paused by cli:ann: review","suspendedAt":"TIME","totals":{},"wait":"open"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{}}
         $ adjourn resume sess:0 --detach --json
-        {"dueAt":"TIME","handle":"suspend:0","initiator":"agent","reason":"waiting on ci","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"runId":"run:0","sessionId":"sess:0","state":"suspended","summary":"paused on CI","suspendedAt":"TIME","totals":{},"wait":"open"}
+        {"resumed":{"handle":"suspend:1","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn event ci.passed:other --id e0 --json
-        {"fresh":true,"seq":1}
+        {"seq":1,"fresh":true}
         $ adjourn event ci.passed:main --id e1 --data '{"build": 7}' --json
-        {"fresh":true,"seq":2}
+        {"seq":2,"fresh":true}
         $ adjourn event ci.passed:main --id e1 --json
-        {"fresh":false,"seq":2}
+        {"seq":2,"fresh":false}
         $ adjourn show sess:0 --json
-        {"cause":"condition_fired","choices":["raw","monthly"],"context":"two match","continueTranscript":true,"hadResumeInput":false,"handle":"suspend:2","initiator":"agent","question":"which table?","resumedAt":"TIME","runId":"run:0","sessionId":"sess:0","state":"suspended","suspendedAt":"TIME","totals":{},"wait":"question"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:2","initiator":"agent","wait":"question","suspendedAt":"TIME","question":"which table?","context":"two match","choices":["raw","monthly"],"cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn prompt sess:0 monthly --detach --json
-        {"cause":"explicit_resume","continueTranscript":true,"hadResumeInput":true,"notice":"waits for a host: none is running; start `adjourn serve`","resumedAt":"TIME","runId":"run:0","sessionId":"sess:0","state":"ready","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: none is running; start `adjourn serve`"}
         $ adjourn ls --json
-        {"cause":"explicit_resume","continueTranscript":true,"hadResumeInput":true,"notice":"waits for a host: none is running; start `adjourn serve`","resumedAt":"TIME","runId":"run:0","sessionId":"sess:0","state":"ready","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: none is running; start `adjourn serve`"}
         $ adjourn cancel sess:0 --reason 'not needed' --json
-        {"cause":"explicit_resume","continueTranscript":true,"error":"not needed","hadResumeInput":true,"outcome":"canceled","resumedAt":"TIME","runId":"run:0","sessionId":"sess:0","state":"idle","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"canceled","error":"not needed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn prompt sess:0 'once more' --json
-        {"cause":"explicit_resume","continueTranscript":true,"hadResumeInput":true,"outcome":"completed","resumedAt":"TIME","runId":"run:1","sessionId":"sess:0","state":"idle","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn suspend sess:0 --json
-        {"cause":"explicit_resume","continueTranscript":true,"hadResumeInput":true,"handle":"suspend:3","initiator":"client","outcome":"completed","resumedAt":"TIME","runId":"run:1","sessionId":"sess:0","state":"suspended","summary":"paused by cli:ann","suspendedAt":"TIME","totals":{},"wait":"open"}
+        {"sessionId":"sess:0","runId":"run:1","state":"suspended","outcome":"completed","handle":"suspend:3","initiator":"client","wait":"open","suspendedAt":"TIME","summary":"paused by cli:ann","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn resume sess:0 --json
-        {"cause":"explicit_resume","continueTranscript":true,"hadResumeInput":false,"outcome":"completed","resumedAt":"TIME","runId":"run:1","sessionId":"sess:0","state":"idle","totals":{}}
+        {"resumed":{"handle":"suspend:3","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn close sess:0 --json
-        {"cause":"explicit_resume","continueTranscript":true,"hadResumeInput":false,"outcome":"completed","resumedAt":"TIME","runId":"run:1","sessionId":"sess:0","state":"ended","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"ended","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn ls --json
-        {"cause":"explicit_resume","continueTranscript":true,"hadResumeInput":false,"outcome":"completed","resumedAt":"TIME","runId":"run:1","sessionId":"sess:0","state":"ended","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"ended","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn prune --json
-        {"answers":0,"events":0}
+        {"events":0,"answers":0}
         $ adjourn backup ~/copy.db --json
         {"backup":"~/copy.db"}
     "#]].assert_eq(&life(&Home::new(), &["--json"]));
@@ -240,7 +242,9 @@ fn the_program_explains_itself() {
         Commands:
           demo         A tour of a minute: an agent parks, wakes from an event and a deadline, asks and is answered
           run          Run a scripted agent, and stay with it until it ends
+          new          Make a session that waits for its first prompt, and print its id
           serve        Be a host: run what is ready, and wake what is due
+          acp          Be an agent that editors start: ACP on stdin and stdout
           ls           List sessions: what waits, since when, and what will wake it
           show         Show one session
           log          Show what happened to a session
@@ -314,6 +318,7 @@ fn the_largest_commands_explain_themselves() {
               --trigger <JSON>       Wake it on a trigger
               --timeout <DURATION>   Wake it after a while: 90s, 30m, 2h, 1d
               --on-timeout <ACTION>  What to do then [possible values: resume_with_summary, resume_with_input, fail]
+              --resume-when <JSON>   Wake it on any of these: {"onEvent": …, "trigger": …, "timeout": {"durationMinutes": …}}
               --grace <DURATION>     Abandon calls that are still in flight after this long
           -h, --help                 Print help
 
