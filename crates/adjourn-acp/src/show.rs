@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::content::blocks;
 use crate::peer::{Dialect, EXTENSION, Version};
 use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR};
-use crate::session::{Attachment, Ours, View, raw};
+use crate::session::{Attachment, Ours, View, WaitingResume, raw};
 use crate::suspension::{
     ResumedUpdate, SessionAwaitResumptionRequest, SessionSuspendResponse, SuspendedUpdate, echoed,
 };
@@ -38,6 +38,9 @@ impl<S: Store> Attachment<S> {
         let before = view.session.phase();
         let interrupted = is_interrupted(&view.session);
         view.session.evolve(&moment.event);
+        if before == Phase::Asking && view.session.phase() != Phase::Asking {
+            self.forget_question();
+        }
         let visible = self.attached.load(Ordering::Relaxed) && moment.revision >= self.visible_from;
         match &moment.event.what {
             What::Resumed(_) | What::HoldLifted(_) | What::SuspendWithdrawn(_) => {
@@ -118,10 +121,8 @@ impl<S: Store> Attachment<S> {
         if let What::Suspended(suspended) = &moment.event.what
             && let Wait::Question(_) = &suspended.park.pause.wait
         {
-            let still_open = session.phase() == Phase::Asking;
-            if still_open {
-                self.question = Some(suspended.park.pause.handle);
-            }
+            let open = session.phase() == Phase::Asking;
+            self.question = open.then_some(suspended.park.pause.handle);
             self.question_words(&suspended.park);
         }
         if self.peer.opted_in() {
@@ -233,8 +234,8 @@ impl<S: Store> Attachment<S> {
                 }
             }
             What::HoldLaid(laid) => self.suspended(session, &laid.hold, live),
-            What::Resumed(resumed) => self.resumed(session, &resumed.resumption, live),
-            What::HoldLifted(lifted) => self.resumed(session, &lifted.resumption, live),
+            What::Resumed(resumed) => self.resumed(session, &resumed.resumption),
+            What::HoldLifted(lifted) => self.resumed(session, &lifted.resumption),
             What::SuspendWithdrawn(_) | What::SuspensionEnded(_) | What::SessionEnded(_) => {
                 let update = update::info(session, &self.peer);
                 self.update(&update);
@@ -266,13 +267,7 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    fn resumed(&mut self, session: &Session, resumption: &Resumption, live: bool) {
-        if self.question == Some(resumption.handle) {
-            self.question = None;
-        }
-        if live {
-            self.take_back_question(resumption);
-        }
+    fn resumed(&mut self, session: &Session, resumption: &Resumption) {
         match self.peer.dialect() {
             Dialect::Rfc => self.rfc_update("resumed", &ResumedUpdate::of(resumption)),
             Dialect::Today | Dialect::Extension => {
@@ -282,9 +277,10 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// Somebody else has answered: the form need not be.
-    fn take_back_question(&mut self, resumption: &Resumption) {
-        let answered = Ours::Question(resumption.handle);
+    /// Nobody is asked any more: the form need not be answered.
+    fn forget_question(&mut self) {
+        let Some(handle) = self.question.take() else { return };
+        let answered = Ours::Question(handle);
         let open: Vec<_> = self
             .ours
             .iter()
@@ -387,9 +383,10 @@ impl<S: Store> Attachment<S> {
 
     /// Answers resumes that were committed with this revision.
     fn answer_resumes(&mut self, revision: u64) {
-        let standing = self.standing();
-        for resume in self.resumes.extract_if(.., |resume| resume.at <= revision) {
-            self.lines.respond(&resume.id, &Ok(standing.clone()));
+        let ready: Vec<_> = self.resumes.extract_if(.., |resume| resume.at <= revision).collect();
+        for WaitingResume { id, resumed, .. } in ready {
+            let standing = self.standing(resumed);
+            self.lines.respond(&id, &Ok(standing));
         }
     }
 
