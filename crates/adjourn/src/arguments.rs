@@ -96,15 +96,17 @@ pub struct Acp {
     /// What the agent does
     #[arg(long, value_name = "FILE")]
     pub script: PathBuf,
-    /// In whose words clients are told about suspensions
-    #[arg(long, value_enum, default_value_t = Profile::Adjourn)]
-    pub profile: Profile,
-    /// In which words session/status answers
-    #[arg(long, value_enum, default_value_t = StatusWords::Auto, value_name = "WORDS")]
-    pub status_words: StatusWords,
+    /// In whose words clients are told about suspensions [env: ADJOURN_ACP_PROFILE]
+    /// [default: adjourn]
+    #[arg(long, value_enum)]
+    pub profile: Option<Profile>,
+    /// In which words session/status answers [env: ADJOURN_ACP_STATUS_WORDS] [default: auto]
+    #[arg(long, value_enum, value_name = "WORDS")]
+    pub status_words: Option<StatusWords>,
     /// What becomes of running sessions when the editor goes away
-    #[arg(long, value_enum, default_value_t = OnDisconnect::Continue, value_name = "WHAT")]
-    pub on_disconnect: OnDisconnect,
+    /// [env: ADJOURN_ACP_ON_DISCONNECT] [default: continue]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub on_disconnect: Option<OnDisconnect>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -27,7 +27,7 @@ pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), F
         store: place.store.clone(),
         hosts: place.hosts.clone(),
         clock: Arc::clone(&place.clock),
-        options: options(settings, &acp, source),
+        options: options(settings, source),
     });
     output.talk(&format!(
         "an ACP agent on stdin and stdout; its sessions are in {}",
@@ -42,20 +42,20 @@ pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), F
     served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))
 }
 
-fn options(settings: &Settings, acp: &Acp, source: String) -> Options {
+fn options(settings: &Settings, source: String) -> Options {
     Options {
         driver: DriverKind::Script { source },
         tenant: settings.tenant.value.clone(),
-        profile: match acp.profile {
+        profile: match settings.profile.value {
             Profile::Adjourn => adjourn_acp::Profile::Adjourn,
             Profile::Rfc => adjourn_acp::Profile::Rfc,
         },
-        status: match acp.status_words {
+        status: match settings.status_words.value {
             StatusWords::Auto => adjourn_acp::StatusWords::ByVersion,
             StatusWords::Live => adjourn_acp::StatusWords::Live,
             StatusWords::Open => adjourn_acp::StatusWords::Open,
         },
-        on_disconnect: match acp.on_disconnect {
+        on_disconnect: match settings.on_disconnect.value {
             OnDisconnect::Continue => adjourn_acp::OnDisconnect::Continue,
             OnDisconnect::Suspend => adjourn_acp::OnDisconnect::Suspend,
             OnDisconnect::Cancel => adjourn_acp::OnDisconnect::Cancel,
