@@ -10,7 +10,17 @@
 mod acp;
 mod by_hand;
 mod conformance;
+mod events;
 mod generated;
 mod home;
+mod limits;
+mod modes;
+mod pty;
+mod ready;
 mod refusals;
+mod refused;
 mod settings;
+mod signals;
+mod snapshots;
+mod terminal;
+mod transcript;
