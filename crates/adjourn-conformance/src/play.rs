@@ -60,19 +60,26 @@ pub fn every_scenario<F: Face>(
         for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some((file, text)) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let Played { pace, failures: found } = scenario(text, open);
-                    let word = if found.is_empty() { "ok    " } else { "FAILED" };
-                    let slowly =
-                        if pace > 1 { format!(" at 1/{pace} of its pace") } else { String::new() };
-                    println!("{word} {file}{slowly}");
-                    let found =
-                        found.into_iter().map(|failure| format!("{file}{slowly}: {failure}"));
+                    let played = scenario(text, open);
+                    println!("{}", line(file, &played));
+                    let found = played.failures.iter().map(|failure| format!("{file}: {failure}"));
                     failures.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
                 }
             });
         }
     });
     failures.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns what is printed of a scenario.
+fn line(file: &str, played: &Played) -> String {
+    let word = if played.failures.is_empty() { "ok    " } else { "FAILED" };
+    let mut line = format!("{word} {file}");
+    if played.pace > 1 {
+        line += &format!(", {} times as slow; before that: ", played.pace);
+        line += &played.passed_over.join("; ");
+    }
+    line
 }
 
 /// How a scenario went.
@@ -82,18 +89,22 @@ pub struct Played {
     pub pace: u32,
     /// What went wrong, with the step.
     pub failures: Vec<String>,
+    /// What went wrong first at each quicker pace, at which the machine was slow.
+    pub passed_over: Vec<String>,
 }
 
 /// Plays one scenario, slower if the machine is too slow for it.
 pub fn scenario<F: Face>(text: &str, open: &impl Fn(&Scenario) -> Result<F, String>) -> Played {
-    let mut played = Played { pace: 0, failures: Vec::new() };
+    let mut played = Played { pace: 0, failures: Vec::new(), passed_over: Vec::new() };
     for pace in PACES {
+        played.passed_over.extend(played.failures.into_iter().next());
         let (failures, slowest) = match set_up(text, pace, open) {
             Ok((scenario, face, start)) => Attempt::new(&scenario, face, start, pace).play(),
             Err(error) => (vec![error], Duration::ZERO),
         };
-        played = Played { pace, failures };
-        if played.failures.is_empty() || slowest <= SLOW * pace {
+        let counts = failures.is_empty() || slowest <= SLOW * pace;
+        played = Played { pace, failures, ..played };
+        if counts {
             break;
         }
     }
