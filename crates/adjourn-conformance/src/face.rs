@@ -14,6 +14,8 @@ use crate::scenario::{Event, Restart, Resume, Suspend, Why};
 /// became of it.
 pub trait Face {
     /// Sends a message: the next run, or the answer to a question.
+    ///
+    /// A face may answer only when the turn is over: the player goes on as for a suspend.
     fn prompt(&mut self, text: &str) -> Reply;
 
     /// Pauses the session.

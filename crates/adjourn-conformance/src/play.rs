@@ -167,7 +167,8 @@ struct Attempt<'a, F> {
     slowest: Duration,
     /// The answer that comes when the next host is there.
     away: Option<Reply>,
-    /// Suspends that are answered when they take effect, and their steps.
+    /// Suspends that are answered when they take effect and prompts that are answered when their
+    /// turn is over, and their steps.
     pending: Vec<(usize, Reply)>,
 }
 
@@ -220,7 +221,7 @@ impl<'a, F: Face> Attempt<'a, F> {
                     self.took(at);
                 }
             }
-            Does::One(verb @ Verb::Suspend(_)) if step.refused.is_none() => {
+            Does::One(verb @ (Verb::Suspend(_) | Verb::Prompt(_))) if step.refused.is_none() => {
                 let reply = self.give(verb);
                 self.pending.push((index, reply));
             }
@@ -243,15 +244,15 @@ impl<'a, F: Face> Attempt<'a, F> {
             self.until_served();
             self.look(expected);
         }
-        self.hear_suspends();
+        self.hear_late();
     }
 
-    /// Judges the suspends that were answered meanwhile; one that is refused says so at once.
-    fn hear_suspends(&mut self) {
+    /// Judges what was answered meanwhile; a verb that is refused is so at once.
+    fn hear_late(&mut self) {
         self.pending.retain(|(index, reply)| {
             let answer = reply.within(Duration::ZERO);
             let found = answer.iter().flat_map(|answer| judge(answer, None));
-            let named = |found| format!("the suspend of step {}: {found}", index + 1);
+            let named = |found| format!("the verb of step {}: {found}", index + 1);
             self.failures.extend(found.map(named));
             answer.is_none()
         });
@@ -334,7 +335,7 @@ impl<'a, F: Face> Attempt<'a, F> {
             Err(error) => self.failures.push(error),
         }
         // One that never took effect has no answer.
-        self.hear_suspends();
+        self.hear_late();
     }
 
     /// Takes down that something which should take no time is over only now.

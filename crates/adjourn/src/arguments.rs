@@ -37,6 +37,8 @@ pub enum Verb {
     New(New),
     /// Be a host: run what is ready, and wake what is due
     Serve(Serve),
+    /// Be an agent that editors start: ACP on stdin and stdout
+    Acp(Acp),
     /// List sessions: what waits, since when, and what will wake it
     Ls,
     /// Show one session
@@ -85,6 +87,50 @@ pub struct Run {
     /// Return when the session parks
     #[arg(long)]
     pub detach: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Acp {
+    /// What the agent does
+    #[arg(long, value_name = "FILE")]
+    pub script: PathBuf,
+    /// In whose words clients are told about suspensions
+    #[arg(long, value_enum, default_value_t = Profile::Adjourn)]
+    pub profile: Profile,
+    /// In which words session/status answers
+    #[arg(long, value_enum, default_value_t = StatusWords::Auto, value_name = "WORDS")]
+    pub status_words: StatusWords,
+    /// What becomes of running sessions when the editor goes away
+    #[arg(long, value_enum, default_value_t = OnDisconnect::Continue, value_name = "WHAT")]
+    pub on_disconnect: OnDisconnect,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Profile {
+    /// Each in the words it has shown to understand
+    Adjourn,
+    /// Everybody in the words of the proposals
+    Rfc,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum StatusWords {
+    /// Those of the protocol version
+    Auto,
+    /// live, not_found
+    Live,
+    /// open, saved, _suspended
+    Open,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum OnDisconnect {
+    /// They run on, on another host if there is one
+    Continue,
+    /// They are suspended
+    Suspend,
+    /// Their runs are canceled
+    Cancel,
 }
 
 #[derive(Debug, Args)]

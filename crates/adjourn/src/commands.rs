@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+pub mod acp;
 pub mod backup;
 pub mod cancel;
 pub mod close;

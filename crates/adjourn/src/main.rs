@@ -32,7 +32,12 @@ fn main() -> ExitCode {
     let output = Output::new(arguments.json);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
-        Ok(runtime) => runtime.block_on(run(arguments, &output)),
+        Ok(runtime) => {
+            let result = runtime.block_on(run(arguments, &output));
+            // A read of stdin that nobody waits for any more must not keep the program.
+            runtime.shutdown_background();
+            result
+        }
         Err(error) => Err(Failure::other(format!("cannot start: {error}"))),
     };
     match result {
@@ -64,6 +69,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Run(run) => commands::run::run(settings, run, output).await,
         Verb::New(new) => commands::new::run(settings, &new, output).await,
         Verb::Serve(_) => commands::serve::run(settings, output).await,
+        Verb::Acp(acp) => commands::acp::run(settings, acp, output).await,
         Verb::Ls => commands::ls::run(settings, output),
         Verb::Show(which) => commands::show::run(settings, &which, output),
         Verb::Log(log) => commands::log::run(settings, &log, output).await,

@@ -101,16 +101,8 @@ impl Face for Terminal {
     }
 
     fn event(&mut self, event: &Event) -> Reply {
-        let subject = event.subject.iter().map(|subject| format!(":{subject}"));
-        let name = event.name.clone() + &subject.collect::<String>();
-        let data = event.data.as_ref().map(Value::to_string);
-        let id = self.id.clone();
-        let mut arguments = vec!["event", &name, "--json"];
-        arguments.extend(event.source.iter().flat_map(|source| ["--source", source]));
-        arguments.extend(event.id.iter().flat_map(|id| ["--id", id]));
-        arguments.extend(data.iter().flat_map(|data| ["--data", data]));
-        arguments.extend(event.session.then_some(["--session", &id]).into_iter().flatten());
-        self.run(&arguments)
+        let arguments = event_arguments(event, &self.id);
+        self.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     fn cancel(&mut self, why: &Why) -> Reply {
@@ -167,6 +159,27 @@ fn serve(home: &Home, grace: Option<Duration>) -> Serving {
     let grace = grace.map(|grace| format!("{}ms", grace.as_millis()));
     let arguments: Vec<_> = grace.iter().flat_map(|grace| ["--drain", grace]).collect();
     home.serve_with(&arguments).0
+}
+
+/// Returns how an event is typed in.
+pub fn event_arguments(event: &Event, session: &str) -> Vec<String> {
+    let subject = event.subject.iter().map(|subject| format!(":{subject}"));
+    let name = event.name.clone() + &subject.collect::<String>();
+    let mut arguments = vec!["event".to_owned(), name, "--json".to_owned()];
+    let mut option = |flag: &str, value: Option<String>| {
+        arguments.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
+    };
+    option("--source", event.source.clone());
+    option("--id", event.id.clone());
+    option("--data", event.data.as_ref().map(Value::to_string));
+    option("--session", event.session.then(|| session.to_owned()));
+    arguments
+}
+
+/// Types a command, and returns what became of it.
+pub fn told(home: &Home, arguments: &[String]) -> Answer {
+    let told = home.told(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    answer(told.code == 0, &told.data, &told.talk)
 }
 
 /// Reads what a command printed.

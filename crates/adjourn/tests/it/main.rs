@@ -2,10 +2,12 @@
 
 #![expect(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that fails should stop where it fails"
 )]
 
+mod acp;
 mod by_hand;
 mod conformance;
 mod generated;

@@ -49,14 +49,14 @@ fn flags_override_variables_which_override_the_file() {
     let told = home.ended(command);
     assert_eq!(told.code, 0, "{told:?}");
     expect![[r#"
-        {"key":"store","source":"--store","value":"/flag.db"}
-        {"key":"tenant","source":"ADJOURN_TENANT","value":"other"}
-        {"key":"events.source","source":"default","value":"cli"}
-        {"key":"serve.listen","source":"~/.config/adjourn/config.toml:6","value":"127.0.0.1:7070"}
-        {"key":"serve.token","source":"ADJOURN_TOKEN","value":"(hidden)"}
-        {"key":"serve.token_file","source":"~/.config/adjourn/config.toml:7","value":"~/token"}
-        {"key":"host.max_running","source":"~/.config/adjourn/config.toml:10","value":8}
-        {"key":"host.drain","source":"~/.config/adjourn/config.toml:11","value":"1500ms"}
+        {"key":"store","value":"/flag.db","source":"--store"}
+        {"key":"tenant","value":"other","source":"ADJOURN_TENANT"}
+        {"key":"events.source","value":"cli","source":"default"}
+        {"key":"serve.listen","value":"127.0.0.1:7070","source":"~/.config/adjourn/config.toml:6"}
+        {"key":"serve.token","value":"(hidden)","source":"ADJOURN_TOKEN"}
+        {"key":"serve.token_file","value":"~/token","source":"~/.config/adjourn/config.toml:7"}
+        {"key":"host.max_running","value":8,"source":"~/.config/adjourn/config.toml:10"}
+        {"key":"host.drain","value":"1500ms","source":"~/.config/adjourn/config.toml:11"}
     "#]]
     .assert_eq(&home.plain(&told.data));
     let store = &home.jsons(&["config"])[0];

@@ -75,7 +75,7 @@ fn a_failure_says_where_and_what() {
         step 2 (at 0.7s): expected to be refused HELD, and was not
         step 3 (at 2s): state: expected "idle", found "suspended"
         step 3 (at 2s): suspendedAt: expected "2s", found "0.8s"
-        timeline: expected 0, found 1: [{"suspended":{"handle":"suspend-03000000-0000-7000-8000-000000000006","initiator":"client","reason":null,"resumeWhen":null,"suspendedAt":"2026-11-16T09:00:00.800Z"}}]
+        timeline: expected 0, found 1: [{"suspended":{"handle":"suspend-03000000-0000-7000-8000-000000000006","initiator":"client","reason":null,"suspendedAt":"2026-11-16T09:00:00.800Z","resumeWhen":null}}]
         tools: expected {}, found {"build": 1}
         step 2 is too close to what happens at 800ms"#]]
     .assert_eq(&found.join("\n"));
