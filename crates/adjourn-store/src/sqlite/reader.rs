@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adjourn_core::Session;
 use adjourn_core::id::{Seq, SessionId};
 use adjourn_core::journal::Entry;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::rows::{SqliteRows, place, session_row, signed, unsigned};
 use super::turnstile::beside;
@@ -39,6 +39,7 @@ pub(super) fn sessions(
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![after.0, limit], session_row)?;
     let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
+    let page = page(connection)?;
     let mut sessions = Vec::with_capacity(rows.len());
     for row in &rows {
         match load(connection, cache, row) {
@@ -48,7 +49,13 @@ pub(super) fn sessions(
             Err(error) => return Err(error),
         }
     }
+    page.finish()?;
     Ok(sessions)
+}
+
+/// Holds one moment for a page of results: locks are taken once, and not for every row.
+fn page(connection: &Connection) -> Result<Transaction<'_>, Error> {
+    Ok(connection.unchecked_transaction()?)
 }
 
 fn load(connection: &Connection, cache: &Cache, row: &SessionRow) -> Result<Arc<Session>, Error> {
@@ -63,6 +70,7 @@ pub(super) fn places(
     id: SessionId,
     revision: u64,
 ) -> Result<Vec<EntryNo>, Error> {
+    let page = page(connection)?;
     let Some(row) = SqliteRows::reading(connection).session(id)? else { return Ok(Vec::new()) };
     // The journal is read from its end: each entry knows the one before it.
     let sql = "SELECT revision, prev FROM journal WHERE no = ?1";
@@ -79,6 +87,7 @@ pub(super) fn places(
         next = prev;
     }
     places.reverse();
+    page.finish()?;
     Ok(places)
 }
 
@@ -87,6 +96,7 @@ pub(super) fn entries(
     id: SessionId,
     places: &[EntryNo],
 ) -> Result<Vec<Entry>, Error> {
+    let page = page(connection)?;
     let mut rows = SqliteRows::reading(connection);
     let mut entries = Vec::with_capacity(places.len());
     for no in places {
@@ -94,6 +104,7 @@ pub(super) fn entries(
             entries.push(decode(id, &body)?);
         }
     }
+    page.finish()?;
     Ok(entries)
 }
 
