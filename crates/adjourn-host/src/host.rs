@@ -122,7 +122,11 @@ impl<S: Store> Host<S> {
             tokio::select! {
                 () = &mut stop => break,
                 () = self.presence.rung() => {}
-                Some(done) = self.tasks.join_next() => self.done(done).await?,
+                Some(done) = self.tasks.join_next() => {
+                    self.done(done).await?;
+                    // What one session has come to changes no other.
+                    continue;
+                }
                 () = until => {}
             }
             self.tell(None);
@@ -229,15 +233,16 @@ impl<S: Store> Host<S> {
             Err(CommandError::Store(error)) => return Err(error),
         };
         let (sender, signal) = watch::channel(Signal::default());
-        let hosts = self.hosts.clone();
+        let (hosts, own) = (self.hosts.clone(), self.id);
         let drive = Drive {
             store: self.store.clone(),
             clock: Arc::clone(&self.clock),
             host: self.id,
             session,
             signal,
+            // What it leaves to do here shows when its task ends.
             ring: Arc::new(move || {
-                hosts.ring();
+                hosts.ring_others(own);
             }),
         };
         self.running.insert(id, sender);
