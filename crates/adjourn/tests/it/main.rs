@@ -6,6 +6,10 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod acp;
 mod by_hand;
+mod conformance;
+mod generated;
 mod home;
 mod refusals;
+mod settings;

@@ -1,0 +1,6 @@
+//! `adjourn acp` as an editor sees it: lines over a pipe.
+
+mod dialogs;
+mod editor;
+mod hostile;
+mod lives;
