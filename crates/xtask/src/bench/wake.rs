@@ -36,7 +36,7 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     // One short run after the other: a script is read again at every claim.
     let wait = json!({ "await": { "reason": "waiting", "conditions": { "onEvent": "tick" } } });
     let id = create(&store, &json!({ "steps": [wait] }).to_string())?;
-    let mut times = Vec::new();
+    let (mut times, mut rings) = (Vec::new(), Vec::new());
     for number in 0..WAKES {
         seen(&store, id, |session| matches!(session.state, State::Idle))?;
         give(&store, prompt(id, &format!("wait for the tick, time {number}")))?;
@@ -46,11 +46,14 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
         store.transact(move |tx| tx.acknowledge(&event)).wait()?;
         let acknowledged = Instant::now();
         hosts.ring();
+        rings.push(acknowledged.elapsed());
         seen(&store, id, |session| session.epoch > parked.epoch)?;
         times.push(acknowledged.elapsed());
     }
     figures.add("wake_latency_p50_us", percentile(&mut times, 0.5));
     figures.add("wake_latency_p99_us", percentile(&mut times, 0.99));
+    // Part of the above.
+    figures.add("ring_p50_us", percentile(&mut rings, 0.5));
     Ok(())
 }
 
