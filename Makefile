@@ -45,7 +45,7 @@ update-expected: ## Rewrites expected traces, tables and missing golden files; r
 	UPDATE_EXPECT=1 cargo test --workspace --locked --lib --bins --tests
 
 .PHONY: bench
-bench: ## Measures, beside the raw figures of this machine; writes target/bench.json
+bench: ## Measures, beside the raw figures of this machine; writes target/bench.json and .svg
 	mkdir -p "$${CARGO_TARGET_DIR:-target}"
 	cargo run --release --locked --quiet -p xtask -- bench $(BENCH)
 

@@ -79,16 +79,32 @@ impl Hosts {
 
     /// Rings every host; returns how many heard it.
     pub fn ring(&self) -> usize {
+        self.ring_but(None)
+    }
+
+    /// Rings every host but the one that rings, which knows; returns how many heard it.
+    pub fn ring_others(&self, own: HostId) -> usize {
+        self.ring_but(Some(self.socket(own)))
+    }
+
+    fn ring_but(&self, silent: Option<PathBuf>) -> usize {
         let Ok(entries) = fs::read_dir(&self.directory) else { return 0 };
-        let Ok(socket) = UnixDatagram::unbound() else { return 0 };
-        // A full socket has a ring in it already.
-        let _ = socket.set_nonblocking(true);
-        entries
+        let mut sockets = entries
             .flatten()
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
+            .filter(|path| Some(path) != silent.as_ref())
+            .peekable();
+        // Most of the time there is nobody else.
+        if sockets.peek().is_none() {
+            return 0;
+        }
+        let Ok(socket) = UnixDatagram::unbound() else { return 0 };
+        let _ = socket.set_nonblocking(true);
+        sockets
             .filter(|path| match socket.send_to(&[], path) {
                 Ok(_) => true,
+                // A full socket has a ring in it already.
                 Err(error) => error.kind() == io::ErrorKind::WouldBlock,
             })
             .count()

@@ -26,7 +26,7 @@ use crate::about::About;
 use crate::clock::Clock;
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::{Drive, Signal};
-use crate::driver::Drivers;
+use crate::driver::{Driver, Drivers};
 
 /// How many waiting sessions an event, or how many deadlines, are dealt with in one transaction:
 /// others' commands wait no longer than that takes.
@@ -156,7 +156,11 @@ impl<S: Store> Host<S> {
             tokio::select! {
                 () = &mut stop => break,
                 () = self.presence.rung() => {}
-                Some(done) = self.tasks.join_next() => self.done(done).await?,
+                Some(done) = self.tasks.join_next() => {
+                    self.done(done).await?;
+                    // What one session has come to changes no other.
+                    continue;
+                }
                 () = due => {}
                 // Not by the wall clock, which may be set back.
                 () = tokio::time::sleep(LOOK) => {}
@@ -188,7 +192,8 @@ impl<S: Store> Host<S> {
             }
         }
         if rings {
-            self.hosts.ring();
+            self.tell(None);
+            self.hosts.ring_others(self.id);
         }
         self.claim().await
     }
@@ -240,19 +245,26 @@ impl<S: Store> Host<S> {
                 break;
             };
             after = *last;
+            let mut drivers = Vec::new();
             for (_, session) in ready {
-                if self.running.len() == self.config.max_running {
+                if self.running.len() + drivers.len() == self.config.max_running {
                     break;
+                }
+                // One that was taken from this host is claimed again when its task has let go.
+                if self.running.contains_key(&session.id) {
+                    continue;
                 }
                 let now = self.clock.now();
                 let known = self.declined.get(&session.id);
                 if !known.is_some_and(|known| known.holds(&session, now)) {
-                    self.claim_one(&session).await?;
+                    let driver = self.driver(&session)?;
+                    drivers.extend(driver.map(|driver| (session.id, driver)));
                 }
                 if self.declined.contains_key(&session.id) {
                     declined.insert(session.id);
                 }
             }
+            self.claim_all(drivers).await?;
         }
         self.say_what_is_declined().await
     }
@@ -271,44 +283,67 @@ impl<S: Store> Host<S> {
         Ok(())
     }
 
-    async fn claim_one(&mut self, session: &Session) -> Result<(), Error> {
+    /// Makes the driver of a session, if it can be run here.
+    fn driver(&mut self, session: &Session) -> Result<Option<Box<dyn Driver>>, Error> {
         let id = session.id;
-        let Some(spec) = self.spec(id)? else { return Ok(()) };
-        let driver = match self.drivers.make(&spec) {
+        let Some(spec) = self.spec(id)? else { return Ok(None) };
+        match self.drivers.make(&spec) {
             Ok(driver) => {
                 self.declined.remove(&id);
-                driver
+                Ok(Some(driver))
             }
             Err(why) => {
                 let (turn, at) = (turn(session), Some(self.clock.now()));
                 self.declined.insert(id, Declined { why, turn, at });
-                return Ok(());
+                Ok(None)
             }
-        };
-        let request = Request::new(id, self.by(), Command::Claim);
-        let session = match self.store.transact(move |tx| tx.command(request)).await {
-            Ok(done) => done.session,
-            // Another host was faster, or a gate is shut.
-            Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => return Ok(()),
-            Err(CommandError::Store(error)) => return Err(error),
-        };
+        }
+    }
+
+    /// Claims sessions in one commit, and drives those that nobody else was faster with.
+    async fn claim_all(&mut self, drivers: Vec<(SessionId, Box<dyn Driver>)>) -> Result<(), Error> {
+        if drivers.is_empty() {
+            return Ok(());
+        }
+        let by = self.by();
+        let ids: Vec<_> = drivers.iter().map(|(id, _)| *id).collect();
+        let claims = self.store.transact(move |tx| -> Result<Vec<_>, Error> {
+            let claim = |id| match tx.command(Request::new(id, by.clone(), Command::Claim)) {
+                Ok(done) => Ok(Some(done.session)),
+                // Another host was faster, or a gate is shut.
+                Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(None),
+                Err(CommandError::Store(error)) => Err(error),
+            };
+            ids.into_iter().map(claim).collect()
+        });
+        for ((_, driver), claimed) in drivers.into_iter().zip(claims.await?) {
+            if let Some(session) = claimed {
+                self.drive(session, driver);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts to drive a session that was claimed.
+    fn drive(&mut self, session: Arc<Session>, driver: Box<dyn Driver>) {
+        let id = session.id;
         let (sender, signal) = watch::channel(Signal::default());
-        let hosts = self.hosts.clone();
+        let (hosts, own) = (self.hosts.clone(), self.id);
         let drive = Drive {
             store: self.store.clone(),
             clock: Arc::clone(&self.clock),
             host: self.id,
             session,
             signal,
+            // What it leaves to do here shows when its task ends.
             ring: Arc::new(move || {
-                hosts.ring();
+                hosts.ring_others(own);
             }),
         };
         self.running.insert(id, sender);
         // In a task of its own, so that a panic in it is known by the session's name.
         let driving = tokio::spawn(drive.run(driver));
         self.tasks.spawn(async move { (id, Aborts(driving).await) });
-        Ok(())
     }
 
     /// Reads what a session was created with.

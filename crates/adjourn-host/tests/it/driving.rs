@@ -5,6 +5,7 @@ use std::time::Duration;
 use adjourn_core::command::{Mode, Suspend};
 use adjourn_core::session::Cause;
 use adjourn_host::said::Said;
+use adjourn_store::Store as _;
 
 use crate::fixture::Fixture;
 
@@ -226,6 +227,26 @@ async fn two_hosts_share_the_work_and_no_session_runs_twice() {
     for host in hosts {
         host.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_ready_together_is_claimed_in_one_transaction() {
+    const SESSIONS: u64 = 60;
+    let fixture = Fixture::new();
+    let script = r#"{"steps": [{"say": {"text": "slowly", "ms": 60000}}]}"#;
+    let ids: Vec<_> = (0..SESSIONS).map(|_| fixture.create(script)).collect();
+    for id in &ids {
+        fixture.prompt(*id, "go");
+    }
+    let before = fixture.store.metrics().commands;
+    let host = fixture.host().await;
+    for id in ids {
+        fixture.until(id, "thinking", |session| session.run().is_some_and(|run| run.told)).await;
+    }
+    // Each session has begun a step by itself; what is left is the host's.
+    let of_the_host = fixture.store.metrics().commands - before - SESSIONS;
+    assert!(of_the_host < SESSIONS / 2, "{of_the_host} transactions for {SESSIONS} claims");
+    host.kill().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
