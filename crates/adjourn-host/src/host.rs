@@ -203,7 +203,9 @@ impl<S: Store> Host<S> {
                 if self.running.len() == self.config.max_running {
                     return Ok(());
                 }
-                if !self.declined.contains_key(&session.id) {
+                // One that was taken from this host is claimed again when its task has let go.
+                let known = self.running.contains_key(&session.id);
+                if !known && !self.declined.contains_key(&session.id) {
                     self.claim_one(&session).await?;
                 }
             }
@@ -234,6 +236,7 @@ impl<S: Store> Host<S> {
             store: self.store.clone(),
             clock: Arc::clone(&self.clock),
             host: self.id,
+            epoch: session.epoch,
             session,
             signal,
             ring: Arc::new(move || {

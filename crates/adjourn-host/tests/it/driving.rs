@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use adjourn_core::command::{Mode, Suspend};
+use adjourn_core::command::{Loss, Mode, Recover, Suspend};
 use adjourn_core::session::Cause;
+use adjourn_core::{Command, Session};
 use adjourn_host::said::Said;
 
 use crate::fixture::Fixture;
@@ -163,6 +164,45 @@ async fn what_a_dead_host_had_is_taken_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_taken_from_a_living_host_is_driven_under_its_next_claim_only() {
+    for _ in 0..20 {
+        let fixture = Fixture::new();
+        let host = fixture.host().await;
+        let id = fixture.create(
+            r#"{"runs": [[{"tool": {"name": "a", "ms": 1000, "idempotent": true}}, {"say": "done"}]]}"#,
+        );
+        fixture.prompt(id, "go");
+        fixture.until_in_flight(id, "a").await;
+        let owner = fixture.session(id).owner().unwrap();
+        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Takeover };
+        fixture.give(id, Command::Recover(recover), Vec::new()).unwrap();
+        // The same host is the only one there is.
+        let again =
+            |session: &Session| session.epoch.0 == 2 && !session.status().in_flight.is_empty();
+        fixture.until(id, "claimed again", again).await;
+        fixture.pass_until(id, "idle").await;
+        assert_eq!(
+            fixture.happened(id).into_iter().skip(2).collect::<Vec<_>>(),
+            [
+                "claimed",
+                "step_started",
+                "calls_asked",
+                "calls_dispatched",
+                "host_lost",
+                "claimed",
+                "calls_dispatched",
+                "calls_returned",
+                "step_finished",
+                "step_started",
+                "step_finished",
+                "run_ended"
+            ]
+        );
+        host.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hosts_share_the_work_and_no_session_runs_twice() {
     let fixture = Fixture::new();
     let hosts = [fixture.host().await, fixture.host().await];
@@ -199,7 +239,6 @@ async fn a_script_that_cannot_be_read_is_left_to_others() {
 async fn a_driver_that_panics_takes_only_its_own_session_along() {
     use std::sync::Arc;
 
-    use adjourn_core::Session;
     use adjourn_core::command::RunEnd;
     use adjourn_core::driver::DriverSpec;
     use adjourn_core::ledger::AskedCall;
