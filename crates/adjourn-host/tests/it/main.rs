@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
 
+mod doorbell;
 mod driving;
 mod fixture;
 mod scripts;
