@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use adjourn_core::Command;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::id::{HostId, SessionId};
-use adjourn_core::{Command, Session};
+use adjourn_core::time::Timestamp;
 use adjourn_store::rows::{HostRow, SessionNo};
 use adjourn_store::{CommandError, Error, Request, Store};
 use tokio::sync::watch;
@@ -31,8 +32,12 @@ use crate::driver::Drivers;
 const BATCH: usize = 256;
 /// How often a host looks by itself, for rings that were lost.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often a host clears away what dead watchers have left beside the store.
+const SWEEP: Duration = Duration::from_secs(10);
 /// How many ready sessions are looked at to find those this host can run.
 const CANDIDATES: usize = 256;
+/// How many sessions a host remembers that it cannot run.
+const DECLINED: usize = 4096;
 
 /// How a host works.
 #[derive(Debug, Clone)]
@@ -68,6 +73,8 @@ pub struct Host<S> {
     running: HashMap<SessionId, watch::Sender<Signal>>,
     /// Sessions this host cannot run, and why; they are left to others.
     declined: HashMap<SessionId, String>,
+    /// When to clear away next.
+    sweep_at: Timestamp,
 }
 
 impl<S: Store> Host<S> {
@@ -100,6 +107,7 @@ impl<S: Store> Host<S> {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             declined: HashMap::new(),
+            sweep_at: Timestamp::from_millis(0),
         })
     }
 
@@ -131,10 +139,13 @@ impl<S: Store> Host<S> {
     }
 
     /// Does everything that the store says is due.
+    ///
+    /// The write lock is taken only where a read has found something: every host is rung by every
+    /// commit of the others.
     async fn work(&mut self) -> Result<(), Error> {
         self.recover().await?;
         let mut rings = false;
-        loop {
+        while self.anything_due()? {
             let by = self.by();
             let (changed, more) = self
                 .store
@@ -155,6 +166,12 @@ impl<S: Store> Host<S> {
             self.hosts.ring();
         }
         self.claim().await
+    }
+
+    /// Returns whether an event or a deadline waits for somebody to deal with it.
+    fn anything_due(&self) -> Result<bool, Error> {
+        let now = self.clock.now();
+        Ok(self.store.undelivered()? || self.store.next_due()?.is_some_and(|due| due <= now))
     }
 
     /// Takes over what dead hosts have left.
@@ -189,6 +206,11 @@ impl<S: Store> Host<S> {
             }
             self.hosts.bury(host.id);
         }
+        let now = self.clock.now();
+        if self.sweep_at <= now {
+            self.sweep_at = now.after(SWEEP);
+            self.hosts.sweep();
+        }
         Ok(())
     }
 
@@ -196,30 +218,28 @@ impl<S: Store> Host<S> {
     async fn claim(&mut self) -> Result<(), Error> {
         let mut after = SessionNo(0);
         while self.running.len() < self.config.max_running {
-            let ready = self.store.transact(move |tx| tx.ready(after, CANDIDATES)).await?;
+            let ready = self.store.ready(after, CANDIDATES)?;
             let Some((last, _)) = ready.last() else { break };
             after = *last;
-            for (_, session) in ready {
+            for (_, id) in ready {
                 if self.running.len() == self.config.max_running {
                     return Ok(());
                 }
                 // One that was taken from this host is claimed again when its task has let go.
-                let known = self.running.contains_key(&session.id);
-                if !known && !self.declined.contains_key(&session.id) {
-                    self.claim_one(&session).await?;
+                if !self.running.contains_key(&id) && !self.declined.contains_key(&id) {
+                    self.claim_one(id).await?;
                 }
             }
         }
         Ok(())
     }
 
-    async fn claim_one(&mut self, session: &Session) -> Result<(), Error> {
-        let id = session.id;
+    async fn claim_one(&mut self, id: SessionId) -> Result<(), Error> {
         let Some(spec) = self.spec(id)? else { return Ok(()) };
         let driver = match self.drivers.make(&spec) {
             Ok(driver) => driver,
             Err(why) => {
-                self.declined.insert(id, why);
+                self.decline(id, why);
                 return Ok(());
             }
         };
@@ -250,6 +270,15 @@ impl<S: Store> Host<S> {
         Ok(())
     }
 
+    /// Leaves a session to others.
+    fn decline(&mut self, id: SessionId, why: String) {
+        // Which of them are still there cannot be told cheaply; those that are come back at once.
+        if self.declined.len() >= DECLINED {
+            self.declined.clear();
+        }
+        self.declined.insert(id, why);
+    }
+
     /// Reads what a session was created with.
     fn spec(&self, id: SessionId) -> Result<Option<DriverSpec>, Error> {
         Ok(self.store.founding(id)?.and_then(|entry| match entry.event.what {
@@ -271,7 +300,7 @@ impl<S: Store> Host<S> {
 
     /// A driver panicked: its session is given back as if the host had died, and left to others.
     async fn panicked(&mut self, id: SessionId) -> Result<(), Error> {
-        self.declined.insert(id, "its driver panicked here".to_owned());
+        self.decline(id, "its driver panicked here".to_owned());
         let Some(session) = self.store.session(id)? else { return Ok(()) };
         let Some(owner) = session.owner().filter(|owner| owner.host == self.id) else {
             return Ok(());
@@ -285,7 +314,7 @@ impl<S: Store> Host<S> {
     }
 
     /// Tells every task that its session may have changed.
-    fn tell(&mut self, drain_by: Option<adjourn_core::time::Timestamp>) {
+    fn tell(&mut self, drain_by: Option<Timestamp>) {
         for signal in self.running.values() {
             signal.send_modify(|signal| {
                 signal.changes += 1;

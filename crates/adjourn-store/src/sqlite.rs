@@ -232,6 +232,18 @@ impl Store for Sqlite {
         self.read(|connection| SqliteRows::reading(connection).next_due())
     }
 
+    fn undelivered(&self) -> Result<bool, Error> {
+        self.read(|connection| {
+            let mut rows = SqliteRows::reading(connection);
+            let done = rows.cursor()?.done();
+            Ok(rows.event_after(done)?.is_some())
+        })
+    }
+
+    fn ready(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+        self.read(|connection| reader::ready(connection, after, limit))
+    }
+
     fn hosts(&self) -> Result<Vec<HostRow>, Error> {
         self.read(|connection| SqliteRows::reading(connection).hosts())
     }

@@ -6,6 +6,7 @@ use adjourn_core::command::{Loss, Mode, Recover, Suspend};
 use adjourn_core::session::Cause;
 use adjourn_core::{Command, Session};
 use adjourn_host::said::Said;
+use adjourn_store::Store as _;
 
 use crate::fixture::Fixture;
 
@@ -220,6 +221,24 @@ async fn two_hosts_share_the_work_and_no_session_runs_twice() {
     for host in hosts {
         host.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_takes_the_write_lock_only_when_something_is_due() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(r#"{"runs": [[{"say": "hi"}]]}"#);
+    let before = fixture.store.metrics().commands;
+    for _ in 0..50 {
+        fixture.clock.advance(SECOND);
+        fixture.hosts().ring();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    fixture.prompt(id, "go");
+    fixture.until_state(id, "idle").await;
+    // The prompt, the claim, the step's start and its end; and nothing for all those rings.
+    assert_eq!(fixture.store.metrics().commands - before, 4);
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
