@@ -57,6 +57,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Event(event) => commands::event::run(store, event, output).await,
         Verb::Cancel(cancel) => commands::cancel::run(store, cancel, output).await,
         Verb::Close(close) => commands::close::run(store, close, output).await,
+        Verb::Takeover(which) => commands::takeover::run(store, &which, output).await,
         Verb::Prune => commands::prune::run(store, output).await,
         Verb::Backup(backup) => commands::backup::run(store, &backup, output),
     }

@@ -109,11 +109,45 @@ impl Serving {
 
     /// Ends it with SIGTERM, and returns its exit code.
     pub fn terminate(mut self) -> i32 {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        assert!(sent.success());
+        self.signal("TERM");
         self.child.wait().unwrap().code().unwrap()
     }
+
+    /// Returns the number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Stops it with SIGSTOP, and returns when all of its threads stand still.
+    pub fn stop(&self) {
+        self.signal("STOP");
+        let start = Instant::now();
+        // One thread takes the signal and passes it on; the others run on until then.
+        while !threads(self.id()).all(|state| state == 'T') {
+            assert!(start.elapsed() < Duration::from_secs(20), "it does not stop");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.id().to_string()]).status();
+        assert!(sent.unwrap().success(), "cannot send {name}");
+    }
+}
+
+/// Returns the state of each thread of a process, as one letter.
+fn threads(id: u32) -> impl Iterator<Item = char> {
+    let threads = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
+    threads.map(|thread| {
+        let about = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+        // The state follows the name, which stands in brackets.
+        about.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap()
+    })
 }
 
 impl Drop for Serving {

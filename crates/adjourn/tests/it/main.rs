@@ -9,3 +9,4 @@
 mod by_hand;
 mod home;
 mod refusals;
+mod takeover;
