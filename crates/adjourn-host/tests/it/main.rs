@@ -5,4 +5,5 @@
 mod doorbell;
 mod driving;
 mod fixture;
+mod hung;
 mod scripts;
