@@ -353,6 +353,8 @@ impl<S: Store> Drive<S> {
                 let client = parking.client.as_ref();
                 client.is_some_and(|client| client.mode == Mode::InterruptImmediate)
             }
+            // Nobody wants its answer any more.
+            State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => true,
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjourn_core::command::{Loss, Mode, Recover, Suspend};
+use adjourn_core::command::{Cancel, Loss, Mode, Recover, Suspend};
 use adjourn_core::session::Cause;
 use adjourn_core::{Command, Session};
 use adjourn_host::said::Said;
@@ -104,6 +104,23 @@ async fn each_mode_stops_where_it_says_and_nothing_runs_afterwards() {
         assert_eq!(fixture.dispatched(id), after, "{mode:?}");
         host.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_does_not_wait_for_a_model() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(r#"{"runs": [[{"say": {"text": "hm", "ms": 999999999}}]]}"#);
+    fixture.prompt(id, "go");
+    let thinks = |session: &Session| {
+        session.run().and_then(|run| run.step).is_some_and(|step| step.model_in_flight)
+    };
+    fixture.until(id, "thinking", thinks).await;
+    fixture.give(id, Command::Cancel(Cancel { reason: None }), Vec::new()).unwrap();
+    // The clock stands still: no grace is over.
+    let session = fixture.until_state(id, "idle").await;
+    assert_eq!(session.last_run.as_ref().unwrap().outcome.as_str(), "canceled");
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
