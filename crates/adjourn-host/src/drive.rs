@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::clock::{BoxFuture, Clock};
 use crate::driver::{Driver, Returned, Thought, Wish};
+use crate::host::patiently;
 use crate::said::Said;
 
 /// What the host tells the task of a session.
@@ -383,7 +384,7 @@ impl<S: Store> Drive<S> {
     ) -> Result<Result<(), Rejected>, Error> {
         let said = said.iter().map(Said::encode).collect();
         let request = Request::new(self.session.id, by, command).saying(said);
-        match self.store.transact(move |tx| tx.command(request)).await {
+        match patiently(&self.store, &request).await {
             Ok(done) => {
                 self.session = done.session;
                 (self.ring)();

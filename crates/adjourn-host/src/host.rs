@@ -10,22 +10,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use adjourn_core::Command;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::time::Timestamp;
+use adjourn_core::{Command, Session};
 use adjourn_store::rows::{HostRow, SessionNo};
-use adjourn_store::{CommandError, Error, Request, Store};
+use adjourn_store::{CommandError, Done, Error, Request, Store};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::clock::Clock;
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::{Drive, Signal};
-use crate::driver::Drivers;
+use crate::driver::{Driver, Drivers};
 
 /// How many waiting sessions an event, or how many deadlines, are dealt with in one transaction:
 /// others' commands wait no longer than that takes.
@@ -123,7 +123,11 @@ impl<S: Store> Host<S> {
     pub async fn run(mut self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
         let mut stop = std::pin::pin!(stop);
         loop {
-            self.work().await?;
+            match self.work().await {
+                // Somebody else kept the write lock, and nothing happened: it is tried again.
+                Ok(()) | Err(Error::Locked { .. }) => {}
+                Err(error) => return Err(error),
+            }
             let due = self.store.next_due()?;
             let look = self.clock.now().after(LOOK);
             let until = self.clock.sleep_until(due.map_or(look, |due| due.min(look)));
@@ -221,35 +225,52 @@ impl<S: Store> Host<S> {
             let ready = self.store.ready(after, CANDIDATES)?;
             let Some((last, _)) = ready.last() else { break };
             after = *last;
+            let room = self.config.max_running - self.running.len();
+            // All are given before the first is answered, so that they share a commit.
+            let mut claims = Vec::new();
             for (_, id) in ready {
-                if self.running.len() == self.config.max_running {
-                    return Ok(());
-                }
                 // One that was taken from this host is claimed again when its task has let go.
-                if !self.running.contains_key(&id) && !self.declined.contains_key(&id) {
-                    self.claim_one(id).await?;
+                if claims.len() < room
+                    && !self.running.contains_key(&id)
+                    && let Some(driver) = self.driver(id)?
+                {
+                    let request = Request::new(id, self.by(), Command::Claim);
+                    claims.push((driver, self.store.transact(move |tx| tx.command(request))));
                 }
             }
+            let mut failed = Ok(());
+            for (driver, claim) in claims {
+                match claim.await {
+                    Ok(done) => self.drive(done.session, driver),
+                    // Another host was faster, or a gate is shut.
+                    Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => {}
+                    // What the others were given is theirs all the same.
+                    Err(CommandError::Store(error)) => failed = Err(error),
+                }
+            }
+            failed?;
         }
         Ok(())
     }
 
-    async fn claim_one(&mut self, id: SessionId) -> Result<(), Error> {
-        let Some(spec) = self.spec(id)? else { return Ok(()) };
-        let driver = match self.drivers.make(&spec) {
-            Ok(driver) => driver,
+    /// Makes the driver of a session, if it can be run here.
+    fn driver(&mut self, id: SessionId) -> Result<Option<Box<dyn Driver>>, Error> {
+        if self.declined.contains_key(&id) {
+            return Ok(None);
+        }
+        let Some(spec) = self.spec(id)? else { return Ok(None) };
+        Ok(match self.drivers.make(&spec) {
+            Ok(driver) => Some(driver),
             Err(why) => {
                 self.decline(id, why);
-                return Ok(());
+                None
             }
-        };
-        let request = Request::new(id, self.by(), Command::Claim);
-        let session = match self.store.transact(move |tx| tx.command(request)).await {
-            Ok(done) => done.session,
-            // Another host was faster, or a gate is shut.
-            Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => return Ok(()),
-            Err(CommandError::Store(error)) => return Err(error),
-        };
+        })
+    }
+
+    /// Drives a session under the claim it was just given.
+    fn drive(&mut self, session: Arc<Session>, driver: Box<dyn Driver>) {
+        let id = session.id;
         let (sender, signal) = watch::channel(Signal::default());
         let hosts = self.hosts.clone();
         let drive = Drive {
@@ -267,7 +288,6 @@ impl<S: Store> Host<S> {
         // In a task of its own, so that a panic in it is known by the session's name.
         let driving = tokio::spawn(drive.run(driver));
         self.tasks.spawn(async move { (id, Aborts(driving).await) });
-        Ok(())
     }
 
     /// Leaves a session to others.
@@ -307,7 +327,7 @@ impl<S: Store> Host<S> {
         };
         let recover = Recover { host: self.id, epoch: owner.epoch, how: Loss::Died };
         let request = Request::new(id, self.by(), Command::Recover(recover));
-        match self.store.transact(move |tx| tx.command(request)).await {
+        match patiently(&self.store, &request).await {
             Ok(_) | Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(()),
             Err(CommandError::Store(error)) => Err(error),
         }
@@ -338,6 +358,21 @@ impl<S: Store> Host<S> {
 
     fn by(&self) -> Actor {
         Actor::new(Face::Host, "").on(self.id)
+    }
+}
+
+/// Gives a command, however long somebody else keeps the write lock: a process that was stopped in
+/// the middle of a commit, say. Nothing has happened until the lock is free.
+pub(crate) async fn patiently<S: Store>(
+    store: &S,
+    request: &Request,
+) -> Result<Done, CommandError> {
+    loop {
+        let request = request.clone();
+        match store.transact(move |tx| tx.command(request)).await {
+            Err(CommandError::Store(Error::Locked { .. })) => {}
+            answer => return answer,
+        }
     }
 }
 

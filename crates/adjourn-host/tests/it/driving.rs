@@ -6,7 +6,7 @@ use adjourn_core::command::{Cancel, Loss, Mode, Recover, Suspend};
 use adjourn_core::session::Cause;
 use adjourn_core::{Command, Session};
 use adjourn_host::said::Said;
-use adjourn_store::Store as _;
+use adjourn_store::{Error, Retention, Store as _};
 
 use crate::fixture::Fixture;
 
@@ -255,6 +255,36 @@ async fn a_host_takes_the_write_lock_only_when_something_is_due() {
     fixture.until_state(id, "idle").await;
     // The prompt, the claim, the step's start and its end; and nothing for all those rings.
     assert_eq!(fixture.store.metrics().commands - before, 4);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_outlasts_a_process_that_stands_still_with_the_write_lock() {
+    let fixture = Fixture::with(|options| options.patience = Duration::from_millis(5));
+    let host = fixture.host().await;
+    let script = r#"{"runs": [[{"tool": {"name": "a", "ms": 1000}}, {"say": "done"}]]}"#;
+    let (calls, waits) = (fixture.create(script), fixture.create(script));
+    fixture.prompt(calls, "go");
+    fixture.until_in_flight(calls, "a").await;
+    let (go_on, held) = std::sync::mpsc::channel::<()>();
+    let (locked, is_locked) = std::sync::mpsc::channel();
+    let other = fixture.another();
+    let stands_still = other.transact(move |_| {
+        locked.send(()).unwrap();
+        let _ = held.recv();
+        Ok::<_, Error>(())
+    });
+    is_locked.recv().unwrap();
+    // The call comes back, and its result has nowhere to go for a long time.
+    fixture.clock.advance(SECOND * 2);
+    let refused = fixture.store.transact(|tx| tx.prune(&Retention::default(), 1)).wait();
+    assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+    go_on.send(()).unwrap();
+    stands_still.await.unwrap();
+    fixture.pass_until(calls, "idle").await;
+    assert_eq!(fixture.happened(calls).iter().filter(|name| **name == "claimed").count(), 1);
+    fixture.prompt(waits, "go");
+    fixture.pass_until(waits, "idle").await;
     host.stop().await;
 }
 
