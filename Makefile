@@ -49,6 +49,10 @@ bench: ## Measures, beside the raw figures of this machine; writes target/bench.
 	mkdir -p "$${CARGO_TARGET_DIR:-target}"
 	cargo run --release --locked --quiet -p xtask -- bench $(BENCH)
 
+.PHONY: soak
+soak: ## Kills, stops and restarts hosts for a while; SOAK="--kills N --minutes N --seed N"
+	cargo run --release --locked --quiet -p soak -- $(SOAK)
+
 .PHONY: demo
 demo: ## An agent parks, the machine goes quiet, an event wakes it
 	cargo run --locked --quiet -p adjourn -- demo
