@@ -23,6 +23,10 @@ impl Home {
         Self(TempDir::new().unwrap())
     }
 
+    pub fn path(&self) -> &std::path::Path {
+        self.0.path()
+    }
+
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_adjourn"));
         command.args(arguments).env_clear().env("HOME", self.0.path()).env("USER", "ann");
