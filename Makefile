@@ -56,3 +56,7 @@ soak: ## Kills, stops and restarts hosts for a while; SOAK="--kills N --minutes 
 .PHONY: demo
 demo: ## An agent parks, the machine goes quiet, an event wakes it
 	cargo run --locked --quiet -p adjourn -- demo
+
+.PHONY: install
+install: ## Builds the program and installs it with cargo
+	cargo install --locked --path crates/adjourn

@@ -1,5 +1,7 @@
 //! Why a command was refused. A refused command changes nothing.
 
+use serde_json::{Value, json};
+
 use crate::actor::Actor;
 use crate::carry::Limit;
 use crate::conditions::{Conditions, Invalid};
@@ -222,6 +224,36 @@ impl Rejected {
             Self::GraceRunning { .. } => "GRACE_RUNNING",
             Self::NothingToCancel { .. } => "NOTHING_TO_CANCEL",
             Self::NothingToWithdraw => "NOTHING_TO_WITHDRAW",
+        }
+    }
+
+    /// Returns what a program may want to know besides the word, the same on every face.
+    pub fn details(&self) -> serde_json::Map<String, Value> {
+        let details = match self {
+            Self::Invalid { path, .. } => json!({ "path": path }),
+            Self::AlreadyResumed { handle, at, cause, by } => json!({
+                "handle": handle, "at": at.to_string(), "cause": cause, "by": by.to_string(),
+            }),
+            Self::Withdrawn { handle, at, by } => {
+                json!({ "handle": handle, "at": at.to_string(), "by": by.to_string() })
+            }
+            Self::ConditionsDiffer { handle, current } => {
+                json!({ "handle": handle, "current": current })
+            }
+            Self::Held { handle, by, reason } | Self::PausedByAnother { handle, by, reason } => {
+                json!({ "handle": handle, "by": by.to_string(), "why": reason })
+            }
+            Self::Gated { gate, by, reason } => {
+                json!({ "gate": gate, "by": by.to_string(), "why": reason })
+            }
+            Self::HandleRequired { handle } => json!({ "handle": handle }),
+            Self::HandleMismatch { given } => json!({ "handle": given }),
+            Self::Ended { at } => json!({ "at": at.to_string() }),
+            _ => Value::Null,
+        };
+        match details {
+            Value::Object(details) => details,
+            _ => serde_json::Map::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 //! There is no task per parked session. What there is to do is found in the store's indexes, at
 //! every ring and at least once a second.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
-use adjourn_core::id::{HostId, SessionId};
+use adjourn_core::id::{HostId, RunId, SessionId};
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
 use adjourn_store::rows::{HostRow, SessionNo};
@@ -22,6 +22,7 @@ use adjourn_store::{CommandError, Done, Error, Request, Store};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
+use crate::about::About;
 use crate::clock::Clock;
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::{Drive, Signal};
@@ -36,8 +37,10 @@ const LOOK: Duration = Duration::from_secs(1);
 const SWEEP: Duration = Duration::from_secs(10);
 /// How many ready sessions are looked at to find those this host can run.
 const CANDIDATES: usize = 256;
-/// How many sessions a host remembers that it cannot run.
+/// How many sessions a host remembers that it will not try again.
 const DECLINED: usize = 4096;
+/// How long a session that cannot be run is left alone: what was missing may be there by then.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 /// How a host works.
 #[derive(Debug, Clone)]
@@ -46,7 +49,7 @@ pub struct Config {
     pub max_running: usize,
     /// How long calls in flight may go on when it stops.
     pub drain: Duration,
-    /// What it says about itself, as JSON text.
+    /// What it says about itself: a JSON object, as text.
     pub about: String,
 }
 
@@ -71,10 +74,33 @@ pub struct Host<S> {
     presence: Presence,
     tasks: JoinSet<(SessionId, Driven)>,
     running: HashMap<SessionId, watch::Sender<Signal>>,
-    /// Sessions this host cannot run, and why; they are left to others.
-    declined: HashMap<SessionId, String>,
+    /// Sessions this host cannot run; they are left to others.
+    declined: HashMap<SessionId, Declined>,
+    /// What it has said about itself.
+    row: HostRow,
     /// When to clear away next.
     sweep_at: Timestamp,
+}
+
+/// A session that this host cannot run.
+struct Declined {
+    why: String,
+    /// The turn it was declined in: a session that moves on is looked at again.
+    turn: Option<(RunId, u64)>,
+    /// When; none if it is not to be tried again in this turn.
+    at: Option<Timestamp>,
+}
+
+impl Declined {
+    /// Returns whether a session is still to be left alone.
+    fn holds(&self, session: &Session, now: Timestamp) -> bool {
+        let recent = self.at.is_none_or(|at| now >= at && now.since(at) < TRY_AGAIN);
+        self.turn == turn(session) && recent
+    }
+}
+
+fn turn(session: &Session) -> Option<(RunId, u64)> {
+    session.run().map(|run| (run.id, run.turn))
 }
 
 impl<S: Store> Host<S> {
@@ -94,8 +120,9 @@ impl<S: Store> Host<S> {
             what: "cannot announce the host".to_owned(),
             source: Arc::new(error),
         })?;
-        let row = HostRow { id, since: clock.now(), about: config.about.clone() };
-        store.transact(move |tx| tx.announce(&row)).await?;
+        let row = HostRow { id, since: clock.now(), about: About::parse(&config.about).to_text() };
+        let announced = row.clone();
+        store.transact(move |tx| tx.announce(&announced)).await?;
         Ok(Self {
             store,
             clock,
@@ -107,6 +134,7 @@ impl<S: Store> Host<S> {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             declined: HashMap::new(),
+            row,
             sweep_at: Timestamp::from_millis(0),
         })
     }
@@ -128,14 +156,21 @@ impl<S: Store> Host<S> {
                 Ok(()) | Err(Error::Locked { .. }) => {}
                 Err(error) => return Err(error),
             }
-            let due = self.store.next_due()?;
-            let look = self.clock.now().after(LOOK);
-            let until = self.clock.sleep_until(due.map_or(look, |due| due.min(look)));
+            let clock = Arc::clone(&self.clock);
+            let due = self.store.next_due()?.map(|due| clock.sleep_until(due));
+            let due = async {
+                match due {
+                    Some(due) => due.await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = &mut stop => break,
                 () = self.presence.rung() => {}
                 Some(done) = self.tasks.join_next() => self.done(done).await?,
-                () = until => {}
+                () = due => {}
+                // Not by the wall clock, which may be set back.
+                () = tokio::time::sleep(LOOK) => {}
             }
             self.tell(None);
         }
@@ -221,9 +256,14 @@ impl<S: Store> Host<S> {
     /// Claims what is ready and can be run here, as far as there is room.
     async fn claim(&mut self) -> Result<(), Error> {
         let mut after = SessionNo(0);
+        let mut declined = HashSet::new();
         while self.running.len() < self.config.max_running {
             let ready = self.store.ready(after, CANDIDATES)?;
-            let Some((last, _)) = ready.last() else { break };
+            let Some((last, _)) = ready.last() else {
+                // All were looked at: whoever is not among them has moved on.
+                self.declined.retain(|id, known| known.at.is_none() || declined.contains(id));
+                break;
+            };
             after = *last;
             let room = self.config.max_running - self.running.len();
             // All are given before the first is answered, so that they share a commit.
@@ -236,6 +276,9 @@ impl<S: Store> Host<S> {
                 {
                     let request = Request::new(id, self.by(), Command::Claim);
                     claims.push((driver, self.store.transact(move |tx| tx.command(request))));
+                }
+                if self.declined.contains_key(&id) {
+                    declined.insert(id);
                 }
             }
             let mut failed = Ok(());
@@ -250,19 +293,42 @@ impl<S: Store> Host<S> {
             }
             failed?;
         }
+        self.say_what_is_declined().await
+    }
+
+    /// Tells others what this host cannot run, if that has changed.
+    async fn say_what_is_declined(&mut self) -> Result<(), Error> {
+        let declined = self.declined.iter().map(|(id, declined)| (*id, declined.why.as_str()));
+        let about = About::parse(&self.config.about).declining(declined).to_text();
+        if self.row.about == about {
+            return Ok(());
+        }
+        self.row.about = about;
+        let row = self.row.clone();
+        self.store.transact(move |tx| tx.announce(&row)).await?;
+        self.hosts.ring();
         Ok(())
     }
 
     /// Makes the driver of a session, if it can be run here.
     fn driver(&mut self, id: SessionId) -> Result<Option<Box<dyn Driver>>, Error> {
-        if self.declined.contains_key(&id) {
+        let now = self.clock.now();
+        if let Some(known) = self.declined.get(&id)
+            && let Some(session) = self.store.session(id)?
+            && known.holds(&session, now)
+        {
             return Ok(None);
         }
         let Some(spec) = self.spec(id)? else { return Ok(None) };
         Ok(match self.drivers.make(&spec) {
-            Ok(driver) => Some(driver),
+            Ok(driver) => {
+                self.declined.remove(&id);
+                Some(driver)
+            }
             Err(why) => {
-                self.decline(id, why);
+                if let Some(session) = self.store.session(id)? {
+                    self.decline(&session, why, Some(now));
+                }
                 None
             }
         })
@@ -290,13 +356,13 @@ impl<S: Store> Host<S> {
         self.tasks.spawn(async move { (id, Aborts(driving).await) });
     }
 
-    /// Leaves a session to others.
-    fn decline(&mut self, id: SessionId, why: String) {
+    /// Leaves a session to others, for a while or for good.
+    fn decline(&mut self, session: &Session, why: String, at: Option<Timestamp>) {
         // Which of them are still there cannot be told cheaply; those that are come back at once.
         if self.declined.len() >= DECLINED {
             self.declined.clear();
         }
-        self.declined.insert(id, why);
+        self.declined.insert(session.id, Declined { why, turn: turn(session), at });
     }
 
     /// Reads what a session was created with.
@@ -320,8 +386,9 @@ impl<S: Store> Host<S> {
 
     /// A driver panicked: its session is given back as if the host had died, and left to others.
     async fn panicked(&mut self, id: SessionId) -> Result<(), Error> {
-        self.decline(id, "its driver panicked here".to_owned());
         let Some(session) = self.store.session(id)? else { return Ok(()) };
+        let why = "its driver panicked".to_owned();
+        self.decline(&session, why, None);
         let Some(owner) = session.owner().filter(|owner| owner.host == self.id) else {
             return Ok(());
         };

@@ -70,6 +70,11 @@ impl Said {
             Self::User { content: Value::String(text) }
             | Self::Agent { text, .. }
             | Self::Host { text, .. } => text.clone(),
+            // Blocks of content are read by their words.
+            Self::User { content: Value::Array(blocks) } if blocks.iter().all(Value::is_object) => {
+                let texts = blocks.iter().filter_map(|block| block.get("text")?.as_str());
+                texts.collect::<Vec<_>>().join("\n")
+            }
             Self::User { content } => content.to_string(),
             Self::Tool { result, .. } => result.clone(),
         }

@@ -1,12 +1,16 @@
 //! One file per subcommand.
 
+pub mod acp;
 pub mod backup;
 pub mod cancel;
 pub mod close;
+pub mod completions;
+pub mod config;
 pub mod demo;
 pub mod event;
 pub mod log;
 pub mod ls;
+pub mod new;
 pub mod prompt;
 pub mod prune;
 pub mod resume;

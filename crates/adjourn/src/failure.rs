@@ -2,7 +2,7 @@
 
 use adjourn_core::Rejected;
 use adjourn_store::{CommandError, Error};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The exit code of a mistake in usage.
 pub const USAGE: u8 = 2;
@@ -13,7 +13,7 @@ pub struct Failure {
     kind: Kind,
     message: String,
     hint: Option<String>,
-    details: Value,
+    details: Box<Map<String, Value>>,
 }
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Failure {
     }
 
     fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, details: json!({}) }
+        Self { kind, message: message.into(), hint: None, details: Box::default() }
     }
 
     /// Returns the exit code.
@@ -82,8 +82,8 @@ impl Failure {
             Kind::Other => "OTHER",
         };
         let mut error = json!({ "reason": reason, "message": self.message });
-        if let (Some(error), Some(details)) = (error.as_object_mut(), self.details.as_object()) {
-            error.extend(details.clone());
+        if let Some(error) = error.as_object_mut() {
+            error.extend(Map::clone(&self.details));
         }
         json!({ "error": error })
     }
@@ -91,21 +91,7 @@ impl Failure {
 
 impl From<Rejected> for Failure {
     fn from(refused: Rejected) -> Self {
-        let details = match &refused {
-            Rejected::Invalid { path, .. } => json!({ "path": path }),
-            Rejected::AlreadyResumed { handle, at, cause, by } => json!({
-                "handle": handle, "at": at.to_string(), "cause": cause, "by": by.to_string(),
-            }),
-            Rejected::ConditionsDiffer { handle, current } => {
-                json!({ "handle": handle, "current": current })
-            }
-            Rejected::Held { handle, by, reason }
-            | Rejected::PausedByAnother { handle, by, reason } => {
-                json!({ "handle": handle, "by": by.to_string(), "why": reason })
-            }
-            Rejected::HandleRequired { handle } => json!({ "handle": handle }),
-            _ => json!({}),
-        };
+        let details = Box::new(refused.details());
         let hint = match &refused {
             Rejected::HandleRequired { handle } => Some(format!("add --handle {handle}")),
             Rejected::Held { handle, .. } => {

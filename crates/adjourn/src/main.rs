@@ -6,6 +6,7 @@ mod arguments;
 mod commands;
 mod failure;
 mod place;
+mod settings;
 mod show;
 mod stay;
 mod watch;
@@ -16,6 +17,7 @@ use clap::Parser as _;
 
 use arguments::{Arguments, Verb};
 use failure::Failure;
+use settings::Settings;
 use show::Output;
 
 fn main() -> ExitCode {
@@ -30,7 +32,12 @@ fn main() -> ExitCode {
     let output = Output::new(arguments.json);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
-        Ok(runtime) => runtime.block_on(run(arguments, &output)),
+        Ok(runtime) => {
+            let result = runtime.block_on(run(arguments, &output));
+            // A read of stdin that nobody waits for any more must not keep the program.
+            runtime.shutdown_background();
+            result
+        }
         Err(error) => Err(Failure::other(format!("cannot start: {error}"))),
     };
     match result {
@@ -43,22 +50,43 @@ fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
-    let store = arguments.store;
+    // What is true of the program itself is said whatever a file or a variable holds.
+    match &arguments.verb {
+        Verb::Config(config) if config.defaults => {
+            commands::config::defaults(output);
+            return Ok(());
+        }
+        Verb::Completions(completions) => {
+            commands::completions::completions(completions, output);
+            return Ok(());
+        }
+        Verb::Man(man) => return commands::completions::man(man, output),
+        _ => {}
+    }
+    let settings = &Settings::of(&arguments)?;
     match arguments.verb {
-        Verb::Demo => commands::demo::run(output).await,
-        Verb::Run(run) => commands::run::run(store, run, output).await,
-        Verb::Serve(serve) => commands::serve::run(store, serve, output).await,
-        Verb::Ls => commands::ls::run(store, output),
-        Verb::Show(which) => commands::show::run(store, &which, output),
-        Verb::Log(log) => commands::log::run(store, &log, output).await,
-        Verb::Suspend(suspend) => commands::suspend::run(store, suspend, output).await,
-        Verb::Prompt(prompt) => commands::prompt::run(store, prompt, output).await,
-        Verb::Resume(resume) => commands::resume::run(store, resume, output).await,
-        Verb::Event(event) => commands::event::run(store, event, output).await,
-        Verb::Cancel(cancel) => commands::cancel::run(store, cancel, output).await,
-        Verb::Close(close) => commands::close::run(store, close, output).await,
-        Verb::Takeover(which) => commands::takeover::run(store, &which, output).await,
-        Verb::Prune => commands::prune::run(store, output).await,
-        Verb::Backup(backup) => commands::backup::run(store, &backup, output),
+        Verb::Demo => commands::demo::run(settings, output).await,
+        Verb::Run(run) => commands::run::run(settings, run, output).await,
+        Verb::New(new) => commands::new::run(settings, &new, output).await,
+        Verb::Serve(_) => commands::serve::run(settings, output).await,
+        Verb::Acp(acp) => commands::acp::run(settings, acp, output).await,
+        Verb::Ls => commands::ls::run(settings, output),
+        Verb::Show(which) => commands::show::run(settings, &which, output),
+        Verb::Log(log) => commands::log::run(settings, &log, output).await,
+        Verb::Suspend(suspend) => commands::suspend::run(settings, suspend, output).await,
+        Verb::Prompt(prompt) => commands::prompt::run(settings, prompt, output).await,
+        Verb::Resume(resume) => commands::resume::run(settings, resume, output).await,
+        Verb::Event(event) => commands::event::run(settings, event, output).await,
+        Verb::Cancel(cancel) => commands::cancel::run(settings, cancel, output).await,
+        Verb::Close(close) => commands::close::run(settings, close, output).await,
+        Verb::Takeover(which) => commands::takeover::run(settings, &which, output).await,
+        Verb::Prune => commands::prune::run(settings, output).await,
+        Verb::Backup(backup) => commands::backup::run(settings, &backup, output),
+        Verb::Config(_) => {
+            commands::config::run(settings, output);
+            Ok(())
+        }
+        // Answered above.
+        Verb::Completions(_) | Verb::Man(_) => Ok(()),
     }
 }

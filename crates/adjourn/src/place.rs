@@ -14,6 +14,7 @@ use adjourn_store::sqlite::Options;
 use adjourn_store::{CommandError, Done, Environment as _, Request, Sqlite, Store as _};
 
 use crate::failure::Failure;
+use crate::settings::{Settings, Source};
 
 /// Whose sessions are, if nobody says otherwise.
 pub const TENANT: &str = "local";
@@ -24,22 +25,19 @@ pub struct Place {
     pub store: Sqlite,
     pub hosts: Hosts,
     pub clock: Arc<dyn Clock>,
+    pub settings: Settings,
 }
 
 impl Place {
-    /// Opens the store at `path`, or the user's own.
-    pub fn open(path: Option<PathBuf>) -> Result<Self, Failure> {
-        let path = match path {
-            Some(path) => path,
-            None => {
-                let directory = directory("XDG_DATA_HOME", ".local/share")?;
-                let mut private = std::fs::DirBuilder::new();
-                private.recursive(true).mode(0o700).create(&directory).map_err(|error| {
-                    Failure::other(format!("cannot make {}: {error}", directory.display()))
-                })?;
-                directory.join("store.db")
-            }
-        };
+    /// Opens the store.
+    pub fn open(settings: &Settings) -> Result<Self, Failure> {
+        let path = settings.store.value.clone();
+        if let (Source::Default, Some(directory)) = (&settings.store.source, path.parent()) {
+            let mut private = std::fs::DirBuilder::new();
+            private.recursive(true).mode(0o700).create(directory).map_err(|error| {
+                Failure::other(format!("cannot make {}: {error}", directory.display()))
+            })?;
+        }
         let keys = KeyDir::new(directory("XDG_CONFIG_HOME", ".config")?.join("keys"));
         let keys = keys.load(Machine.now()).map_err(|error| {
             let failure = Failure::other(error.to_string());
@@ -50,7 +48,7 @@ impl Place {
         })?;
         let hosts = Hosts::beside(&path);
         let store = Sqlite::open(Options::new(path, Arc::new(Machine), keys))?;
-        Ok(Self { store, hosts, clock: Arc::new(Machine) })
+        Ok(Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone() })
     }
 
     /// Finds a session by its id or an unambiguous part of it.
@@ -94,16 +92,20 @@ pub fn by() -> Actor {
     Actor::new(Face::Cli, user.chars().filter(|c| !c.is_control()).take(64).collect::<String>())
 }
 
-fn directory(variable: &str, fallback: &str) -> Result<PathBuf, Failure> {
+/// Returns where the user keeps files of a kind, and we ours.
+pub fn directory(variable: &str, fallback: &str) -> Result<PathBuf, Failure> {
     let base = match std::env::var_os(variable).filter(|value| !value.is_empty()) {
         Some(base) => PathBuf::from(base),
-        None => {
-            let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-            let home = home.ok_or_else(|| {
-                Failure::usage("there is no HOME to keep things in").hint("set HOME, or --store")
-            })?;
-            PathBuf::from(home).join(fallback)
-        }
+        None => home()?.join(fallback),
     };
     Ok(base.join("adjourn"))
+}
+
+/// Returns the user's home.
+pub fn home() -> Result<PathBuf, Failure> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    home.map(PathBuf::from).ok_or_else(|| {
+        Failure::usage("there is no HOME to keep things in")
+            .hint("set HOME, or XDG_DATA_HOME and XDG_CONFIG_HOME")
+    })
 }

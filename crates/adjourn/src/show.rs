@@ -4,9 +4,10 @@ use std::io::{IsTerminal as _, Write as _};
 
 use adjourn_core::Session;
 use adjourn_core::event::{Event, What};
-use adjourn_core::session::{Phase, Wait};
+use adjourn_core::session::{Phase, Resumption, Wait};
 use adjourn_core::time::Timestamp;
-use serde_json::Value;
+use adjourn_host::said::Said;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 
@@ -26,6 +27,11 @@ impl Output {
     pub fn data(&self, line: &str) {
         // A reader that went away is no failure of ours.
         let _ = writeln!(std::io::stdout(), "{line}");
+    }
+
+    /// Prints data that is whole lines already.
+    pub fn bytes(&self, bytes: &[u8]) {
+        let _ = std::io::stdout().write_all(bytes);
     }
 
     /// Prints data as an object, or as a line for people.
@@ -57,6 +63,17 @@ impl Output {
 pub fn status(session: &Session) -> Value {
     // The status is made of text and numbers; it always encodes.
     serde_json::to_value(session.status()).unwrap_or_default()
+}
+
+/// Returns a resumption as an object.
+pub fn resumption(resumption: &Resumption) -> Value {
+    json!({
+        "handle": resumption.handle,
+        "cause": resumption.cause,
+        "hadResumeInput": resumption.had_resume_input,
+        "continueTranscript": resumption.continue_transcript,
+        "resumedAt": resumption.resumed_at.to_string(),
+    })
 }
 
 /// Says in a few words where a session stands, and what will move it on.
@@ -149,4 +166,18 @@ pub fn event(event: &Event) -> String {
     let by = event.by.to_string();
     let line = format!("{}  {:<18} {by:<10} {detail}", event.at, event.what.name());
     line.trim_end().to_owned()
+}
+
+/// Says what was said, for a transcript.
+pub fn words(at: Timestamp, said: &Said) -> String {
+    let role = match said {
+        Said::User { .. } => "user",
+        Said::Agent { aborted: false, .. } => "agent",
+        Said::Agent { aborted: true, .. } => "agent, broken off",
+        Said::Tool { .. } => "tool",
+        Said::Host { .. } => "host",
+    };
+    // Further lines stand below the first one's words.
+    let text = said.text().replace('\n', &format!("\n{:1$}", "", at.to_string().len() + 9));
+    format!("{at}  {role:<6} {text}")
 }

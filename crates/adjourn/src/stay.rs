@@ -14,8 +14,9 @@ use tokio::sync::oneshot;
 
 use crate::failure::Failure;
 use crate::place::Place;
+use crate::settings::Settings;
 use crate::show::{Output, standing, status};
-use crate::watch::{Seen, Watch};
+use crate::watch::Watch;
 
 /// When to leave a session alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,8 @@ pub async fn host(place: &Place) -> Result<Stop, Failure> {
     let clock: Arc<dyn Clock> = Arc::clone(&place.clock);
     let drivers = Arc::new(Scripted(Arc::clone(&clock)));
     let about = format!(r#"{{"pid":{}}}"#, std::process::id());
-    let config = Config { about, ..Config::default() };
+    let Settings { max_running, drain, .. } = &place.settings;
+    let config = Config { max_running: max_running.value, drain: drain.value, about };
     let host: Host<Sqlite> =
         Host::join(place.store.clone(), place.hosts.clone(), clock, drivers, config).await?;
     let (stop, stopped) = oneshot::channel::<()>();
@@ -69,22 +71,23 @@ pub async fn stay(
     let mut watcher = Watch::after(place, &from);
     let mut last = None;
     loop {
-        let Some(Seen { session, events, said }) = watcher.look()? else {
+        let Some(seen) = watcher.look()? else {
             return Err(Failure::not_found(format!("there is no session {id}")));
         };
+        let session = &seen.session;
         if output.json {
-            if !events.is_empty() {
-                output.data(&status(&session).to_string());
+            if !seen.moments.is_empty() {
+                output.data(&status(session).to_string());
             }
         } else {
-            for said in &said {
+            for said in seen.said() {
                 match said {
                     Said::Agent { text, aborted: false } => output.data(text),
                     Said::Tool { result, .. } => output.talk(&format!("· {result}")),
                     Said::Agent { .. } | Said::User { .. } | Said::Host { .. } => {}
                 }
             }
-            let now = standing(&session, place.clock.now());
+            let now = standing(session, place.clock.now());
             if last.as_ref() != Some(&session.phase()) {
                 output.talk(&format!("[{now}]"));
             }
@@ -96,7 +99,7 @@ pub async fn stay(
             State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,
         };
         if leave {
-            return Ok(session);
+            return Ok(seen.session);
         }
         watcher.wait().await;
     }

@@ -20,7 +20,16 @@ use crate::story::{EVENT, Story};
 /// How long nothing may happen to a session before it counts as lost.
 const STUCK: Duration = Duration::from_secs(45);
 /// The most who race for one resume or send one event.
-const RACERS: u64 = 6;
+const RACERS: usize = 6;
+
+/// How clients treat an agent.
+#[derive(Debug, Clone, Copy)]
+pub struct Manners {
+    /// What they do to it besides what it waits for.
+    pub temper: Temper,
+    /// The longest pause between two looks at it, in milliseconds.
+    pub pace_ms: u64,
+}
 
 /// What clients do to an agent besides what it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +45,7 @@ pub struct Life {
     client: Client,
     report: Arc<Mutex<Report>>,
     dice: Dice,
-    temper: Temper,
+    manners: Manners,
     number: u64,
     id: SessionId,
     remembered: Remembered,
@@ -54,7 +63,7 @@ impl Life {
         client: Client,
         report: Arc<Mutex<Report>>,
         mut dice: Dice,
-        temper: Temper,
+        manners: Manners,
         number: u64,
     ) -> (SessionId, Story) {
         let story = Story::draw(number, &mut dice);
@@ -62,7 +71,7 @@ impl Life {
         let id = created.session.id;
         let (remembered, sent) = (Remembered::default(), Vec::new());
         let mut life =
-            Self { client, report, dice, temper, number, id, remembered, sent, races: 0 };
+            Self { client, report, dice, manners, number, id, remembered, sent, races: 0 };
         life.remembered.done(&created);
         let said = Said::user("go");
         let content = said.content();
@@ -79,7 +88,7 @@ impl Life {
     async fn until_it_ends(&mut self) {
         let (mut revision, mut since) = (0, Instant::now());
         loop {
-            tokio::time::sleep(self.dice.millis(2, 40)).await;
+            tokio::time::sleep(self.dice.millis(2, self.manners.pace_ms)).await;
             let session = self.client.store().session(self.id).expect("the store works");
             let session = session.expect("a session stays");
             if session.revision != revision {
@@ -115,7 +124,7 @@ impl Life {
             (Wait::Question(_), ..) => self.race(pause.handle, Some("this")).await,
             (Wait::Open, Initiator::Client, _) => {
                 // With an input, calls that were put off are not run.
-                let input = self.temper == Temper::Wild && self.dice.once_in(4);
+                let input = self.manners.temper == Temper::Wild && self.dice.once_in(4);
                 let input = input.then_some("go on");
                 self.race(pause.handle, input).await;
             }
@@ -140,7 +149,7 @@ impl Life {
 
     /// Does something to a session that is at work.
     async fn disturb(&mut self, session: &Session) {
-        let wild = self.temper == Temper::Wild;
+        let wild = self.manners.temper == Temper::Wild;
         match self.dice.below(100) {
             0..8 => {
                 let mode = match self.dice.below(3) {
@@ -179,7 +188,7 @@ impl Life {
     async fn happens(&mut self, subject: String) {
         self.races += 1;
         let id = format!("{}-{}", self.number, self.races);
-        let senders = self.senders();
+        let senders = self.racers();
         let tasks: Vec<_> = (0..senders)
             .map(|sender| {
                 let (client, id, subject) = (self.client.clone(), id.clone(), subject.clone());
@@ -205,12 +214,9 @@ impl Life {
         }
     }
 
-    fn senders(&mut self) -> usize {
-        if self.dice.once_in(2) {
-            1
-        } else {
-            1 + self.dice.index(usize::try_from(RACERS).unwrap_or(1))
-        }
+    /// Returns how many do something at once: often only one.
+    fn racers(&mut self) -> usize {
+        if self.dice.once_in(2) { 1 } else { 1 + self.dice.index(RACERS) }
     }
 
     /// Resumes a suspension, often several times at once: one does, the others are told.
@@ -218,7 +224,7 @@ impl Life {
         self.races += 1;
         let keyed = self.dice.once_in(2);
         let idempotency_key = keyed.then(|| format!("key-{}", self.races));
-        let racers = self.senders();
+        let racers = self.racers();
         let tasks: Vec<_> = (0..racers)
             .map(|racer| {
                 let said = input.map(Said::user);

@@ -77,9 +77,6 @@ impl Wanted {
         let time = Duration::try_from_secs_f64(self.minutes * 60.0).unwrap_or_default();
         let length = Length::over(self.kills, time);
         let crashed = crash::run(directory.path(), program.clone(), seed, length).await;
-        for look in &crashed.survivor {
-            println!("the host that lived: {look}");
-        }
         let mut report = crashed.report.clone();
         report.wrong.extend(crashed.leaks());
 

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::client::Client;
 use crate::dice::Dice;
-use crate::life::{Life, Temper};
+use crate::life::{Life, Manners};
 use crate::oracle::{self, Marks};
 use crate::process::Program;
 use crate::report::Report;
@@ -55,7 +55,7 @@ impl Stage {
     }
 
     /// Sets so many agents to work. Where one ends the next begins, until [`Stage::last_ones`].
-    pub fn people(&mut self, agents: u64, temper: Temper, dice: &mut Dice) {
+    pub fn people(&mut self, agents: u64, manners: Manners, dice: &mut Dice) {
         let numbers = Arc::new(AtomicU64::new(0));
         for _ in 0..agents {
             let (client, report) = (self.client.clone(), Arc::clone(&self.report));
@@ -65,7 +65,7 @@ impl Stage {
                 loop {
                     let number = numbers.fetch_add(1, Ordering::Relaxed);
                     let (client, report) = (client.clone(), Arc::clone(&report));
-                    let life = Life::live(client, report, dice.fork(), temper, number);
+                    let life = Life::live(client, report, dice.fork(), manners, number);
                     let (id, story) = life.await;
                     stories.lock().unwrap_or_else(PoisonError::into_inner).insert(id, story);
                     if over.load(Ordering::Relaxed) {

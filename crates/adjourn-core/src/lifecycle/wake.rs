@@ -190,10 +190,10 @@ impl Parked {
         let timeout = self.pause.conditions.as_ref()?.timeout.as_ref()?;
         Some(timeout.input.clone().unwrap_or_else(|| {
             serde_json::json!({
-                "timedOut": true,
-                "waitedMs": u64::try_from(draft.now().since(self.suspended_at).as_millis()).unwrap_or(u64::MAX),
                 "reason": self.pause.reason,
                 "summary": self.pause.summary,
+                "timedOut": true,
+                "waitedMs": u64::try_from(draft.now().since(self.suspended_at).as_millis()).unwrap_or(u64::MAX),
             })
         }))
     }

@@ -129,7 +129,7 @@ fn full_world() -> World {
     let mut driver = DriverSpec::script(r#"{"steps":[]}"#);
     driver.cwd = Some("/home/ann/project".to_owned());
     driver.env = vec!["CI_TOKEN".to_owned()];
-    driver.mcp_servers = vec![serde_json::json!({ "name": "files", "command": "mcp-files" })];
+    driver.mcp_servers = vec![serde_json::json!({ "command": "mcp-files", "name": "files" })];
     driver.needs = [Need::Files, Need::Permissions].into();
     let mut world = World::founded(Founding {
         labels: [("team".to_owned(), "infra".to_owned())].into(),

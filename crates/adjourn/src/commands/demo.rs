@@ -9,10 +9,11 @@ use adjourn_store::rows::NewEvent;
 
 use crate::commands::run::{create, say};
 use crate::failure::Failure;
-use crate::place::{Place, TENANT, by};
+use crate::place::{Place, by};
+use crate::settings::Settings;
 use crate::show::{Output, event, standing};
 use crate::stay::host;
-use crate::watch::{Seen, Watch};
+use crate::watch::Watch;
 
 /// The agent of the tour.
 const SCRIPT: &str = r#"{"runs": [[
@@ -30,9 +31,9 @@ const SCRIPT: &str = r#"{"runs": [[
 /// How long the tour rests where somebody should read.
 const READ: Duration = Duration::from_millis(1500);
 
-pub async fn run(output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let directory = Scratch::new()?;
-    let place = Place::open(Some(directory.0.join("demo.db")))?;
+    let place = Place::open(&settings.with_store(directory.0.join("demo.db")))?;
     let id = create(&place, SCRIPT).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
@@ -76,15 +77,15 @@ impl Tour<'_> {
 
     async fn until(&mut self, phase: Phase) -> Result<(), Failure> {
         loop {
-            if let Some(Seen { session, said, .. }) = self.watcher.look()? {
-                for said in said {
+            if let Some(seen) = self.watcher.look()? {
+                for said in seen.said() {
                     if let adjourn_host::said::Said::Agent { text, .. } = said {
                         self.output.data(&format!("agent: {text}"));
                     }
                 }
-                if session.phase() == phase {
+                if seen.session.phase() == phase {
                     let now = self.place.clock.now();
-                    self.output.data(&format!("[{}]", standing(&session, now)));
+                    self.output.data(&format!("[{}]", standing(&seen.session, now)));
                     return Ok(());
                 }
             }
@@ -99,7 +100,7 @@ impl Tour<'_> {
             name: name.to_owned(),
             subject: Some(subject.to_owned()),
             time: self.place.clock.now(),
-            tenant: TENANT.to_owned(),
+            tenant: self.place.settings.tenant.value.clone(),
             session: None,
             data: None,
         };

@@ -1,7 +1,5 @@
 //! `event`: tells the store that something happened.
 
-use std::path::PathBuf;
-
 use adjourn_store::Store as _;
 use adjourn_store::rows::NewEvent;
 use serde_json::json;
@@ -9,25 +7,26 @@ use serde_json::json;
 use crate::arguments::Event;
 use crate::failure::Failure;
 use crate::place::Place;
+use crate::settings::Settings;
 use crate::show::Output;
 
-pub async fn run(store: Option<PathBuf>, event: Event, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(), Failure> {
     if let Some(data) = &event.data {
         serde_json::from_str::<serde_json::Value>(data)
             .map_err(|error| Failure::usage(format!("--data is not JSON: {error}")))?;
     }
-    let place = Place::open(store)?;
+    let place = Place::open(settings)?;
     let (name, subject) = match event.name.split_once(':') {
         Some((name, subject)) => (name.to_owned(), Some(subject.to_owned())),
         None => (event.name, None),
     };
     let new = NewEvent {
         id: event.id.unwrap_or_else(|| place.clock.uuid().to_string()),
-        source: event.source,
+        source: settings.source.value.clone(),
         name,
         subject,
         time: place.clock.now(),
-        tenant: event.tenant,
+        tenant: settings.tenant.value.clone(),
         session: event.session.as_deref().map(|text| place.find(text)).transpose()?,
         data: event.data,
     };

@@ -1,20 +1,19 @@
 //! `ls`: what is there, what it waits for, and what will wake it.
 
-use std::path::PathBuf;
-
 use adjourn_core::session::State;
 use adjourn_store::Store as _;
 use adjourn_store::rows::SessionNo;
 
 use crate::failure::Failure;
 use crate::place::Place;
+use crate::settings::Settings;
 use crate::show::{Output, standing, status};
 
 /// Sessions read at a time.
 const PAGE: usize = 256;
 
-pub fn run(store: Option<PathBuf>, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(store)?;
+pub fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
     let mut after = SessionNo(0);
     let mut any = false;
     loop {

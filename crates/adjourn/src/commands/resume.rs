@@ -1,23 +1,24 @@
 //! `resume`: wakes a session, and runs it on if nobody else does.
 
-use std::path::PathBuf;
-
 use adjourn_core::Command;
 use adjourn_core::carry::AddBudget;
 use adjourn_core::command;
+use adjourn_core::event::What;
+use adjourn_core::facts::Answer;
 use adjourn_core::id::SessionId;
-use adjourn_core::session::{Phase, State};
+use adjourn_core::session::{Phase, Resumption, State};
 use adjourn_host::said::Said;
-use adjourn_store::{Request, Store as _};
-use serde_json::Value;
+use adjourn_store::{Done, Request, Store as _};
+use serde_json::{Value, json};
 
 use crate::arguments::Resume;
 use crate::failure::Failure;
 use crate::place::{Place, by};
-use crate::show::{Output, standing, status};
+use crate::settings::Settings;
+use crate::show::{Output, resumption, standing, status};
 use crate::stay::{Until, host, outcome, stay};
 
-pub async fn run(store: Option<PathBuf>, resume: Resume, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result<(), Failure> {
     let given = resume.handle.as_deref().map(str::parse).transpose();
     let given = given.map_err(|error| Failure::usage(format!("--handle: {error}")))?;
     let said = match &resume.input {
@@ -29,7 +30,7 @@ pub async fn run(store: Option<PathBuf>, resume: Resume, output: &Output) -> Res
         }
     };
     let add_budget = resume.add_budget.as_deref().map(budget).transpose()?;
-    let place = Place::open(store)?;
+    let place = Place::open(settings)?;
     let id = place.find(&resume.which.session)?;
     let session = place.store.session(id)?;
     let session = session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))?;
@@ -45,8 +46,24 @@ pub async fn run(store: Option<PathBuf>, resume: Resume, output: &Output) -> Res
         add_budget,
     });
     let said = said.iter().map(Said::encode).collect();
-    place.give(Request::new(id, by(), command).saying(said)).await?;
+    let done = place.give(Request::new(id, by(), command).saying(said)).await?;
+    if let (true, Some(resumed)) = (output.json, resumed(&done)) {
+        output.data(&json!({ "resumed": resumption(resumed) }).to_string());
+    }
     go_on(&place, id, resume.detach, output).await
+}
+
+/// Returns what a resume has resumed; where its key was used before, what it resumed then.
+fn resumed(done: &Done) -> Option<&Resumption> {
+    let first = done.events.iter().find_map(|event| match &event.what {
+        What::Resumed(resumed) => Some(&resumed.resumption),
+        What::HoldLifted(lifted) => Some(&lifted.resumption),
+        _ => None,
+    });
+    first.or(match &done.answered {
+        Some(Answer::Resumed(resumption)) => Some(resumption),
+        Some(Answer::Withdrawn { .. }) | None => None,
+    })
 }
 
 /// Stays with a session that has work to do, as its host if there is no other.

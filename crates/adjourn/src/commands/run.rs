@@ -1,7 +1,7 @@
 //! `run`: a scripted agent, in the foreground.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use adjourn_core::actor::Actor;
 use adjourn_core::carry::Budget;
@@ -16,17 +16,14 @@ use adjourn_store::{Request, Store as _};
 
 use crate::arguments::Run;
 use crate::failure::Failure;
-use crate::place::{Place, TENANT, by};
+use crate::place::{Place, by};
+use crate::settings::Settings;
 use crate::show::Output;
 use crate::stay::{Until, host, outcome, stay};
 
-pub async fn run(store: Option<PathBuf>, run: Run, output: &Output) -> Result<(), Failure> {
-    let source = std::fs::read_to_string(&run.script).map_err(|error| {
-        Failure::usage(format!("cannot read {}: {error}", run.script.display()))
-    })?;
-    let script = Script::parse(&source)
-        .map_err(|error| Failure::usage(format!("{}: {error}", run.script.display())))?;
-    let place = Place::open(store)?;
+pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
+    let (source, script) = read(&run.script)?;
+    let place = Place::open(settings)?;
     let id = create(&place, &source).await?;
     output.talk(&format!("[{id}]"));
     let working = host(&place).await?;
@@ -51,11 +48,20 @@ pub async fn run(store: Option<PathBuf>, run: Run, output: &Output) -> Result<()
     Ok(())
 }
 
+/// Reads a script from its file.
+pub fn read(path: &Path) -> Result<(String, Script), Failure> {
+    let source = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
+    let script = Script::parse(&source)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    Ok((source, script))
+}
+
 /// Makes a session from a script.
 pub async fn create(place: &Place, source: &str) -> Result<SessionId, Failure> {
     let founding = Founding {
         id: SessionId::new(place.clock.uuid()),
-        tenant: TENANT.to_owned(),
+        tenant: place.settings.tenant.value.clone(),
         labels: BTreeMap::new(),
         parent: None,
         driver: DriverSpec::script(source),

@@ -1,6 +1,5 @@
 //! `serve`: a host that runs what is ready and wakes what is due, until it is told to stop.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use adjourn_server::{Intake, needs_token};
@@ -9,18 +8,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::arguments::Serve;
 use crate::failure::Failure;
-use crate::place::{Place, TENANT};
+use crate::place::Place;
+use crate::settings::Settings;
 use crate::show::Output;
 use crate::stay::host;
 
-pub async fn run(store: Option<PathBuf>, serve: Serve, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let no_signals = |error| Failure::other(format!("cannot wait for signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
-    let place = Place::open(store)?;
-    let listening = listen(&place, serve, output).await?;
+    let place = Place::open(settings)?;
+    let listening = listen(&place, output).await?;
     let working = host(&place).await?;
     output.talk(&format!("serving {}; stop with Ctrl-C", place.store.path().display()));
     tokio::select! {
@@ -39,15 +38,15 @@ pub async fn run(store: Option<PathBuf>, serve: Serve, output: &Output) -> Resul
 type Listening = (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>);
 
 /// Takes events over HTTP, if it is asked to.
-async fn listen(
-    place: &Place,
-    serve: Serve,
-    output: &Output,
-) -> Result<Option<Listening>, Failure> {
-    let Some(address) = serve.listen else { return Ok(None) };
-    if needs_token(&address) && serve.token.is_none() {
+async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Failure> {
+    let Some(address) = place.settings.listen.value else { return Ok(None) };
+    let (token, open) = place.settings.token()?;
+    if needs_token(&address) && token.is_none() {
         return Err(Failure::usage(format!("{address} can be reached by others"))
-            .hint("set ADJOURN_TOKEN, or listen on 127.0.0.1"));
+            .hint("set ADJOURN_TOKEN or --token-file, or listen on 127.0.0.1"));
+    }
+    if let Some(path) = open {
+        output.talk(&format!("{0} can be read by others: chmod 600 {0}", path.display()));
     }
     let listener = TcpListener::bind(address)
         .await
@@ -58,8 +57,8 @@ async fn listen(
     let intake = Intake {
         store: place.store.clone(),
         hosts: place.hosts.clone(),
-        tenant: TENANT.to_owned(),
-        token: serve.token.map(Arc::from),
+        tenant: place.settings.tenant.value.clone(),
+        token: token.map(Arc::from),
     };
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(adjourn_server::serve(listener, intake, async move {

@@ -1,16 +1,15 @@
 //! `show`: one session.
 
-use std::path::PathBuf;
-
 use adjourn_store::Store as _;
 
 use crate::arguments::Which;
 use crate::failure::Failure;
 use crate::place::Place;
+use crate::settings::Settings;
 use crate::show::{Output, standing, status};
 
-pub fn run(store: Option<PathBuf>, which: &Which, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(store)?;
+pub fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
     let id = place.find(&which.session)?;
     let session = place.store.session(id)?;
     let session = session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))?;

@@ -1,23 +1,22 @@
 //! `suspend`: pauses a session, and says so when it is paused.
 
-use std::path::PathBuf;
-
 use adjourn_core::command::{self, Requester};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::id::RequestId;
-use adjourn_core::{Command, Session};
+use adjourn_core::{Command, Rejected, Session};
 use adjourn_store::Request;
 use serde_json::{Value, json};
 
 use crate::arguments::{Mode, OnTimeout, Suspend};
 use crate::failure::Failure;
 use crate::place::{Place, by};
+use crate::settings::Settings;
 use crate::show::{Output, standing, status};
 use crate::watch::{Seen, Watch};
 
-pub async fn run(store: Option<PathBuf>, suspend: Suspend, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Result<(), Failure> {
     let conditions = conditions(&suspend)?;
-    let place = Place::open(store)?;
+    let place = Place::open(settings)?;
     let id = place.find(&suspend.which.session)?;
     let command = command::Suspend {
         reason: suspend.reason,
@@ -57,6 +56,12 @@ fn tell(place: &Place, session: &Session, output: &Output) -> Result<(), Failure
 }
 
 fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {
+    if let Some(whole) = &suspend.resume_when {
+        let whole = serde_json::from_str(whole)
+            .map_err(|error| Failure::usage(format!("--resume-when is not JSON: {error}")))?;
+        let parsed = Conditions::parse(&whole, Spelling::Camel);
+        return parsed.map_err(|invalid| Rejected::from(invalid.within("resumeWhen")).into());
+    }
     let trigger: Option<Value> =
         suspend
             .trigger

@@ -1,22 +1,21 @@
 //! `takeover`: takes a session from a host that hangs, for another host to go on with.
 
-use std::path::PathBuf;
-
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::id::HostId;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Session};
-use adjourn_store::rows::HostRow;
+use adjourn_host::about::About;
 use adjourn_store::{CommandError, Done, Request, Store as _};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::arguments::Which;
 use crate::failure::Failure;
 use crate::place::{Place, by};
+use crate::settings::Settings;
 use crate::show::{Output, standing, status};
 
-pub async fn run(store: Option<PathBuf>, which: &Which, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(store)?;
+pub async fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
     let id = place.find(&which.session)?;
     // Whose it is, is looked up where it is taken: meanwhile it may have changed hands.
     let take = place.store.transact(move |tx| -> Result<Taken, CommandError> {
@@ -50,7 +49,8 @@ fn nobodys(session: &Session) -> Failure {
 
 fn tell(place: &Place, session: &Session, host: HostId, output: &Output) -> Result<(), Failure> {
     let hosts = place.store.hosts()?;
-    let process = hosts.iter().find(|row| row.id == host).and_then(process);
+    let process = hosts.iter().find(|row| row.id == host);
+    let process = process.and_then(|row| About::parse(&row.about).pid());
     let alive = place.hosts.is_alive(host).unwrap_or(false);
     let mut object = status(session);
     if let Some(object) = object.as_object_mut() {
@@ -74,10 +74,4 @@ fn tell(place: &Place, session: &Session, host: HostId, output: &Output) -> Resu
         output.talk("no other host runs; start one: `adjourn serve`");
     }
     Ok(())
-}
-
-/// Returns the process that a host said it is.
-fn process(row: &HostRow) -> Option<u64> {
-    let about: Value = serde_json::from_str(&row.about).ok()?;
-    about.get("pid")?.as_u64()
 }

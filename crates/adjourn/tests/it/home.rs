@@ -23,10 +23,6 @@ impl Home {
         Self(TempDir::new().unwrap())
     }
 
-    pub fn path(&self) -> &std::path::Path {
-        self.0.path()
-    }
-
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_adjourn"));
         command.args(arguments).env_clear().env("HOME", self.0.path()).env("USER", "ann");
@@ -35,7 +31,12 @@ impl Home {
     }
 
     pub fn told(&self, arguments: &[&str]) -> Told {
-        let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
+        self.ended(self.command(arguments))
+    }
+
+    /// Runs a command to its end.
+    pub fn ended(&self, mut command: Command) -> Told {
+        let Output { status, stdout, stderr } = command.output().unwrap();
         Told {
             code: status.code().unwrap(),
             data: String::from_utf8(stdout).unwrap(),
@@ -50,8 +51,25 @@ impl Home {
         serde_json::from_str(told.data.lines().next_back().unwrap()).unwrap()
     }
 
+    /// Runs a command that must succeed, and returns its objects.
+    pub fn jsons(&self, arguments: &[&str]) -> Vec<Value> {
+        let told = self.told(&[arguments, &["--json"]].concat());
+        assert_eq!(told.code, 0, "{told:?}");
+        told.data.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Returns a path in this home.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Returns a text with this home's path as `~`.
+    pub fn plain(&self, text: &str) -> String {
+        text.replace(self.0.path().to_str().unwrap(), "~")
+    }
+
     pub fn file(&self, name: &str, text: &str) -> String {
-        let path: PathBuf = self.0.path().join(name);
+        let path = self.path(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     }

@@ -7,8 +7,12 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod acp;
 mod by_hand;
+mod conformance;
+mod generated;
 mod home;
 mod races;
 mod refusals;
+mod settings;
 mod takeover;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::dice::Dice;
 use crate::footprint::Footprint;
-use crate::life::Temper;
+use crate::life::{Manners, Temper};
 use crate::oracle::Marks;
 use crate::process::Process;
 use crate::report::Report;
@@ -25,11 +25,16 @@ const LOOKS: u32 = 20;
 /// Bounds of the pause between two kills, in milliseconds.
 const SHORTEST_MS: u64 = 100;
 const LONGEST_MS: u64 = 5000;
+/// Up to this long a trial is brief.
+const BRIEF: Duration = Duration::from_secs(60);
+/// The longest pauses between two looks at an agent, in brief trials and in long ones.
+const BRIEF_PACE_MS: u64 = 40;
+const LONG_PACE_MS: u64 = 300;
 /// How many connections the host that is never killed may open late, when several read at once.
 const MORE_DESCRIPTORS: usize = 8;
 /// By how much it may grow after its youth: the pages that its connections keep have a bound, and
 /// so have the sessions it knows.
-const MORE_KIB: u64 = 64 * 1024;
+const MORE_KIB: u64 = 16 * 1024;
 
 /// How long a crash trial is.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +45,8 @@ pub struct Length {
     pub time: Duration,
     /// The longest pause between two kills, in milliseconds.
     pub pause_ms: u64,
+    /// The longest pause between two looks at an agent, in milliseconds.
+    pub pace_ms: u64,
 }
 
 impl Length {
@@ -48,7 +55,9 @@ impl Length {
         let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         // Half of the longest pause on average, and never so short that nobody gets to work.
         let pause_ms = (2 * millis / kills.max(1)).clamp(SHORTEST_MS, LONGEST_MS);
-        Self { kills, time, pause_ms }
+        // Whoever soaks for long does not want a store of many gigabytes.
+        let pace_ms = if time > BRIEF { LONG_PACE_MS } else { BRIEF_PACE_MS };
+        Self { kills, time, pause_ms, pace_ms }
     }
 }
 
@@ -88,7 +97,8 @@ pub async fn run(directory: &Path, program: PathBuf, seed: u64, length: Length) 
     let mut stage = Stage::new(directory, program);
     let mut hosts: Vec<_> = (0..HOSTS).map(|_| stage.program.host(RUNNING)).collect();
     let survivor = stage.program.host(SURVIVOR_RUNNING);
-    stage.people(AGENTS, Temper::Wild, &mut dice);
+    let manners = Manners { temper: Temper::Wild, pace_ms: length.pace_ms };
+    stage.people(AGENTS, manners, &mut dice);
     let (start, mut looks, mut killed) = (Instant::now(), Vec::new(), 0);
     while (killed < length.kills || start.elapsed() < length.time) && !stage.failed() {
         tokio::time::sleep(dice.millis(5, length.pause_ms)).await;
@@ -103,7 +113,11 @@ pub async fn run(directory: &Path, program: PathBuf, seed: u64, length: Length) 
             watcher.kill();
         }
         if looks.len() < due_looks(killed, start, length) {
-            looks.extend(Footprint::of(survivor.id()));
+            let look = Footprint::of(survivor.id());
+            if let Some(look) = look {
+                println!("{killed} kills; the host that lives: {look}");
+            }
+            looks.extend(look);
         }
     }
     stage.last_ones().await;

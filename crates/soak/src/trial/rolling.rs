@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::dice::Dice;
-use crate::life::Temper;
+use crate::life::{Manners, Temper};
 use crate::oracle::Marks;
 use crate::report::Report;
 use crate::trial::Stage;
@@ -15,6 +15,9 @@ const HOSTS: usize = 2;
 /// Sessions that each drives at once.
 const RUNNING: usize = 24;
 
+/// The longest pause between two looks at an agent, in milliseconds.
+const PACE_MS: u64 = 40;
+
 /// Replaces hosts so many times.
 ///
 /// # Panics
@@ -23,7 +26,8 @@ pub async fn run(directory: &Path, program: PathBuf, seed: u64, restarts: u64) -
     let mut dice = Dice::new(seed);
     let mut stage = Stage::new(directory, program);
     let mut hosts: Vec<_> = (0..HOSTS).map(|_| stage.program.host(RUNNING)).collect();
-    stage.people(AGENTS, Temper::Calm, &mut dice);
+    let manners = Manners { temper: Temper::Calm, pace_ms: PACE_MS };
+    stage.people(AGENTS, manners, &mut dice);
     for _ in 0..restarts {
         tokio::time::sleep(dice.millis(20, 200)).await;
         let host = hosts.swap_remove(dice.index(HOSTS));

@@ -1,0 +1,513 @@
+//! One connection: lines come in, requests are sorted to their sessions, lines go out.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use adjourn_core::command::{self, Mode};
+use adjourn_core::id::SessionId;
+use adjourn_core::session::State;
+use adjourn_core::{Command, Session};
+use adjourn_host::watch::Bell;
+use adjourn_store::rows::SessionNo;
+use adjourn_store::{Request, Store};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::content;
+use crate::face::{Face, OnDisconnect, StatusWords};
+use crate::lines::{LINE_BYTES, Line, Lines};
+use crate::peer::{Dialect, EXTENSION, Peer, Version};
+use crate::requests::{self, Attach, CancelRequest, Initialize, List, Named, New, Prompt, Replay};
+use crate::rpc::{Error, INVALID_REQUEST, Id, Incoming, Outgoing, Params, UNSUPPORTED_VERSION};
+use crate::session::{Ask, Attachment, Out};
+use crate::suspension::{SessionStatus, SessionSuspendRequest, SuspendCapabilities};
+use crate::update::{meta, with};
+
+/// Messages that wait to be written; whoever has more waits for the reader.
+const QUEUE: usize = 64;
+/// How much is put together before it is sent.
+const BATCH_BYTES: usize = 64 * 1024;
+/// Sessions on one page of `session/list`.
+const PAGE: usize = 50;
+
+/// Serves one client until it goes away.
+///
+/// # Errors
+/// The streams fail.
+pub async fn serve<S, R, W>(face: Arc<Face<S>>, input: R, output: W) -> std::io::Result<()>
+where
+    S: Store,
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (out, written) = mpsc::channel(QUEUE);
+    let writer = tokio::spawn(write(written, output));
+    let (ring, rung) = watch::channel(());
+    let bell = Bell::new(&face.hosts, &*face.clock);
+    let ringer = tokio::spawn(async move {
+        loop {
+            bell.rung().await;
+            if ring.send(()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut connection = Connection {
+        face,
+        peer: None,
+        out,
+        lines: Outgoing::default(),
+        numbers: Arc::new(AtomicU64::new(1)),
+        rung,
+        sessions: HashMap::new(),
+        tasks: JoinSet::new(),
+        pending: HashMap::new(),
+    };
+    let result = connection.read(Lines::new(input)).await;
+    connection.disconnected().await;
+    drop(connection);
+    ringer.abort();
+    // What was said is still written, if somebody reads it.
+    let _ = writer.await;
+    result
+}
+
+async fn write<W: AsyncWrite + Unpin>(
+    mut written: mpsc::Receiver<Vec<u8>>,
+    mut output: W,
+) -> std::io::Result<()> {
+    while let Some(bytes) = written.recv().await {
+        output.write_all(&bytes).await?;
+        if written.is_empty() {
+            output.flush().await?;
+        }
+    }
+    output.flush().await
+}
+
+/// A session of this connection.
+struct Open {
+    ask: mpsc::Sender<Ask>,
+    attached: Arc<AtomicBool>,
+}
+
+struct Connection<S> {
+    face: Arc<Face<S>>,
+    /// The client, once it has introduced itself.
+    peer: Option<Arc<Peer>>,
+    out: Out,
+    lines: Outgoing,
+    numbers: Arc<AtomicU64>,
+    rung: watch::Receiver<()>,
+    sessions: HashMap<SessionId, Open>,
+    tasks: JoinSet<()>,
+    /// Which session answers a request that takes its time.
+    pending: HashMap<Id, SessionId>,
+}
+
+impl<S: Store> Connection<S> {
+    async fn read<R: AsyncRead + Unpin>(&mut self, mut lines: Lines<R>) -> std::io::Result<()> {
+        while let Some(line) = lines.next().await? {
+            match line {
+                Line::TooLong => {
+                    let problem = format!("a line has at most {LINE_BYTES} bytes");
+                    let error = Error::new(INVALID_REQUEST, problem);
+                    self.lines.respond(&Id::null(), &Err(error));
+                }
+                // Empty lines between messages are nobody's message.
+                Line::Whole(line) if line.trim_ascii().is_empty() => {}
+                Line::Whole(line) => match Incoming::read(line) {
+                    Ok(message) => self.take(message).await,
+                    Err((id, error)) => self.lines.respond(&id, &Err(error)),
+                },
+            }
+            if self.lines.len() > BATCH_BYTES || !lines.is_ready() {
+                self.flush().await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) {
+        if !self.lines.is_empty() {
+            // A client that does not read any more will close its end soon.
+            let _ = self.out.send(self.lines.take()).await;
+        }
+    }
+
+    async fn take(&mut self, message: Incoming<'_>) {
+        match message {
+            Incoming::Request { id, method, params } => {
+                match self.request(&id, &method, params).await {
+                    Ok(Some(result)) => self.lines.respond(&id, &Ok(result)),
+                    // Its session answers it.
+                    Ok(None) => {}
+                    Err(error) => self.lines.respond(&id, &Err(error)),
+                }
+            }
+            Incoming::Notification { method, params } => self.notified(&method, params).await,
+            Incoming::Response { id, result } => {
+                // Only one session knows the id; the others have nothing to do with it.
+                for open in self.sessions.values() {
+                    let answered = Ask::Answered { id: id.clone(), result: result.clone() };
+                    let _ = open.ask.send(answered).await;
+                }
+            }
+        }
+    }
+
+    async fn notified(&mut self, method: &str, params: Params<'_>) {
+        match method {
+            "session/cancel" => {
+                if let Ok(Named { session_id }) = params.read()
+                    && let Ok(session) = self.face.find(&session_id)
+                {
+                    self.ask(session.id, Ask::Cancel).await;
+                }
+            }
+            "$/cancel_request" => {
+                if let Ok(CancelRequest { request_id }) = params.read()
+                    && let Some(session) = self.pending.get(&request_id).copied()
+                {
+                    self.ask(session, Ask::TakeBack { id: request_id }).await;
+                }
+            }
+            // Notifications that nobody knows are ignored.
+            _ => {}
+        }
+    }
+
+    async fn request(
+        &mut self,
+        id: &Id,
+        method: &str,
+        params: Params<'_>,
+    ) -> Result<Option<Value>, Error> {
+        if method == "initialize" {
+            return self.initialize(params.read()?).map(Some);
+        }
+        let Some(peer) = self.peer.clone() else {
+            return Err(Error::new(INVALID_REQUEST, "the first request is initialize"));
+        };
+        let v1 = peer.version == Version::V1;
+        match method {
+            "session/new" => self.new_session(id, params.read()?, &peer).await.map(|()| None),
+            "session/load" if v1 => {
+                self.attach(id, params.read()?, &peer, true).await.map(|()| None)
+            }
+            "session/resume" => self.attach(id, params.read()?, &peer, false).await.map(|()| None),
+            "session/list" => self.list(&params.read()?, &peer).map(Some),
+            "session/prompt" => self.prompt(id, params.read()?).await.map(|()| None),
+            "session/suspend" => {
+                peer.shows(Dialect::Rfc);
+                self.suspend(id, params, &peer).await.map(|()| None)
+            }
+            "_session/suspend" => {
+                peer.shows(Dialect::Extension);
+                self.suspend(id, params, &peer).await.map(|()| None)
+            }
+            "session/status" => self.status(&params.read()?, &peer).map(Some),
+            "session/close" | "session/delete" => {
+                let Named { session_id } = params.read()?;
+                let session = self.face.find(&session_id)?;
+                let ask = match method {
+                    "session/close" => Ask::Close { id: id.clone() },
+                    _ => Ask::Delete { id: id.clone() },
+                };
+                self.ask(session.id, ask).await;
+                Ok(None)
+            }
+            "session/set_mode" if v1 => self.has_none(params, "modeId", "no modes"),
+            "session/set_config_option" => self.has_none(params, "configId", "no options"),
+            "authenticate" | "logout" if v1 => Ok(Some(json!({}))),
+            _ => Err(Error::no_method(method)),
+        }
+    }
+
+    fn initialize(&mut self, request: Initialize) -> Result<Value, Error> {
+        let version = match request.protocol_version {
+            0 => {
+                let data = json!({ "requested": 0, "supported": [1, 2] });
+                let problem = "this agent speaks versions 1 and 2";
+                return Err(Error::new(UNSUPPORTED_VERSION, problem).with(data));
+            }
+            1 => Version::V1,
+            _ => Version::V2,
+        };
+        let (info, capabilities) = match version {
+            Version::V1 => (&request.client_info, &request.client_capabilities),
+            Version::V2 => (&request.info, &request.capabilities),
+        };
+        let profile = self.face.options.profile;
+        self.peer = Some(Arc::new(Peer::new(version, profile, info, capabilities)));
+        Ok(introduction(version))
+    }
+
+    async fn new_session(&mut self, id: &Id, new: New, peer: &Peer) -> Result<(), Error> {
+        let servers = new.mcp_servers.unwrap_or_default();
+        let session = self.face.create(peer, new.cwd, servers).await?;
+        self.lines.respond(id, &Ok(json!({ "sessionId": session.id })));
+        // Nothing is said about a session before the client knows its name.
+        self.flush().await;
+        self.ask(session.id, Ask::Begin).await;
+        Ok(())
+    }
+
+    async fn attach(
+        &mut self,
+        id: &Id,
+        attach: Attach,
+        peer: &Peer,
+        load: bool,
+    ) -> Result<(), Error> {
+        let session = self.face.find(&attach.session_id)?;
+        if let Some(cwd) = &attach.cwd
+            && self.face.cwd(session.id)?.is_some_and(|own| own != *cwd)
+        {
+            return Err(Error::invalid("cwd", "not the directory the session works in"));
+        }
+        let mut wish = attach.wish(peer)?;
+        if load {
+            wish.replay = Replay::From(1);
+        }
+        let ask = Ask::Resume { id: id.clone(), wish: Box::new(wish), load };
+        self.ask(session.id, ask).await;
+        Ok(())
+    }
+
+    async fn prompt(&mut self, id: &Id, prompt: Prompt) -> Result<(), Error> {
+        let session = self.face.find(&prompt.session_id)?;
+        let said = content::said(prompt.prompt)?;
+        self.remember(id, session.id);
+        self.ask(session.id, Ask::Prompt { id: id.clone(), said }).await;
+        Ok(())
+    }
+
+    async fn suspend(&mut self, id: &Id, params: Params<'_>, peer: &Peer) -> Result<(), Error> {
+        let request: SessionSuspendRequest = params.read()?;
+        let session = self.face.find(&request.session_id)?;
+        let suspend = requests::suspend(request, peer)?;
+        let spans = requests::spans(suspend.meta.as_ref());
+        self.remember(id, session.id);
+        self.ask(session.id, Ask::Suspend { id: id.clone(), suspend, spans }).await;
+        Ok(())
+    }
+
+    /// A request for something that this agent does not have.
+    fn has_none(
+        &self,
+        params: Params<'_>,
+        field: &str,
+        what: &str,
+    ) -> Result<Option<Value>, Error> {
+        let Named { session_id } = params.read()?;
+        self.face.find(&session_id)?;
+        Err(Error::invalid(field, &format!("this agent has {what}")))
+    }
+
+    fn status(&self, named: &Named, peer: &Peer) -> Result<Value, Error> {
+        let words = match (self.face.options.status, peer.version) {
+            (StatusWords::ByVersion, Version::V1) => StatusWords::Live,
+            (StatusWords::ByVersion, Version::V2) => StatusWords::Open,
+            (words, _) => words,
+        };
+        let session = match (self.face.find(&named.session_id), words) {
+            (Ok(session), _) => session,
+            (Err(_), StatusWords::Live) => {
+                return Ok(json!({ "status": SessionStatus::NotFound }));
+            }
+            (Err(error), _) => return Err(error),
+        };
+        let live = self.is_attached(session.id) || self.face.is_driven(&session);
+        let status = match (words, live) {
+            (StatusWords::Live, true) => SessionStatus::Live,
+            (StatusWords::Live, false) => SessionStatus::NotFound,
+            (_, true) => SessionStatus::Open,
+            (_, false) if session.suspended().is_some() => SessionStatus::Suspended,
+            (_, false) => SessionStatus::Saved,
+        };
+        Ok(json!({ "status": status, "_meta": meta(&session, peer, None) }))
+    }
+
+    fn is_attached(&self, id: SessionId) -> bool {
+        self.sessions.get(&id).is_some_and(|open| open.attached.load(Ordering::Relaxed))
+    }
+
+    fn list(&self, list: &List, peer: &Peer) -> Result<Value, Error> {
+        let after = match &list.cursor {
+            Some(cursor) => cursor
+                .parse()
+                .map_err(|_| Error::invalid("cursor", "not a cursor of this agent"))?,
+            None => 0,
+        };
+        let mut after = SessionNo(after);
+        let mut sessions = Vec::new();
+        loop {
+            let page = self.face.store.sessions(after, PAGE)?;
+            let Some((last, _)) = page.last() else {
+                return Ok(json!({ "sessions": sessions }));
+            };
+            after = *last;
+            for (_, session) in &page {
+                if let Some(info) = self.info(session, list, peer)? {
+                    sessions.push(info);
+                }
+            }
+            if sessions.len() >= PAGE {
+                return Ok(json!({ "sessions": sessions, "nextCursor": after.0.to_string() }));
+            }
+        }
+    }
+
+    /// Describes a session that is not over, if it is one of those that are wanted.
+    fn info(&self, session: &Session, list: &List, peer: &Peer) -> Result<Option<Value>, Error> {
+        if matches!(session.state, State::Ended(_)) || session.tenant != self.face.options.tenant {
+            return Ok(None);
+        }
+        let cwd = self.face.cwd(session.id)?.unwrap_or_else(|| "/".to_owned());
+        if list.cwd.as_ref().is_some_and(|wanted| *wanted != cwd) {
+            return Ok(None);
+        }
+        let mut info = json!({
+            "sessionId": session.id, "cwd": cwd, "updatedAt": session.at.to_string(),
+        });
+        let title = session.memory.first_prompt.lines().next().unwrap_or_default();
+        if !title.is_empty() {
+            info = with(info, "title", title);
+        }
+        if session.suspended().is_some() {
+            info = with(info, "_meta", meta(session, peer, None));
+        }
+        Ok(Some(info))
+    }
+
+    /// Remembers which session answers a request, for whoever takes it back.
+    fn remember(&mut self, id: &Id, session: SessionId) {
+        self.pending.insert(id.clone(), session);
+        // Answers are not counted here; the oldest half is surely over.
+        if self.pending.len() > 4096 {
+            self.pending.clear();
+            self.pending.insert(id.clone(), session);
+        }
+    }
+
+    /// Asks something of a session, which serves this connection from then on.
+    async fn ask(&mut self, session: SessionId, ask: Ask) {
+        // What was answered before goes out before what the session will say.
+        self.flush().await;
+        let Some(peer) = self.peer.clone() else { return };
+        let open = self.sessions.entry(session).or_insert_with(|| {
+            let (sender, inbox) = mpsc::channel(QUEUE);
+            let attached = Arc::new(AtomicBool::new(false));
+            let attachment = Attachment {
+                face: Arc::clone(&self.face),
+                peer,
+                id: session,
+                out: self.out.clone(),
+                lines: Outgoing::default(),
+                attached: Arc::clone(&attached),
+                numbers: Arc::clone(&self.numbers),
+                view: None,
+                visible_from: 0,
+                prompts: Vec::new(),
+                suspends: Vec::new(),
+                resumes: Vec::new(),
+                own: Vec::new(),
+                ours: HashMap::new(),
+                question: None,
+                waits: HashSet::new(),
+                aliases: HashMap::new(),
+                foreground: None,
+            };
+            self.tasks.spawn(attachment.run(inbox, self.rung.clone()));
+            Open { ask: sender, attached }
+        });
+        let _ = open.ask.send(ask).await;
+    }
+
+    /// The client is gone: what becomes of what it had running.
+    async fn disconnected(&mut self) {
+        let Some(peer) = self.peer.clone() else { return };
+        let attached: Vec<_> =
+            self.sessions.keys().copied().filter(|id| self.is_attached(*id)).collect();
+        self.sessions.clear();
+        while self.tasks.join_next().await.is_some() {}
+        for id in attached {
+            let command = match self.face.options.on_disconnect {
+                OnDisconnect::Continue => continue,
+                OnDisconnect::Suspend => Command::Suspend(command::Suspend {
+                    reason: Some("the client went away".to_owned()),
+                    mode: Mode::FinishStep,
+                    ..command::Suspend::default()
+                }),
+                OnDisconnect::Cancel => Command::Cancel(command::Cancel::default()),
+            };
+            let Ok(Some(session)) = self.face.store.session(id) else { continue };
+            if matches!(session.state, State::Ready(_) | State::Running(_)) {
+                // Refused if it has come to rest by itself.
+                let _ = self.face.give(Request::new(id, Face::<S>::by(&peer), command)).await;
+            }
+        }
+    }
+}
+
+/// Who we are and what we can do.
+fn introduction(version: Version) -> Value {
+    let extension = json!({
+        "version": 1,
+        "modes": [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion],
+        "resumeCauses": SuspendCapabilities::ours().resume_causes,
+    });
+    let info =
+        json!({ "name": "adjourn", "title": "adjourn", "version": env!("CARGO_PKG_VERSION") });
+    let with_ours = |mut capabilities: Map<String, Value>| {
+        if let Ok(Value::Object(ours)) = serde_json::to_value(SuspendCapabilities::ours()) {
+            capabilities.extend(ours);
+        }
+        Value::Object(capabilities)
+    };
+    match version {
+        Version::V1 => {
+            let capabilities = json!({
+                "loadSession": true,
+                "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
+                "mcpCapabilities": { "http": false, "sse": false },
+                "sessionCapabilities": {
+                    "list": {}, "delete": {}, "resume": {}, "close": {}, "status": {},
+                    "_meta": { EXTENSION: extension },
+                },
+            });
+            json!({
+                "protocolVersion": 1,
+                "agentCapabilities": with_ours(object(capabilities)),
+                "agentInfo": info,
+                "authMethods": [],
+            })
+        }
+        Version::V2 => {
+            let capabilities = json!({
+                "session": {
+                    "prompt": { "image": {}, "audio": {}, "embeddedContext": {} },
+                    "mcp": { "stdio": {} },
+                    "delete": {}, "status": {},
+                    "_meta": { EXTENSION: extension },
+                },
+            });
+            json!({
+                "protocolVersion": 2,
+                "info": info,
+                "capabilities": with_ours(object(capabilities)),
+            })
+        }
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,144 @@
+//! What all connections of a process share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use adjourn_core::actor::{Actor, Face as Where};
+use adjourn_core::carry::Budget;
+use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::event::What;
+use adjourn_core::id::SessionId;
+use adjourn_core::{Founding, Session};
+use adjourn_host::clock::Clock;
+use adjourn_host::doorbell::Hosts;
+use adjourn_store::{Done, Request, Store};
+use serde_json::{Map, Value};
+
+use crate::content::without_secrets;
+use crate::peer::{Peer, Profile};
+use crate::rpc::Error;
+
+/// What becomes of the sessions that run when a client goes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDisconnect {
+    /// They run on, here or on another host.
+    #[default]
+    Continue,
+    /// They are suspended, until somebody resumes them.
+    Suspend,
+    /// Their runs are canceled.
+    Cancel,
+}
+
+/// In which words `session/status` answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StatusWords {
+    /// Those of the version that was agreed on.
+    #[default]
+    ByVersion,
+    /// `live` and `not_found`.
+    Live,
+    /// `open`, `saved` and `_suspended`.
+    Open,
+}
+
+/// How the face behaves.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What drives a new session.
+    pub driver: DriverKind,
+    /// Whose sessions are.
+    pub tenant: String,
+    /// How everybody is taken.
+    pub profile: Profile,
+    /// In which words `session/status` answers.
+    pub status: StatusWords,
+    /// What becomes of running sessions when the client goes away.
+    pub on_disconnect: OnDisconnect,
+}
+
+/// The store, the bell of its hosts, a clock, and how to behave.
+#[derive(Clone)]
+pub struct Face<S> {
+    /// Where sessions live.
+    pub store: S,
+    /// Who is told of commits.
+    pub hosts: Hosts,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// How to behave.
+    pub options: Options,
+}
+
+impl<S: Store> Face<S> {
+    /// Gives a command, and rings whoever may have to act on it.
+    pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
+        let done = self.store.transact(move |tx| tx.command(request)).await?;
+        self.hosts.ring();
+        Ok(done)
+    }
+
+    /// Makes a session.
+    pub(crate) async fn create(
+        &self,
+        peer: &Peer,
+        cwd: String,
+        servers: Vec<Map<String, Value>>,
+    ) -> Result<Arc<Session>, Error> {
+        if !cwd.starts_with('/') {
+            return Err(Error::invalid("cwd", "expected an absolute path"));
+        }
+        for (index, server) in servers.iter().enumerate() {
+            if !server.get("name").is_some_and(Value::is_string) {
+                let path = format!("mcpServers[{index}].name");
+                return Err(Error::invalid(path, "expected a text"));
+            }
+        }
+        let driver = DriverSpec {
+            kind: self.options.driver.clone(),
+            cwd: Some(cwd),
+            mcp_servers: servers.into_iter().map(without_secrets).collect(),
+            env: Vec::new(),
+            needs: std::collections::BTreeSet::new(),
+        };
+        let founding = Founding {
+            id: SessionId::new(self.clock.uuid()),
+            tenant: self.options.tenant.clone(),
+            labels: BTreeMap::new(),
+            parent: None,
+            driver,
+            budget: Budget::default(),
+        };
+        let by = Self::by(peer);
+        Ok(self.store.transact(move |tx| tx.create(by, founding)).await?.session)
+    }
+
+    /// Finds a session that a client names.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Session>, Error> {
+        let found = match name.parse() {
+            Ok(id) => self.store.session(id)?,
+            Err(_) => None,
+        };
+        found
+            .filter(|session| session.tenant == self.options.tenant)
+            .ok_or_else(|| Error::no_session(name))
+    }
+
+    /// Returns the directory a session works in.
+    pub(crate) fn cwd(&self, id: SessionId) -> Result<Option<String>, Error> {
+        Ok(self.store.founding(id)?.and_then(|entry| match entry.event.what {
+            What::SessionCreated(created) => created.driver.cwd,
+            _ => None,
+        }))
+    }
+
+    /// Returns whether a living host drives a session.
+    pub(crate) fn is_driven(&self, session: &Session) -> bool {
+        session.owner().is_some_and(|owner| self.hosts.is_alive(owner.host).unwrap_or(false))
+    }
+
+    /// Whoever is at the other end.
+    pub(crate) fn by(peer: &Peer) -> Actor {
+        Actor::new(Where::Acp, peer.name.clone())
+    }
+}

@@ -1,0 +1,26 @@
+//! ACP: sessions that editors can suspend, watch and resume.
+//!
+//! [`serve`] is an ACP agent on a pair of streams. It speaks versions 1 and 2, and the proposals
+//! for suspending, for asking after a session and for replaying it; `spec/acp.md` is the contract.
+//! Clients that know nothing of suspensions notice nothing of them that could hurt: see
+//! [`peer::Dialect`].
+//!
+//! Start reading at `connection.rs`, then `session.rs`, then `show.rs`, which has the order in
+//! which a client is told things.
+
+mod connection;
+mod content;
+pub mod face;
+pub mod lines;
+pub mod peer;
+pub mod refusal;
+mod requests;
+pub mod rpc;
+mod session;
+mod show;
+pub mod suspension;
+mod update;
+
+pub use connection::serve;
+pub use face::{Face, OnDisconnect, Options, StatusWords};
+pub use peer::Profile;

@@ -1,0 +1,296 @@
+//! What clients send, as far as it is read; everything else in it is left alone.
+
+use adjourn_core::carry;
+use adjourn_core::command::Suspend;
+use adjourn_core::conditions::{Conditions, Spelling};
+use adjourn_core::facts::{SpanLink, SpanLinks};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::peer::{Dialect, EXTENSION, Peer};
+use crate::rpc::{Error, Id};
+use crate::suspension::{AddBudget, Meta, SessionResumeFields, SessionSuspendRequest};
+
+/// `initialize`, in either version.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Initialize {
+    /// The newest version the client knows.
+    pub protocol_version: u16,
+    /// v1.
+    #[serde(default)]
+    pub client_capabilities: Value,
+    /// v1.
+    #[serde(default)]
+    pub client_info: Value,
+    /// v2.
+    #[serde(default)]
+    pub capabilities: Value,
+    /// v2.
+    #[serde(default)]
+    pub info: Value,
+}
+
+/// `session/new`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct New {
+    /// The working directory.
+    pub cwd: String,
+    /// Servers that the client offers.
+    #[serde(default)]
+    pub mcp_servers: Option<Vec<Map<String, Value>>>,
+}
+
+/// `session/resume` and `session/load`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attach {
+    /// The session.
+    pub session_id: String,
+    /// The working directory; it must be the session's.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    #[serde(default)]
+    handle: Option<String>,
+    #[serde(default)]
+    input: Option<Value>,
+    #[serde(default)]
+    continue_transcript: Option<bool>,
+    #[serde(default)]
+    replay_from: Option<Value>,
+    #[serde(default)]
+    idempotency_key: Option<String>,
+    #[serde(default)]
+    add_budget: Option<AddBudget>,
+    #[serde(rename = "_meta", default)]
+    meta: Option<Meta>,
+}
+
+/// A request that names a session and nothing else that is read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Named {
+    /// The session.
+    pub session_id: String,
+}
+
+/// `session/prompt`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prompt {
+    /// The session.
+    pub session_id: String,
+    /// What is said: blocks of content.
+    pub prompt: Vec<Map<String, Value>>,
+}
+
+/// `session/list`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct List {
+    /// Only sessions in this directory.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// Where the last page ended.
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// `$/cancel_request`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelRequest {
+    /// The request that is taken back.
+    pub request_id: Id,
+}
+
+/// From where a conversation is replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replay {
+    /// Not at all.
+    Nothing,
+    /// From a revision of the journal on, that one included.
+    From(u64),
+}
+
+/// What a resume asks for, wherever it stood in the request.
+#[derive(Debug)]
+pub struct Wish {
+    /// The fields, of whatever form.
+    pub fields: SessionResumeFields,
+    /// From where to replay.
+    pub replay: Replay,
+}
+
+impl Wish {
+    /// Returns whether it asks for a wake, and not only to see the session.
+    pub const fn wakes(&self) -> bool {
+        self.fields.handle.is_some()
+            || self.fields.input.is_some()
+            || self.fields.continue_transcript.is_some()
+    }
+
+    /// Returns what is added to the budget.
+    ///
+    /// # Errors
+    /// The amount is no amount.
+    pub fn budget(&self) -> Result<Option<carry::AddBudget>, Error> {
+        let Some(add) = &self.fields.add_budget else { return Ok(None) };
+        let micros = add.usd.unwrap_or_default() * 1e6;
+        if !(0.0..=1e15).contains(&micros) {
+            return Err(Error::invalid("addBudget.usd", "expected a positive amount"));
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it was just found to be a positive number of moderate size"
+        )]
+        let cost_micro_usd = micros.round() as u64;
+        Ok(Some(carry::AddBudget { cost_micro_usd, tokens: add.tokens.unwrap_or_default() }))
+    }
+}
+
+impl Attach {
+    /// Returns what is asked for, and takes note of what the client shows by how it asks.
+    ///
+    /// # Errors
+    /// A field is malformed.
+    pub fn wish(self, peer: &Peer) -> Result<Wish, Error> {
+        let root = SessionResumeFields {
+            handle: self.handle,
+            input: self.input,
+            continue_transcript: self.continue_transcript,
+            replay_from: self.replay_from,
+            idempotency_key: self.idempotency_key,
+            add_budget: self.add_budget,
+        };
+        // The cursor is a field of the protocol itself in v2.
+        let added = root.handle.is_some()
+            || root.input.is_some()
+            || root.continue_transcript.is_some()
+            || root.idempotency_key.is_some()
+            || root.add_budget.is_some();
+        if added {
+            peer.shows(Dialect::Rfc);
+        }
+        let meta = self.meta.map(Value::Object);
+        peer.notes(meta.as_ref());
+        let mut fields = root;
+        for (path, value) in envelopes(meta.as_ref()) {
+            let given: SessionResumeFields = serde_path_to_error::deserialize(&value)
+                .map_err(|error| Error::invalid(within(&path, error.path()), "malformed"))?;
+            fields = SessionResumeFields {
+                handle: fields.handle.or(given.handle),
+                input: fields.input.or(given.input),
+                continue_transcript: fields.continue_transcript.or(given.continue_transcript),
+                replay_from: fields.replay_from.or(given.replay_from),
+                idempotency_key: fields.idempotency_key.or(given.idempotency_key),
+                add_budget: fields.add_budget.or(given.add_budget),
+            };
+        }
+        let replay = cursor(fields.replay_from.as_ref())?;
+        Ok(Wish { fields, replay })
+    }
+}
+
+fn within(envelope: &str, path: &serde_path_to_error::Path) -> String {
+    format!("{envelope}.{path}")
+}
+
+/// Returns the envelopes in `_meta` that can carry our fields, in our spelling.
+fn envelopes(meta: Option<&Value>) -> Vec<(String, Value)> {
+    let Some(meta) = meta else { return Vec::new() };
+    let own = meta.get(EXTENSION).filter(|value| value.is_object());
+    let harn = meta.pointer("/harn/suspend").filter(|value| value.is_object());
+    let own = own.map(|value| (format!("_meta[{EXTENSION:?}]"), value.clone()));
+    let harn = harn.map(|value| ("_meta.harn.suspend".to_owned(), camel(value)));
+    own.into_iter().chain(harn).collect()
+}
+
+/// Respells the names of an envelope's own fields; what is in them is left as it is.
+fn camel(envelope: &Value) -> Value {
+    let fields = envelope.as_object().into_iter().flatten();
+    let respell = |name: &str| match name {
+        "continue_transcript" => "continueTranscript".to_owned(),
+        "replay_from" => "replayFrom".to_owned(),
+        "idempotency_key" => "idempotencyKey".to_owned(),
+        "add_budget" => "addBudget".to_owned(),
+        other => other.to_owned(),
+    };
+    fields.map(|(name, value)| (respell(name), value.clone())).collect::<Map<_, _>>().into()
+}
+
+/// Reads a replay cursor; one that is not known is refused, never replaced by another.
+fn cursor(value: Option<&Value>) -> Result<Replay, Error> {
+    let wrong = |path: &str, problem: &str| Err(Error::invalid(path, problem));
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(Replay::Nothing) };
+    let Some(cursor) = value.as_object() else {
+        return wrong("replayFrom", "expected an object with a type");
+    };
+    match cursor.get("type").and_then(Value::as_str) {
+        Some("start") => Ok(Replay::From(1)),
+        Some("_adjourn_from") => match cursor.get("seq").and_then(Value::as_u64) {
+            Some(seq) => Ok(Replay::From(seq)),
+            None => wrong("replayFrom.seq", "expected a number"),
+        },
+        Some(_) => wrong("replayFrom.type", "expected start or _adjourn_from"),
+        None => wrong("replayFrom.type", "expected a text"),
+    }
+}
+
+/// Turns a request to suspend into a command, and takes note of what the client shows by it.
+///
+/// # Errors
+/// A field is malformed.
+pub fn suspend(request: SessionSuspendRequest, peer: &Peer) -> Result<Suspend, Error> {
+    let meta = request.meta.map(Value::Object);
+    peer.notes(meta.as_ref());
+    let tunnel = meta.as_ref().and_then(|meta| meta.pointer("/harn/suspend"));
+    let in_tunnel = |name: &str| tunnel.and_then(|tunnel| tunnel.get(name));
+    let resume_when = match (&request.resume_when, in_tunnel("resume_when")) {
+        (Some(value), _) => Conditions::parse(value, Spelling::Camel)
+            .map_err(|invalid| invalid.within("resumeWhen"))?,
+        (None, Some(value)) => Conditions::parse(value, Spelling::Snake)
+            .map_err(|invalid| invalid.within("_meta.harn.suspend.resume_when"))?,
+        (None, None) => None,
+    };
+    let text = |name: &str| in_tunnel(name).and_then(Value::as_str).map(str::to_owned);
+    let mode = match (request.mode, in_tunnel("mode")) {
+        (Some(mode), _) => Some(mode),
+        (None, Some(value)) => Some(serde_json::from_value(value.clone()).map_err(|_| {
+            Error::invalid("_meta.harn.suspend.mode", "expected the name of a mode")
+        })?),
+        (None, None) => None,
+    };
+    Ok(Suspend {
+        reason: request.reason.or_else(|| text("reason")),
+        resume_when,
+        mode: mode.unwrap_or_default(),
+        grace_ms: request.grace_ms,
+        requester: None,
+        limit: None,
+        meta,
+    })
+}
+
+/// Reads the trace that a request belongs to, in W3C trace context terms.
+pub fn spans(meta: Option<&Value>) -> SpanLinks {
+    let parent = meta.and_then(|meta| meta.get("traceparent")).and_then(Value::as_str);
+    let link = parent.and_then(|parent| {
+        let mut parts = parent.split('-');
+        let (_, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
+        let hex = |text: &str, length| {
+            text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        let valid = hex(trace, 32) && hex(span, 16);
+        valid.then(|| SpanLink { trace_id: trace.to_owned(), span_id: span.to_owned() })
+    });
+    SpanLinks { prior: None, pipeline: link }
+}
+
+impl From<adjourn_core::conditions::Invalid> for Error {
+    fn from(invalid: adjourn_core::conditions::Invalid) -> Self {
+        adjourn_core::Rejected::from(invalid).into()
+    }
+}

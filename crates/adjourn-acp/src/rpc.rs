@@ -1,0 +1,383 @@
+//! JSON-RPC 2.0, one message per line, without losing anything: what is not read is kept as the
+//! bytes it came in.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The line is not JSON.
+pub const PARSE_ERROR: i64 = -32700;
+/// The line is JSON, and no message.
+pub const INVALID_REQUEST: i64 = -32600;
+/// There is no such method.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+/// A field is missing, malformed or out of range.
+pub const INVALID_PARAMS: i64 = -32602;
+/// Something went wrong that is not the caller's fault.
+pub const INTERNAL_ERROR: i64 = -32603;
+/// There is no such session.
+pub const NOT_FOUND: i64 = -32002;
+/// No version of the protocol at or below the one that was asked for.
+pub const UNSUPPORTED_VERSION: i64 = -32022;
+/// The request was taken back by whoever sent it.
+pub const CANCELLED: i64 = -32800;
+
+/// The id of a request, exactly as its sender wrote it: a text, a number of any size, or null.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Id(String);
+
+impl Id {
+    /// The id of an answer to something that has none.
+    pub fn null() -> Self {
+        Self("null".to_owned())
+    }
+
+    /// An id of our own.
+    pub fn number(number: u64) -> Self {
+        Self(number.to_string())
+    }
+
+    /// Returns the id as it stands in a message.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+
+    fn read(raw: &RawValue) -> Option<Self> {
+        let text = raw.get();
+        let legal = matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9' | b'n'));
+        legal.then(|| Self(text.to_owned()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::read(&raw).ok_or_else(|| serde::de::Error::custom("expected a text or a number"))
+    }
+}
+
+/// A message that came in.
+#[derive(Debug, Clone)]
+pub enum Incoming<'a> {
+    /// Somebody asks for something and waits for the answer.
+    Request {
+        /// Its id.
+        id: Id,
+        /// What is asked for.
+        method: String,
+        /// The parameters, unread.
+        params: Params<'a>,
+    },
+    /// Somebody tells us something.
+    Notification {
+        /// What it is about.
+        method: String,
+        /// The parameters, unread.
+        params: Params<'a>,
+    },
+    /// The answer to a request of ours.
+    Response {
+        /// The request's id.
+        id: Id,
+        /// The result, or the error as it came.
+        result: Result<Value, Value>,
+    },
+}
+
+/// Parameters, unread.
+#[derive(Debug, Clone, Copy)]
+pub struct Params<'a>(Option<&'a RawValue>);
+
+/// Why a request failed, as the caller is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Error {
+    /// The kind of failure.
+    pub code: i64,
+    /// One sentence.
+    pub message: String,
+    /// What a program can use.
+    pub data: Option<Box<Value>>,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(default, borrow, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// Tells `null` from absent: an id may be null.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl<'a> Incoming<'a> {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// The line is no message; the id to answer to, if it could be made out, and why.
+    pub fn read(line: &'a [u8]) -> Result<Self, (Id, Error)> {
+        let unreadable = |problem: String| (Id::null(), Error::new(PARSE_ERROR, problem));
+        let text = std::str::from_utf8(line)
+            .map_err(|error| unreadable(format!("the line is not UTF-8: {error}")))?;
+        let raw: &RawValue = serde_json::from_str(text)
+            .map_err(|error| unreadable(format!("the line is not JSON: {error}")))?;
+        let invalid = |id: Id, problem: &str| (id, Error::new(INVALID_REQUEST, problem));
+        match raw.get().as_bytes().first() {
+            Some(b'{') => {}
+            Some(b'[') => return Err(invalid(Id::null(), "batches are not supported")),
+            _ => return Err(invalid(Id::null(), "a message is an object")),
+        }
+        let envelope: Envelope<'a> = serde_json::from_str(raw.get())
+            .map_err(|error| invalid(Id::null(), &error.to_string()))?;
+        let id = match envelope.id {
+            Some(raw) => Some(
+                Id::read(raw)
+                    .ok_or_else(|| invalid(Id::null(), "an id is a text, a number or null"))?,
+            ),
+            None => None,
+        };
+        if envelope.jsonrpc.is_none_or(|version| version.get() != r#""2.0""#) {
+            return Err(invalid(id.unwrap_or_else(Id::null), "jsonrpc must be \"2.0\""));
+        }
+        let params = Params(envelope.params.filter(|params| params.get() != "null"));
+        match (envelope.method, id) {
+            (Some(method), id) => {
+                let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+                    let problem = "a method is a text";
+                    return Err(invalid(id.unwrap_or_else(Id::null), problem));
+                };
+                Ok(match id {
+                    Some(id) => Self::Request { id, method, params },
+                    None => Self::Notification { method, params },
+                })
+            }
+            (None, Some(id)) => {
+                let value = |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or_default();
+                match (envelope.result, envelope.error) {
+                    (_, Some(error)) => Ok(Self::Response { id, result: Err(value(error)) }),
+                    (Some(result), None) => Ok(Self::Response { id, result: Ok(value(result)) }),
+                    (None, None) => Err(invalid(id, "neither a method nor a result nor an error")),
+                }
+            }
+            (None, None) => Err(invalid(Id::null(), "neither a method nor an id")),
+        }
+    }
+}
+
+impl<'a> Params<'a> {
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    /// The first field that is wrong, and where.
+    pub fn read<T: Deserialize<'a>>(self) -> Result<T, Error> {
+        let text = self.0.map_or("{}", RawValue::get);
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+            let path = error.path().to_string();
+            let path = if path == "." { String::new() } else { path };
+            Error::invalid(path, &plain(&error.into_inner()))
+        })
+    }
+}
+
+/// Returns the problem without the place in the line, which nobody can look up.
+fn plain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(end) => text.get(..end).unwrap_or_default().to_owned(),
+        None => text,
+    }
+}
+
+impl Error {
+    /// An error that is a code and a sentence.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// Adds what a program can use.
+    #[must_use]
+    pub fn with(mut self, data: Value) -> Self {
+        self.data = Some(Box::new(data));
+        self
+    }
+
+    /// A field is missing, malformed or out of range.
+    pub fn invalid(path: impl Into<String>, problem: &str) -> Self {
+        let path = path.into();
+        let message = match path.as_str() {
+            "" => problem.to_owned(),
+            path => format!("{path}: {problem}"),
+        };
+        let data = json!({ "reason": "INVALID", "path": path });
+        Self::new(INVALID_PARAMS, message).with(data)
+    }
+
+    /// There is no such session.
+    pub fn no_session(id: &str) -> Self {
+        let data = json!({ "reason": "TASK_NOT_FOUND", "sessionId": id });
+        let message = format!("there is no session {id:?}");
+        Self::new(NOT_FOUND, message).with(data)
+    }
+
+    /// There is no such method.
+    pub fn no_method(method: &str) -> Self {
+        Self::new(METHOD_NOT_FOUND, format!("there is no method {method:?}"))
+    }
+
+    /// Returns whether this is the refusal with that word.
+    pub fn is(&self, reason: &str) -> bool {
+        self.data.as_ref().is_some_and(|data| data["reason"] == reason)
+    }
+
+    /// Returns the error as it stands in a message.
+    pub fn to_json(&self) -> Value {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if let (Some(object), Some(data)) = (error.as_object_mut(), &self.data) {
+            object.insert("data".to_owned(), Value::clone(data));
+        }
+        error
+    }
+}
+
+/// Messages that go out together, in order: lines of JSON.
+#[derive(Debug, Default)]
+pub struct Outgoing(Vec<u8>);
+
+impl Outgoing {
+    /// Adds a notification.
+    pub fn notify(&mut self, method: &str, params: &impl Serialize) {
+        self.line(|line| {
+            line.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
+            line.extend_from_slice(method.as_bytes());
+            line.extend_from_slice(br#"","params":"#);
+            serde_json::to_writer(line, params)
+        });
+    }
+
+    /// Adds a request of ours.
+    pub fn request(&mut self, id: &Id, method: &str, params: &impl Serialize) {
+        self.line(|line| {
+            line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            line.extend_from_slice(id.as_json().as_bytes());
+            line.extend_from_slice(br#","method":""#);
+            line.extend_from_slice(method.as_bytes());
+            line.extend_from_slice(br#"","params":"#);
+            serde_json::to_writer(line, params)
+        });
+    }
+
+    /// Adds the answer to a request.
+    pub fn respond(&mut self, id: &Id, result: &Result<Value, Error>) {
+        self.line(|line| {
+            line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            line.extend_from_slice(id.as_json().as_bytes());
+            match result {
+                Ok(result) => {
+                    line.extend_from_slice(br#","result":"#);
+                    serde_json::to_writer(line, result)
+                }
+                Err(error) => {
+                    line.extend_from_slice(br#","error":"#);
+                    serde_json::to_writer(line, &error.to_json())
+                }
+            }
+        });
+    }
+
+    /// Returns how many bytes wait to go out.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether nothing waits to go out.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes what waits to go out.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0)
+    }
+
+    fn line(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>) {
+        let start = self.0.len();
+        match write(&mut self.0) {
+            Ok(()) => self.0.push(b'}'),
+            // Nothing we send fails to encode; half a line would break all that follow.
+            Err(_) => self.0.truncate(start),
+        }
+        if self.0.len() > start {
+            self.0.push(b'\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(line: &str) -> (String, i64) {
+        let (id, error) = Incoming::read(line.as_bytes()).expect_err("it is refused");
+        (id.as_json().to_owned(), error.code)
+    }
+
+    #[test]
+    fn an_id_of_any_legal_kind_is_answered_as_it_was_written() {
+        for id in ["1", "-7", "1.50", "\"a\\u0020b\"", "null", "123456789012345678901234567890"] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#);
+            let Ok(Incoming::Request { id: read, .. }) = Incoming::read(line.as_bytes()) else {
+                panic!("{line} is a request");
+            };
+            let mut out = Outgoing::default();
+            out.respond(&read, &Ok(json!({})));
+            let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n");
+            assert_eq!(String::from_utf8(out.take()).unwrap(), answer);
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_with_the_right_code() {
+        let null = || "null".to_owned();
+        assert_eq!(refusal("{"), (null(), PARSE_ERROR));
+        assert_eq!(refusal(""), (null(), PARSE_ERROR));
+        assert_eq!(refusal("[]"), (null(), INVALID_REQUEST));
+        assert_eq!(refusal("7"), (null(), INVALID_REQUEST));
+        assert_eq!(refusal("{}"), (null(), INVALID_REQUEST));
+        assert_eq!(refusal(r#"{"id":1,"method":"x"}"#), ("1".to_owned(), INVALID_REQUEST));
+        assert_eq!(refusal(r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#), (null(), INVALID_REQUEST));
+        assert_eq!(
+            refusal(r#"{"jsonrpc":"2.0","id":3,"method":7}"#),
+            ("3".into(), INVALID_REQUEST)
+        );
+        assert_eq!(refusal(r#"{"jsonrpc":"2.0","id":"a"}"#), ("\"a\"".into(), INVALID_REQUEST));
+        let (_, error) = Incoming::read(b"\xff").unwrap_err();
+        assert_eq!(error.code, PARSE_ERROR);
+    }
+
+    #[test]
+    fn a_field_that_is_wrong_is_named() {
+        #[derive(Debug, Deserialize)]
+        #[expect(dead_code, reason = "only its reading is looked at")]
+        struct Deep {
+            outer: Vec<u32>,
+        }
+        let line = br#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"outer":[1,"two"]}}"#;
+        let Ok(Incoming::Request { params, .. }) = Incoming::read(line) else { panic!() };
+        let error = params.read::<Deep>().unwrap_err();
+        assert_eq!(error.data.unwrap()["path"], "outer[1]");
+        assert!(!error.message.contains("line"), "{}", error.message);
+    }
+}

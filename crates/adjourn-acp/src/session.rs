@@ -1,0 +1,514 @@
+//! One session on one connection: what is asked of it, and who waits for which answer.
+//!
+//! Everything a client sees of a session is read off its journal, whoever wrote it: this process,
+//! another, or one that is gone by now. So a second editor, a command line and a restart all look
+//! the same. `show.rs` has the order in which things are told.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use adjourn_core::command::{self, Prompt, Reach, Requester, Suspend, Withdraw};
+use adjourn_core::event::What;
+use adjourn_core::facts::{Answer, SpanLinks};
+use adjourn_core::id::{Handle, RequestId, SessionId};
+use adjourn_core::session::{Phase, State};
+use adjourn_core::{Command, Session};
+use adjourn_host::said::Said;
+use adjourn_host::watch::Watcher;
+use adjourn_store::{Done, Request, Store};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use crate::face::Face;
+use crate::peer::{EXTENSION, Peer, Profile, Version};
+use crate::requests::{Replay, Wish};
+use crate::rpc::{CANCELLED, Error, Id, Outgoing};
+use crate::suspension::{ResumedUpdate, SessionAwaitResumptionResponse};
+use crate::update::{Foreground, meta};
+
+/// What a connection asks of one of its sessions.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// `session/new` was answered.
+    Begin,
+    /// `session/prompt`.
+    Prompt { id: Id, said: Said },
+    /// `session/suspend`.
+    Suspend { id: Id, suspend: Suspend, spans: SpanLinks },
+    /// `session/resume` and `session/load`.
+    Resume { id: Id, wish: Box<Wish>, load: bool },
+    /// `session/cancel`.
+    Cancel,
+    /// `session/close`.
+    Close { id: Id },
+    /// `session/delete`.
+    Delete { id: Id },
+    /// `$/cancel_request` for a request of this session.
+    TakeBack { id: Id },
+    /// The answer to a request of ours.
+    Answered { id: Id, result: Result<Value, Value> },
+}
+
+/// Where a connection's messages go; it is bounded, so that a slow reader slows us down.
+pub(crate) type Out = mpsc::Sender<Vec<u8>>;
+
+/// How a request of ours is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ours {
+    /// The question of this suspension, as a form.
+    Question(Handle),
+    /// The news that the agent parked itself.
+    Await(Handle),
+}
+
+/// A prompt whose turn is not over (v1), or that is not in yet (v2).
+pub(crate) struct WaitingPrompt {
+    pub(crate) id: Id,
+    /// The last revision of the commit that took it.
+    pub(crate) after: u64,
+    /// Whether its sender has taken it back.
+    pub(crate) taken_back: bool,
+}
+
+/// A suspend that has not taken effect.
+pub(crate) struct WaitingSuspend {
+    pub(crate) id: Id,
+    pub(crate) after: u64,
+    pub(crate) handle: Handle,
+    pub(crate) request: RequestId,
+    pub(crate) taken_back: bool,
+}
+
+/// A resume that is committed, and not told yet.
+pub(crate) struct WaitingResume {
+    pub(crate) id: Id,
+    /// The first revision of its commit.
+    pub(crate) at: u64,
+    /// What it did.
+    pub(crate) resumed: Value,
+}
+
+/// A session as far as it was told.
+pub(crate) struct View<S> {
+    pub(crate) session: Session,
+    pub(crate) watcher: Watcher<S>,
+}
+
+/// One session on one connection.
+pub(crate) struct Attachment<S> {
+    pub(crate) face: Arc<Face<S>>,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) id: SessionId,
+    pub(crate) out: Out,
+    pub(crate) lines: Outgoing,
+    /// Whether the client sees the session; the connection looks, too.
+    pub(crate) attached: Arc<AtomicBool>,
+    /// The number of the connection's next request.
+    pub(crate) numbers: Arc<AtomicU64>,
+    pub(crate) view: Option<View<S>>,
+    /// The first revision that the client is shown.
+    pub(crate) visible_from: u64,
+    pub(crate) prompts: Vec<WaitingPrompt>,
+    pub(crate) suspends: Vec<WaitingSuspend>,
+    pub(crate) resumes: Vec<WaitingResume>,
+    /// What this connection said itself, which a v1 client does not expect to hear again.
+    pub(crate) own: Vec<RangeInclusive<u64>>,
+    pub(crate) ours: HashMap<Id, Ours>,
+    /// The question that this client was shown.
+    pub(crate) question: Option<Handle>,
+    /// Suspensions that this client was shown as calls that wait (v2).
+    pub(crate) waits: HashSet<Handle>,
+    /// Names that the client gave to suspensions.
+    pub(crate) aliases: HashMap<String, Handle>,
+    pub(crate) foreground: Option<Foreground>,
+}
+
+impl<S: Store> Attachment<S> {
+    /// Serves until the connection is gone.
+    pub(crate) async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Ask>,
+        mut rung: watch::Receiver<()>,
+    ) {
+        loop {
+            tokio::select! {
+                ask = inbox.recv() => match ask {
+                    Some(ask) => self.take(ask).await,
+                    None => break,
+                },
+                changed = rung.changed(), if self.view.is_some() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                }
+            }
+            if let Err(error) = self.catch_up().await {
+                self.give_up(&error);
+            }
+            self.rest();
+            if self.flush().await.is_err() {
+                break;
+            }
+        }
+    }
+
+    async fn take(&mut self, ask: Ask) {
+        match ask {
+            Ask::Begin => {
+                if let Err(error) = self.watch() {
+                    return self.give_up(&error);
+                }
+                self.attach(0);
+            }
+            Ask::Prompt { id, said } => self.prompt(id, &said).await,
+            Ask::Suspend { id, suspend, spans } => self.suspend(id, suspend, spans).await,
+            Ask::Resume { id, wish, load } => {
+                if let Err(error) = self.resume(&id, &wish, load).await {
+                    self.lines.respond(&id, &Err(error));
+                }
+            }
+            Ask::Cancel => {
+                // There is nobody to tell that there was nothing to cancel.
+                let _ = self.give(Command::Cancel(command::Cancel::default())).await;
+            }
+            Ask::Close { id } => self.close(&id).await,
+            Ask::Delete { id } => self.delete(&id).await,
+            Ask::TakeBack { id } => self.take_back(&id).await,
+            Ask::Answered { id, result } => self.answered(&id, result).await,
+        }
+    }
+
+    /// Gives a command over this connection.
+    async fn give(&self, command: Command) -> Result<Done, Error> {
+        self.face.give(Request::new(self.id, Face::<S>::by(&self.peer), command)).await
+    }
+
+    /// Makes sure that the session is watched.
+    fn watch(&mut self) -> Result<(), Error> {
+        if self.view.is_none() {
+            let session = self.face.find(&self.id.to_string())?;
+            let watcher = Watcher::after(self.face.store.clone(), &session);
+            self.view = Some(View { session: Session::clone(&session), watcher });
+        }
+        Ok(())
+    }
+
+    /// Shows the session to the client from a revision on.
+    fn attach(&mut self, from: u64) {
+        if !self.attached.swap(true, Ordering::Relaxed) {
+            self.visible_from = from;
+            self.foreground = None;
+        }
+    }
+
+    fn detach(&mut self) {
+        self.attached.store(false, Ordering::Relaxed);
+        self.question = None;
+        let numbers: Vec<_> = self.ours.drain().map(|(id, _)| id).collect();
+        for id in numbers {
+            self.lines.notify("$/cancel_request", &json!({ "requestId": raw(&id) }));
+        }
+    }
+
+    async fn prompt(&mut self, id: Id, said: &Said) {
+        if let Err(error) = self.watch() {
+            return self.lines.respond(&id, &Err(error));
+        }
+        let prompt = Prompt {
+            content: said.content(),
+            message_id: None,
+            handle: self.question,
+            reach: Reach::OwnFace,
+        };
+        let by = Face::<S>::by(&self.peer);
+        let request = Request::new(self.id, by, Command::Prompt(prompt));
+        match self.face.give(request.saying(vec![said.encode()])).await {
+            Ok(done) => {
+                let own = revisions(&done);
+                self.attach(*own.start());
+                let after = *own.end();
+                self.own.push(own);
+                self.prompts.push(WaitingPrompt { id, after, taken_back: false });
+            }
+            Err(error) => self.lines.respond(&id, &Err(error)),
+        }
+    }
+
+    async fn suspend(&mut self, id: Id, mut suspend: Suspend, spans: SpanLinks) {
+        if let Err(error) = self.watch() {
+            return self.lines.respond(&id, &Err(error));
+        }
+        let request = RequestId::new(self.face.clock.uuid());
+        suspend.requester = Some(Requester::Call(request));
+        let by = Face::<S>::by(&self.peer);
+        let mut command = Request::new(self.id, by, Command::Suspend(suspend));
+        command.spans = spans;
+        match self.face.give(command).await {
+            Ok(done) => {
+                let shown = done.session.suspended().map(|suspended| &suspended.shown().pause);
+                let Some(pause) = done.session.pending_pause().or(shown) else { return };
+                let (handle, after) = (pause.handle, done.session.revision);
+                self.suspends.push(WaitingSuspend {
+                    id,
+                    after,
+                    handle,
+                    request,
+                    taken_back: false,
+                });
+            }
+            Err(error) => self.lines.respond(&id, &Err(error)),
+        }
+    }
+
+    async fn resume(&mut self, id: &Id, wish: &Wish, load: bool) -> Result<(), Error> {
+        let budget = wish.budget()?;
+        let handle = match &wish.fields.handle {
+            Some(name) => Some(self.handle(name)?),
+            None => None,
+        };
+        self.watch()?;
+        // What happened before is told first, to whoever saw the session already.
+        self.catch_up().await?;
+        let was_attached = self.attached.load(Ordering::Relaxed);
+        if let Replay::From(revision) = wish.replay {
+            self.replay(revision).await?;
+        }
+        let wakes = wish.wakes()
+            || (!load && self.peer.profile == Profile::Rfc)
+            || (!load && was_attached && wish.replay == Replay::Nothing);
+        if !wakes {
+            self.answer_attach(id, Value::Null);
+            return Ok(());
+        }
+        let said = wish.fields.input.clone().filter(|input| !input.is_null());
+        let said = said.map(|content| Said::User { content });
+        let resume = command::Resume {
+            handle,
+            input: said.as_ref().map(Said::content),
+            continue_transcript: wish.fields.continue_transcript.unwrap_or(true),
+            idempotency_key: wish.fields.idempotency_key.clone(),
+            message_id: None,
+            add_budget: budget,
+        };
+        let names_nothing = handle.is_none() && said.is_none();
+        let by = Face::<S>::by(&self.peer);
+        let request = Request::new(self.id, by, Command::Resume(resume));
+        let request = request.saying(said.iter().map(Said::encode).collect());
+        match self.face.give(request).await {
+            Ok(done) if done.events.is_empty() => self.answer_attach(id, resumed(&done)),
+            Ok(done) => {
+                let own = revisions(&done);
+                self.attach(*own.start());
+                let resumed = resumed(&done);
+                self.resumes.push(WaitingResume { id: id.clone(), at: *own.start(), resumed });
+                self.own.push(own);
+            }
+            // Nothing to wake is no failure for somebody who only wants the session to go on.
+            Err(error) if names_nothing && error.is("TASK_NOT_PAUSED") => {
+                self.answer_attach(id, Value::Null);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Finds the suspension that a client means, by our name for it or by its own.
+    fn handle(&self, name: &str) -> Result<Handle, Error> {
+        if let Some(handle) = self.aliases.get(name) {
+            return Ok(*handle);
+        }
+        name.parse().map_err(|_| {
+            let data = json!({ "reason": "SUSPENSION_HANDLE_MISMATCH", "handle": name });
+            let message = format!("{name:?} names no suspension of this session");
+            Error::new(crate::refusal::HANDLE_MISMATCH, message).with(data)
+        })
+    }
+
+    /// Answers that the session is attached, and shows where it stands.
+    fn answer_attach(&mut self, id: &Id, resumed: Value) {
+        let Some(view) = &self.view else { return };
+        let revision = view.session.revision;
+        if self.peer.version == Version::V2 {
+            let foreground = Foreground::of(&view.session);
+            let update = foreground.update(&view.session, &self.peer);
+            self.update(&update);
+            self.foreground = Some(foreground);
+        }
+        self.lines.respond(id, &Ok(self.standing(resumed)));
+        let now = self.foreground.take();
+        self.attach(revision + 1);
+        self.foreground = now;
+        self.show_open_question();
+    }
+
+    /// Returns the answer to whoever attached or resumed: where the session stands, and what the
+    /// resume did, in `_meta`.
+    pub(crate) fn standing(&self, resumed: Value) -> Value {
+        let Some(view) = &self.view else { return json!({}) };
+        let mut meta = meta(&view.session, &self.peer, None);
+        if let (Some(Value::Object(status)), false) = (meta.get_mut(EXTENSION), resumed.is_null()) {
+            status.insert("resumed".to_owned(), resumed);
+        }
+        json!({ "_meta": meta })
+    }
+
+    async fn close(&mut self, id: &Id) {
+        let runs = self.face.store.session(self.id).ok().flatten().is_some_and(|session| {
+            matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
+        });
+        if runs {
+            // If it has just come to rest, there is nothing left to cancel.
+            let _ = self.give(Command::Cancel(command::Cancel::default())).await;
+        }
+        self.leave(id);
+    }
+
+    async fn delete(&mut self, id: &Id) {
+        let close = Command::Close(command::Close::default());
+        match self.give(close).await {
+            Ok(_) => self.leave(id),
+            Err(error) if error.is("ENDED") => self.leave(id),
+            Err(error) => self.lines.respond(id, &Err(error)),
+        }
+    }
+
+    /// Answers everything that is open, then the one who closed it, and shows nothing more.
+    fn leave(&mut self, id: &Id) {
+        for prompt in std::mem::take(&mut self.prompts) {
+            self.lines.respond(&prompt.id, &Ok(json!({ "stopReason": "cancelled" })));
+        }
+        for suspend in std::mem::take(&mut self.suspends) {
+            let error = Error::new(CANCELLED, "the session was closed");
+            self.lines.respond(&suspend.id, &Err(error));
+        }
+        self.detach();
+        self.view = None;
+        self.lines.respond(id, &Ok(json!({})));
+    }
+
+    async fn take_back(&mut self, id: &Id) {
+        if let Some(suspend) = self.suspends.iter_mut().find(|suspend| suspend.id == *id) {
+            suspend.taken_back = true;
+            let withdraw = Command::Withdraw(Withdraw { request: suspend.request });
+            // Refused if it has taken effect in the meantime; then it is answered as such.
+            let _ = self.give(withdraw).await;
+        } else if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.id == *id) {
+            prompt.taken_back = true;
+            let _ = self.give(Command::Cancel(command::Cancel::default())).await;
+        }
+    }
+
+    async fn answered(&mut self, id: &Id, result: Result<Value, Value>) {
+        match (self.ours.remove(id), result) {
+            (Some(Ours::Question(handle)), Ok(result)) => {
+                let accepted = result.get("action").is_some_and(|action| action == "accept");
+                let answer = result.pointer("/content/answer").filter(|_| accepted);
+                let Some(answer) = answer else { return };
+                let said = Said::User { content: answer.clone() };
+                let resume = command::Resume {
+                    handle: Some(handle),
+                    input: Some(said.content()),
+                    ..command::Resume::default()
+                };
+                let by = Face::<S>::by(&self.peer);
+                let request = Request::new(self.id, by, Command::Resume(resume));
+                // Somebody else may have answered first; theirs holds.
+                let _ = self.face.give(request.saying(vec![said.encode()])).await;
+            }
+            (Some(Ours::Await(handle)), Ok(result)) => {
+                if let Ok(SessionAwaitResumptionResponse { handle: alias, .. }) =
+                    serde_json::from_value(result)
+                    && alias.parse::<Handle>().is_err()
+                {
+                    self.aliases.insert(alias, handle);
+                }
+            }
+            // A client that cannot do it leaves the session as it is.
+            (Some(_), Err(_)) | (None, _) => {}
+        }
+    }
+
+    /// Shows what has happened since the last look.
+    pub(crate) async fn catch_up(&mut self) -> Result<(), Error> {
+        loop {
+            let Some(view) = &mut self.view else { return Ok(()) };
+            let moments = view.watcher.page()?;
+            let more = view.watcher.is_behind();
+            for moment in &moments {
+                self.show(moment);
+            }
+            self.answer_suspends();
+            if !more {
+                break;
+            }
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Stops watching a session that nobody here sees or waits for.
+    fn rest(&mut self) {
+        let waits = !self.prompts.is_empty() || !self.suspends.is_empty();
+        if !waits && !self.attached.load(Ordering::Relaxed) {
+            self.view = None;
+        }
+    }
+
+    /// The store cannot be read: whoever waits is told so.
+    fn give_up(&mut self, error: &Error) {
+        let prompts = std::mem::take(&mut self.prompts).into_iter().map(|prompt| prompt.id);
+        let suspends = std::mem::take(&mut self.suspends).into_iter().map(|suspend| suspend.id);
+        let resumes = std::mem::take(&mut self.resumes).into_iter().map(|resume| resume.id);
+        for id in prompts.chain(suspends).chain(resumes) {
+            self.lines.respond(&id, &Err(error.clone()));
+        }
+    }
+
+    /// Sends what has been written.
+    pub(crate) async fn flush(&mut self) -> Result<(), Error> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        let gone = |_| Error::new(crate::rpc::INTERNAL_ERROR, "the client is gone");
+        self.out.send(self.lines.take()).await.map_err(gone)
+    }
+
+    /// Returns whether the session asks a person.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| view.session.phase() == Phase::Asking)
+    }
+
+    /// Returns an id for a request of ours.
+    pub(crate) fn number(&self) -> Id {
+        Id::number(self.numbers.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Returns the revisions that a commit added.
+fn revisions(done: &Done) -> RangeInclusive<u64> {
+    let last = done.session.revision;
+    last + 1 - done.events.len() as u64..=last
+}
+
+/// Returns what a resume did, the first time if it was not the first.
+fn resumed(done: &Done) -> Value {
+    let first = done.events.iter().find_map(|event| match &event.what {
+        What::Resumed(resumed) => Some(&resumed.resumption),
+        What::HoldLifted(lifted) => Some(&lifted.resumption),
+        _ => None,
+    });
+    let first = first.or(match &done.answered {
+        Some(Answer::Resumed(first)) => Some(first),
+        Some(Answer::Withdrawn { .. }) | None => None,
+    });
+    first
+        .and_then(|resumption| serde_json::to_value(ResumedUpdate::of(resumption)).ok())
+        .unwrap_or_default()
+}
+
+/// Returns an id as the value that it is.
+pub(crate) fn raw(id: &Id) -> Value {
+    serde_json::from_str(id.as_json()).unwrap_or_default()
+}

@@ -1,0 +1,270 @@
+//! `session/update`: the words for what a client sees, in either version.
+//!
+//! Each function makes one update; in which order they go out is decided in `session.rs`.
+
+use adjourn_core::Session;
+use adjourn_core::event::What;
+use adjourn_core::ledger::{AskedCall, CallId};
+use adjourn_core::pause::{Initiator, Parked};
+use adjourn_core::session::{Phase, Wait};
+use serde_json::{Map, Value, json};
+
+use crate::content::text;
+use crate::peer::{EXTENSION, Peer, Version};
+use crate::suspension::Meta;
+
+/// How a tool call stands, in the words of both versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// Asked for.
+    Pending,
+    /// Started.
+    InProgress,
+    /// Waits to be woken; v1 has no word for it.
+    Paused,
+    /// Did what it was asked to.
+    Completed,
+    /// Ran and failed, or nobody knows how it ended.
+    Failed,
+    /// Did not run; v1 says that it failed.
+    Cancelled,
+}
+
+impl Call {
+    const fn word(self, version: Version) -> &'static str {
+        match (self, version) {
+            (Self::Pending, _) => "pending",
+            (Self::InProgress, _) | (Self::Paused, Version::V1) => "in_progress",
+            (Self::Paused, Version::V2) => "paused",
+            (Self::Completed, _) => "completed",
+            (Self::Failed, _) | (Self::Cancelled, Version::V1) => "failed",
+            (Self::Cancelled, Version::V2) => "cancelled",
+        }
+    }
+}
+
+/// What a person said, as updates: v1 has one per block.
+pub fn user_message(version: Version, id: &str, blocks: Vec<Value>) -> Vec<Value> {
+    match version {
+        Version::V1 => blocks
+            .into_iter()
+            .map(|block| {
+                json!({ "sessionUpdate": "user_message_chunk", "messageId": id, "content": block })
+            })
+            .collect(),
+        Version::V2 => {
+            vec![json!({ "sessionUpdate": "user_message", "messageId": id, "content": blocks })]
+        }
+    }
+}
+
+/// What the agent said.
+pub fn agent_message(version: Version, id: &str, words: &str, aborted: bool) -> Value {
+    let update = match version {
+        Version::V1 => json!({
+            "sessionUpdate": "agent_message_chunk", "messageId": id, "content": text(words),
+        }),
+        Version::V2 => json!({
+            "sessionUpdate": "agent_message", "messageId": id, "content": [text(words)],
+        }),
+    };
+    match aborted {
+        true => with(update, "_meta", json!({ EXTENSION: { "aborted": true } })),
+        false => update,
+    }
+}
+
+/// The model asks for a call.
+pub fn call_asked(version: Version, call: &AskedCall) -> Value {
+    let status = Call::Pending.word(version);
+    match version {
+        Version::V1 => json!({
+            "sessionUpdate": "tool_call", "toolCallId": call.id, "title": call.tool,
+            "kind": "other", "status": status,
+        }),
+        Version::V2 => json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": call.id, "name": call.tool,
+            "title": call.tool, "kind": "other", "status": status,
+        }),
+    }
+}
+
+/// A call stands otherwise than before.
+pub fn call(version: Version, id: &CallId, status: Call, words: Option<&str>) -> Value {
+    let update = json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status.word(version),
+    });
+    match words {
+        Some(words) => {
+            let content = json!([{ "type": "content", "content": text(words) }]);
+            with(update, "content", content)
+        }
+        None => update,
+    }
+}
+
+/// The wait of an agent that parked itself without a call of its own, as a call (v2).
+pub fn wait(parked: &Parked) -> Value {
+    let reason = parked.pause.reason.as_deref().unwrap_or("waiting");
+    json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": parked.pause.handle,
+        "name": "await_resumption", "title": reason, "kind": "other",
+        "status": Call::Paused.word(Version::V2),
+    })
+}
+
+/// Returns the id of the call that stands for the agent's own wait, if it waits (v2).
+pub fn waiting(session: &Session) -> Option<CallId> {
+    let pause = &session.suspended()?.park.pause;
+    let waits = pause.initiator == Initiator::Agent && pause.wait == Wait::Open;
+    waits.then(|| pause.call.clone().unwrap_or_else(|| CallId(pause.handle.to_string())))
+}
+
+/// Returns the calls that an event leaves without a result, and what is to be said of them.
+pub fn calls_without_result(what: &What) -> Vec<(&CallId, Call, &'static str)> {
+    const NOT_RUN: &str = "not run: the session was suspended before it started";
+    const UNKNOWN: &str = "its outcome is unknown: it was cut off while it ran";
+    let (not_run, unknown): (&[CallId], &[CallId]) = match what {
+        What::CallsAbandoned(abandoned) => (&[], &abandoned.calls),
+        What::Suspended(suspended) => (&suspended.not_run, &suspended.unknown),
+        What::Resumed(resumed) => (&resumed.not_run, &resumed.unknown),
+        What::Drained(drained) => (&[], &drained.unknown),
+        What::HostLost(lost) => (&[], &lost.unknown),
+        _ => (&[], &[]),
+    };
+    let not_run = not_run.iter().map(|id| (id, Call::Cancelled, NOT_RUN));
+    let unknown = unknown.iter().map(|id| (id, Call::Failed, UNKNOWN));
+    not_run.chain(unknown).collect()
+}
+
+/// News of the session that no standard update has words for: they stand in `_meta`.
+pub fn info(session: &Session, peer: &Peer) -> Value {
+    with(news(), "_meta", meta(session, peer, None))
+}
+
+/// An update that says nothing by itself.
+pub fn news() -> Value {
+    json!({ "sessionUpdate": "session_info_update" })
+}
+
+/// Adds a field to an object.
+pub fn with(mut object: Value, field: &str, value: impl Into<Value>) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert(field.to_owned(), value.into());
+    }
+    object
+}
+
+/// A line for people, where the client shows such.
+pub fn notice(title: &str, description: Option<&str>) -> Value {
+    let notice = json!({ "sessionUpdate": "notice", "severity": "info", "title": title });
+    match description {
+        Some(description) => with(notice, "description", description),
+        None => notice,
+    }
+}
+
+/// What the foreground of a session does (v2).
+#[derive(Debug, Clone, PartialEq)]
+pub enum Foreground {
+    /// Something runs, or is about to.
+    Running,
+    /// Nothing runs; why it stopped, if it just did.
+    Idle(Option<Value>),
+    /// It is parked.
+    Suspended,
+    /// A person is asked.
+    RequiresAction,
+}
+
+impl Foreground {
+    /// Returns what the foreground of a session does.
+    pub fn of(session: &Session) -> Self {
+        match session.phase() {
+            Phase::Ready
+            | Phase::Running
+            | Phase::Requested
+            | Phase::Quiescing
+            | Phase::Canceling => Self::Running,
+            Phase::Suspended => Self::Suspended,
+            Phase::Asking => Self::RequiresAction,
+            Phase::Idle | Phase::Ended => Self::Idle(stop_reason(session)),
+        }
+    }
+
+    /// Returns the update that says so.
+    pub fn update(&self, session: &Session, peer: &Peer) -> Value {
+        let background: Vec<_> = waiting(session)
+            .map(|id| json!({ "type": "tool_call", "toolCallId": id }))
+            .into_iter()
+            .collect();
+        let mut update = Map::new();
+        update.insert("sessionUpdate".to_owned(), "state_update".into());
+        let state = match self {
+            Self::Running => "running",
+            Self::RequiresAction => "requires_action",
+            // Only those who said that they know the state are shown it.
+            Self::Suspended if peer.opted_in() => "_suspended",
+            Self::Suspended | Self::Idle(_) => "idle",
+        };
+        update.insert("state".to_owned(), state.into());
+        match self {
+            Self::Suspended => {
+                update.insert("stopReason".to_owned(), "_suspended".into());
+            }
+            Self::Idle(Some(Value::Object(stop))) => update.extend(stop.clone()),
+            Self::Running | Self::RequiresAction | Self::Idle(_) => {}
+        }
+        update.insert("background".to_owned(), background.into());
+        if session.suspended().is_some() {
+            update.insert("_meta".to_owned(), Value::Object(meta(session, peer, None)));
+        }
+        Value::Object(update)
+    }
+}
+
+/// Why the last run stopped (v2).
+fn stop_reason(session: &Session) -> Option<Value> {
+    use adjourn_core::session::Outcome;
+    let last = session.last_run.as_ref()?;
+    Some(match last.outcome {
+        Outcome::Completed => json!({ "stopReason": "end_turn" }),
+        Outcome::Canceled => json!({ "stopReason": "cancelled" }),
+        Outcome::Rejected => json!({ "stopReason": "refusal" }),
+        Outcome::Failed => {
+            let error = last.error.as_deref().unwrap_or("it did not say why");
+            json!({ "stopReason": "error", "error": { "code": -32603, "message": error } })
+        }
+    })
+}
+
+/// The status of a session in `_meta`, beside what the caller wanted echoed.
+pub fn meta(session: &Session, peer: &Peer, echoed: Option<Meta>) -> Meta {
+    let mut meta = echoed.unwrap_or_default();
+    let status = serde_json::to_value(session.status()).unwrap_or_default();
+    let phase = serde_json::to_value(session.phase()).unwrap_or_default();
+    meta.insert(EXTENSION.to_owned(), with(status, "phase", phase));
+    if peer.harn()
+        && let Some(envelope) = envelope(session)
+    {
+        meta.insert("harn".to_owned(), json!({ "suspend": envelope }));
+    }
+    meta
+}
+
+/// A suspension as the old tunnel spells it.
+fn envelope(session: &Session) -> Option<Value> {
+    let parked = session.suspended()?.shown();
+    let conditions = parked.pause.conditions.as_ref();
+    let conditions = conditions.map(|conditions| {
+        serde_json::to_value(conditions.spelled(adjourn_core::conditions::Spelling::Snake))
+            .unwrap_or_default()
+    });
+    Some(json!({
+        "handle": parked.pause.handle,
+        "reason": parked.pause.reason,
+        "resume_when": conditions,
+        "initiator": parked.pause.initiator,
+        "suspended_at": parked.suspended_at.to_string(),
+    }))
+}

@@ -1,0 +1,7 @@
+//! `adjourn acp` as an editor sees it: lines over a pipe.
+
+mod conformance;
+mod dialogs;
+mod editor;
+mod hostile;
+mod lives;

@@ -1,0 +1,265 @@
+//! An editor: the other end of the pipe.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::home::Home;
+
+/// How long something may take that should take no time.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long nothing must be heard where nothing may be said.
+const QUIET: Duration = Duration::from_millis(400);
+
+/// A program at the other end, and everything that was said.
+pub struct Editor {
+    child: Child,
+    input: Option<ChildStdin>,
+    messages: Receiver<Value>,
+    /// What was said, in order: `>` by us, `<` to us.
+    log: Vec<(char, Value)>,
+    next: u64,
+}
+
+impl Editor {
+    /// Starts an agent that follows a script.
+    pub fn open(home: &Home, script: &str, arguments: &[&str]) -> Self {
+        let script = home.file("script.json", script);
+        let mut command = home.command(&[&["acp", "--script", &script], arguments].concat());
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, messages) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines() {
+                let Ok(line) = line else { return };
+                let message = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        let input = child.stdin.take();
+        Self { child, input, messages, log: Vec::new(), next: 1 }
+    }
+
+    /// Starts an agent, and introduces an editor that knows nothing of suspensions.
+    pub fn v1(home: &Home, script: &str) -> Self {
+        Self::greeted(home, script, &[], &json!({ "protocolVersion": 1 }))
+    }
+
+    /// Starts an agent, and introduces an editor.
+    pub fn greeted(home: &Home, script: &str, arguments: &[&str], greeting: &Value) -> Self {
+        let mut editor = Self::open(home, script, arguments);
+        editor.call("initialize", greeting.clone()).unwrap();
+        editor
+    }
+
+    /// Sends a line as it is.
+    pub fn line(&mut self, line: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line).unwrap();
+        input.write_all(b"\n").unwrap();
+        input.flush().unwrap();
+    }
+
+    /// Sends a message.
+    pub fn send(&mut self, message: Value) {
+        self.line(message.to_string().as_bytes());
+        self.log.push(('>', message));
+    }
+
+    /// Sends a request, and returns its id.
+    pub fn request(&mut self, method: &str, params: Value) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    pub fn notify(&mut self, method: &str, params: Value) {
+        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+
+    /// Answers a request of the agent's.
+    pub fn reply(&mut self, id: &Value, result: Value) {
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    }
+
+    /// Waits for a message.
+    pub fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let Ok(message) = self.messages.recv_timeout(PATIENCE) else {
+                panic!("never {what}:\n{}", self.dialog());
+            };
+            self.log.push(('<', message.clone()));
+            if wanted(&message) {
+                return message;
+            }
+        }
+    }
+
+    /// Waits for the answer to a request.
+    pub fn answer(&mut self, id: u64) -> Result<Value, Value> {
+        let answer = self.until(&format!("an answer to {id}"), |message| {
+            message["id"] == id && message.get("method").is_none()
+        });
+        match answer.get("error") {
+            Some(error) => Err(error.clone()),
+            None => Ok(answer["result"].clone()),
+        }
+    }
+
+    /// Sends a request, and waits for its answer.
+    pub fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        let id = self.request(method, params);
+        self.answer(id)
+    }
+
+    /// Waits for an update.
+    pub fn update(&mut self, kind: &str) -> Value {
+        let update = |message: &Value| message["params"]["update"]["sessionUpdate"] == kind;
+        self.until(kind, update)["params"]["update"].clone()
+    }
+
+    /// Waits until a call stands so.
+    pub fn call_is(&mut self, status: &str) {
+        self.until(status, |message| {
+            let update = &message["params"]["update"];
+            update["toolCallId"].is_string() && update["status"] == status
+        });
+    }
+
+    /// Waits for a request of the agent's.
+    pub fn asked(&mut self, method: &str) -> Value {
+        self.until(method, |message| message["method"] == method)
+    }
+
+    /// Makes a session.
+    pub fn new_session(&mut self) -> String {
+        let made = self.call("session/new", json!({ "cwd": "/tmp", "mcpServers": [] })).unwrap();
+        made["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    /// Sends a prompt, and returns its id.
+    pub fn prompt(&mut self, session: &str, words: &str) -> u64 {
+        let blocks = json!([{ "type": "text", "text": words }]);
+        self.request("session/prompt", json!({ "sessionId": session, "prompt": blocks }))
+    }
+
+    /// Returns what comes while nothing should.
+    pub fn overheard(&mut self) -> Vec<Value> {
+        let mut overheard = Vec::new();
+        loop {
+            match self.messages.recv_timeout(QUIET) {
+                Ok(message) => overheard.push(message),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    self.log.extend(overheard.iter().map(|message| ('<', message.clone())));
+                    return overheard;
+                }
+            }
+        }
+    }
+
+    /// Returns what was said so far.
+    pub fn heard(&self) -> impl Iterator<Item = &Value> {
+        self.log.iter().filter(|(from, _)| *from == '<').map(|(_, message)| message)
+    }
+
+    /// Returns everything that was said, with ids and times by the order in which they came up.
+    pub fn dialog(&self) -> String {
+        let mut names = Names::default();
+        let lines = self.log.iter().map(|(from, message)| {
+            let mut message = message.clone();
+            names.normalise(&mut message);
+            format!("{from} {message}\n")
+        });
+        lines.collect()
+    }
+
+    /// Goes away as an editor does, and returns the agent's exit code.
+    pub fn close(mut self) -> i32 {
+        self.input = None;
+        self.child.wait().unwrap().code().unwrap()
+    }
+
+    /// Ends the agent with SIGKILL.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Editor {
+    fn drop(&mut self) {
+        // Already ended, unless the test failed before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Names for what is another value in every run.
+#[derive(Default)]
+struct Names {
+    known: HashMap<String, String>,
+    counts: HashMap<&'static str, usize>,
+}
+
+impl Names {
+    fn normalise(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.text(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.normalise(value)),
+            Value::Object(fields) => fields.values_mut().for_each(|value| self.normalise(value)),
+            _ => {}
+        }
+    }
+
+    /// Puts names in the place of ids and times, wherever they stand in a text.
+    fn text(&mut self, text: &str) -> String {
+        let mut named = String::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let known = [("sess-", "session"), ("suspend-", "handle"), ("run-", "run")];
+            let id = known.into_iter().find_map(|(prefix, kind)| {
+                let id = rest.get(..prefix.len() + 36).filter(|id| id.starts_with(prefix))?;
+                id[prefix.len()..]
+                    .chars()
+                    .all(|c| c.is_ascii_hexdigit() || c == '-')
+                    .then_some((id, kind))
+            });
+            let time = rest.get(..24).filter(|time| time.ends_with('Z') && &time[10..11] == "T");
+            let length = match (id, time) {
+                (Some((id, kind)), _) => {
+                    named += &self.name(id, kind);
+                    id.len()
+                }
+                // Times only have to be times: two may be equal or not.
+                (None, Some(time)) => {
+                    named += "<time>";
+                    time.len()
+                }
+                (None, None) => {
+                    named.push(first);
+                    first.len_utf8()
+                }
+            };
+            rest = &rest[length..];
+        }
+        named
+    }
+
+    fn name(&mut self, id: &str, kind: &'static str) -> String {
+        if let Some(name) = self.known.get(id) {
+            return name.clone();
+        }
+        let count = self.counts.entry(kind).or_default();
+        *count += 1;
+        let name = format!("<{kind} {count}>");
+        self.known.insert(id.to_owned(), name.clone());
+        name
+    }
+}

@@ -1,0 +1,189 @@
+//! Input that no editor should send. Each bad line gets an error, and the connection lives.
+
+use serde_json::{Value, json};
+
+use super::editor::Editor;
+use crate::home::Home;
+
+const SCRIPT: &str = r#"{"steps": [
+  {"say": "one"}, {"await": {"reason": "waiting", "conditions": {"onEvent": "never.comes"}}}
+]}"#;
+
+/// An editor with a session that is parked, and its handle.
+fn parked(home: &Home) -> (Editor, String, String) {
+    let mut editor = Editor::v1(home, SCRIPT);
+    let session = editor.new_session();
+    let prompt = editor.prompt(&session, "go");
+    let answer = editor.answer(prompt).unwrap();
+    let handle = answer["_meta"]["adjourn/suspend"]["handle"].as_str().unwrap().to_owned();
+    (editor, session, handle)
+}
+
+/// Checks that the connection lives and the session is as it was.
+fn unharmed(editor: &mut Editor, session: &str, handle: &str) {
+    let status = editor.call("session/status", json!({ "sessionId": session })).unwrap();
+    assert_eq!(status["_meta"]["adjourn/suspend"]["handle"], handle, "{status}");
+}
+
+#[test]
+fn what_is_no_message_is_answered_and_the_connection_lives() {
+    let home = Home::new();
+    let (mut editor, session, handle) = parked(&home);
+    let deep = [vec![b'['; 200_000], vec![b']'; 200_000]].concat();
+    let deep_params = [
+        br#"{"jsonrpc":"2.0","id":77,"method":"session/status","params":{"sessionId":"#.to_vec(),
+        deep.clone(),
+        b"}}".to_vec(),
+    ]
+    .concat();
+    let long = vec![b'x'; 100 * 1024 * 1024];
+    let lines: [(&[u8], i64); 10] = [
+        (b"{", -32700),
+        (b"hello", -32700),
+        (b"\xff\xfe{}", -32700),
+        (br#"{"jsonrpc":"2.0","id":1,"method":"session/li"#, -32700),
+        (b"[]", -32600),
+        (br#"[{"jsonrpc":"2.0","id":1,"method":"session/list"}]"#, -32600),
+        (br#"{"jsonrpc":"1.0","id":1,"method":"session/list"}"#, -32600),
+        (&deep, -32600),
+        (&deep_params, -32602),
+        (&long, -32600),
+    ];
+    for (line, code) in lines {
+        editor.line(line);
+        let answer = editor.until("an error", |message| message.get("error").is_some());
+        assert_eq!(
+            answer["error"]["code"],
+            code,
+            "{}",
+            String::from_utf8_lossy(&line[..8.min(line.len())])
+        );
+    }
+    // Nobody answers what nobody asked.
+    editor.line(b"");
+    editor.line(br#"{"jsonrpc":"2.0","method":"no/such/thing","params":7}"#);
+    editor.line(br#"{"jsonrpc":"2.0","id":9999,"result":{}}"#);
+    assert_eq!(editor.overheard(), Vec::<Value>::new());
+    unharmed(&mut editor, &session, &handle);
+    // Half a line at the end is nobody's message.
+    assert_eq!(editor.close(), 0);
+}
+
+#[test]
+fn a_wrong_type_in_any_field_is_an_error_that_names_it() {
+    let home = Home::new();
+    let (mut editor, session, handle) = parked(&home);
+    let requests = [
+        ("session/new", json!({ "cwd": "/tmp", "mcpServers": [{ "name": "x" }] })),
+        ("session/load", json!({ "sessionId": session, "cwd": "/tmp" })),
+        (
+            "session/prompt",
+            json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "x" }] }),
+        ),
+        ("session/status", json!({ "sessionId": session })),
+        ("session/list", json!({ "cwd": "/tmp", "cursor": "0" })),
+        (
+            "session/suspend",
+            json!({
+                "sessionId": session, "reason": "x", "mode": "finish_step", "graceMs": 5,
+                "resumeWhen": {
+                    "onEvent": "a.b", "trigger": { "exact": { "name": "a" } }, "since": 1,
+                    "timeout": { "durationMinutes": 1, "onTimeout": "fail" },
+                },
+                "_meta": {},
+            }),
+        ),
+        (
+            "session/resume",
+            json!({
+                "sessionId": session, "cwd": "/tmp", "handle": handle, "continueTranscript": true,
+                "replayFrom": { "type": "_adjourn_from", "seq": 1 }, "idempotencyKey": "k",
+                "addBudget": { "usd": 1, "tokens": 1 },
+            }),
+        ),
+    ];
+    let wrong =
+        [json!(7), json!("word"), json!([[]]), json!({ "a": {} }), json!(true), json!(-1.5)];
+    let mut tried = 0;
+    for (method, params) in &requests {
+        for pointer in pointers(params) {
+            let right = params.pointer(&pointer).unwrap();
+            for wrong in &wrong {
+                if std::mem::discriminant(wrong) == std::mem::discriminant(right) {
+                    continue;
+                }
+                let mut params = params.clone();
+                *params.pointer_mut(&pointer).unwrap() = wrong.clone();
+                let Err(error) = editor.call(method, params) else {
+                    panic!("{method} takes {wrong} at {pointer}");
+                };
+                assert_eq!(error["code"], -32602, "{method} {pointer} {wrong}: {error}");
+                let field = pointer.split('/').nth(1).unwrap();
+                let path = error["data"]["path"].as_str().unwrap();
+                assert!(path.starts_with(field), "{method} {pointer} {wrong}: {error}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 150, "{tried}");
+    unharmed(&mut editor, &session, &handle);
+}
+
+/// Returns the places of all values in an object.
+fn pointers(value: &Value) -> Vec<String> {
+    let children: Vec<_> = match value {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(values) => {
+            values.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut all = Vec::new();
+    for (key, value) in children {
+        all.push(format!("/{key}"));
+        all.extend(pointers(value).into_iter().map(|pointer| format!("/{key}{pointer}")));
+    }
+    all
+}
+
+#[test]
+fn cursors_that_are_not_known_are_refused() {
+    let home = Home::new();
+    let (mut editor, session, handle) = parked(&home);
+    for cursor in [
+        json!("start"),
+        json!({}),
+        json!({ "type": "message", "messageId": "m1" }),
+        json!({ "type": "_other" }),
+        json!({ "type": "_adjourn_from" }),
+    ] {
+        let resume = json!({ "sessionId": session, "replayFrom": cursor });
+        let refused = editor.call("session/resume", resume).unwrap_err();
+        assert_eq!(refused["code"], -32602, "{cursor}");
+    }
+    unharmed(&mut editor, &session, &handle);
+}
+
+#[test]
+fn what_is_too_large_is_refused_and_nothing_changes() {
+    let home = Home::new();
+    let (mut editor, session, handle) = parked(&home);
+    let suspend = |field: &str, value: Value| {
+        let mut request = json!({ "sessionId": session });
+        request[field] = value;
+        request
+    };
+    for (request, path) in [
+        (suspend("reason", json!("x".repeat(5000))), "reason"),
+        (suspend("_meta", json!({ "x": "x".repeat(5000) })), "_meta"),
+        (suspend("resumeWhen", json!({ "onEvent": "x".repeat(20_000) })), "resumeWhen"),
+    ] {
+        let refused = editor.call("session/suspend", request).unwrap_err();
+        assert_eq!(refused["code"], -32602, "{refused}");
+        let found = refused["data"]["path"].as_str().unwrap();
+        assert!(found.starts_with(path), "{refused}");
+    }
+    let prompt = editor.prompt(&session, &"x".repeat(2 * 1024 * 1024));
+    assert_eq!(editor.answer(prompt).unwrap_err()["code"], -32602);
+    unharmed(&mut editor, &session, &handle);
+}
