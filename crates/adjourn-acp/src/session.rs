@@ -503,9 +503,13 @@ fn resumed(done: &Done) -> Value {
         Some(Answer::Resumed(first)) => Some(first),
         Some(Answer::Withdrawn { .. }) | None => None,
     });
-    first
-        .and_then(|resumption| serde_json::to_value(ResumedUpdate::of(resumption)).ok())
-        .unwrap_or_default()
+    let Some(first) = first else { return Value::Null };
+    let mut resumed = serde_json::to_value(ResumedUpdate::of(first)).unwrap_or_default();
+    // It stands in an answer, not in an update.
+    if let Some(fields) = resumed.as_object_mut() {
+        fields.shift_remove("sessionUpdate");
+    }
+    resumed
 }
 
 /// Returns an id as the value that it is.

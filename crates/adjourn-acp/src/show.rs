@@ -246,7 +246,7 @@ impl<S: Store> Attachment<S> {
 
     fn suspended(&mut self, session: &Session, parked: &Parked, live: bool) {
         match (self.peer.dialect(), self.peer.version) {
-            (Dialect::Rfc, _) => self.rfc_update("suspended", &SuspendedUpdate::of(parked)),
+            (Dialect::Rfc, _) => self.proposed(&SuspendedUpdate::of(parked)),
             (Dialect::Today | Dialect::Extension, Version::V1) => {
                 let meta = update::meta(session, &self.peer, echoed(parked));
                 self.update(&update::with(update::news(), "_meta", meta));
@@ -269,7 +269,7 @@ impl<S: Store> Attachment<S> {
 
     fn resumed(&mut self, session: &Session, resumption: &Resumption) {
         match self.peer.dialect() {
-            Dialect::Rfc => self.rfc_update("resumed", &ResumedUpdate::of(resumption)),
+            Dialect::Rfc => self.proposed(&ResumedUpdate::of(resumption)),
             Dialect::Today | Dialect::Extension => {
                 let update = update::info(session, &self.peer);
                 self.update(&update);
@@ -521,14 +521,11 @@ impl<S: Store> Attachment<S> {
         self.lines.notify("session/update", &json!({ "sessionId": self.id, "update": update }));
     }
 
-    fn rfc_update(&mut self, kind: &str, update: &impl serde::Serialize) {
-        let mut value = json!({ "sessionUpdate": kind });
-        if let (Some(object), Ok(Value::Object(fields))) =
-            (value.as_object_mut(), serde_json::to_value(update))
-        {
-            object.extend(fields);
+    /// Sends an update of the proposal.
+    fn proposed(&mut self, update: &impl serde::Serialize) {
+        if let Ok(update) = serde_json::to_value(update) {
+            self.update(&update);
         }
-        self.update(&value);
     }
 }
 

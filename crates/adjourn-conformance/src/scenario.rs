@@ -213,7 +213,8 @@ impl TryFrom<String> for Moment {
 
 impl std::fmt::Display for Moment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}s", self.0.as_secs_f64())
+        let text = format!("{}.{:03}", self.0.as_secs(), self.0.subsec_millis());
+        write!(f, "{}s", text.trim_end_matches('0').trim_end_matches('.'))
     }
 }
 

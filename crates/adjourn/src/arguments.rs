@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// The heading of options that every command has.
+const EVERYWHERE: &str = "Options of every command";
 /// How a command ends, for the help and the manual.
 const EXIT_CODES: &str = "Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, \
                           5 store, 130 interrupted by Ctrl-C, 1 anything else.";
@@ -14,14 +16,14 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 2 usage, 3 refused by the lifecycl
 #[command(name = "adjourn", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub struct Arguments {
     /// The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH", help_heading = EVERYWHERE)]
     pub store: Option<PathBuf>,
     /// The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the
     /// configuration directory]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH", help_heading = EVERYWHERE)]
     pub config: Option<PathBuf>,
     /// Print one JSON object per line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub json: bool,
     #[command(subcommand)]
     pub verb: Verb,
@@ -96,15 +98,17 @@ pub struct Acp {
     /// What the agent does
     #[arg(long, value_name = "FILE")]
     pub script: PathBuf,
-    /// In whose words clients are told about suspensions
-    #[arg(long, value_enum, default_value_t = Profile::Adjourn)]
-    pub profile: Profile,
-    /// In which words session/status answers
-    #[arg(long, value_enum, default_value_t = StatusWords::Auto, value_name = "WORDS")]
-    pub status_words: StatusWords,
+    /// In whose words clients are told about suspensions [env: ADJOURN_ACP_PROFILE]
+    /// [default: adjourn]
+    #[arg(long, value_enum)]
+    pub profile: Option<Profile>,
+    /// In which words session/status answers [env: ADJOURN_ACP_STATUS_WORDS] [default: auto]
+    #[arg(long, value_enum, value_name = "WORDS")]
+    pub status_words: Option<StatusWords>,
     /// What becomes of running sessions when the editor goes away
-    #[arg(long, value_enum, default_value_t = OnDisconnect::Continue, value_name = "WHAT")]
-    pub on_disconnect: OnDisconnect,
+    /// [env: ADJOURN_ACP_ON_DISCONNECT] [default: continue]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub on_disconnect: Option<OnDisconnect>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -191,16 +195,16 @@ pub struct Suspend {
     #[arg(long, value_name = "JSON")]
     pub trigger: Option<String>,
     /// Wake it after a while: 90s, 30m, 2h, 1d
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// What to do then
-    #[arg(long, requires = "timeout", value_enum)]
+    #[arg(long, value_name = "ACTION", requires = "timeout", value_enum)]
     pub on_timeout: Option<OnTimeout>,
     /// Wake it on any of these: {"onEvent": …, "trigger": …, "timeout": {"durationMinutes": …}}
     #[arg(long, value_name = "JSON", conflicts_with_all = ["on_event", "trigger", "timeout"])]
     pub resume_when: Option<String>,
     /// Abandon calls that are still in flight after this long
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub grace: Option<Duration>,
 }
 
@@ -224,7 +228,7 @@ pub enum OnTimeout {
 pub struct Prompt {
     #[command(flatten)]
     pub which: Which,
-    /// What to say
+    /// What to say; - reads it from stdin
     pub text: String,
     /// Return at once; whoever hosts the session runs it
     #[arg(long)]
@@ -238,7 +242,7 @@ pub struct Resume {
     /// The suspension that is meant
     #[arg(long)]
     pub handle: Option<String>,
-    /// A value for the agent
+    /// A value for the agent; - reads it from stdin
     #[arg(long, value_name = "JSON")]
     pub input: Option<String>,
     /// Start the turn with a digest instead of the whole transcript
@@ -259,7 +263,7 @@ pub struct Resume {
 pub struct Event {
     /// NAME or NAME:SUBJECT
     pub name: String,
-    /// What there is to say about it
+    /// What there is to say about it; - reads it from stdin
     #[arg(long, value_name = "JSON")]
     pub data: Option<String>,
     /// Its id; the same id from the same source is taken once

@@ -5,10 +5,15 @@
 mod arguments;
 mod commands;
 mod failure;
+mod living;
 mod place;
 mod settings;
 mod show;
+mod signals;
 mod stay;
+mod story;
+mod terminal;
+mod typed;
 mod watch;
 
 use std::process::ExitCode;
@@ -18,15 +23,27 @@ use clap::Parser as _;
 use arguments::{Arguments, Verb};
 use failure::Failure;
 use settings::Settings;
-use show::Output;
+use terminal::Output;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => {
-            // Help and version are what was asked for; everything else is a mistake in usage.
+        // Help and version are what was asked for; everything else is a mistake in usage.
+        Err(error) if !error.use_stderr() => {
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            // What was meant cannot be known, but programs say so at any place.
+            if std::env::args_os().any(|argument| argument == "--json") {
+                let text = error.to_string();
+                let first = text.split("\n\n").next().unwrap_or_default();
+                let message = first.strip_prefix("error: ").unwrap_or(first);
+                Output::new(true).failure(&Failure::usage(message));
+            } else {
+                let _ = error.print();
+            }
+            return ExitCode::from(failure::USAGE);
         }
     };
     let output = Output::new(arguments.json);

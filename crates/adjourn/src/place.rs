@@ -4,6 +4,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::id::SessionId;
 use adjourn_host::clock::{Clock, Machine};
@@ -14,7 +15,10 @@ use adjourn_store::sqlite::Options;
 use adjourn_store::{CommandError, Done, Environment as _, Request, Sqlite, Store as _};
 
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::settings::{Settings, Source};
+use crate::show::View;
+use crate::terminal::Output;
 
 /// Whose sessions are, if nobody says otherwise.
 pub const TENANT: &str = "local";
@@ -47,7 +51,15 @@ impl Place {
             }
         })?;
         let hosts = Hosts::beside(&path);
-        let store = Sqlite::open(Options::new(path, Arc::new(Machine), keys))?;
+        let nowhere =
+            path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.exists());
+        let store =
+            Sqlite::open(Options::new(path, Arc::new(Machine), keys)).map_err(
+                |error| match nowhere {
+                    true => Failure::from(error).hint("make its directory first"),
+                    false => error.into(),
+                },
+            )?;
         Ok(Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone() })
     }
 
@@ -67,6 +79,11 @@ impl Place {
                 found.extend(ids.filter(|id| id.to_string().contains(text)));
             }
         }
+        // `ls` shows how ids end: that is meant before anything in their middle.
+        let ends = |id: &&SessionId| id.to_string().ends_with(text);
+        if let (Some(id), 1) = (found.iter().find(ends), found.iter().filter(ends).count()) {
+            return Ok(*id);
+        }
         match found.as_slice() {
             [id] => Ok(*id),
             [] => Err(Failure::not_found(format!("there is no session {text:?}"))
@@ -76,6 +93,19 @@ impl Place {
                     .hint("give more of it"))
             }
         }
+    }
+
+    /// Returns a session that must be there.
+    pub fn session(&self, id: SessionId) -> Result<Arc<Session>, Failure> {
+        self.store.session(id)?.ok_or_else(|| Failure::no_session(id))
+    }
+
+    /// Prints where a session stands.
+    pub fn tell(&self, session: &Session, output: &Output) -> Result<(), Failure> {
+        let living = Living::of(self)?;
+        let view = View { session, now: self.clock.now(), living: &living };
+        output.object(&view.json(), &format!("{}  {}", session.id, view.text()));
+        Ok(())
     }
 
     /// Gives a command, and rings whoever may have to act on it.

@@ -4,104 +4,24 @@
 //! by them.
 
 mod file;
+mod keys;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::arguments::{Arguments, Verb, duration};
+use crate::arguments::{Arguments, OnDisconnect, Profile, StatusWords, Verb, duration};
 use crate::failure::Failure;
 use crate::place::{TENANT, directory};
 use file::{File, Written};
-
-/// Something that can be set.
-#[derive(Debug)]
-pub struct Key {
-    /// Its name in the file, with its section.
-    pub name: &'static str,
-    flag: &'static str,
-    variable: &'static str,
-    /// Whether its value in the file is a whole number; otherwise it is a string.
-    whole: bool,
-    /// What it is for, for the commented file.
-    pub about: &'static str,
-    /// A value for the commented file: the default, or an example where there is none.
-    pub example: &'static str,
-}
-
-const STORE: Key = Key {
-    name: "store",
-    flag: "--store",
-    variable: "ADJOURN_STORE",
-    whole: false,
-    about: "The file that sessions are kept in, on a local disk.\n\
-            Without it: adjourn/store.db in the user's data directory.",
-    example: r#""~/.local/share/adjourn/store.db""#,
+pub use keys::KEYS;
+use keys::{
+    DRAIN, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS, STORE,
+    TENANT_KEY, TOKEN, TOKEN_FILE,
 };
-const TENANT_KEY: Key = Key {
-    name: "tenant",
-    flag: "--tenant",
-    variable: "ADJOURN_TENANT",
-    whole: false,
-    about: "Whose the sessions are that are made here, and the events that come in here.\n\
-            An event wakes sessions of its own tenant only.",
-    example: r#""local""#,
-};
-const SOURCE: Key = Key {
-    name: "events.source",
-    flag: "--source",
-    variable: "ADJOURN_SOURCE",
-    whole: false,
-    about: "Where events of `adjourn event` come from.\n\
-            The same id from the same source is taken once.",
-    example: r#""cli""#,
-};
-const LISTEN: Key = Key {
-    name: "serve.listen",
-    flag: "--listen",
-    variable: "ADJOURN_LISTEN",
-    whole: false,
-    about: "Where `adjourn serve` takes events over HTTP. Without it: nowhere.",
-    example: r#""127.0.0.1:7070""#,
-};
-const TOKEN: Key = Key {
-    name: "serve.token",
-    flag: "--token",
-    variable: "ADJOURN_TOKEN",
-    whole: false,
-    about: "",
-    example: "",
-};
-const TOKEN_FILE: Key = Key {
-    name: "serve.token_file",
-    flag: "--token-file",
-    variable: "ADJOURN_TOKEN_FILE",
-    whole: false,
-    about: "A file that holds what callers must show as a bearer token.\n\
-            Without it, and without ADJOURN_TOKEN: only loopback addresses are listened on.",
-    example: r#""token""#,
-};
-const MAX_RUNNING: Key = Key {
-    name: "host.max_running",
-    flag: "--max-running",
-    variable: "ADJOURN_MAX_RUNNING",
-    whole: true,
-    about: "Sessions that one host drives at once.",
-    example: "64",
-};
-const DRAIN: Key = Key {
-    name: "host.drain",
-    flag: "--drain",
-    variable: "ADJOURN_DRAIN",
-    whole: false,
-    about: "How long calls in flight may go on when a host stops.",
-    example: r#""30s""#,
-};
-
-/// Everything that a file may say, in the order of the commented file: sections come last.
-pub const KEYS: &[Key] = &[STORE, TENANT_KEY, SOURCE, LISTEN, TOKEN_FILE, MAX_RUNNING, DRAIN];
 
 /// Where a value came from; what is first overrides what is later.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,6 +64,9 @@ pub struct Settings {
     token_file: Held<Option<PathBuf>>,
     pub max_running: Held<usize>,
     pub drain: Held<Duration>,
+    pub profile: Held<Profile>,
+    pub status_words: Held<StatusWords>,
+    pub on_disconnect: Held<OnDisconnect>,
 }
 
 impl Settings {
@@ -158,6 +81,10 @@ impl Settings {
         };
         let event = match &arguments.verb {
             Verb::Event(event) => Some(event),
+            _ => None,
+        };
+        let acp = match &arguments.verb {
+            Verb::Acp(acp) => Some(acp),
             _ => None,
         };
         let text = |text: &str| match text.trim().is_empty() {
@@ -193,6 +120,15 @@ impl Settings {
             token_file: layers.path(layers.pick(&TOKEN_FILE, token_file, path_of)?)?.optional(),
             max_running: layers.pick(&MAX_RUNNING, running, count)?.by_default(host.max_running),
             drain: layers.pick(&DRAIN, drain, duration)?.by_default(host.drain),
+            profile: layers
+                .pick(&PROFILE, acp.and_then(|acp| acp.profile), one_of)?
+                .by_default(Profile::Adjourn),
+            status_words: layers
+                .pick(&STATUS_WORDS, acp.and_then(|acp| acp.status_words), one_of)?
+                .by_default(StatusWords::Auto),
+            on_disconnect: layers
+                .pick(&ON_DISCONNECT, acp.and_then(|acp| acp.on_disconnect), one_of)?
+                .by_default(OnDisconnect::Continue),
             file: path,
             file_is_there,
         })
@@ -249,6 +185,9 @@ impl Settings {
             row(&TOKEN_FILE, some_path(&self.token_file), &self.token_file.source),
             row(&MAX_RUNNING, Some(json!(self.max_running.value)), &self.max_running.source),
             row(&DRAIN, drain, &self.drain.source),
+            row(&PROFILE, word(&self.profile.value), &self.profile.source),
+            row(&STATUS_WORDS, word(&self.status_words.value), &self.status_words.source),
+            row(&ON_DISCONNECT, word(&self.on_disconnect.value), &self.on_disconnect.source),
         ]
     }
 }
@@ -323,6 +262,22 @@ impl<T> OrDefault<T> for Option<Held<T>> {
             None => Held { value: None, source: Source::Default },
         }
     }
+}
+
+/// Reads one of some words.
+fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, false).map_err(|_| {
+        let words: Vec<_> = T::value_variants().iter().filter_map(name).collect();
+        format!("expected one of {}", words.join(", "))
+    })
+}
+
+fn name<T: ValueEnum>(value: &T) -> Option<String> {
+    value.to_possible_value().map(|value| value.get_name().to_owned())
+}
+
+fn word<T: ValueEnum>(value: &T) -> Option<Value> {
+    name(value).map(Value::from)
 }
 
 /// Reads how many.

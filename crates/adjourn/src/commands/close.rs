@@ -8,14 +8,12 @@ use crate::arguments::Reasoned;
 use crate::failure::Failure;
 use crate::place::{Place, by};
 use crate::settings::Settings;
-use crate::show::{Output, standing, status};
+use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, close: Reasoned, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
     let id = place.find(&close.which.session)?;
     let command = Command::Close(Close { reason: close.reason });
     let session = place.give(Request::new(id, by(), command)).await?.session;
-    let line = format!("{id}  {}", standing(&session, place.clock.now()));
-    output.object(&status(&session), &line);
-    Ok(())
+    place.tell(&session, output)
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::arguments::{Arguments, Completions, Man};
 use crate::failure::Failure;
-use crate::show::Output;
+use crate::terminal::Output;
 
 pub fn completions(completions: &Completions, output: &Output) {
     let mut script = Vec::new();

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::settings::{KEYS, Settings};
-use crate::show::Output;
+use crate::terminal::Output;
 
 pub fn run(settings: &Settings, output: &Output) {
     let rows = settings.rows();

@@ -6,13 +6,17 @@ use std::time::Duration;
 use adjourn_core::session::Phase;
 use adjourn_store::Store as _;
 use adjourn_store::rows::NewEvent;
+use serde_json::json;
 
 use crate::commands::run::{create, say};
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
-use crate::show::{Output, event, standing};
+use crate::show::View;
 use crate::stay::host;
+use crate::story::event;
+use crate::terminal::Output;
 use crate::watch::Watch;
 
 /// The agent of the tour.
@@ -59,7 +63,8 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
 
     tour.talk("The same story, read back from the journal:");
     for entry in tour.place.store.journal(id, 1, 1000)? {
-        output.data(&event(&entry.event));
+        let object = serde_json::to_value(&entry.event).unwrap_or_default();
+        output.object(&object, &event(&entry.event, output));
     }
     Ok(())
 }
@@ -80,16 +85,20 @@ impl Tour<'_> {
             if let Some(seen) = self.watcher.look()? {
                 for said in seen.said() {
                     if let adjourn_host::said::Said::Agent { text, .. } = said {
-                        self.output.data(&format!("agent: {text}"));
+                        let line = format!("agent: {text}");
+                        self.output.object(&json!({ "agent": text }), &line);
                     }
                 }
                 if seen.session.phase() == phase {
+                    let living = Living::of(&self.place)?;
                     let now = self.place.clock.now();
-                    self.output.data(&format!("[{}]", standing(&seen.session, now)));
+                    let view = View { session: &seen.session, now, living: &living };
+                    self.output.object(&view.json(), &format!("[{}]", view.text()));
                     return Ok(());
                 }
             }
-            self.watcher.wait().await;
+            let line = || "the agent works or waits".to_owned();
+            self.output.live_while(self.watcher.wait(), line).await;
         }
     }
 

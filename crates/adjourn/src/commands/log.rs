@@ -8,7 +8,8 @@ use crate::arguments::Log;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::{Output, event, words};
+use crate::story::{event, words};
+use crate::terminal::Output;
 use crate::watch::{Seen, Watch};
 
 pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), Failure> {
@@ -17,17 +18,17 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
     let mut watcher = Watch::from_start(&place, id);
     loop {
         let Some(Seen { session, moments }) = watcher.look()? else {
-            return Err(Failure::not_found(format!("there is no session {id}")));
+            return Err(Failure::no_session(id));
         };
         for moment in &moments {
             if log.transcript {
                 transcript(moment, output);
             } else {
                 let object = serde_json::to_value(&moment.event).unwrap_or_default();
-                output.object(&object, &event(&moment.event));
+                output.object(&object, &event(&moment.event, output));
             }
         }
-        if !log.follow || matches!(session.state, State::Ended(_)) {
+        if !log.follow || matches!(session.state, State::Ended(_)) || !output.is_read() {
             return Ok(());
         }
         watcher.wait().await;

@@ -7,7 +7,7 @@ use crate::commands::run::{create, read};
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::Output;
+use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, new: &New, output: &Output) -> Result<(), Failure> {
     let (source, _) = read(&new.script)?;

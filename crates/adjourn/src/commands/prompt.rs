@@ -6,11 +6,12 @@ use crate::commands::run::say;
 use crate::failure::Failure;
 use crate::place::{Place, by};
 use crate::settings::Settings;
-use crate::show::Output;
+use crate::terminal::Output;
+use crate::typed::typed;
 
 pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
     let id = place.find(&prompt.which.session)?;
-    say(&place, id, by(), &prompt.text).await?;
+    say(&place, id, by(), &typed(prompt.text)?).await?;
     go_on(&place, id, prompt.detach, output).await
 }

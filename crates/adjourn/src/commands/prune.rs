@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::Output;
+use crate::terminal::Output;
 
 /// How much is dropped in one transaction.
 const BATCH: usize = 1000;

@@ -4,35 +4,36 @@ use std::sync::Arc;
 
 use adjourn_server::{Intake, needs_token};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::Output;
+use crate::signals::{Ended, Signals};
 use crate::stay::host;
+use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
-    let no_signals = |error| Failure::other(format!("cannot wait for signals: {error}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let mut signals = Signals::new()?;
     let place = Place::open(settings)?;
     let listening = listen(&place, output).await?;
     let working = host(&place).await?;
     output.talk(&format!("serving {}; stop with Ctrl-C", place.store.path().display()));
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    let Ended(code) = signals.next().await;
     output.talk("stopping: giving sessions back");
     // First no more events are taken, then what they woke is given back.
     if let Some((stop, task)) = listening {
         let _ = stop.send(());
         let _ = task.await;
     }
-    working.now().await
+    match working.or(&place, &mut signals, output).await? {
+        true => Ok(()),
+        false => {
+            let message = "did not wait: calls in flight are cut off, their outcome is unknown";
+            Err(Failure::interrupted(code, message))
+        }
+    }
 }
 
 type Listening = (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>);
@@ -48,9 +49,13 @@ async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Fai
     if let Some(path) = open {
         output.talk(&format!("{0} can be read by others: chmod 600 {0}", path.display()));
     }
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| Failure::other(format!("cannot listen on {address}: {error}")))?;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        let failure = Failure::other(format!("cannot listen on {address}: {error}"));
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => failure.hint("another process does; port 0 takes any"),
+            _ => failure,
+        }
+    })?;
     // Port 0 asks for any; say which it is.
     let address = listener.local_addr().unwrap_or(address);
     output.talk(&format!("listening on http://{address}/v1/events"));

@@ -10,9 +10,11 @@ use serde_json::json;
 
 use crate::arguments::Which;
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
-use crate::show::{Output, standing, status};
+use crate::show::View;
+use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
@@ -52,15 +54,16 @@ fn tell(place: &Place, session: &Session, host: HostId, output: &Output) -> Resu
     let process = hosts.iter().find(|row| row.id == host);
     let process = process.and_then(|row| About::parse(&row.about).pid());
     let alive = place.hosts.is_alive(host).unwrap_or(false);
-    let mut object = status(session);
+    let living = Living::of(place)?;
+    let view = View { session, now: place.clock.now(), living: &living };
+    let mut object = view.json();
     if let Some(object) = object.as_object_mut() {
         object.insert(
             "takenFrom".to_owned(),
             json!({ "host": host, "pid": process, "alive": alive }),
         );
     }
-    let line = format!("{}  {}", session.id, standing(session, place.clock.now()));
-    output.object(&object, &line);
+    output.object(&object, &format!("{}  {}", session.id, view.text()));
     match process {
         Some(process) if alive => output.talk(&format!(
             "process {process} had it; what it still does for the session is refused. If it \
@@ -68,9 +71,9 @@ fn tell(place: &Place, session: &Session, host: HostId, output: &Output) -> Resu
         )),
         _ => {}
     }
-    let others = hosts.iter().filter(|row| row.id != host);
-    let mut living = others.filter(|row| place.hosts.is_alive(row.id).unwrap_or(false));
-    if matches!(session.state, State::Ready(_)) && living.next().is_none() {
+    let mut others = hosts.iter().filter(|row| row.id != host);
+    let nobody = !others.any(|row| place.hosts.is_alive(row.id).unwrap_or(true));
+    if matches!(session.state, State::Ready(_)) && nobody {
         output.talk("no other host runs; start one: `adjourn serve`");
     }
     Ok(())

@@ -30,6 +30,14 @@ fn the_tour_parks_wakes_and_reads_its_journal_back() {
 }
 
 #[test]
+fn the_tour_is_objects_for_programs() {
+    let objects = Home::new().jsons(&["demo"]);
+    let said = objects.iter().filter(|object| object["agent"].is_string()).count();
+    assert_eq!(said, 3, "{objects:?}");
+    assert_eq!(objects.iter().filter(|object| object["state"].is_string()).count(), 3);
+}
+
+#[test]
 fn an_agent_parks_survives_and_is_woken_by_an_event_and_an_answer() {
     let home = Home::new();
     let script = home.file("script.json", SCRIPT);
@@ -105,7 +113,7 @@ fn a_session_is_suspended_held_and_lifted_from_another_terminal() {
     let held = home.json(&["suspend", part, "--reason", "review", "--timeout", "2h"]);
     assert_eq!(held["initiator"], "client");
     assert!(held["held"].is_string());
-    assert!(home.told(&["ls"]).data.contains("suspended: review, by cli:ann"));
+    assert!(home.told(&["show", part]).data.contains(": review, by cli:ann; wakes in 2h\n"));
     let lifted = home.json(&["resume", part, "--detach"]);
     assert_eq!(lifted["initiator"], "agent");
     assert_eq!(home.json(&["cancel", part])["outcome"], "canceled");

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -32,6 +33,14 @@ impl Home {
 
     pub fn told(&self, arguments: &[&str]) -> Told {
         self.ended(self.command(arguments))
+    }
+
+    /// Runs a command with something on its stdin.
+    pub fn told_with(&self, stdin: &str, arguments: &[&str]) -> Told {
+        self.file("stdin", stdin);
+        let mut command = self.command(arguments);
+        command.stdin(std::fs::File::open(self.path("stdin")).unwrap());
+        self.ended(command)
     }
 
     /// Runs a command to its end.
@@ -79,9 +88,23 @@ impl Home {
         self.serve_with(&[]).0
     }
 
+    /// Starts a host as `nohup` does: it is to ignore a signal.
+    pub fn serve_ignoring(&self, signal: &str) -> Serving {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' \"$1\"; exec \"$0\" serve"]);
+        command.args([env!("CARGO_BIN_EXE_adjourn"), signal]);
+        command.env_clear().env("HOME", self.0.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::serving(command).0
+    }
+
     /// Starts a host with further arguments, and returns what it says before it serves.
     pub fn serve_with(&self, arguments: &[&str]) -> (Serving, String) {
-        let mut child = self.command(&[&["serve"], arguments].concat()).spawn().unwrap();
+        Self::serving(self.command(&[&["serve"], arguments].concat()))
+    }
+
+    fn serving(mut command: Command) -> (Serving, String) {
+        let mut child = command.spawn().unwrap();
         let talk = std::io::BufReader::new(child.stderr.take().unwrap());
         let mut serving = Serving { child, talk };
         let mut said = String::new();
@@ -92,6 +115,42 @@ impl Home {
             }
             assert!(!line.is_empty(), "it ended: {said}");
             said += &line;
+        }
+    }
+
+    /// Makes a session from a script that parks at once, and returns its id.
+    pub fn parked(&self, script: &str) -> String {
+        let script = self.file("script.json", script);
+        let told = self.told(&["run", "--script", &script, "--detach", "--json"]);
+        assert_eq!(told.code, 0, "{told:?}");
+        let last: Value = serde_json::from_str(told.data.lines().next_back().unwrap()).unwrap();
+        last["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until some session has a call of a tool in flight, and returns its id.
+    pub fn until_in_flight(&self, tool: &str) -> String {
+        let start = Instant::now();
+        loop {
+            let sessions = self.jsons(&["ls"]);
+            let found = sessions.iter().find(|status| status["inFlight"][0] == tool);
+            if let Some(found) = found {
+                return found["sessionId"].as_str().unwrap().to_owned();
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "{tool} never ran: {sessions:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until something has happened to a session.
+    pub fn until_log(&self, id: &str, what: &str) {
+        let start = Instant::now();
+        loop {
+            let log = self.told(&["log", id]).data;
+            if log.contains(what) {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "never {what}: {log}");
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -123,29 +182,37 @@ impl Serving {
         line
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Ends it with SIGTERM, and returns its exit code.
-    pub fn terminate(mut self) -> i32 {
-        self.signal("TERM");
-        self.child.wait().unwrap().code().unwrap()
+    pub fn signal(&self, which: Signal) {
+        signal(&self.child, which);
     }
 
-    /// Returns the number of the process.
-    pub fn id(&self) -> u32 {
-        self.child.id()
+    /// Ends it with SIGTERM, and returns its exit code.
+    pub fn terminate(self) -> i32 {
+        self.end_by(Signal::TERM)
+    }
+
+    /// Ends it with a signal, and returns its exit code.
+    pub fn end_by(mut self, which: Signal) -> i32 {
+        self.signal(which);
+        self.child.wait().unwrap().code().unwrap()
     }
 
     /// Stops it with SIGSTOP, and returns when all of its threads stand still.
     pub fn stop(&self) {
-        self.signal("STOP");
+        self.signal(Signal::STOP);
         let start = Instant::now();
         // One thread takes the signal and passes it on; the others run on until then.
-        while !threads(self.id()).all(|state| state == 'T') {
+        while !threads(self.pid()).all(|state| state == 'T') {
             assert!(start.elapsed() < Duration::from_secs(20), "it does not stop");
             std::thread::yield_now();
         }
@@ -153,12 +220,7 @@ impl Serving {
 
     /// Lets it go on.
     pub fn go_on(&self) {
-        self.signal("CONT");
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args(["-s", name, &self.id().to_string()]).status();
-        assert!(sent.unwrap().success(), "cannot send {name}");
+        self.signal(Signal::CONT);
     }
 }
 
@@ -170,6 +232,12 @@ fn threads(id: u32) -> impl Iterator<Item = char> {
         // The state follows the name, which stands in brackets.
         about.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap()
     })
+}
+
+/// Sends a signal to a process that this test started.
+pub fn signal(child: &Child, signal: Signal) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 impl Drop for Serving {

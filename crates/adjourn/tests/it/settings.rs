@@ -17,7 +17,22 @@ token_file = "~/token"
 [host]
 max_running = 8
 drain = "1500ms"
+
+[acp]
+on_disconnect = "suspend"
 "#;
+
+/// Returns a table whose columns do not depend on the length of this home's path.
+fn squeezed(text: &str) -> String {
+    let words = |line: &str| {
+        line.split("  ")
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join("  ")
+    };
+    text.lines().map(|line| words(line) + "\n").collect()
+}
 
 #[test]
 fn without_anything_the_defaults_hold() {
@@ -25,17 +40,22 @@ fn without_anything_the_defaults_hold() {
     let told = home.told(&["config"]);
     assert_eq!(told.code, 0, "{told:?}");
     expect![[r#"
-        store             ~/.local/share/adjourn/store.db  default
-        tenant            local                                          default
-        events.source     cli                                            default
-        serve.listen      -                                              default
-        serve.token       -                                              default
-        serve.token_file  -                                              default
-        host.max_running  64                                             default
-        host.drain        30s                                            default
+        store  ~/.local/share/adjourn/store.db  default
+        tenant  local  default
+        events.source  cli  default
+        serve.listen  -  default
+        serve.token  -  default
+        serve.token_file  -  default
+        host.max_running  64  default
+        host.drain  30s  default
+        acp.profile  adjourn  default
+        acp.status_words  auto  default
+        acp.on_disconnect  continue  default
         the file is ~/.config/adjourn/config.toml, which is not there
     "#]]
-    .assert_eq(&home.plain(&(told.data + &told.talk)));
+    .assert_eq(&squeezed(&home.plain(&(told.data.clone() + &told.talk))));
+    let columns: Vec<_> = told.data.lines().map(|line| line.find("default").unwrap()).collect();
+    assert!(columns.windows(2).all(|pair| pair[0] == pair[1]), "it is aligned: {}", told.data);
     assert!(!home.path(".local").exists(), "looking makes nothing");
 }
 
@@ -57,6 +77,9 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"serve.token_file","value":"~/token","source":"~/.config/adjourn/config.toml:7"}
         {"key":"host.max_running","value":8,"source":"~/.config/adjourn/config.toml:10"}
         {"key":"host.drain","value":"1500ms","source":"~/.config/adjourn/config.toml:11"}
+        {"key":"acp.profile","value":"adjourn","source":"default"}
+        {"key":"acp.status_words","value":"auto","source":"default"}
+        {"key":"acp.on_disconnect","value":"suspend","source":"~/.config/adjourn/config.toml:14"}
     "#]]
     .assert_eq(&home.plain(&told.data));
     let store = &home.jsons(&["config"])[0];
@@ -79,6 +102,8 @@ fn a_mistake_names_file_line_and_key() {
         "[serve]\ntoken = \"secret\"",
         "[[serve]]",
         "[nowhere]\nx = 1",
+        "[acp]\nprofile = \"odd\"",
+        "[acp]\non_disconnect = true",
         "tenant = \"\"",
         "store = ",
         "a = 1\na = 2",
@@ -106,6 +131,8 @@ fn a_mistake_names_file_line_and_key() {
         error: ~/c.toml:1: serve: expected a section, found an array
         error: ~/c.toml:1: there is no setting "nowhere"
         hint: `adjourn config --defaults` lists them
+        error: ~/c.toml:2: acp.profile: expected one of adjourn, rfc
+        error: ~/c.toml:2: acp.on_disconnect: expected a string, found a boolean
         error: ~/c.toml:1: tenant: expected a text that is not blank
         error: ~/c.toml:1: string values must be quoted, expected literal string
         error: ~/c.toml:2: duplicate key
