@@ -53,6 +53,10 @@ bench: ## Measures, beside the raw figures of this machine; writes target/bench.
 gen-protocol-artifacts: ## Writes spec/protocol-artifacts/ from the types
 	cargo run --locked --quiet -p xtask -- gen-protocol-artifacts
 
+.PHONY: soak
+soak: ## Kills, stops and restarts hosts for a while; SOAK="--kills N --minutes N --seed N"
+	cargo run --release --locked --quiet -p soak -- $(SOAK)
+
 .PHONY: demo
 demo: ## An agent parks, the machine goes quiet, an event wakes it
 	cargo run --locked --quiet -p adjourn -- demo

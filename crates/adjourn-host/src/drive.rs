@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 
 use crate::clock::{BoxFuture, Clock};
 use crate::driver::{Driver, Returned, Thought, Wish};
+use crate::host::patiently;
 use crate::said::Said;
 
 /// What the host tells the task of a session.
@@ -42,6 +43,8 @@ pub(crate) struct Drive<S> {
     pub(crate) store: S,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) host: HostId,
+    /// The claim. The session may be claimed again, even by the same host: that is another's work.
+    pub(crate) epoch: Epoch,
     pub(crate) session: Arc<Session>,
     pub(crate) signal: watch::Receiver<Signal>,
     /// Called after every commit, for those who wait for it.
@@ -82,11 +85,7 @@ impl<S: Store> Drive<S> {
 
     fn owned(&self) -> bool {
         let owner = self.session.owner();
-        owner.is_some_and(|owner| owner.host == self.host && owner.epoch == self.session.epoch)
-    }
-
-    fn epoch(&self) -> Epoch {
-        self.session.epoch
+        owner.is_some_and(|owner| owner.host == self.host && owner.epoch == self.epoch)
     }
 
     /// Does the next thing that the state asks for.
@@ -111,7 +110,7 @@ impl<S: Store> Drive<S> {
     /// Starts a step, with whatever the model has to be told first.
     async fn start_step(&mut self) -> Result<Step, Error> {
         let said = self.told_first()?;
-        let start = StartStep { epoch: self.epoch(), entries: digests(&said) };
+        let start = StartStep { epoch: self.epoch, entries: digests(&said) };
         let by = match self.commit(Command::StartStep(start), &said).await? {
             Ok(()) => return Ok(Step::GoOn),
             Err(Rejected::LimitReached { limit }) => {
@@ -203,7 +202,7 @@ impl<S: Store> Drive<S> {
         let Thought { said, wish, usage, notes, place } = thought;
         let said: Vec<_> =
             said.into_iter().map(|text| Said::Agent { text, aborted: false }).collect();
-        let epoch = self.epoch();
+        let epoch = self.epoch;
         let entries = digests(&said);
         let last_words = said.last().map(|said| excerpt(&said.text()));
         let step = StepEnd { entries, last_words, usage, notes, driver_state: place };
@@ -240,7 +239,7 @@ impl<S: Store> Drive<S> {
     ) -> Result<Step, Error> {
         let batch = driver.batch(&self.session, &asked).max(1);
         let batch: Vec<_> = asked.into_iter().take(batch).collect();
-        let dispatch = Dispatch { epoch: self.epoch(), calls: batch.clone() };
+        let dispatch = Dispatch { epoch: self.epoch, calls: batch.clone() };
         if let Err(refused) = self.commit(Command::Dispatch(dispatch), &[]).await? {
             return self.refused(refused).await;
         }
@@ -271,7 +270,7 @@ impl<S: Store> Drive<S> {
                 let said = [Said::Tool { call: id.clone(), result: returned.text }];
                 let calls = vec![ReturnedCall { id, result: returned.result }];
                 let entries = digests(&said);
-                let returned = ReturnCalls { epoch: self.epoch(), calls, entries };
+                let returned = ReturnCalls { epoch: self.epoch, calls, entries };
                 self.try_commit(Command::ReturnCalls(returned), &said).await
             }
             Woken::Signal => self.reload(),
@@ -287,7 +286,7 @@ impl<S: Store> Drive<S> {
         if self.drain_by().is_some() {
             return self.drain().await;
         }
-        let abandon = Owned { epoch: self.epoch() };
+        let abandon = Owned { epoch: self.epoch };
         match self.commit(Command::Abandon(abandon), &[]).await? {
             Ok(()) => Ok(Step::GoOn),
             // Nothing limits these calls, and yet they are lost: another host finds out.
@@ -301,18 +300,18 @@ impl<S: Store> Drive<S> {
         ends: Option<RunEnd>,
         said: &[Said],
     ) -> Result<Step, Error> {
-        let finish = FinishStep { epoch: self.epoch(), step, ends };
+        let finish = FinishStep { epoch: self.epoch, step, ends };
         self.try_commit(Command::FinishStep(finish), said).await
     }
 
     async fn abort(&mut self) -> Result<Step, Error> {
         let (entries, usage) = (Vec::new(), Usage::default());
-        let abort = AbortStep { epoch: self.epoch(), entries, usage };
+        let abort = AbortStep { epoch: self.epoch, entries, usage };
         self.try_commit(Command::AbortStep(abort), &[]).await
     }
 
     async fn drain(&mut self) -> Result<Step, Error> {
-        let drain = Command::Drain(Owned { epoch: self.epoch() });
+        let drain = Command::Drain(Owned { epoch: self.epoch });
         // Refused only if the session is no longer ours, which is all that is wanted.
         let _ = self.commit(drain, &[]).await?;
         Ok(Step::Over)
@@ -322,7 +321,7 @@ impl<S: Store> Drive<S> {
     async fn fail(&mut self, refused: &Rejected) -> Result<Step, Error> {
         let error = Some(excerpt(&refused.to_string()));
         let end = RunEnd { outcome: Outcome::Failed, error, ends_session: false };
-        let finish = FinishStep { epoch: self.epoch(), step: StepEnd::default(), ends: Some(end) };
+        let finish = FinishStep { epoch: self.epoch, step: StepEnd::default(), ends: Some(end) };
         let _ = self.commit(Command::FinishStep(finish), &[]).await?;
         self.reload()
     }
@@ -343,7 +342,7 @@ impl<S: Store> Drive<S> {
     }
 
     async fn finish_where_it_is(&mut self) -> Result<Step, Error> {
-        let finish = FinishStep { epoch: self.epoch(), step: StepEnd::default(), ends: None };
+        let finish = FinishStep { epoch: self.epoch, step: StepEnd::default(), ends: None };
         match self.commit(Command::FinishStep(finish), &[]).await? {
             Ok(()) => Ok(Step::GoOn),
             Err(_) => self.reload(),
@@ -373,6 +372,8 @@ impl<S: Store> Drive<S> {
                 let client = parking.client.as_ref();
                 client.is_some_and(|client| client.mode == Mode::InterruptImmediate)
             }
+            // Nobody wants its answer any more.
+            State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => true,
             _ => false,
         }
     }
@@ -401,7 +402,7 @@ impl<S: Store> Drive<S> {
     ) -> Result<Result<(), Rejected>, Error> {
         let said = said.iter().map(Said::encode).collect();
         let request = Request::new(self.session.id, by, command).saying(said);
-        match self.store.transact(move |tx| tx.command(request)).await {
+        match patiently(&self.store, &request).await {
             Ok(done) => {
                 self.session = done.session;
                 (self.ring)();

@@ -8,6 +8,8 @@
 
 mod clocks;
 mod declining;
+mod doorbell;
 mod driving;
 mod fixture;
+mod hung;
 mod scripts;

@@ -7,6 +7,7 @@ use adjourn_core::Session;
 use adjourn_core::id::{Seq, SessionId};
 use adjourn_core::journal::Entry;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use uuid::Uuid;
 
 use super::rows::{SqliteRows, place, session_row, signed, unsigned};
 use super::turnstile::beside;
@@ -56,6 +57,20 @@ pub(super) fn sessions(
 /// Holds one moment for a page of results: locks are taken once, and not for every row.
 fn page(connection: &Connection) -> Result<Transaction<'_>, Error> {
     Ok(connection.unchecked_transaction()?)
+}
+
+pub(super) fn ready(
+    connection: &Connection,
+    after: SessionNo,
+    limit: usize,
+) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+    let sql = "SELECT no, id FROM session WHERE state = 1 AND no > ?1 ORDER BY no LIMIT ?2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![after.0, limit], |row| {
+        Ok((SessionNo(row.get(0)?), SessionId::new(Uuid::from_bytes(row.get(1)?))))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn load(connection: &Connection, cache: &Cache, row: &SessionRow) -> Result<Arc<Session>, Error> {

@@ -82,7 +82,7 @@ impl Writer {
             }
             self.counters.commands.fetch_add(told.len() as u64, Ordering::Relaxed);
             // Nobody waits for the same lock as long again as those before.
-            if matches!(committed, Err(Error::Locked(_))) {
+            if matches!(committed, Err(Error::Locked { .. })) {
                 while let Ok(job) = queue.try_recv() {
                     told.push(job);
                 }
