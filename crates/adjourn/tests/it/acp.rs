@@ -4,3 +4,4 @@ mod dialogs;
 mod editor;
 mod hostile;
 mod lives;
+mod schema;
