@@ -5,3 +5,4 @@ mod editor;
 mod hostile;
 mod lives;
 mod schema;
+mod sdk;
