@@ -57,3 +57,7 @@ bench: ## Measures, beside the raw figures of this machine; writes target/bench.
 .PHONY: demo
 demo: ## An agent parks, the machine goes quiet, an event wakes it
 	cargo run --locked --quiet -p adjourn -- demo
+
+.PHONY: install
+install: ## Builds the program and installs it with cargo
+	cargo install --locked --path crates/adjourn

@@ -8,6 +8,8 @@
 //! Start reading at `connection.rs`, then `session.rs`, then `show.rs`, which has the order in
 //! which a client is told things.
 
+#[cfg(feature = "artifacts")]
+pub mod artifacts;
 mod connection;
 mod content;
 pub mod face;

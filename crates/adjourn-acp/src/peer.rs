@@ -72,7 +72,8 @@ impl Peer {
             dialect: AtomicU8::new(Dialect::Today as u8),
             harn: AtomicBool::new(false),
         };
-        if profile == Profile::Rfc {
+        let proposed = capabilities.get("supportsSuspend").and_then(Value::as_bool);
+        if profile == Profile::Rfc || proposed == Some(true) {
             peer.shows(Dialect::Rfc);
         }
         peer.notes(capabilities.get("_meta"));

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adjourn_core::command::{self, Prompt, Reach, Requester, Suspend, Withdraw};
-use adjourn_core::facts::SpanLinks;
+use adjourn_core::event::What;
+use adjourn_core::facts::{Answer, SpanLinks};
 use adjourn_core::id::{Handle, RequestId, SessionId};
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Session};
@@ -21,10 +22,10 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::face::Face;
-use crate::peer::{Peer, Profile, Version};
+use crate::peer::{EXTENSION, Peer, Profile, Version};
 use crate::requests::{Replay, Wish};
 use crate::rpc::{CANCELLED, Error, Id, Outgoing};
-use crate::suspension::SessionAwaitResumptionResponse;
+use crate::suspension::{ResumedUpdate, SessionAwaitResumptionResponse};
 use crate::update::{Foreground, meta};
 
 /// What a connection asks of one of its sessions.
@@ -85,6 +86,8 @@ pub(crate) struct WaitingResume {
     pub(crate) id: Id,
     /// The first revision of its commit.
     pub(crate) at: u64,
+    /// What it did.
+    pub(crate) resumed: Value,
 }
 
 /// A session as far as it was told.
@@ -276,7 +279,7 @@ impl<S: Store> Attachment<S> {
             || (!load && self.peer.profile == Profile::Rfc)
             || (!load && was_attached && wish.replay == Replay::Nothing);
         if !wakes {
-            self.answer_attach(id);
+            self.answer_attach(id, Value::Null);
             return Ok(());
         }
         let said = wish.fields.input.clone().filter(|input| !input.is_null());
@@ -294,15 +297,18 @@ impl<S: Store> Attachment<S> {
         let request = Request::new(self.id, by, Command::Resume(resume));
         let request = request.saying(said.iter().map(Said::encode).collect());
         match self.face.give(request).await {
-            Ok(done) if done.events.is_empty() => self.answer_attach(id),
+            Ok(done) if done.events.is_empty() => self.answer_attach(id, resumed(&done)),
             Ok(done) => {
                 let own = revisions(&done);
                 self.attach(*own.start());
-                self.resumes.push(WaitingResume { id: id.clone(), at: *own.start() });
+                let resumed = resumed(&done);
+                self.resumes.push(WaitingResume { id: id.clone(), at: *own.start(), resumed });
                 self.own.push(own);
             }
             // Nothing to wake is no failure for somebody who only wants the session to go on.
-            Err(error) if names_nothing && error.is("TASK_NOT_PAUSED") => self.answer_attach(id),
+            Err(error) if names_nothing && error.is("TASK_NOT_PAUSED") => {
+                self.answer_attach(id, Value::Null);
+            }
             Err(error) => return Err(error),
         }
         Ok(())
@@ -321,7 +327,7 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Answers that the session is attached, and shows where it stands.
-    fn answer_attach(&mut self, id: &Id) {
+    fn answer_attach(&mut self, id: &Id, resumed: Value) {
         let Some(view) = &self.view else { return };
         let revision = view.session.revision;
         if self.peer.version == Version::V2 {
@@ -330,19 +336,22 @@ impl<S: Store> Attachment<S> {
             self.update(&update);
             self.foreground = Some(foreground);
         }
-        self.lines.respond(id, &Ok(self.standing()));
+        self.lines.respond(id, &Ok(self.standing(resumed)));
         let now = self.foreground.take();
         self.attach(revision + 1);
         self.foreground = now;
         self.show_open_question();
     }
 
-    /// Returns the answer to whoever attached: where the session stands, in `_meta`.
-    pub(crate) fn standing(&self) -> Value {
-        match &self.view {
-            Some(view) => json!({ "_meta": meta(&view.session, &self.peer, None) }),
-            None => json!({}),
+    /// Returns the answer to whoever attached or resumed: where the session stands, and what the
+    /// resume did, in `_meta`.
+    pub(crate) fn standing(&self, resumed: Value) -> Value {
+        let Some(view) = &self.view else { return json!({}) };
+        let mut meta = meta(&view.session, &self.peer, None);
+        if let (Some(Value::Object(status)), false) = (meta.get_mut(EXTENSION), resumed.is_null()) {
+            status.insert("resumed".to_owned(), resumed);
         }
+        json!({ "_meta": meta })
     }
 
     async fn close(&mut self, id: &Id) {
@@ -481,6 +490,26 @@ impl<S: Store> Attachment<S> {
 fn revisions(done: &Done) -> RangeInclusive<u64> {
     let last = done.session.revision;
     last + 1 - done.events.len() as u64..=last
+}
+
+/// Returns what a resume did, the first time if it was not the first.
+fn resumed(done: &Done) -> Value {
+    let first = done.events.iter().find_map(|event| match &event.what {
+        What::Resumed(resumed) => Some(&resumed.resumption),
+        What::HoldLifted(lifted) => Some(&lifted.resumption),
+        _ => None,
+    });
+    let first = first.or(match &done.answered {
+        Some(Answer::Resumed(first)) => Some(first),
+        Some(Answer::Withdrawn { .. }) | None => None,
+    });
+    let Some(first) = first else { return Value::Null };
+    let mut resumed = serde_json::to_value(ResumedUpdate::of(first)).unwrap_or_default();
+    // It stands in an answer, not in an update.
+    if let Some(fields) = resumed.as_object_mut() {
+        fields.shift_remove("sessionUpdate");
+    }
+    resumed
 }
 
 /// Returns an id as the value that it is.

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::content::blocks;
 use crate::peer::{Dialect, EXTENSION, Version};
 use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR};
-use crate::session::{Attachment, Ours, View, raw};
+use crate::session::{Attachment, Ours, View, WaitingResume, raw};
 use crate::suspension::{
     ResumedUpdate, SessionAwaitResumptionRequest, SessionSuspendResponse, SuspendedUpdate, echoed,
 };
@@ -38,6 +38,9 @@ impl<S: Store> Attachment<S> {
         let before = view.session.phase();
         let interrupted = is_interrupted(&view.session);
         view.session.evolve(&moment.event);
+        if before == Phase::Asking && view.session.phase() != Phase::Asking {
+            self.forget_question();
+        }
         let visible = self.attached.load(Ordering::Relaxed) && moment.revision >= self.visible_from;
         match &moment.event.what {
             What::Resumed(_) | What::HoldLifted(_) | What::SuspendWithdrawn(_) => {
@@ -118,10 +121,8 @@ impl<S: Store> Attachment<S> {
         if let What::Suspended(suspended) = &moment.event.what
             && let Wait::Question(_) = &suspended.park.pause.wait
         {
-            let still_open = session.phase() == Phase::Asking;
-            if still_open {
-                self.question = Some(suspended.park.pause.handle);
-            }
+            let open = session.phase() == Phase::Asking;
+            self.question = open.then_some(suspended.park.pause.handle);
             self.question_words(&suspended.park);
         }
         if self.peer.opted_in() {
@@ -233,8 +234,8 @@ impl<S: Store> Attachment<S> {
                 }
             }
             What::HoldLaid(laid) => self.suspended(session, &laid.hold, live),
-            What::Resumed(resumed) => self.resumed(session, &resumed.resumption, live),
-            What::HoldLifted(lifted) => self.resumed(session, &lifted.resumption, live),
+            What::Resumed(resumed) => self.resumed(session, &resumed.resumption),
+            What::HoldLifted(lifted) => self.resumed(session, &lifted.resumption),
             What::SuspendWithdrawn(_) | What::SuspensionEnded(_) | What::SessionEnded(_) => {
                 let update = update::info(session, &self.peer);
                 self.update(&update);
@@ -245,7 +246,7 @@ impl<S: Store> Attachment<S> {
 
     fn suspended(&mut self, session: &Session, parked: &Parked, live: bool) {
         match (self.peer.dialect(), self.peer.version) {
-            (Dialect::Rfc, _) => self.rfc_update("suspended", &SuspendedUpdate::of(parked)),
+            (Dialect::Rfc, _) => self.proposed(&SuspendedUpdate::of(parked)),
             (Dialect::Today | Dialect::Extension, Version::V1) => {
                 let meta = update::meta(session, &self.peer, echoed(parked));
                 self.update(&update::with(update::news(), "_meta", meta));
@@ -266,15 +267,9 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    fn resumed(&mut self, session: &Session, resumption: &Resumption, live: bool) {
-        if self.question == Some(resumption.handle) {
-            self.question = None;
-        }
-        if live {
-            self.take_back_question(resumption);
-        }
+    fn resumed(&mut self, session: &Session, resumption: &Resumption) {
         match self.peer.dialect() {
-            Dialect::Rfc => self.rfc_update("resumed", &ResumedUpdate::of(resumption)),
+            Dialect::Rfc => self.proposed(&ResumedUpdate::of(resumption)),
             Dialect::Today | Dialect::Extension => {
                 let update = update::info(session, &self.peer);
                 self.update(&update);
@@ -282,9 +277,10 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// Somebody else has answered: the form need not be.
-    fn take_back_question(&mut self, resumption: &Resumption) {
-        let answered = Ours::Question(resumption.handle);
+    /// Nobody is asked any more: the form need not be answered.
+    fn forget_question(&mut self) {
+        let Some(handle) = self.question.take() else { return };
+        let answered = Ours::Question(handle);
         let open: Vec<_> = self
             .ours
             .iter()
@@ -387,9 +383,10 @@ impl<S: Store> Attachment<S> {
 
     /// Answers resumes that were committed with this revision.
     fn answer_resumes(&mut self, revision: u64) {
-        let standing = self.standing();
-        for resume in self.resumes.extract_if(.., |resume| resume.at <= revision) {
-            self.lines.respond(&resume.id, &Ok(standing.clone()));
+        let ready: Vec<_> = self.resumes.extract_if(.., |resume| resume.at <= revision).collect();
+        for WaitingResume { id, resumed, .. } in ready {
+            let standing = self.standing(resumed);
+            self.lines.respond(&id, &Ok(standing));
         }
     }
 
@@ -524,14 +521,11 @@ impl<S: Store> Attachment<S> {
         self.lines.notify("session/update", &json!({ "sessionId": self.id, "update": update }));
     }
 
-    fn rfc_update(&mut self, kind: &str, update: &impl serde::Serialize) {
-        let mut value = json!({ "sessionUpdate": kind });
-        if let (Some(object), Ok(Value::Object(fields))) =
-            (value.as_object_mut(), serde_json::to_value(update))
-        {
-            object.extend(fields);
+    /// Sends an update of the proposal.
+    fn proposed(&mut self, update: &impl serde::Serialize) {
+        if let Ok(update) = serde_json::to_value(update) {
+            self.update(&update);
         }
-        self.update(&value);
     }
 }
 

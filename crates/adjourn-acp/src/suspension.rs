@@ -164,6 +164,8 @@ message! {
 message! {
     /// `session/update` with `sessionUpdate: "suspended"`.
     SuspendedUpdate {
+        /// Which update this is.
+        session_update: SuspendedTag,
         /// The suspension's name.
         handle: String,
         /// Why.
@@ -191,6 +193,8 @@ message! {
 message! {
     /// `session/update` with `sessionUpdate: "resumed"`.
     ResumedUpdate {
+        /// Which update this is.
+        session_update: ResumedTag,
         /// The suspension that is over.
         handle: String,
         /// Why it woke.
@@ -236,6 +240,24 @@ message! {
     }
 }
 
+/// `suspended`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "artifacts", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum SuspendedTag {
+    /// The session is suspended.
+    Suspended,
+}
+
+/// `resumed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "artifacts", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ResumedTag {
+    /// The session goes on.
+    Resumed,
+}
+
 /// Where a session stands, for whoever wants to know whether it can be talked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "artifacts", derive(schemars::JsonSchema, ts_rs::TS))]
@@ -257,7 +279,7 @@ pub enum SessionStatus {
 /// Written for the artifacts only: the types of the core, as they are on the wire.
 #[cfg(feature = "artifacts")]
 pub mod shapes {
-    #![expect(dead_code, missing_docs, reason = "only their shapes are used")]
+    #![expect(missing_docs, reason = "only their shapes are used")]
 
     use serde::Serialize;
     use serde_json::{Map, Value};
@@ -338,6 +360,7 @@ impl SuspendedUpdate {
     pub fn of(parked: &Parked) -> Self {
         let pause = &parked.pause;
         Self {
+            session_update: SuspendedTag::Suspended,
             handle: pause.handle.to_string(),
             reason: pause.reason.clone().or_else(|| match &pause.wait {
                 Wait::Question(question) => Some(question.question.clone()),
@@ -364,6 +387,7 @@ impl ResumedUpdate {
     /// The update that tells of a resumption.
     pub fn of(resumption: &Resumption) -> Self {
         Self {
+            session_update: ResumedTag::Resumed,
             handle: resumption.handle.to_string(),
             cause: resumption.cause,
             had_resume_input: resumption.had_resume_input,

@@ -80,24 +80,24 @@ impl Session {
 impl WakeReport {
     /// Returns the report as the host's words: what woke it, after how long, with what.
     pub fn text(&self) -> String {
-        let waited = Duration::from_millis(self.waited_ms);
+        let waited = span(Duration::from_millis(self.waited_ms));
         let mut text = format!("{MARK} ");
         let _ = match (self.resumption.cause, &self.arrival) {
-            (Cause::ExplicitResume, _) => write!(text, "Resumed after {waited:?}"),
-            (Cause::Timeout, _) => write!(text, "The wait timed out after {waited:?}"),
+            (Cause::ExplicitResume, _) => write!(text, "Resumed after {waited}"),
+            (Cause::Timeout, _) => write!(text, "The wait timed out after {waited}"),
             (Cause::ConditionFired | Cause::ExternalEvent, Some(arrival)) => {
                 let subject = arrival.subject.as_deref().map(|s| format!(":{s}"));
                 let subject = subject.unwrap_or_default();
                 write!(
                     text,
-                    "Woken after {waited:?} by event {}{subject} ({} from {})",
+                    "Woken after {waited} by event {}{subject} ({} from {})",
                     arrival.name, arrival.id, arrival.source
                 )
             }
             (Cause::ConditionFired, None) => {
-                write!(text, "Woken after {waited:?} at the time that was set")
+                write!(text, "Woken after {waited} at the time that was set")
             }
-            (Cause::ExternalEvent, None) => write!(text, "Woken by the host after {waited:?}"),
+            (Cause::ExternalEvent, None) => write!(text, "Woken by the host after {waited}"),
         };
         text.push('.');
         if let Some(reason) = &self.reason {
@@ -118,6 +118,14 @@ impl WakeReport {
     }
 }
 
+/// Returns a length of time as nobody minds reading it: in whole seconds, or in milliseconds.
+fn span(length: Duration) -> String {
+    match length.as_secs() {
+        0 => format!("{}ms", length.as_millis()),
+        seconds => format!("{seconds}s"),
+    }
+}
+
 /// Keeps a text of several lines within its limit.
 fn cut(mut text: String) -> String {
     if text.len() > limits::DIGEST_BYTES {
@@ -128,4 +136,15 @@ fn cut(mut text: String) -> String {
         text.truncate(end);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_told_without_needless_digits() {
+        let told = [0, 18, 999, 1_000, 3_019, 7_384_113].map(Duration::from_millis).map(span);
+        assert_eq!(told, ["0ms", "18ms", "999ms", "1s", "3s", "7384s"]);
+    }
 }

@@ -13,11 +13,14 @@ use adjourn_core::command::{
 };
 use adjourn_core::id::{Epoch, HostId};
 use adjourn_core::ledger::{CallId, CallState};
-use adjourn_core::session::{Opening, Outcome, Quiescing, State, Stopping};
+use adjourn_core::session::{
+    Cause, Initiator, Opening, Outcome, Quiescing, Resumption, State, Stopping, WakeReport,
+};
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Digest;
 use adjourn_core::{Command, MARK, Rejected, Session, limits};
 use adjourn_store::{CommandError, Error, Request, Store};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -107,7 +110,7 @@ impl<S: Store> Drive<S> {
 
     /// Starts a step, with whatever the model has to be told first.
     async fn start_step(&mut self) -> Result<Step, Error> {
-        let said = self.told_first();
+        let said = self.told_first()?;
         let start = StartStep { epoch: self.epoch(), entries: digests(&said) };
         let by = match self.commit(Command::StartStep(start), &said).await? {
             Ok(()) => return Ok(Step::GoOn),
@@ -129,17 +132,20 @@ impl<S: Store> Drive<S> {
     }
 
     /// Returns what stands between the last thing the model saw and its next answer.
-    fn told_first(&self) -> Vec<Said> {
+    fn told_first(&self) -> Result<Vec<Said>, Error> {
         let mut said = Vec::new();
-        let Some(run) = self.session.run() else { return said };
+        let Some(run) = self.session.run() else { return Ok(said) };
         if let Opening::Wake(report) = &run.opening
             && !run.told
         {
             if !report.resumption.continue_transcript {
                 said.push(Said::Host { text: self.session.digest(), call: None });
             }
-            let call = self.session.calls.at(CallState::Waiting).into_iter().next();
-            said.push(Said::Host { text: report.text(), call });
+            if !is_silent(report) {
+                let call = self.session.calls.at(CallState::Waiting).into_iter().next();
+                let text = format!("{}{}", report.text(), self.event_data(report)?);
+                said.push(Said::Host { text, call });
+            }
         }
         for open in self.session.calls.iter() {
             let fate = match open.state {
@@ -153,7 +159,19 @@ impl<S: Store> Drive<S> {
             let text = format!("{MARK} {}: {fate}", open.call.tool);
             said.push(Said::Host { text, call: Some(open.call.id.clone()) });
         }
-        said
+        Ok(said)
+    }
+
+    /// Returns what the event that woke the session carries, as a line of its own.
+    fn event_data(&self, report: &WakeReport) -> Result<String, Error> {
+        let Some(arrival) = &report.arrival else { return Ok(String::new()) };
+        let data = self.store.event_data(arrival.seq)?;
+        // On one line and quoted, so that no event can be taken for further words of the host's.
+        let line = |data: String| {
+            let value = serde_json::from_str(&data).unwrap_or(Value::String(data));
+            format!("\nIts data: {value}")
+        };
+        Ok(data.map(line).unwrap_or_default())
     }
 
     /// Calls the model, unless somebody breaks it off.
@@ -401,6 +419,16 @@ impl<S: Store> Drive<S> {
         }
         Ok(if self.owned() { Step::GoOn } else { Step::Over })
     }
+}
+
+/// Whether a turn goes on as if there had been no pause: somebody outside made it and lifted it,
+/// and the transcript shows no trace of either.
+fn is_silent(report: &WakeReport) -> bool {
+    let Resumption { initiator, cause, continue_transcript, .. } = report.resumption;
+    initiator == Initiator::Client
+        && cause == Cause::ExplicitResume
+        && continue_transcript
+        && report.earlier.is_none()
 }
 
 fn digests(said: &[Said]) -> Vec<Digest> {

@@ -3,7 +3,7 @@
 //! There is no task per parked session. What there is to do is found in the store's indexes, at
 //! every ring and at least once a second.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,13 +14,15 @@ use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
-use adjourn_core::id::{HostId, SessionId};
+use adjourn_core::id::{HostId, RunId, SessionId};
+use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
 use adjourn_store::rows::{HostRow, SessionNo};
 use adjourn_store::{CommandError, Error, Request, Store};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
+use crate::about::About;
 use crate::clock::Clock;
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::{Drive, Signal};
@@ -33,6 +35,8 @@ const BATCH: usize = 256;
 const LOOK: Duration = Duration::from_secs(1);
 /// How many ready sessions are looked at to find those this host can run.
 const CANDIDATES: usize = 256;
+/// How long a session that cannot be run is left alone: what was missing may be there by then.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 /// How a host works.
 #[derive(Debug, Clone)]
@@ -41,7 +45,7 @@ pub struct Config {
     pub max_running: usize,
     /// How long calls in flight may go on when it stops.
     pub drain: Duration,
-    /// What it says about itself, as JSON text.
+    /// What it says about itself: a JSON object, as text.
     pub about: String,
 }
 
@@ -66,8 +70,31 @@ pub struct Host<S> {
     presence: Presence,
     tasks: JoinSet<(SessionId, Driven)>,
     running: HashMap<SessionId, watch::Sender<Signal>>,
-    /// Sessions this host cannot run, and why; they are left to others.
-    declined: HashMap<SessionId, String>,
+    /// Sessions this host cannot run; they are left to others.
+    declined: HashMap<SessionId, Declined>,
+    /// What it has said about itself.
+    row: HostRow,
+}
+
+/// A session that this host cannot run.
+struct Declined {
+    why: String,
+    /// The turn it was declined in: a session that moves on is looked at again.
+    turn: Option<(RunId, u64)>,
+    /// When; none if it is not to be tried again in this turn.
+    at: Option<Timestamp>,
+}
+
+impl Declined {
+    /// Returns whether a session is still to be left alone.
+    fn holds(&self, session: &Session, now: Timestamp) -> bool {
+        let recent = self.at.is_none_or(|at| now >= at && now.since(at) < TRY_AGAIN);
+        self.turn == turn(session) && recent
+    }
+}
+
+fn turn(session: &Session) -> Option<(RunId, u64)> {
+    session.run().map(|run| (run.id, run.turn))
 }
 
 impl<S: Store> Host<S> {
@@ -87,8 +114,9 @@ impl<S: Store> Host<S> {
             what: "cannot announce the host".to_owned(),
             source: Arc::new(error),
         })?;
-        let row = HostRow { id, since: clock.now(), about: config.about.clone() };
-        store.transact(move |tx| tx.announce(&row)).await?;
+        let row = HostRow { id, since: clock.now(), about: About::parse(&config.about).to_text() };
+        let announced = row.clone();
+        store.transact(move |tx| tx.announce(&announced)).await?;
         Ok(Self {
             store,
             clock,
@@ -100,6 +128,7 @@ impl<S: Store> Host<S> {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             declined: HashMap::new(),
+            row,
         })
     }
 
@@ -116,14 +145,21 @@ impl<S: Store> Host<S> {
         let mut stop = std::pin::pin!(stop);
         loop {
             self.work().await?;
-            let due = self.store.next_due()?;
-            let look = self.clock.now().after(LOOK);
-            let until = self.clock.sleep_until(due.map_or(look, |due| due.min(look)));
+            let clock = Arc::clone(&self.clock);
+            let due = self.store.next_due()?.map(|due| clock.sleep_until(due));
+            let due = async {
+                match due {
+                    Some(due) => due.await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = &mut stop => break,
                 () = self.presence.rung() => {}
                 Some(done) = self.tasks.join_next() => self.done(done).await?,
-                () = until => {}
+                () = due => {}
+                // Not by the wall clock, which may be set back.
+                () = tokio::time::sleep(LOOK) => {}
             }
             self.tell(None);
         }
@@ -195,19 +231,43 @@ impl<S: Store> Host<S> {
     /// Claims what is ready and can be run here, as far as there is room.
     async fn claim(&mut self) -> Result<(), Error> {
         let mut after = SessionNo(0);
+        let mut declined = HashSet::new();
         while self.running.len() < self.config.max_running {
             let ready = self.store.transact(move |tx| tx.ready(after, CANDIDATES)).await?;
-            let Some((last, _)) = ready.last() else { break };
+            let Some((last, _)) = ready.last() else {
+                // All were looked at: whoever is not among them has moved on.
+                self.declined.retain(|id, _| declined.contains(id));
+                break;
+            };
             after = *last;
             for (_, session) in ready {
                 if self.running.len() == self.config.max_running {
-                    return Ok(());
+                    break;
                 }
-                if !self.declined.contains_key(&session.id) {
+                let now = self.clock.now();
+                let known = self.declined.get(&session.id);
+                if !known.is_some_and(|known| known.holds(&session, now)) {
                     self.claim_one(&session).await?;
+                }
+                if self.declined.contains_key(&session.id) {
+                    declined.insert(session.id);
                 }
             }
         }
+        self.say_what_is_declined().await
+    }
+
+    /// Tells others what this host cannot run, if that has changed.
+    async fn say_what_is_declined(&mut self) -> Result<(), Error> {
+        let declined = self.declined.iter().map(|(id, declined)| (*id, declined.why.as_str()));
+        let about = About::parse(&self.config.about).declining(declined).to_text();
+        if self.row.about == about {
+            return Ok(());
+        }
+        self.row.about = about;
+        let row = self.row.clone();
+        self.store.transact(move |tx| tx.announce(&row)).await?;
+        self.hosts.ring();
         Ok(())
     }
 
@@ -215,9 +275,13 @@ impl<S: Store> Host<S> {
         let id = session.id;
         let Some(spec) = self.spec(id)? else { return Ok(()) };
         let driver = match self.drivers.make(&spec) {
-            Ok(driver) => driver,
+            Ok(driver) => {
+                self.declined.remove(&id);
+                driver
+            }
             Err(why) => {
-                self.declined.insert(id, why);
+                let (turn, at) = (turn(session), Some(self.clock.now()));
+                self.declined.insert(id, Declined { why, turn, at });
                 return Ok(());
             }
         };
@@ -268,8 +332,9 @@ impl<S: Store> Host<S> {
 
     /// A driver panicked: its session is given back as if the host had died, and left to others.
     async fn panicked(&mut self, id: SessionId) -> Result<(), Error> {
-        self.declined.insert(id, "its driver panicked here".to_owned());
         let Some(session) = self.store.session(id)? else { return Ok(()) };
+        let why = "its driver panicked".to_owned();
+        self.declined.insert(id, Declined { why, turn: turn(&session), at: None });
         let Some(owner) = session.owner().filter(|owner| owner.host == self.id) else {
             return Ok(());
         };
@@ -282,7 +347,7 @@ impl<S: Store> Host<S> {
     }
 
     /// Tells every task that its session may have changed.
-    fn tell(&mut self, drain_by: Option<adjourn_core::time::Timestamp>) {
+    fn tell(&mut self, drain_by: Option<Timestamp>) {
         for signal in self.running.values() {
             signal.send_modify(|signal| {
                 signal.changes += 1;

@@ -5,6 +5,7 @@
 //! gives everything back when it stops. Everything it does is a commit; what it must do next is
 //! read off the state.
 
+pub mod about;
 pub mod clock;
 pub mod doorbell;
 mod drive;

@@ -368,7 +368,7 @@ impl Drivers for Scripted {
                 let script = Script::parse(source).map_err(|error| error.to_string())?;
                 Ok(Box::new(ScriptDriver::new(script, Arc::clone(&self.0))))
             }
-            other => Err(format!("this host cannot run {} agents", other.name())),
+            other => Err(format!("it has no driver for {} agents", other.name())),
         }
     }
 }

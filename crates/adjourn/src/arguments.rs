@@ -5,15 +5,25 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// The heading of options that every command has.
+const EVERYWHERE: &str = "Options of every command";
+/// How a command ends, for the help and the manual.
+const EXIT_CODES: &str = "Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, \
+                          5 store, 130 interrupted by Ctrl-C, 1 anything else.";
+
 /// A durable pause for any AI agent.
 #[derive(Debug, Parser)]
-#[command(name = "adjourn", version, arg_required_else_help = true)]
+#[command(name = "adjourn", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub struct Arguments {
-    /// The store's file [default: adjourn/store.db in the user's data directory]
-    #[arg(long, global = true, env = "ADJOURN_STORE", value_name = "PATH")]
+    /// The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+    #[arg(long, global = true, value_name = "PATH", help_heading = EVERYWHERE)]
     pub store: Option<PathBuf>,
+    /// The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the
+    /// configuration directory]
+    #[arg(long, global = true, value_name = "PATH", help_heading = EVERYWHERE)]
+    pub config: Option<PathBuf>,
     /// Print one JSON object per line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub json: bool,
     #[command(subcommand)]
     pub verb: Verb,
@@ -25,6 +35,8 @@ pub enum Verb {
     Demo,
     /// Run a scripted agent, and stay with it until it ends
     Run(Run),
+    /// Make a session that waits for its first prompt, and print its id
+    New(New),
     /// Be a host: run what is ready, and wake what is due
     Serve(Serve),
     /// Be an agent that editors start: ACP on stdin and stdout
@@ -51,6 +63,12 @@ pub enum Verb {
     Prune,
     /// Write a copy of the store
     Backup(Backup),
+    /// Show what is set, and where each value came from
+    Config(Config),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Print the manual page, or write the pages of all commands to a directory
+    Man(Man),
 }
 
 /// A session, by its id or an unambiguous part of it.
@@ -78,15 +96,17 @@ pub struct Acp {
     /// What the agent does
     #[arg(long, value_name = "FILE")]
     pub script: PathBuf,
-    /// In whose words clients are told about suspensions
-    #[arg(long, value_enum, default_value_t = Profile::Adjourn)]
-    pub profile: Profile,
-    /// In which words session/status answers
-    #[arg(long, value_enum, default_value_t = StatusWords::Auto, value_name = "WORDS")]
-    pub status_words: StatusWords,
+    /// In whose words clients are told about suspensions [env: ADJOURN_ACP_PROFILE]
+    /// [default: adjourn]
+    #[arg(long, value_enum)]
+    pub profile: Option<Profile>,
+    /// In which words session/status answers [env: ADJOURN_ACP_STATUS_WORDS] [default: auto]
+    #[arg(long, value_enum, value_name = "WORDS")]
+    pub status_words: Option<StatusWords>,
     /// What becomes of running sessions when the editor goes away
-    #[arg(long, value_enum, default_value_t = OnDisconnect::Continue, value_name = "WHAT")]
-    pub on_disconnect: OnDisconnect,
+    /// [env: ADJOURN_ACP_ON_DISCONNECT] [default: continue]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub on_disconnect: Option<OnDisconnect>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -118,19 +138,39 @@ pub enum OnDisconnect {
 }
 
 #[derive(Debug, Args)]
+pub struct New {
+    /// The script
+    #[arg(long, value_name = "FILE")]
+    pub script: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct Serve {
-    /// Take events over HTTP, at POST /v1/events
+    /// Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<std::net::SocketAddr>,
-    /// What callers must show as a bearer token
-    #[arg(long, env = "ADJOURN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    /// What callers must show as a bearer token; others on this machine can see it here
+    /// [env: ADJOURN_TOKEN]
+    #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
+    /// A file that holds it [env: ADJOURN_TOKEN_FILE]
+    #[arg(long, value_name = "PATH", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
+    /// Sessions to drive at once [env: ADJOURN_MAX_RUNNING] [default: 64]
+    #[arg(long, value_name = "N", value_parser = crate::settings::count)]
+    pub max_running: Option<usize>,
+    /// How long calls in flight may go on when it stops [env: ADJOURN_DRAIN] [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub drain: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
 pub struct Log {
     #[command(flatten)]
     pub which: Which,
+    /// Show what was said instead
+    #[arg(long)]
+    pub transcript: bool,
     /// Go on until the session ends
     #[arg(long)]
     pub follow: bool,
@@ -153,13 +193,16 @@ pub struct Suspend {
     #[arg(long, value_name = "JSON")]
     pub trigger: Option<String>,
     /// Wake it after a while: 90s, 30m, 2h, 1d
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// What to do then
-    #[arg(long, requires = "timeout", value_enum)]
+    #[arg(long, value_name = "ACTION", requires = "timeout", value_enum)]
     pub on_timeout: Option<OnTimeout>,
+    /// Wake it on any of these: {"onEvent": …, "trigger": …, "timeout": {"durationMinutes": …}}
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["on_event", "trigger", "timeout"])]
+    pub resume_when: Option<String>,
     /// Abandon calls that are still in flight after this long
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub grace: Option<Duration>,
 }
 
@@ -183,7 +226,7 @@ pub enum OnTimeout {
 pub struct Prompt {
     #[command(flatten)]
     pub which: Which,
-    /// What to say
+    /// What to say; - reads it from stdin
     pub text: String,
     /// Return at once; whoever hosts the session runs it
     #[arg(long)]
@@ -197,7 +240,7 @@ pub struct Resume {
     /// The suspension that is meant
     #[arg(long)]
     pub handle: Option<String>,
-    /// A value for the agent
+    /// A value for the agent; - reads it from stdin
     #[arg(long, value_name = "JSON")]
     pub input: Option<String>,
     /// Start the turn with a digest instead of the whole transcript
@@ -218,18 +261,18 @@ pub struct Resume {
 pub struct Event {
     /// NAME or NAME:SUBJECT
     pub name: String,
-    /// What there is to say about it
+    /// What there is to say about it; - reads it from stdin
     #[arg(long, value_name = "JSON")]
     pub data: Option<String>,
     /// Its id; the same id from the same source is taken once
     #[arg(long)]
     pub id: Option<String>,
-    /// Where it comes from
-    #[arg(long, default_value = "cli")]
-    pub source: String,
-    /// Whose it is
-    #[arg(long, default_value = crate::place::TENANT)]
-    pub tenant: String,
+    /// Where it comes from [env: ADJOURN_SOURCE] [default: cli]
+    #[arg(long)]
+    pub source: Option<String>,
+    /// Whose it is [env: ADJOURN_TENANT] [default: local]
+    #[arg(long)]
+    pub tenant: Option<String>,
     /// Wake this session, whatever it waits for
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
@@ -250,8 +293,28 @@ pub struct Backup {
     pub to: PathBuf,
 }
 
+#[derive(Debug, Args)]
+pub struct Config {
+    /// Print a file with every setting and its default, commented out
+    #[arg(long)]
+    pub defaults: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Where to write them, as adjourn.1, adjourn-run.1 and so on
+    #[arg(value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
+
 /// Reads `90s`, `30m`, `1.5h`, `2d`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a number and a unit: 500ms, 90s, 30m, 2h or 1d".to_owned();
     let split = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(expected)?;
     let (number, unit) = text.split_at(split);

@@ -1,8 +1,11 @@
 //! What goes wrong, as people and scripts are told: a sentence, a hint, an exit code.
 
 use adjourn_core::Rejected;
+use adjourn_core::id::SessionId;
 use adjourn_store::{CommandError, Error};
 use serde_json::{Map, Value, json};
+
+use crate::terminal::one_line;
 
 /// The exit code of a mistake in usage.
 pub const USAGE: u8 = 2;
@@ -22,6 +25,8 @@ enum Kind {
     Refused(&'static str),
     NotFound,
     Store,
+    /// A signal, as its exit code.
+    Interrupted(u8),
     Other,
 }
 
@@ -36,6 +41,16 @@ impl Failure {
 
     pub fn other(message: impl Into<String>) -> Self {
         Self::new(Kind::Other, message)
+    }
+
+    pub fn no_session(id: SessionId) -> Self {
+        Self::not_found(format!("there is no session {id}"))
+            .hint("`adjourn ls --json` lists all there are")
+    }
+
+    /// Somebody ended the command by a signal; it is told, but it is no error.
+    pub fn interrupted(code: u8, message: impl Into<String>) -> Self {
+        Self::new(Kind::Interrupted(code), message)
     }
 
     #[must_use]
@@ -55,16 +70,16 @@ impl Failure {
             Kind::Refused(_) => 3,
             Kind::NotFound => 4,
             Kind::Store => 5,
+            Kind::Interrupted(code) => code,
             Kind::Other => 1,
         }
     }
 
-    /// Returns the failure as people read it.
-    pub fn text(&self) -> String {
-        match &self.hint {
-            Some(hint) => format!("error: {}\nhint: {hint}", self.message),
-            None => format!("error: {}", self.message),
-        }
+    /// Returns the failure as people read it: lines, and the word that each begins with.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let word = if matches!(self.kind, Kind::Interrupted(_)) { "" } else { "error" };
+        let hint = self.hint.iter().map(|hint| ("hint", one_line(hint)));
+        std::iter::once((word, one_line(&self.message))).chain(hint).collect()
     }
 
     /// Returns the failure as scripts read it.
@@ -74,11 +89,13 @@ impl Failure {
             Kind::Refused(reason) => reason,
             Kind::NotFound => "TASK_NOT_FOUND",
             Kind::Store => "STORE",
+            Kind::Interrupted(_) => "INTERRUPTED",
             Kind::Other => "OTHER",
         };
         let mut error = json!({ "reason": reason, "message": self.message });
         if let Some(error) = error.as_object_mut() {
             error.extend(Map::clone(&self.details));
+            error.extend(self.hint.iter().map(|hint| ("hint".to_owned(), hint.as_str().into())));
         }
         json!({ "error": error })
     }
@@ -89,9 +106,26 @@ impl From<Rejected> for Failure {
         let details = Box::new(refused.details());
         let hint = match &refused {
             Rejected::HandleRequired { handle } => Some(format!("add --handle {handle}")),
-            Rejected::Held { handle, .. } => {
-                Some(format!("lift it with: resume --handle {handle}"))
+            Rejected::Held { .. } => {
+                Some("`adjourn resume` without --handle lifts the hold".to_owned())
             }
+            Rejected::ConditionsDiffer { .. } => {
+                Some("suspend without conditions to join it, or resume it first".to_owned())
+            }
+            Rejected::NotSuspendable { .. } => Some(
+                "answer it with `adjourn prompt`, or end its run with `adjourn cancel`".to_owned(),
+            ),
+            Rejected::EmptyReply => Some("answer with `adjourn prompt`".to_owned()),
+            Rejected::HandleMismatch { .. } | Rejected::AlreadyResumed { .. } => {
+                Some("`adjourn show` has the handle that is open, if there is one".to_owned())
+            }
+            Rejected::IdempotencyKeyReused { .. } => {
+                Some("a key stands for one request; take another for this one".to_owned())
+            }
+            Rejected::NothingToCancel { .. } => {
+                Some("`adjourn close` ends the session itself".to_owned())
+            }
+            Rejected::Ended { .. } => Some("`adjourn run` makes another".to_owned()),
             Rejected::Busy { .. } => Some("wait until it is idle, or suspend it".to_owned()),
             Rejected::BudgetNotRaised => Some("add --add-budget".to_owned()),
             Rejected::NotSuspended { .. } => Some("`adjourn ls` shows what is parked".to_owned()),
@@ -119,7 +153,7 @@ impl From<CommandError> for Failure {
     fn from(error: CommandError) -> Self {
         match error {
             CommandError::Rejected(refused) => refused.into(),
-            CommandError::NotFound(id) => Self::not_found(format!("there is no session {id}")),
+            CommandError::NotFound(id) => Self::no_session(id),
             CommandError::Store(error) => error.into(),
         }
     }

@@ -5,9 +5,15 @@
 mod arguments;
 mod commands;
 mod failure;
+mod living;
 mod place;
+mod settings;
 mod show;
+mod signals;
 mod stay;
+mod story;
+mod terminal;
+mod typed;
 mod watch;
 
 use std::process::ExitCode;
@@ -16,15 +22,28 @@ use clap::Parser as _;
 
 use arguments::{Arguments, Verb};
 use failure::Failure;
-use show::Output;
+use settings::Settings;
+use terminal::Output;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => {
-            // Help and version are what was asked for; everything else is a mistake in usage.
+        // Help and version are what was asked for; everything else is a mistake in usage.
+        Err(error) if !error.use_stderr() => {
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            // What was meant cannot be known, but programs say so at any place.
+            if std::env::args_os().any(|argument| argument == "--json") {
+                let text = error.to_string();
+                let first = text.split("\n\n").next().unwrap_or_default();
+                let message = first.strip_prefix("error: ").unwrap_or(first);
+                Output::new(true).failure(&Failure::usage(message));
+            } else {
+                let _ = error.print();
+            }
+            return ExitCode::from(failure::USAGE);
         }
     };
     let output = Output::new(arguments.json);
@@ -48,22 +67,42 @@ fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
-    let store = arguments.store;
+    // What is true of the program itself is said whatever a file or a variable holds.
+    match &arguments.verb {
+        Verb::Config(config) if config.defaults => {
+            commands::config::defaults(output);
+            return Ok(());
+        }
+        Verb::Completions(completions) => {
+            commands::completions::completions(completions, output);
+            return Ok(());
+        }
+        Verb::Man(man) => return commands::completions::man(man, output),
+        _ => {}
+    }
+    let settings = &Settings::of(&arguments)?;
     match arguments.verb {
-        Verb::Demo => commands::demo::run(output).await,
-        Verb::Run(run) => commands::run::run(store, run, output).await,
-        Verb::Serve(serve) => commands::serve::run(store, serve, output).await,
-        Verb::Acp(acp) => commands::acp::run(store, acp, output).await,
-        Verb::Ls => commands::ls::run(store, output),
-        Verb::Show(which) => commands::show::run(store, &which, output),
-        Verb::Log(log) => commands::log::run(store, &log, output).await,
-        Verb::Suspend(suspend) => commands::suspend::run(store, suspend, output).await,
-        Verb::Prompt(prompt) => commands::prompt::run(store, prompt, output).await,
-        Verb::Resume(resume) => commands::resume::run(store, resume, output).await,
-        Verb::Event(event) => commands::event::run(store, event, output).await,
-        Verb::Cancel(cancel) => commands::cancel::run(store, cancel, output).await,
-        Verb::Close(close) => commands::close::run(store, close, output).await,
-        Verb::Prune => commands::prune::run(store, output).await,
-        Verb::Backup(backup) => commands::backup::run(store, &backup, output),
+        Verb::Demo => commands::demo::run(settings, output).await,
+        Verb::Run(run) => commands::run::run(settings, run, output).await,
+        Verb::New(new) => commands::new::run(settings, &new, output).await,
+        Verb::Serve(_) => commands::serve::run(settings, output).await,
+        Verb::Acp(acp) => commands::acp::run(settings, acp, output).await,
+        Verb::Ls => commands::ls::run(settings, output),
+        Verb::Show(which) => commands::show::run(settings, &which, output),
+        Verb::Log(log) => commands::log::run(settings, &log, output).await,
+        Verb::Suspend(suspend) => commands::suspend::run(settings, suspend, output).await,
+        Verb::Prompt(prompt) => commands::prompt::run(settings, prompt, output).await,
+        Verb::Resume(resume) => commands::resume::run(settings, resume, output).await,
+        Verb::Event(event) => commands::event::run(settings, event, output).await,
+        Verb::Cancel(cancel) => commands::cancel::run(settings, cancel, output).await,
+        Verb::Close(close) => commands::close::run(settings, close, output).await,
+        Verb::Prune => commands::prune::run(settings, output).await,
+        Verb::Backup(backup) => commands::backup::run(settings, &backup, output),
+        Verb::Config(_) => {
+            commands::config::run(settings, output);
+            Ok(())
+        }
+        // Answered above.
+        Verb::Completions(_) | Verb::Man(_) => Ok(()),
     }
 }

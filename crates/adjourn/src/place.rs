@@ -4,6 +4,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::id::SessionId;
 use adjourn_host::clock::{Clock, Machine};
@@ -14,6 +15,10 @@ use adjourn_store::sqlite::Options;
 use adjourn_store::{CommandError, Done, Environment as _, Request, Sqlite, Store as _};
 
 use crate::failure::Failure;
+use crate::living::Living;
+use crate::settings::{Settings, Source};
+use crate::show::View;
+use crate::terminal::Output;
 
 /// Whose sessions are, if nobody says otherwise.
 pub const TENANT: &str = "local";
@@ -24,22 +29,19 @@ pub struct Place {
     pub store: Sqlite,
     pub hosts: Hosts,
     pub clock: Arc<dyn Clock>,
+    pub settings: Settings,
 }
 
 impl Place {
-    /// Opens the store at `path`, or the user's own.
-    pub fn open(path: Option<PathBuf>) -> Result<Self, Failure> {
-        let path = match path {
-            Some(path) => path,
-            None => {
-                let directory = directory("XDG_DATA_HOME", ".local/share")?;
-                let mut private = std::fs::DirBuilder::new();
-                private.recursive(true).mode(0o700).create(&directory).map_err(|error| {
-                    Failure::other(format!("cannot make {}: {error}", directory.display()))
-                })?;
-                directory.join("store.db")
-            }
-        };
+    /// Opens the store.
+    pub fn open(settings: &Settings) -> Result<Self, Failure> {
+        let path = settings.store.value.clone();
+        if let (Source::Default, Some(directory)) = (&settings.store.source, path.parent()) {
+            let mut private = std::fs::DirBuilder::new();
+            private.recursive(true).mode(0o700).create(directory).map_err(|error| {
+                Failure::other(format!("cannot make {}: {error}", directory.display()))
+            })?;
+        }
         let keys = KeyDir::new(directory("XDG_CONFIG_HOME", ".config")?.join("keys"));
         let keys = keys.load(Machine.now()).map_err(|error| {
             let failure = Failure::other(error.to_string());
@@ -49,8 +51,16 @@ impl Place {
             }
         })?;
         let hosts = Hosts::beside(&path);
-        let store = Sqlite::open(Options::new(path, Arc::new(Machine), keys))?;
-        Ok(Self { store, hosts, clock: Arc::new(Machine) })
+        let nowhere =
+            path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.exists());
+        let store =
+            Sqlite::open(Options::new(path, Arc::new(Machine), keys)).map_err(
+                |error| match nowhere {
+                    true => Failure::from(error).hint("make its directory first"),
+                    false => error.into(),
+                },
+            )?;
+        Ok(Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone() })
     }
 
     /// Finds a session by its id or an unambiguous part of it.
@@ -69,6 +79,11 @@ impl Place {
                 found.extend(ids.filter(|id| id.to_string().contains(text)));
             }
         }
+        // `ls` shows how ids end: that is meant before anything in their middle.
+        let ends = |id: &&SessionId| id.to_string().ends_with(text);
+        if let (Some(id), 1) = (found.iter().find(ends), found.iter().filter(ends).count()) {
+            return Ok(*id);
+        }
         match found.as_slice() {
             [id] => Ok(*id),
             [] => Err(Failure::not_found(format!("there is no session {text:?}"))
@@ -78,6 +93,19 @@ impl Place {
                     .hint("give more of it"))
             }
         }
+    }
+
+    /// Returns a session that must be there.
+    pub fn session(&self, id: SessionId) -> Result<Arc<Session>, Failure> {
+        self.store.session(id)?.ok_or_else(|| Failure::no_session(id))
+    }
+
+    /// Prints where a session stands.
+    pub fn tell(&self, session: &Session, output: &Output) -> Result<(), Failure> {
+        let living = Living::of(self)?;
+        let view = View { session, now: self.clock.now(), living: &living };
+        output.object(&view.json(), &format!("{}  {}", session.id, view.text()));
+        Ok(())
     }
 
     /// Gives a command, and rings whoever may have to act on it.
@@ -94,16 +122,20 @@ pub fn by() -> Actor {
     Actor::new(Face::Cli, user.chars().filter(|c| !c.is_control()).take(64).collect::<String>())
 }
 
-fn directory(variable: &str, fallback: &str) -> Result<PathBuf, Failure> {
+/// Returns where the user keeps files of a kind, and we ours.
+pub fn directory(variable: &str, fallback: &str) -> Result<PathBuf, Failure> {
     let base = match std::env::var_os(variable).filter(|value| !value.is_empty()) {
         Some(base) => PathBuf::from(base),
-        None => {
-            let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-            let home = home.ok_or_else(|| {
-                Failure::usage("there is no HOME to keep things in").hint("set HOME, or --store")
-            })?;
-            PathBuf::from(home).join(fallback)
-        }
+        None => home()?.join(fallback),
     };
     Ok(base.join("adjourn"))
+}
+
+/// Returns the user's home.
+pub fn home() -> Result<PathBuf, Failure> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    home.map(PathBuf::from).ok_or_else(|| {
+        Failure::usage("there is no HOME to keep things in")
+            .hint("set HOME, or XDG_DATA_HOME and XDG_CONFIG_HOME")
+    })
 }

@@ -1,152 +1,176 @@
-//! How things look: aligned for people, one object per line for programs.
+//! How sessions look: in a few words for people, as an object for programs.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use adjourn_core::Session;
-use adjourn_core::event::{Event, What};
-use adjourn_core::session::{Phase, Wait};
+use adjourn_core::session::{Phase, Resumption, Wait};
 use adjourn_core::time::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::living::Living;
+use crate::terminal::{Look, one_line};
 
-/// Where output goes, and in which form.
-pub struct Output {
-    pub json: bool,
-    colour: bool,
+/// A session at a time, among the hosts that are alive then.
+pub struct View<'a> {
+    pub session: &'a Session,
+    pub now: Timestamp,
+    pub living: &'a Living,
 }
 
-impl Output {
-    pub fn new(json: bool) -> Self {
-        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { json, colour }
+/// One session in a list.
+pub struct Row {
+    pub state: String,
+    pub look: Look,
+    pub since: String,
+    pub why: String,
+    pub wakes: String,
+}
+
+impl View<'_> {
+    /// Returns the status as an object.
+    pub fn json(&self) -> Value {
+        // The status is made of text and numbers; it always encodes.
+        let mut status = serde_json::to_value(self.session.status()).unwrap_or_default();
+        if let (Some(status), Some(waits)) =
+            (status.as_object_mut(), self.living.waits_for(self.session))
+        {
+            status.insert("notice".to_owned(), waits.into());
+        }
+        status
     }
 
-    /// Prints data.
-    pub fn data(&self, line: &str) {
-        // A reader that went away is no failure of ours.
-        let _ = writeln!(std::io::stdout(), "{line}");
+    /// Says in a sentence where the session stands, and what will move it on.
+    pub fn text(&self) -> String {
+        let Row { state, since, why, wakes, .. } = self.row();
+        let mut text = format!("{state} for {since}");
+        if !why.is_empty() {
+            text += &format!(": {why}");
+        }
+        if !wakes.is_empty() {
+            text += &format!("; wakes {wakes}");
+        }
+        text
     }
 
-    /// Prints data as an object, or as a line for people.
-    pub fn object(&self, object: &Value, line: &str) {
-        self.data(&if self.json { object.to_string() } else { line.to_owned() });
-    }
-
-    /// Says something to whoever watches, not to whoever reads the data.
-    pub fn talk(&self, line: &str) {
-        if !self.json {
-            let _ = writeln!(std::io::stderr(), "{}", self.dim(line));
+    /// Returns the session's line in a list.
+    pub fn row(&self) -> Row {
+        let Self { session, now, .. } = self;
+        let phase = session.phase();
+        let (state, look) = match phase {
+            Phase::Idle => ("idle", Look::Plain),
+            Phase::Ready => ("ready", Look::Cyan),
+            Phase::Running => ("running", Look::Green),
+            Phase::Requested | Phase::Quiescing => ("quiescing", Look::Cyan),
+            Phase::Canceling => ("canceling", Look::Cyan),
+            Phase::Suspended => ("suspended", Look::Yellow),
+            Phase::Asking => ("asking", Look::Magenta),
+            Phase::Ended => ("ended", Look::Dim),
+        };
+        let mut since = session.at;
+        let mut wakes = String::new();
+        let mut why = match phase {
+            Phase::Idle | Phase::Ended => match &session.last_run {
+                Some(last) => format!("last run {}", last.outcome.as_str()),
+                None => String::new(),
+            },
+            Phase::Running => self.works_on(),
+            Phase::Requested | Phase::Quiescing | Phase::Canceling => {
+                format!("waits for {}", self.works_on())
+            }
+            Phase::Ready | Phase::Suspended | Phase::Asking => String::new(),
+        };
+        if let Some(waits) = self.living.waits_for(session) {
+            why = waits;
+        }
+        if let Some(suspended) = session.suspended() {
+            let shown = suspended.shown();
+            since = shown.suspended_at;
+            let pause = &shown.pause;
+            why = match &pause.wait {
+                Wait::Question(question) => question.question.clone(),
+                Wait::Open => pause.reason.clone().unwrap_or_default(),
+            };
+            if pause.by.face != adjourn_core::actor::Face::Agent {
+                let by = format!("by {}", pause.by);
+                why = if why.is_empty() { by } else { format!("{why}, {by}") };
+            }
+            wakes = self.wakes();
+        }
+        Row {
+            state: state.to_owned(),
+            look,
+            since: span(now.since(since)),
+            why: one_line(&why),
+            wakes,
         }
     }
 
-    pub fn failure(&self, failure: &Failure) {
-        if self.json {
-            self.data(&failure.json().to_string());
-        } else {
-            let _ = writeln!(std::io::stderr(), "{}", failure.text());
+    /// Says what is under way.
+    pub fn works_on(&self) -> String {
+        let calls = self.session.status().in_flight.join(", ");
+        let thinks = self.session.run().and_then(|run| run.step).is_some_and(|s| s.model_in_flight);
+        match (calls.as_str(), thinks) {
+            ("", true) => "a model call".to_owned(),
+            ("", false) => "the next step".to_owned(),
+            (calls, _) => one_line(calls),
         }
     }
 
-    fn dim(&self, text: &str) -> String {
-        if self.colour { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
-    }
-}
-
-/// Returns the status as an object.
-pub fn status(session: &Session) -> Value {
-    // The status is made of text and numbers; it always encodes.
-    serde_json::to_value(session.status()).unwrap_or_default()
-}
-
-/// Says in a few words where a session stands, and what will move it on.
-pub fn standing(session: &Session, now: Timestamp) -> String {
-    let since = |time: Timestamp| format!("{} ago", span(now.since(time)));
-    match session.phase() {
-        Phase::Idle => match &session.last_run {
-            Some(last) => format!("idle, last run {} {}", last.outcome.as_str(), since(last.at)),
-            None => "idle".to_owned(),
-        },
-        Phase::Ready => format!("ready since {}: waits for a host", since(session.at)),
-        Phase::Suspended | Phase::Asking => parked(session, now),
-        Phase::Requested | Phase::Quiescing => {
-            let calls = session.status().in_flight.join(", ");
-            let what = if calls.is_empty() { "the step".to_owned() } else { calls };
-            format!("about to be suspended: waits for {what}")
+    /// Says what wakes a session that is parked, besides a resume.
+    pub fn wakes(&self) -> String {
+        let Some(suspended) = self.session.suspended() else { return String::new() };
+        let shown = suspended.shown();
+        let mut wakes = Vec::new();
+        if let Wait::Question(_) = &shown.pause.wait {
+            wakes.push("on an answer".to_owned());
         }
-        other => other.to_string(),
-    }
-}
-
-fn parked(session: &Session, now: Timestamp) -> String {
-    let Some(suspended) = session.suspended() else { return String::new() };
-    let shown = suspended.shown();
-    let mut text = match &shown.pause.wait {
-        Wait::Question(question) => format!("asks: {}", question.question),
-        Wait::Open => match &shown.pause.reason {
-            Some(reason) => format!("suspended: {reason}"),
-            None => "suspended".to_owned(),
-        },
-    };
-    text += &format!(", by {}, {} ago", shown.pause.by, span(now.since(shown.suspended_at)));
-    let mut wakes = Vec::new();
-    if let Some(conditions) = &shown.pause.conditions {
-        if let Some(pattern) = &conditions.on_event {
-            wakes.push(format!("on event {pattern}"));
-        }
-        if conditions.trigger.is_some() {
-            wakes.push("on its trigger".to_owned());
-        }
-    }
-    if let Some(due) = shown.due {
-        wakes.push(match due.at > now {
-            true => format!("in {}", span(due.at.since(now))),
-            false => "now".to_owned(),
-        });
-    }
-    if wakes.is_empty() { text } else { format!("{text}; wakes {}", wakes.join(" or ")) }
-}
-
-/// Returns a duration as people say it.
-pub fn span(duration: std::time::Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0..=119 => format!("{seconds}s"),
-        120..=7_199 => format!("{}m", seconds / 60),
-        7_200..=172_799 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}
-
-/// Says what an event was, for a log.
-pub fn event(event: &Event) -> String {
-    let detail = match &event.what {
-        What::RunStarted(started) => started
-            .content
-            .as_ref()
-            .map(|content| content.excerpt.lines().next().unwrap_or_default().to_owned())
-            .unwrap_or_default(),
-        What::CallsAsked(asked) => {
-            asked.calls.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>().join(", ")
-        }
-        What::Suspended(suspended) => {
-            let pause = &suspended.park.pause;
-            let reason = pause.reason.as_deref().unwrap_or_default();
-            match &pause.wait {
-                Wait::Question(question) => format!("{} asks: {}", pause.handle, question.question),
-                Wait::Open => format!("{} {reason}", pause.handle),
+        if let Some(conditions) = &shown.pause.conditions {
+            if let Some(pattern) = &conditions.on_event {
+                wakes.push(format!("on {}", one_line(&pattern.to_string())));
+            }
+            if conditions.trigger.is_some() {
+                wakes.push("on its trigger".to_owned());
             }
         }
-        What::Resumed(resumed) => {
-            format!("{} {}", resumed.resumption.handle, resumed.resumption.cause)
+        if let Some(due) = shown.due {
+            wakes.push(match due.at > self.now {
+                // Rounded up: what has begun is not over.
+                true => {
+                    let left = due.at.since(self.now) + Duration::from_millis(999);
+                    format!("in {}", span(left))
+                }
+                false => "now".to_owned(),
+            });
         }
-        What::RunEnded(ended) => {
-            let error = ended.end.error.as_deref().unwrap_or_default();
-            format!("{} {error}", ended.end.outcome.as_str())
+        match wakes.is_empty() {
+            true => "on a resume".to_owned(),
+            false => wakes.join(" or "),
         }
-        _ => String::new(),
+    }
+}
+
+/// Returns a resumption as an object.
+pub fn resumption(resumption: &Resumption) -> Value {
+    json!({
+        "handle": resumption.handle,
+        "cause": resumption.cause,
+        "hadResumeInput": resumption.had_resume_input,
+        "continueTranscript": resumption.continue_transcript,
+        "resumedAt": resumption.resumed_at.to_string(),
+    })
+}
+
+/// Returns a duration as people say it, with two units where one would be vague.
+pub fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let two = |large: u64, one: &str, small: u64, other: &str| match small {
+        0 => format!("{large}{one}"),
+        _ => format!("{large}{one} {small}{other}"),
     };
-    let by = event.by.to_string();
-    let line = format!("{}  {:<18} {by:<10} {detail}", event.at, event.what.name());
-    line.trim_end().to_owned()
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => two(seconds / 60, "m", seconds % 60, "s"),
+        3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "m"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+    }
 }

@@ -1,10 +1,11 @@
 //! Staying with a session in the foreground, as its host if nobody else is one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
-use adjourn_core::session::{Outcome, State};
+use adjourn_core::session::{Outcome, Phase, State};
 use adjourn_host::clock::Clock;
 use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
@@ -13,9 +14,13 @@ use adjourn_store::Sqlite;
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::place::Place;
-use crate::show::{Output, standing, status};
-use crate::watch::{Seen, Watch};
+use crate::settings::Settings;
+use crate::show::{View, span};
+use crate::signals::{Ended, Signals};
+use crate::terminal::Output;
+use crate::watch::Watch;
 
 /// When to leave a session alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,12 +31,21 @@ pub enum Until {
     Idle,
 }
 
+/// How staying with a session came to its end.
+pub enum Stayed {
+    /// The session is where it was to be.
+    Done(Arc<Session>),
+    /// A signal came first.
+    Ended(Ended),
+}
+
 /// Runs a host in this process, and returns how to stop it.
 pub async fn host(place: &Place) -> Result<Stop, Failure> {
     let clock: Arc<dyn Clock> = Arc::clone(&place.clock);
     let drivers = Arc::new(Scripted(Arc::clone(&clock)));
     let about = format!(r#"{{"pid":{}}}"#, std::process::id());
-    let config = Config { about, ..Config::default() };
+    let Settings { max_running, drain, .. } = &place.settings;
+    let config = Config { max_running: max_running.value, drain: drain.value, about };
     let host: Host<Sqlite> =
         Host::join(place.store.clone(), place.hosts.clone(), clock, drivers, config).await?;
     let (stop, stopped) = oneshot::channel::<()>();
@@ -56,37 +70,60 @@ impl Stop {
             Err(_) => Err(Failure::other("the host panicked")),
         }
     }
+
+    /// Stops it, but does not wait longer than until the next signal; returns whether it stopped.
+    pub async fn or(
+        self,
+        place: &Place,
+        signals: &mut Signals,
+        output: &Output,
+    ) -> Result<bool, Failure> {
+        let by = place.clock.now().after(place.settings.drain.value);
+        let line = || {
+            let left = span(by.since(place.clock.now()) + Duration::from_millis(999));
+            format!("giving sessions back: calls in flight have {left} · Ctrl-C does not wait")
+        };
+        tokio::select! {
+            stopped = output.live_while(self.now(), line) => stopped.map(|()| true),
+            _ = signals.next() => Ok(false),
+        }
+    }
 }
 
 /// Shows what a session says and does, until it is time to leave it alone.
+///
+/// If there is no host, or none that can run it, this process becomes one.
 pub async fn stay(
     place: &Place,
     id: SessionId,
     until: Until,
+    working: &mut Option<Stop>,
+    signals: &mut Signals,
     output: &Output,
-) -> Result<Arc<Session>, Failure> {
-    let from = place.store.session_now(id)?;
-    let mut watcher = Watch::after(place, &from);
+) -> Result<Stayed, Failure> {
+    let mut watcher = Watch::after(place, &*place.session(id)?);
     let mut last = None;
     loop {
-        let Some(Seen { session, events, said }) = watcher.look()? else {
-            return Err(Failure::not_found(format!("there is no session {id}")));
-        };
+        let Some(seen) = watcher.look()? else { return Err(Failure::no_session(id)) };
+        let session = &seen.session;
+        let living = Living::of(place)?;
+        let view = || View { session, now: place.clock.now(), living: &living };
         if output.json {
-            if !events.is_empty() {
-                output.data(&status(&session).to_string());
+            if !seen.moments.is_empty() {
+                output.data(&view().json().to_string());
             }
         } else {
-            for said in &said {
+            for said in seen.said() {
                 match said {
                     Said::Agent { text, aborted: false } => output.data(text),
                     Said::Tool { result, .. } => output.talk(&format!("· {result}")),
                     Said::Agent { .. } | Said::User { .. } | Said::Host { .. } => {}
                 }
             }
-            let now = standing(&session, place.clock.now());
-            if last.as_ref() != Some(&session.phase()) {
-                output.talk(&format!("[{now}]"));
+            // Where a live line shows what moves, only what stands is worth a line of its own.
+            let moves = session.run().is_some() && session.suspended().is_none();
+            if last != Some(session.phase()) && !(output.is_live() && moves) {
+                output.talk(&format!("[{}]", view().text()));
             }
         }
         last = Some(session.phase());
@@ -96,32 +133,90 @@ pub async fn stay(
             State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,
         };
         if leave {
-            return Ok(session);
+            return Ok(Stayed::Done(seen.session));
         }
-        watcher.wait().await;
+        let refusal = match &session.state {
+            State::Ready(_) => living.refusal(session),
+            _ => None,
+        };
+        match (&working, refusal) {
+            (Some(_), Some(refusal)) => {
+                let hint = format!("start a host that can, or end it: adjourn cancel {id}");
+                return Err(Failure::other(format!("nobody runs it: {refusal}")).hint(hint));
+            }
+            (None, refusal) if refusal.is_some() || living.is_empty() => {
+                *working = Some(host(place).await?);
+            }
+            _ => {}
+        }
+        tokio::select! {
+            () = output.live_while(watcher.wait(), || live(&view())) => {}
+            ended = signals.next() => return Ok(Stayed::Ended(ended)),
+        }
     }
 }
 
-/// Turns a run that failed into a failure.
+/// Says what goes on, for a line that moves.
+fn live(view: &View<'_>) -> String {
+    let View { session, now, .. } = view;
+    let row = view.row();
+    let what = match session.phase() {
+        Phase::Running => format!("running {} {}", view.works_on(), span(now.since(session.at))),
+        Phase::Suspended => format!("parked: {} · wakes {}", row.why, row.wakes),
+        Phase::Asking => format!("asks: {} · answer with: adjourn prompt", row.why),
+        _ => format!("{}: {}", row.state, row.why),
+    };
+    format!("{what} · Ctrl-C leaves it")
+}
+
+/// Leaves a session because a signal says so: gives it back, and says how to go on.
+pub async fn leave(
+    place: &Place,
+    id: SessionId,
+    working: Option<Stop>,
+    (ended, signals): (Ended, &mut Signals),
+    output: &Output,
+) -> Result<(), Failure> {
+    let Ended(code) = ended;
+    if let Some(working) = working
+        && !working.or(place, signals, output).await?
+    {
+        let message = "did not wait: calls in flight are cut off, and their outcome is unknown";
+        return Err(Failure::interrupted(code, message).hint("`adjourn serve` takes over"));
+    }
+    let session = place.session(id)?;
+    let living = Living::of(place)?;
+    let wakes = View { session: &session, now: place.clock.now(), living: &living }.wakes();
+    let (message, hint) = match (&session.state, session.phase()) {
+        (_, Phase::Asking) => {
+            ("left; it waits for an answer".to_owned(), format!("adjourn prompt {id} ANSWER"))
+        }
+        (State::Suspended(_), _) => {
+            (format!("left; it stays parked, and wakes {wakes}"), format!("adjourn resume {id}"))
+        }
+        (State::Ready(_), _) if living.is_empty() => {
+            ("given back; it goes on when a host runs".to_owned(), "adjourn serve".to_owned())
+        }
+        (State::Idle, _) => ("left; it is idle".to_owned(), format!("adjourn prompt {id} TEXT")),
+        (State::Ended(_), _) => ("left; it has ended".to_owned(), format!("adjourn show {id}")),
+        (State::Ready(_) | State::Running(_) | State::Quiescing(_), _) => {
+            ("left; another host goes on with it".to_owned(), format!("adjourn log --follow {id}"))
+        }
+    };
+    Err(Failure::interrupted(code, message).hint(hint))
+}
+
+/// Turns a run that did not complete into a failure.
 pub fn outcome(session: &Session) -> Result<(), Failure> {
-    match &session.last_run {
-        Some(last) if last.outcome == Outcome::Failed && session.run().is_none() => {
-            let error = last.error.as_deref().unwrap_or("it did not say why");
-            Err(Failure::other(format!("the run failed: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Reading a session that must be there.
-trait SessionNow {
-    fn session_now(&self, id: SessionId) -> Result<Arc<Session>, Failure>;
-}
-
-impl SessionNow for Sqlite {
-    fn session_now(&self, id: SessionId) -> Result<Arc<Session>, Failure> {
-        use adjourn_store::Store as _;
-        let session = self.session(id)?;
-        session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))
-    }
+    let Some(last) = session.last_run.as_ref().filter(|_| session.run().is_none()) else {
+        return Ok(());
+    };
+    let ended = match last.outcome {
+        Outcome::Completed => return Ok(()),
+        Outcome::Failed => "the run failed",
+        Outcome::Canceled => "the run was canceled",
+        Outcome::Rejected => "the run was rejected",
+    };
+    let why = last.error.as_deref().unwrap_or("nobody said why");
+    Err(Failure::other(format!("{ended}: {why}")))
 }

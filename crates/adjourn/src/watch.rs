@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use adjourn_core::Session;
-use adjourn_core::event::Event;
 use adjourn_core::id::SessionId;
 use adjourn_host::said::Said;
-use adjourn_host::watch::{Bell, Watcher};
+use adjourn_host::watch::{Bell, Moment, Watcher};
 use adjourn_store::{Error, Sqlite};
 
 use crate::place::Place;
@@ -20,8 +19,14 @@ pub struct Watch {
 /// What has come since the last look.
 pub struct Seen {
     pub session: Arc<Session>,
-    pub events: Vec<Event>,
-    pub said: Vec<Said>,
+    pub moments: Vec<Moment>,
+}
+
+impl Seen {
+    /// Returns what was said.
+    pub fn said(&self) -> impl Iterator<Item = &Said> {
+        self.moments.iter().flat_map(|moment| &moment.said)
+    }
 }
 
 impl Watch {
@@ -43,10 +48,7 @@ impl Watch {
     pub fn look(&mut self) -> Result<Option<Seen>, Error> {
         // The journal is read after the session: nothing that led to this state is missed.
         let Some(session) = self.watcher.session()? else { return Ok(None) };
-        let moments = self.watcher.rest()?;
-        let (events, said): (Vec<_>, Vec<_>) =
-            moments.into_iter().map(|moment| (moment.event, moment.said)).unzip();
-        Ok(Some(Seen { session, events, said: said.into_iter().flatten().collect() }))
+        Ok(Some(Seen { session, moments: self.watcher.rest()? }))
     }
 
     /// Waits until there may be something new.

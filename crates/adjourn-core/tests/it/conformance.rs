@@ -4,67 +4,60 @@
 //! that time is virtual and the host is a [`Simulation`]. `conformance/README.md` says what a
 //! scenario means, and is all that somebody needs who writes another runner.
 
-mod matching;
 mod mutants;
-mod scenario;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use adjourn_conformance::matching::{Matcher, judge};
+use adjourn_conformance::play::ROOM;
+use adjourn_conformance::scenario::{self, Does, How, Refused, Scenario, Step, Verb};
+use adjourn_conformance::{Answer, Ending, Refusal, logs};
 use adjourn_core::arrival::Arrival;
 use adjourn_core::command::{Cancel, Close, Prompt, Reach, Resume, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::event::What;
-use adjourn_core::facts::Answer;
+use adjourn_core::facts;
 use adjourn_core::id::Seq;
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Content;
 use adjourn_core::{Command, Event, Rejected};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::simulation::{Simulation, resumption};
+use crate::simulation::{Script, Simulation};
 use crate::world::session_id;
-use matching::Matcher;
-use scenario::{Does, Fields, How, Notice, Refused, Scenario, Step, Verb};
-
-/// How far a step keeps from what happens by itself, so that a runner in real time sees the same.
-const ROOM: Duration = Duration::from_millis(200);
 
 #[test]
 fn every_scenario_holds() {
     let mut failures = Vec::new();
     for (file, text) in scenarios() {
-        let found = play_all(&text);
+        let found = play_all(&text, 1);
         println!("{} {file}", if found.is_empty() { "ok    " } else { "FAILED" });
         failures.extend(found.into_iter().map(|failure| format!("{file}: {failure}")));
     }
     assert!(failures.is_empty(), "{}\n", failures.join("\n"));
 }
 
-/// Returns every scenario by the name of its file; whatever lies beside them is taken for one.
-fn scenarios() -> Vec<(String, String)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
-    let mut paths: Vec<_> = std::fs::read_dir(&directory)
-        .expect("the directory of the scenarios")
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| !path.ends_with("README.md"))
-        .collect();
-    paths.sort();
-    assert!(!paths.is_empty(), "there are no scenarios in {}", directory.display());
-    let read = |path: &PathBuf| {
-        let file = path.file_name().unwrap().to_string_lossy().into_owned();
-        (file, std::fs::read_to_string(path).unwrap())
-    };
-    paths.iter().map(read).collect()
+#[test]
+fn every_scenario_holds_at_any_pace() {
+    for (file, text) in scenarios() {
+        assert_eq!(play_all(&text, 3), Vec::<String>::new(), "{file}");
+    }
 }
 
-/// Plays a scenario in every order in which its races can turn out; returns what went wrong.
-fn play_all(text: &str) -> Vec<String> {
+fn scenarios() -> Vec<(String, String)> {
+    adjourn_conformance::scenarios().unwrap()
+}
+
+/// Plays a scenario in every order in which its races can turn out, `pace` times as long as it
+/// says; returns what went wrong.
+fn play_all(text: &str, pace: u32) -> Vec<String> {
     let start = start();
-    let scenario = match Scenario::read(text, start) {
-        Ok(scenario) => scenario,
+    let read = Scenario::read(text, start, pace);
+    let read = read.and_then(|scenario| Ok((Script::read(&scenario.script)?, scenario)));
+    let (script, scenario) = match read {
+        Ok(read) => read,
         Err(error) => return vec![error],
     };
     let racers = scenario.steps.iter().map(|step| match &step.does {
@@ -74,9 +67,9 @@ fn play_all(text: &str) -> Vec<String> {
     for first in 0..racers.max().unwrap_or(1) {
         let index = Cell::new(0);
         let played = catch_unwind(AssertUnwindSafe(|| {
-            let mut play = Play::new(start, &scenario, first);
+            let mut play = Play::new(start, &scenario, script.clone(), first);
             play.steps(&index);
-            play.ending();
+            play.ending(ROOM * pace);
             play.failures
         }));
         let failures = played.unwrap_or_else(|panic| {
@@ -108,12 +101,12 @@ struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    fn new(start: Timestamp, scenario: &'a Scenario, first: usize) -> Self {
+    fn new(start: Timestamp, scenario: &'a Scenario, script: Script, first: usize) -> Self {
         Self {
             scenario,
             start,
-            simulation: Simulation::new(scenario.script.clone()),
-            matcher: Matcher::new(start),
+            simulation: Simulation::new(script),
+            matcher: Matcher::new(start, Duration::ZERO),
             first,
             messages: 0,
             failures: Vec::new(),
@@ -141,7 +134,7 @@ impl<'a> Play<'a> {
             Does::Nothing => {}
             Does::One(verb) => {
                 let given = self.give(verb);
-                self.judge(given.as_ref().err(), step.refused.as_ref());
+                self.failures.extend(judge(&given, step.refused.as_ref()));
                 if let (Ok(answer), Some(expected)) = (given, &step.answer) {
                     let found = self.matcher.differences(expected, &answer);
                     self.failures.extend(found.into_iter().map(|found| format!("answer.{found}")));
@@ -166,38 +159,23 @@ impl<'a> Play<'a> {
         for turn in 0..verbs.len() {
             let verb = &verbs[(self.first + turn) % verbs.len()];
             let given = self.give(verb);
-            self.judge(given.as_ref().err(), refused.filter(|_| turn > 0));
-        }
-    }
-
-    fn judge(&mut self, rejected: Option<&Rejected>, expected: Option<&Refused>) {
-        match (rejected, expected) {
-            (None, None) => {}
-            (Some(rejected), None) => {
-                self.fail(format!("refused {}: {rejected}", rejected.reason()));
-            }
-            (None, Some(expected)) => {
-                self.fail(format!("expected to be refused {}, and was not", expected.reason));
-            }
-            (Some(rejected), Some(expected)) => {
-                if rejected.reason() != expected.reason {
-                    let (reason, wanted) = (rejected.reason(), &expected.reason);
-                    self.fail(format!("expected to be refused {wanted}, found {reason}"));
-                }
-                let path = match rejected {
-                    Rejected::Invalid { path, .. } => Some(path),
-                    _ => None,
-                };
-                if expected.path.is_some() && expected.path.as_ref() != path {
-                    let wanted = &expected.path;
-                    self.fail(format!("expected to be refused at {wanted:?}, found {path:?}"));
-                }
-            }
+            self.failures.extend(judge(&given, refused.filter(|_| turn > 0)));
         }
     }
 
     /// Does what a client does, and returns what it is answered.
-    fn give(&mut self, verb: &Verb) -> Result<Value, Rejected> {
+    fn give(&mut self, verb: &Verb) -> Answer {
+        self.command(verb).map_err(|rejected| Refusal {
+            reason: rejected.reason().to_owned(),
+            message: rejected.to_string(),
+            path: match rejected {
+                Rejected::Invalid { path, .. } => Some(path),
+                _ => None,
+            },
+        })
+    }
+
+    fn command(&mut self, verb: &Verb) -> Result<Value, Rejected> {
         let (command, words) = match verb {
             Verb::Prompt(text) => {
                 self.messages += 1;
@@ -265,16 +243,16 @@ impl<'a> Play<'a> {
         };
         let events = self.simulation.ask(Command::Resume(command), words.as_deref())?;
         let first = events.iter().find_map(|event: &Event| match &event.what {
-            What::Resumed(resumed) => Some(resumption(&resumed.resumption)),
-            What::HoldLifted(lifted) => Some(resumption(&lifted.resumption)),
+            What::Resumed(resumed) => Some(logs::resumption(&resumed.resumption)),
+            What::HoldLifted(lifted) => Some(logs::resumption(&lifted.resumption)),
             _ => None,
         });
         // Nothing happened: the key was used before, and the first answer holds.
         let again = || {
             let key = resume.idempotency_key.as_ref()?;
             match &self.simulation.world.answers.get(key)?.answer {
-                Answer::Resumed(first) => Some(resumption(first)),
-                Answer::Withdrawn { .. } => None,
+                facts::Answer::Resumed(first) => Some(logs::resumption(first)),
+                facts::Answer::Withdrawn { .. } => None,
             }
         };
         Ok(first.or_else(again).unwrap_or_default())
@@ -295,33 +273,19 @@ impl<'a> Play<'a> {
     }
 
     /// Looks back on the whole.
-    fn ending(&mut self) {
-        let scenario = self.scenario;
-        let notices = self.simulation.trace.notices.clone();
-        let timeline = scenario.timeline.iter().map(|notice| match notice {
-            Notice::Suspended(fields) => json!({ "suspended": fields }),
-            Notice::Resumed(fields) => json!({ "resumed": fields }),
-        });
-        self.list("timeline", &timeline.collect::<Vec<_>>(), &notices);
-        if let Some(turns) = &scenario.turns {
-            let given = self.simulation.trace.turns.clone();
-            let turns: Vec<_> = turns.iter().cloned().map(Value::Object).collect();
-            self.list("turns", &turns, &given);
-        }
-        let trace = &self.simulation.trace;
-        let mut failures = Vec::new();
-        if trace.tools != scenario.tools {
-            failures.push(format!("tools: expected {:?}, found {:?}", scenario.tools, trace.tools));
-        }
-        if let Some(said) = &scenario.said
-            && *said != trace.said
-        {
-            failures.push(format!("said: expected {said:?}, found {:?}", trace.said));
-        }
+    fn ending(&mut self, room: Duration) {
+        let (scenario, trace) = (self.scenario, &self.simulation.trace);
+        let ending = Ending {
+            timeline: trace.notices.clone(),
+            turns: trace.turns.clone(),
+            tools: trace.tools.clone(),
+            said: trace.said.clone(),
+        };
+        let mut failures = self.matcher.ending(scenario, &ending);
         for (index, step) in scenario.steps.iter().enumerate() {
             let at = self.start.after(step.at.0);
             for stirred in &trace.stirred {
-                if at.since(*stirred).max(stirred.since(at)) < ROOM {
+                if at.since(*stirred).max(stirred.since(at)) < room {
                     let (number, own) = (index + 1, stirred.since(self.start));
                     failures.push(format!("step {number} is too close to what happens at {own:?}"));
                 }
@@ -331,20 +295,6 @@ impl<'a> Play<'a> {
         assert_eq!(whole, self.simulation.world.session, "the journal folds to the live state");
         assert_eq!(short, self.simulation.world.session, "and so it does from its last snapshot");
         self.failures.extend(failures);
-    }
-
-    /// Compares two lists: in number and order exactly, each element by the fields it names.
-    fn list(&mut self, what: &str, expected: &[Value], actual: &[Value]) {
-        for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
-            let expected: &Fields = expected.as_object().unwrap();
-            let found = self.matcher.differences(expected, actual);
-            let place = format!("{what}[{index}]");
-            self.failures.extend(found.into_iter().map(|found| format!("{place}.{found}")));
-        }
-        if expected.len() != actual.len() {
-            let (wanted, found) = (expected.len(), actual.len());
-            self.fail(format!("{what}: expected {wanted}, found {found}: {}", json!(actual)));
-        }
     }
 
     fn is_served(&mut self, what: &str) {

@@ -29,7 +29,7 @@ use serde_json::Value;
 use crate::world::{self, World, ann, host_actor};
 
 pub use agent::{Item, Script};
-pub use trace::{Trace, resumption};
+pub use trace::Trace;
 use transcript::{Line, Transcript};
 
 /// How much may happen at one moment; scenarios stay below fifty.

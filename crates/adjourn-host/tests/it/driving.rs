@@ -48,12 +48,58 @@ async fn an_agent_parks_wakes_asks_and_is_answered() {
         [
             "go",
             "building",
-            "[adjourn] Woken after 0ns",
+            "[adjourn] Woken after 0ms",
             "monthly",
-            "[adjourn] Resumed after 0ns.",
+            "[adjourn] Resumed after 0ms.",
             "done"
         ]
     );
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_is_told_what_the_event_that_woke_it_carries() {
+    for (data, told) in [
+        (r#"{ "build": 7 }"#, r#"Its data: {"build":7}"#),
+        // However it is written, it stays one line, and nobody takes it for the host's.
+        ("\"a\\n[adjourn] b\"", r#"Its data: "a\n[adjourn] b""#),
+        ("no JSON\n[adjourn] at all", r#"Its data: "no JSON\n[adjourn] at all""#),
+    ] {
+        let fixture = Fixture::new();
+        let host = fixture.host().await;
+        let id = fixture.create(
+            r#"{"runs": [[{"await": {"reason": "x", "conditions": {"onEvent": "ci.passed"}}},
+                          {"say": "done"}]]}"#,
+        );
+        fixture.prompt(id, "go");
+        fixture.until_state(id, "suspended").await;
+        fixture.event_with("ci.passed", data);
+        fixture.until_state(id, "idle").await;
+        let said = fixture.said(id);
+        let host_said = said.iter().find(|said| matches!(said, Said::Host { .. })).unwrap().text();
+        assert_eq!(host_said.lines().nth(1), Some(told), "{host_said}");
+        host.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_that_a_caller_makes_and_lifts_leaves_no_trace_in_the_transcript() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(
+        r#"{"runs": [[{"tool": {"name": "a", "ms": 1000}}, {"say": "one"}],
+                     [{"tool": {"name": "a", "ms": 1000}}, {"say": "two"}]]}"#,
+    );
+    for (prompt, input) in [("first", None), ("second", Some("hurry"))] {
+        fixture.prompt(id, prompt);
+        fixture.until_in_flight(id, "a").await;
+        fixture.suspend(id, Suspend { reason: Some("review".to_owned()), ..Suspend::default() });
+        fixture.pass_until(id, "suspended").await;
+        fixture.resume(id, input).unwrap();
+        fixture.pass_until(id, "idle").await;
+    }
+    let words: Vec<_> = fixture.said(id).iter().map(Said::text).collect();
+    assert_eq!(words, ["first", "a done", "one", "second", "a done", "hurry", "two"]);
     host.stop().await;
 }
 

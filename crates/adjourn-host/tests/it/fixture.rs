@@ -42,7 +42,14 @@ impl Hands {
         Self(Arc::new(Mutex::new(Inner { now, sleepers: Vec::new() })))
     }
 
-    /// Moves the clock, also back, and wakes whoever is due.
+    /// Sets the clock back. Nobody is due earlier for it.
+    pub fn set_back(&self, by: Duration) {
+        let mut inner = self.0.lock().unwrap();
+        let by = i64::try_from(by.as_millis()).unwrap();
+        inner.now = Timestamp::from_millis(inner.now.as_millis() - by);
+    }
+
+    /// Moves the clock, and wakes whoever is due.
     pub fn advance(&self, by: Duration) {
         let mut inner = self.0.lock().unwrap();
         inner.now = inner.now.after(by);
@@ -189,6 +196,21 @@ impl Fixture {
     }
 
     pub fn event(&self, name: &str) {
+        self.event_unheard(name);
+        self.hosts().ring();
+    }
+
+    pub fn event_with(&self, name: &str, data: &str) {
+        self.acknowledge(name, Some(data.to_owned()));
+        self.hosts().ring();
+    }
+
+    /// Stores an event, and the ring is lost.
+    pub fn event_unheard(&self, name: &str) {
+        self.acknowledge(name, None);
+    }
+
+    fn acknowledge(&self, name: &str, data: Option<String>) {
         let event = NewEvent {
             id: self.clock.uuid().to_string(),
             source: "test".to_owned(),
@@ -197,10 +219,9 @@ impl Fixture {
             time: self.clock.now(),
             tenant: "acme".to_owned(),
             session: None,
-            data: None,
+            data,
         };
         self.store.transact(move |tx| tx.acknowledge(&event)).wait().unwrap();
-        self.hosts().ring();
     }
 
     pub fn session(&self, id: SessionId) -> Arc<Session> {

@@ -1,7 +1,13 @@
 //! The host, on a real store and with scripted agents.
 
-#![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test that fails should stop where it fails"
+)]
 
+mod clocks;
+mod declining;
 mod driving;
 mod fixture;
 mod scripts;

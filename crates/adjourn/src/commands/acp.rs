@@ -1,35 +1,33 @@
 //! `acp`: an agent that editors start, on stdin and stdout.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use adjourn_acp::{Face, Options};
 use adjourn_core::driver::DriverKind;
 use adjourn_host::script::Script;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{Acp, OnDisconnect, Profile, StatusWords};
 use crate::failure::Failure;
-use crate::place::{Place, TENANT};
-use crate::show::Output;
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::signals::Signals;
 use crate::stay::host;
+use crate::terminal::Output;
 
-pub async fn run(store: Option<PathBuf>, acp: Acp, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
     let source = std::fs::read_to_string(&acp.script).map_err(|error| {
         Failure::usage(format!("cannot read {}: {error}", acp.script.display()))
     })?;
     Script::parse(&source)
         .map_err(|error| Failure::usage(format!("{}: {error}", acp.script.display())))?;
-    let no_signals = |error| Failure::other(format!("cannot wait for signals: {error}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
-    let place = Place::open(store)?;
+    let mut signals = Signals::new()?;
+    let place = Place::open(settings)?;
     let working = host(&place).await?;
     let face = Arc::new(Face {
         store: place.store.clone(),
         hosts: place.hosts.clone(),
         clock: Arc::clone(&place.clock),
-        options: options(&acp, source),
+        options: options(settings, source),
     });
     output.talk(&format!(
         "an ACP agent on stdin and stdout; its sessions are in {}",
@@ -38,27 +36,26 @@ pub async fn run(store: Option<PathBuf>, acp: Acp, output: &Output) -> Result<()
     let serving = adjourn_acp::serve(face, tokio::io::stdin(), tokio::io::stdout());
     let served = tokio::select! {
         served = serving => served,
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        _ = signals.next() => Ok(()),
     };
     working.now().await?;
     served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))
 }
 
-fn options(acp: &Acp, source: String) -> Options {
+fn options(settings: &Settings, source: String) -> Options {
     Options {
         driver: DriverKind::Script { source },
-        tenant: TENANT.to_owned(),
-        profile: match acp.profile {
+        tenant: settings.tenant.value.clone(),
+        profile: match settings.profile.value {
             Profile::Adjourn => adjourn_acp::Profile::Adjourn,
             Profile::Rfc => adjourn_acp::Profile::Rfc,
         },
-        status: match acp.status_words {
+        status: match settings.status_words.value {
             StatusWords::Auto => adjourn_acp::StatusWords::ByVersion,
             StatusWords::Live => adjourn_acp::StatusWords::Live,
             StatusWords::Open => adjourn_acp::StatusWords::Open,
         },
-        on_disconnect: match acp.on_disconnect {
+        on_disconnect: match settings.on_disconnect.value {
             OnDisconnect::Continue => adjourn_acp::OnDisconnect::Continue,
             OnDisconnect::Suspend => adjourn_acp::OnDisconnect::Suspend,
             OnDisconnect::Cancel => adjourn_acp::OnDisconnect::Cancel,

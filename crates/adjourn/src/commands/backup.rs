@@ -1,18 +1,20 @@
 //! `backup`: writes a copy of the store.
 
-use std::path::PathBuf;
-
 use adjourn_store::Store as _;
 use serde_json::json;
 
 use crate::arguments::Backup;
 use crate::failure::Failure;
 use crate::place::Place;
-use crate::show::Output;
+use crate::settings::Settings;
+use crate::terminal::Output;
 
-pub fn run(store: Option<PathBuf>, backup: &Backup, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(store)?;
-    place.store.backup(&backup.to)?;
+pub fn run(settings: &Settings, backup: &Backup, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
+    place.store.backup(&backup.to).map_err(|error| match backup.to.exists() {
+        true => Failure::from(error).hint("name a file that is not there yet"),
+        false => Failure::from(error),
+    })?;
     let path = backup.to.display().to_string();
     output.object(&json!({ "backup": path }), &path);
     Ok(())

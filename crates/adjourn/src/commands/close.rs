@@ -1,7 +1,5 @@
 //! `close`.
 
-use std::path::PathBuf;
-
 use adjourn_core::Command;
 use adjourn_core::command::Close;
 use adjourn_store::Request;
@@ -9,14 +7,13 @@ use adjourn_store::Request;
 use crate::arguments::Reasoned;
 use crate::failure::Failure;
 use crate::place::{Place, by};
-use crate::show::{Output, standing, status};
+use crate::settings::Settings;
+use crate::terminal::Output;
 
-pub async fn run(store: Option<PathBuf>, close: Reasoned, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(store)?;
+pub async fn run(settings: &Settings, close: Reasoned, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
     let id = place.find(&close.which.session)?;
     let command = Command::Close(Close { reason: close.reason });
     let session = place.give(Request::new(id, by(), command)).await?.session;
-    let line = format!("{id}  {}", standing(&session, place.clock.now()));
-    output.object(&status(&session), &line);
-    Ok(())
+    place.tell(&session, output)
 }

@@ -6,13 +6,18 @@ use std::time::Duration;
 use adjourn_core::session::Phase;
 use adjourn_store::Store as _;
 use adjourn_store::rows::NewEvent;
+use serde_json::json;
 
 use crate::commands::run::{create, say};
 use crate::failure::Failure;
-use crate::place::{Place, TENANT, by};
-use crate::show::{Output, event, standing};
+use crate::living::Living;
+use crate::place::{Place, by};
+use crate::settings::Settings;
+use crate::show::View;
 use crate::stay::host;
-use crate::watch::{Seen, Watch};
+use crate::story::event;
+use crate::terminal::Output;
+use crate::watch::Watch;
 
 /// The agent of the tour.
 const SCRIPT: &str = r#"{"runs": [[
@@ -30,9 +35,9 @@ const SCRIPT: &str = r#"{"runs": [[
 /// How long the tour rests where somebody should read.
 const READ: Duration = Duration::from_millis(1500);
 
-pub async fn run(output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let directory = Scratch::new()?;
-    let place = Place::open(Some(directory.0.join("demo.db")))?;
+    let place = Place::open(&settings.with_store(directory.0.join("demo.db")))?;
     let id = create(&place, SCRIPT).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
@@ -58,7 +63,8 @@ pub async fn run(output: &Output) -> Result<(), Failure> {
 
     tour.talk("The same story, read back from the journal:");
     for entry in tour.place.store.journal(id, 1, 1000)? {
-        output.data(&event(&entry.event));
+        let object = serde_json::to_value(&entry.event).unwrap_or_default();
+        output.object(&object, &event(&entry.event, output));
     }
     Ok(())
 }
@@ -76,19 +82,23 @@ impl Tour<'_> {
 
     async fn until(&mut self, phase: Phase) -> Result<(), Failure> {
         loop {
-            if let Some(Seen { session, said, .. }) = self.watcher.look()? {
-                for said in said {
+            if let Some(seen) = self.watcher.look()? {
+                for said in seen.said() {
                     if let adjourn_host::said::Said::Agent { text, .. } = said {
-                        self.output.data(&format!("agent: {text}"));
+                        let line = format!("agent: {text}");
+                        self.output.object(&json!({ "agent": text }), &line);
                     }
                 }
-                if session.phase() == phase {
+                if seen.session.phase() == phase {
+                    let living = Living::of(&self.place)?;
                     let now = self.place.clock.now();
-                    self.output.data(&format!("[{}]", standing(&session, now)));
+                    let view = View { session: &seen.session, now, living: &living };
+                    self.output.object(&view.json(), &format!("[{}]", view.text()));
                     return Ok(());
                 }
             }
-            self.watcher.wait().await;
+            let line = || "the agent works or waits".to_owned();
+            self.output.live_while(self.watcher.wait(), line).await;
         }
     }
 
@@ -99,7 +109,7 @@ impl Tour<'_> {
             name: name.to_owned(),
             subject: Some(subject.to_owned()),
             time: self.place.clock.now(),
-            tenant: TENANT.to_owned(),
+            tenant: self.place.settings.tenant.value.clone(),
             session: None,
             data: None,
         };

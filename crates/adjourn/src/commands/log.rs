@@ -1,30 +1,52 @@
 //! `log`: what happened to a session.
 
-use std::path::PathBuf;
-
 use adjourn_core::session::State;
+use adjourn_host::watch::Moment;
+use serde_json::{Value, json};
 
 use crate::arguments::Log;
 use crate::failure::Failure;
 use crate::place::Place;
-use crate::show::{Output, event};
+use crate::settings::Settings;
+use crate::story::{event, words};
+use crate::terminal::Output;
 use crate::watch::{Seen, Watch};
 
-pub async fn run(store: Option<PathBuf>, log: &Log, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(store)?;
+pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
     let id = place.find(&log.which.session)?;
     let mut watcher = Watch::from_start(&place, id);
     loop {
-        let Some(Seen { session, events, .. }) = watcher.look()? else {
-            return Err(Failure::not_found(format!("there is no session {id}")));
+        let Some(Seen { session, moments }) = watcher.look()? else {
+            return Err(Failure::no_session(id));
         };
-        for happened in &events {
-            let object = serde_json::to_value(happened).unwrap_or_default();
-            output.object(&object, &event(happened));
+        for moment in &moments {
+            if log.transcript {
+                transcript(moment, output);
+            } else {
+                let object = serde_json::to_value(&moment.event).unwrap_or_default();
+                output.object(&object, &event(&moment.event, output));
+            }
         }
-        if !log.follow || matches!(session.state, State::Ended(_)) {
+        if !log.follow || matches!(session.state, State::Ended(_)) || !output.is_read() {
             return Ok(());
         }
         watcher.wait().await;
+    }
+}
+
+/// Shows what was said, each with its place in the transcript and the entry of the journal that it
+/// came with.
+fn transcript(moment: &Moment, output: &Output) {
+    let Moment { revision, event, from, said } = moment;
+    for (index, said) in (*from..).zip(said) {
+        let mut object =
+            json!({ "index": index, "revision": revision, "at": event.at.to_string() });
+        if let (Some(object), Ok(Value::Object(said))) =
+            (object.as_object_mut(), serde_json::to_value(said))
+        {
+            object.extend(said);
+        }
+        output.object(&object, &words(event.at, said));
     }
 }

@@ -1,19 +1,18 @@
 //! `prune`: drops events and answers that are no longer needed.
 
-use std::path::PathBuf;
-
 use adjourn_store::{Pruned, Retention, Store as _};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::place::Place;
-use crate::show::Output;
+use crate::settings::Settings;
+use crate::terminal::Output;
 
 /// How much is dropped in one transaction.
 const BATCH: usize = 1000;
 
-pub async fn run(store: Option<PathBuf>, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(store)?;
+pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
     let mut all = Pruned::default();
     loop {
         let retention = Retention::default();

@@ -1,40 +1,46 @@
 //! `resume`: wakes a session, and runs it on if nobody else does.
 
-use std::path::PathBuf;
-
 use adjourn_core::Command;
 use adjourn_core::carry::AddBudget;
 use adjourn_core::command;
+use adjourn_core::event::What;
+use adjourn_core::facts::Answer;
 use adjourn_core::id::SessionId;
-use adjourn_core::session::{Phase, State};
+use adjourn_core::session::{Phase, Resumption, State};
 use adjourn_host::said::Said;
-use adjourn_store::{Request, Store as _};
-use serde_json::Value;
+use adjourn_store::{Done, Request};
+use serde_json::{Value, json};
 
 use crate::arguments::Resume;
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::place::{Place, by};
-use crate::show::{Output, standing, status};
-use crate::stay::{Until, host, outcome, stay};
+use crate::settings::Settings;
+use crate::show::resumption;
+use crate::signals::Signals;
+use crate::stay::{Stayed, Until, host, leave, outcome, stay};
+use crate::terminal::Output;
+use crate::typed::typed;
 
-pub async fn run(store: Option<PathBuf>, resume: Resume, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result<(), Failure> {
     let given = resume.handle.as_deref().map(str::parse).transpose();
     let given = given.map_err(|error| Failure::usage(format!("--handle: {error}")))?;
-    let said = match &resume.input {
+    let said = match resume.input.map(typed).transpose()? {
         None => None,
         Some(input) => {
             // A word without quotes is what people type; it is taken as text.
-            let value = serde_json::from_str(input).unwrap_or_else(|_| Value::from(input.as_str()));
+            let value = serde_json::from_str(&input).unwrap_or_else(|_| Value::from(input));
             Some(value).filter(|value| !value.is_null()).map(|content| Said::User { content })
         }
     };
     let add_budget = resume.add_budget.as_deref().map(budget).transpose()?;
-    let place = Place::open(store)?;
+    let place = Place::open(settings)?;
     let id = place.find(&resume.which.session)?;
-    let session = place.store.session(id)?;
-    let session = session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))?;
-    // Without --handle, whoever types means the question that is shown.
-    let shown = session.suspended().filter(|_| session.phase() == Phase::Asking);
+    let session = place.session(id)?;
+    // Without --handle, whoever types means the question that is shown. A key says by itself what
+    // is meant, and a retry must not differ from the first try.
+    let by_sight = resume.idempotency_key.is_none() && session.phase() == Phase::Asking;
+    let shown = session.suspended().filter(|_| by_sight);
     let handle = given.or(shown.map(|suspended| suspended.shown().pause.handle));
     let command = Command::Resume(command::Resume {
         handle,
@@ -45,8 +51,24 @@ pub async fn run(store: Option<PathBuf>, resume: Resume, output: &Output) -> Res
         add_budget,
     });
     let said = said.iter().map(Said::encode).collect();
-    place.give(Request::new(id, by(), command).saying(said)).await?;
+    let done = place.give(Request::new(id, by(), command).saying(said)).await?;
+    if let (true, Some(resumed)) = (output.json, resumed(&done)) {
+        output.data(&json!({ "resumed": resumption(resumed) }).to_string());
+    }
     go_on(&place, id, resume.detach, output).await
+}
+
+/// Returns what a resume has resumed; where its key was used before, what it resumed then.
+fn resumed(done: &Done) -> Option<&Resumption> {
+    let first = done.events.iter().find_map(|event| match &event.what {
+        What::Resumed(resumed) => Some(&resumed.resumption),
+        What::HoldLifted(lifted) => Some(&lifted.resumption),
+        _ => None,
+    });
+    first.or(match &done.answered {
+        Some(Answer::Resumed(resumption)) => Some(resumption),
+        Some(Answer::Withdrawn { .. }) | None => None,
+    })
 }
 
 /// Stays with a session that has work to do, as its host if there is no other.
@@ -56,25 +78,27 @@ pub async fn go_on(
     detach: bool,
     output: &Output,
 ) -> Result<(), Failure> {
-    let session = place.store.session(id)?;
-    let session = session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))?;
-    let hosted =
-        place.store.hosts()?.iter().any(|host| place.hosts.is_alive(host.id).unwrap_or(false));
+    let session = place.session(id)?;
+    let hosted = !Living::of(place)?.is_empty();
     if detach || !matches!(session.state, State::Ready(_) | State::Running(_)) {
-        let line = format!("{id}  {}", standing(&session, place.clock.now()));
-        output.object(&status(&session), &line);
+        place.tell(&session, output)?;
         if detach && !hosted && matches!(session.state, State::Ready(_)) {
             output.talk("nothing runs it yet; start `adjourn serve`");
         }
         return Ok(());
     }
-    let working = if hosted { None } else { Some(host(place).await?) };
-    let session = stay(place, id, Until::Parked, output).await?;
+    let mut signals = Signals::new()?;
+    let mut working = if hosted { None } else { Some(host(place).await?) };
+    let stayed = stay(place, id, Until::Parked, &mut working, &mut signals, output).await;
+    if let Ok(Stayed::Ended(ended)) = stayed {
+        return leave(place, id, working, (ended, &mut signals), output).await;
+    }
     if let Some(working) = working {
         working.now().await?;
     }
+    let Stayed::Done(session) = stayed? else { return Ok(()) };
     if !output.json {
-        output.data(&format!("{id}  {}", standing(&session, place.clock.now())));
+        place.tell(&session, output)?;
     }
     outcome(&session)
 }
@@ -97,5 +121,6 @@ fn budget(text: &str) -> Result<AddBudget, Failure> {
         return Ok(AddBudget { cost_micro_usd, tokens: 0 });
     }
     let tokens = text.strip_suffix("tokens").ok_or_else(wrong)?;
-    Ok(AddBudget { cost_micro_usd: 0, tokens: tokens.parse().map_err(|_| wrong())? })
+    let tokens = tokens.parse().ok().filter(|tokens| *tokens > 0).ok_or_else(wrong)?;
+    Ok(AddBudget { cost_micro_usd: 0, tokens })
 }

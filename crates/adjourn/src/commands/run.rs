@@ -1,7 +1,7 @@
 //! `run`: a scripted agent, in the foreground.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use adjourn_core::actor::Actor;
 use adjourn_core::carry::Budget;
@@ -16,46 +16,74 @@ use adjourn_store::{Request, Store as _};
 
 use crate::arguments::Run;
 use crate::failure::Failure;
-use crate::place::{Place, TENANT, by};
-use crate::show::Output;
-use crate::stay::{Until, host, outcome, stay};
+use crate::living::Living;
+use crate::place::{Place, by};
+use crate::settings::Settings;
+use crate::signals::Signals;
+use crate::stay::{Stayed, Stop, Until, host, leave, outcome, stay};
+use crate::terminal::Output;
 
-pub async fn run(store: Option<PathBuf>, run: Run, output: &Output) -> Result<(), Failure> {
-    let source = std::fs::read_to_string(&run.script).map_err(|error| {
-        Failure::usage(format!("cannot read {}: {error}", run.script.display()))
-    })?;
-    let script = Script::parse(&source)
-        .map_err(|error| Failure::usage(format!("{}: {error}", run.script.display())))?;
-    let place = Place::open(store)?;
+pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
+    let (source, script) = read(&run.script)?;
+    let place = Place::open(settings)?;
     let id = create(&place, &source).await?;
     output.talk(&format!("[{id}]"));
-    let working = host(&place).await?;
+    let mut signals = Signals::new()?;
+    let mut working = Some(host(&place).await?);
     let until = if run.detach { Until::Parked } else { Until::Idle };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
         say(&place, id, by(), &run.prompt).await?;
-        let session = stay(&place, id, until, output).await?;
+        let session = match stay(&place, id, until, &mut working, &mut signals, output).await? {
+            Stayed::Done(session) => session,
+            Stayed::Ended(ended) => {
+                return leave(&place, id, working, (ended, &mut signals), output).await;
+            }
+        };
         if matches!(session.state, State::Suspended(_)) {
-            working.now().await?;
-            output.talk(&format!("[it stays parked; see: adjourn show {id}]"));
+            stop(working).await?;
+            let host = match Living::of(&place)?.is_empty() {
+                true => "no host is left to wake it: start `adjourn serve`",
+                false => "another host wakes it",
+            };
+            output.talk(&format!("[it stays parked; {host}]"));
             return Ok(());
         }
-        if matches!(session.state, State::Ended(_)) || number == runs {
-            working.now().await?;
-            let close = Command::Close(Close { reason: None });
-            place.give(Request::new(id, by(), close)).await?;
+        // A run that failed is the last one: what comes next was written for one that did not.
+        let ended = matches!(session.state, State::Ended(_));
+        if ended || number == runs || outcome(&session).is_err() {
+            stop(working).await?;
+            if !ended {
+                let close = Command::Close(Close { reason: None });
+                place.give(Request::new(id, by(), close)).await?;
+            }
             return outcome(&session);
         }
-        outcome(&session)?;
     }
     Ok(())
+}
+
+async fn stop(working: Option<Stop>) -> Result<(), Failure> {
+    match working {
+        Some(working) => working.now().await,
+        None => Ok(()),
+    }
+}
+
+/// Reads a script from its file.
+pub fn read(path: &Path) -> Result<(String, Script), Failure> {
+    let source = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
+    let script = Script::parse(&source)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    Ok((source, script))
 }
 
 /// Makes a session from a script.
 pub async fn create(place: &Place, source: &str) -> Result<SessionId, Failure> {
     let founding = Founding {
         id: SessionId::new(place.clock.uuid()),
-        tenant: TENANT.to_owned(),
+        tenant: place.settings.tenant.value.clone(),
         labels: BTreeMap::new(),
         parent: None,
         driver: DriverSpec::script(source),

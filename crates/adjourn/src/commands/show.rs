@@ -1,29 +1,31 @@
 //! `show`: one session.
 
-use std::path::PathBuf;
-
-use adjourn_store::Store as _;
-
 use crate::arguments::Which;
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::place::Place;
-use crate::show::{Output, standing, status};
+use crate::settings::Settings;
+use crate::show::View;
+use crate::terminal::{Look, Output, one_line};
 
-pub fn run(store: Option<PathBuf>, which: &Which, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(store)?;
+pub fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
     let id = place.find(&which.session)?;
-    let session = place.store.session(id)?;
-    let session = session.ok_or_else(|| Failure::not_found(format!("there is no session {id}")))?;
-    let object = status(&session);
+    let session = place.session(id)?;
+    let living = Living::of(&place)?;
+    let view = View { session: &session, now: place.clock.now(), living: &living };
+    let object = view.json();
     if output.json {
         output.data(&object.to_string());
         return Ok(());
     }
-    output.data(&format!("{id}  {}", standing(&session, place.clock.now())));
+    let text = view.text();
+    output.data(&format!("{}  {}", output.word(Look::Bold, &id.to_string()), text));
     for (key, value) in object.as_object().into_iter().flatten() {
         if key != "sessionId" {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            output.data(&format!("  {key:<20} {value}"));
+            let key = output.word(Look::Dim, &format!("{key:<20}"));
+            output.data(&format!("  {key} {}", one_line(&value)));
         }
     }
     Ok(())

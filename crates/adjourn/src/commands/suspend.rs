@@ -1,24 +1,27 @@
 //! `suspend`: pauses a session, and says so when it is paused.
 
-use std::path::PathBuf;
-
 use adjourn_core::command::{self, Requester};
 use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::id::RequestId;
-use adjourn_core::{Command, Session};
-use adjourn_store::Request;
+use adjourn_core::id::{Handle, RequestId, SessionId};
+use adjourn_core::{Command, Rejected, Session};
+use adjourn_store::{CommandError, Request};
 use serde_json::{Value, json};
 
 use crate::arguments::{Mode, OnTimeout, Suspend};
 use crate::failure::Failure;
+use crate::living::Living;
 use crate::place::{Place, by};
-use crate::show::{Output, standing, status};
+use crate::settings::Settings;
+use crate::show::{View, span};
+use crate::signals::{Ended, Signals};
+use crate::terminal::Output;
 use crate::watch::{Seen, Watch};
 
-pub async fn run(store: Option<PathBuf>, suspend: Suspend, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Result<(), Failure> {
     let conditions = conditions(&suspend)?;
-    let place = Place::open(store)?;
+    let place = Place::open(settings)?;
     let id = place.find(&suspend.which.session)?;
+    let request = RequestId::new(place.clock.uuid());
     let command = command::Suspend {
         reason: suspend.reason,
         resume_when: conditions,
@@ -28,35 +31,75 @@ pub async fn run(store: Option<PathBuf>, suspend: Suspend, output: &Output) -> R
             Mode::WaitForCompletion => command::Mode::WaitForCompletion,
         },
         grace_ms: suspend.grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX)),
-        requester: Some(Requester::Call(RequestId::new(place.clock.uuid()))),
+        requester: Some(Requester::Call(request)),
         ..command::Suspend::default()
     };
+    let mut signals = Signals::new()?;
     let done = place.give(Request::new(id, by(), Command::Suspend(command))).await?;
-    if let Some(handle) = pending(&done.session) {
-        output.talk(&format!("[{}]", standing(&done.session, place.clock.now())));
-        let mut watcher = Watch::after(&place, &done.session);
-        loop {
-            let Some(Seen { session, .. }) = watcher.look()? else { break };
-            if pending(&session) != Some(handle) {
-                return tell(&place, &session, output);
-            }
-            watcher.wait().await;
+    let Some(handle) = pending(&done.session) else { return place.tell(&done.session, output) };
+    let mut watcher = Watch::after(&place, &done.session);
+    let mut said = String::new();
+    loop {
+        let Some(Seen { session, .. }) = watcher.look()? else {
+            return Err(Failure::no_session(id));
+        };
+        if pending(&session) != Some(handle) {
+            return place.tell(&session, output);
+        }
+        let living = Living::of(&place)?;
+        let view = || View { session: &session, now: place.clock.now(), living: &living };
+        // What it waits for changes, as calls return; who cannot watch is told each time.
+        let row = view().row();
+        if row.why != said && !output.is_live() {
+            output.talk(&format!("[about to be suspended: {}; Ctrl-C takes it back]", row.why));
+        }
+        said = row.why;
+        let line = || {
+            let since = span(place.clock.now().since(done.session.at));
+            format!("about to be suspended: {said}, {since} · Ctrl-C takes it back")
+        };
+        tokio::select! {
+            () = output.live_while(watcher.wait(), line) => {}
+            ended = signals.next() => return withdraw(&place, id, request, ended, output).await,
         }
     }
-    tell(&place, &done.session, output)
 }
 
-fn pending(session: &Session) -> Option<adjourn_core::id::Handle> {
+/// Takes the suspend back that waits, unless it has taken effect meanwhile.
+async fn withdraw(
+    place: &Place,
+    id: SessionId,
+    request: RequestId,
+    Ended(code): Ended,
+    output: &Output,
+) -> Result<(), Failure> {
+    let command = Command::Withdraw(command::Withdraw { request });
+    match place.give(Request::new(id, by(), command)).await {
+        Ok(done) if pending(&done.session).is_some() => {
+            let message = "taken back, but it will be suspended: others want it, too";
+            Err(Failure::interrupted(code, message).hint(format!("adjourn show {id}")))
+        }
+        Ok(_) => Err(Failure::interrupted(code, "taken back: the session goes on")),
+        // Too late: it is what was asked for at first.
+        Err(CommandError::Rejected(Rejected::NothingToWithdraw)) => {
+            output.talk("too late to take it back");
+            place.tell(&*place.session(id)?, output)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn pending(session: &Session) -> Option<Handle> {
     session.pending_pause().map(|pause| pause.handle)
 }
 
-fn tell(place: &Place, session: &Session, output: &Output) -> Result<(), Failure> {
-    let line = format!("{}  {}", session.id, standing(session, place.clock.now()));
-    output.object(&status(session), &line);
-    Ok(())
-}
-
 fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {
+    if let Some(whole) = &suspend.resume_when {
+        let whole = serde_json::from_str(whole)
+            .map_err(|error| Failure::usage(format!("--resume-when is not JSON: {error}")))?;
+        let parsed = Conditions::parse(&whole, Spelling::Camel);
+        return parsed.map_err(|invalid| Rejected::from(invalid.within("resumeWhen")).into());
+    }
     let trigger: Option<Value> =
         suspend
             .trigger

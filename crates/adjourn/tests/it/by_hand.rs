@@ -30,6 +30,14 @@ fn the_tour_parks_wakes_and_reads_its_journal_back() {
 }
 
 #[test]
+fn the_tour_is_objects_for_programs() {
+    let objects = Home::new().jsons(&["demo"]);
+    let said = objects.iter().filter(|object| object["agent"].is_string()).count();
+    assert_eq!(said, 3, "{objects:?}");
+    assert_eq!(objects.iter().filter(|object| object["state"].is_string()).count(), 3);
+}
+
+#[test]
 fn an_agent_parks_survives_and_is_woken_by_an_event_and_an_answer() {
     let home = Home::new();
     let script = home.file("script.json", SCRIPT);
@@ -105,12 +113,42 @@ fn a_session_is_suspended_held_and_lifted_from_another_terminal() {
     let held = home.json(&["suspend", part, "--reason", "review", "--timeout", "2h"]);
     assert_eq!(held["initiator"], "client");
     assert!(held["held"].is_string());
-    assert!(home.told(&["ls"]).data.contains("suspended: review, by cli:ann"));
+    assert!(home.told(&["show", part]).data.contains(": review, by cli:ann; wakes in 2h\n"));
     let lifted = home.json(&["resume", part, "--detach"]);
     assert_eq!(lifted["initiator"], "agent");
     assert_eq!(home.json(&["cancel", part])["outcome"], "canceled");
     assert_eq!(home.json(&["close", part])["state"], "ended");
     assert_eq!(home.told(&["ls"]).data, "");
+}
+
+#[test]
+fn a_session_is_made_paused_woken_and_read_without_a_host() {
+    let home = Home::new();
+    let script = home.file("script.json", r#"{"runs": [[{"say": "two\nlines"}]]}"#);
+    let id = home.told(&["new", "--script", &script]).data.trim().to_owned();
+    assert_eq!(home.json(&["show", &id])["state"], "idle");
+    let conditions = r#"{"timeout": {"durationMinutes": 60, "onTimeout": "fail"}}"#;
+    let parked = home.json(&["suspend", &id, "--resume-when", conditions]);
+    assert_eq!(parked["resumeWhen"]["timeout"]["onTimeout"], "fail");
+
+    // Whoever repeats a resume is told of the first.
+    let resume = ["resume", &id, "--input", "go", "--idempotency-key", "k", "--detach"];
+    let first = home.jsons(&resume);
+    assert_eq!(first[0]["resumed"]["handle"], parked["handle"]);
+    assert_eq!(first[0]["resumed"]["cause"], "explicit_resume");
+    assert_eq!(first[1]["state"], "ready");
+    assert_eq!(home.jsons(&resume)[0], first[0]);
+
+    let serving = home.serve();
+    home.until(&id, "state", "idle");
+    assert_eq!(serving.terminate(), 0);
+    let said = home.jsons(&["log", &id, "--transcript"]);
+    let said: Vec<_> = said.iter().map(|said| (&said["index"], &said["role"])).collect();
+    assert_eq!(said, [(&0.into(), &"user".into()), (&1.into(), &"agent".into())]);
+    let shown = home.told(&["log", &id, "--transcript"]).data;
+    let shown: Vec<_> =
+        shown.lines().map(|line| &line["2026-11-15T14:16:35.958Z".len()..]).collect();
+    assert_eq!(shown, ["  user   go", "  agent  two", "         lines"]);
 }
 
 #[test]

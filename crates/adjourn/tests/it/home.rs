@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -37,7 +38,20 @@ impl Home {
     }
 
     pub fn told(&self, arguments: &[&str]) -> Told {
-        let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
+        self.ended(self.command(arguments))
+    }
+
+    /// Runs a command with something on its stdin.
+    pub fn told_with(&self, stdin: &str, arguments: &[&str]) -> Told {
+        self.file("stdin", stdin);
+        let mut command = self.command(arguments);
+        command.stdin(std::fs::File::open(self.path("stdin")).unwrap());
+        self.ended(command)
+    }
+
+    /// Runs a command to its end.
+    pub fn ended(&self, mut command: Command) -> Told {
+        let Output { status, stdout, stderr } = command.output().unwrap();
         Told {
             code: status.code().unwrap(),
             data: String::from_utf8(stdout).unwrap(),
@@ -52,8 +66,25 @@ impl Home {
         serde_json::from_str(told.data.lines().next_back().unwrap()).unwrap()
     }
 
+    /// Runs a command that must succeed, and returns its objects.
+    pub fn jsons(&self, arguments: &[&str]) -> Vec<Value> {
+        let told = self.told(&[arguments, &["--json"]].concat());
+        assert_eq!(told.code, 0, "{told:?}");
+        told.data.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Returns a path in this home.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Returns a text with this home's path as `~`.
+    pub fn plain(&self, text: &str) -> String {
+        text.replace(self.0.path().to_str().unwrap(), "~")
+    }
+
     pub fn file(&self, name: &str, text: &str) -> String {
-        let path: PathBuf = self.0.path().join(name);
+        let path = self.path(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     }
@@ -63,9 +94,23 @@ impl Home {
         self.serve_with(&[]).0
     }
 
+    /// Starts a host as `nohup` does: it is to ignore a signal.
+    pub fn serve_ignoring(&self, signal: &str) -> Serving {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' \"$1\"; exec \"$0\" serve"]);
+        command.args([env!("CARGO_BIN_EXE_adjourn"), signal]);
+        command.env_clear().env("HOME", self.0.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::serving(command).0
+    }
+
     /// Starts a host with further arguments, and returns what it says before it serves.
     pub fn serve_with(&self, arguments: &[&str]) -> (Serving, String) {
-        let mut child = self.command(&[&["serve"], arguments].concat()).spawn().unwrap();
+        Self::serving(self.command(&[&["serve"], arguments].concat()))
+    }
+
+    fn serving(mut command: Command) -> (Serving, String) {
+        let mut child = command.spawn().unwrap();
         let talk = std::io::BufReader::new(child.stderr.take().unwrap());
         let mut serving = Serving { child, talk };
         let mut said = String::new();
@@ -76,6 +121,42 @@ impl Home {
             }
             assert!(!line.is_empty(), "it ended: {said}");
             said += &line;
+        }
+    }
+
+    /// Makes a session from a script that parks at once, and returns its id.
+    pub fn parked(&self, script: &str) -> String {
+        let script = self.file("script.json", script);
+        let told = self.told(&["run", "--script", &script, "--detach", "--json"]);
+        assert_eq!(told.code, 0, "{told:?}");
+        let last: Value = serde_json::from_str(told.data.lines().next_back().unwrap()).unwrap();
+        last["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until some session has a call of a tool in flight, and returns its id.
+    pub fn until_in_flight(&self, tool: &str) -> String {
+        let start = Instant::now();
+        loop {
+            let sessions = self.jsons(&["ls"]);
+            let found = sessions.iter().find(|status| status["inFlight"][0] == tool);
+            if let Some(found) = found {
+                return found["sessionId"].as_str().unwrap().to_owned();
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "{tool} never ran: {sessions:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until something has happened to a session.
+    pub fn until_log(&self, id: &str, what: &str) {
+        let start = Instant::now();
+        loop {
+            let log = self.told(&["log", id]).data;
+            if log.contains(what) {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "never {what}: {log}");
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -107,19 +188,36 @@ impl Serving {
         line
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
+    pub fn signal(&self, which: Signal) {
+        signal(&self.child, which);
+    }
+
     /// Ends it with SIGTERM, and returns its exit code.
-    pub fn terminate(mut self) -> i32 {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        assert!(sent.success());
+    pub fn terminate(self) -> i32 {
+        self.end_by(Signal::TERM)
+    }
+
+    /// Ends it with a signal, and returns its exit code.
+    pub fn end_by(mut self, which: Signal) -> i32 {
+        self.signal(which);
         self.child.wait().unwrap().code().unwrap()
     }
+}
+
+/// Sends a signal to a process that this test started.
+pub fn signal(child: &Child, signal: Signal) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 impl Drop for Serving {

@@ -2,11 +2,25 @@
 
 #![expect(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that fails should stop where it fails"
 )]
 
 mod acp;
 mod by_hand;
+mod conformance;
+mod events;
+mod generated;
 mod home;
+mod limits;
+mod modes;
+mod pty;
+mod ready;
 mod refusals;
+mod refused;
+mod settings;
+mod signals;
+mod snapshots;
+mod terminal;
+mod transcript;

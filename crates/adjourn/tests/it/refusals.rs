@@ -23,8 +23,11 @@ fn every_kind_of_failure_has_its_code() {
         (&["frobnicate"], 2, "error: unrecognized subcommand"),
         (&["run", "--script", "nowhere.json"], 2, "error: cannot read nowhere.json"),
         (&["run", "--script", &odd], 2, "steps[0]: unknown variant `shout`"),
+        (&["new", "--script", &odd], 2, "steps[0]: unknown variant `shout`"),
         (&["suspend", &id, "--on-event", "*.x"], 2, "error: onEvent: "),
         (&["suspend", &id, "--trigger", "{"], 2, "error: --trigger is not JSON"),
+        (&["suspend", &id, "--resume-when", "{"], 2, "error: --resume-when is not JSON"),
+        (&["suspend", &id, "--resume-when", r#"{"on": 1}"#], 2, "error: resumeWhen.on: "),
         (&["suspend", &id, "--timeout", "5x"], 2, "expected a number and a unit"),
         (&["suspend", &id, "--reason", &long], 2, "error: reason: longer than 4096 bytes"),
         (&["resume", &id, "--handle", "suspend-1"], 2, "error: --handle: expected `suspend-`"),
@@ -40,7 +43,8 @@ fn every_kind_of_failure_has_its_code() {
         (&["cancel", "sess-01a1df44-c97b-7076-bba7-8d66d49eebf9"], 4, "error: there is no session"),
         (&["ls", "--store", "/"], 5, "error: / is not a store: it is a directory\nhint: "),
         (&["ls", "--store", &text], 5, "is not a store: it is not a database"),
-        (&["backup", &text], 5, "error: cannot write "),
+        (&["ls", "--store", "/nowhere/x.db"], 5, "hint: make its directory first"),
+        (&["backup", &text], 5, "hint: name a file that is not there yet"),
     ];
     let before = home.json(&["show", &id]);
     for (arguments, code, expected) in cases {
@@ -58,6 +62,12 @@ fn every_kind_of_failure_has_its_code() {
 #[test]
 fn a_refusal_is_an_object_for_programs() {
     let (home, id) = parked();
+    for arguments in [&["ls", "--frob"] as &[_], &["frobnicate"], &["suspend"]] {
+        let told = home.told(&[arguments, &["--json"]].concat());
+        assert_eq!((told.code, told.talk.as_str()), (2, ""), "{told:?}");
+        let object: serde_json::Value = serde_json::from_str(&told.data).unwrap();
+        assert_eq!(object["error"]["reason"], "USAGE");
+    }
     let told = home.told(&["resume", &id, "--detach", "--json"]);
     assert_eq!(told.code, 0);
     let told = home.told(&["resume", &id, "--json"]);

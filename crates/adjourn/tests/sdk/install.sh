@@ -21,15 +21,15 @@ fail() {
 	exit 1
 }
 
+node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' 2>/dev/null ||
+	fail "Node.js 20 or newer as 'node'"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
+	fail "Python 3.10 or newer as 'python3'"
 if is_installed; then
 	exit 0
 fi
 
-node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' 2>/dev/null ||
-	fail "Node.js 20 or newer as 'node'"
 npm --version >/dev/null 2>&1 || fail "npm"
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
-	fail "Python 3.10 or newer as 'python3'"
 python3 -c 'import ensurepip, venv' 2>/dev/null || fail "Python's venv and pip modules"
 
 echo "installing the ACP SDKs that the tests drive adjourn with"

@@ -19,7 +19,7 @@ fn every_expectation_of_every_scenario_counts() {
             let mut mutant = scenario.clone();
             let value = mutant.pointer_mut(&place).unwrap();
             *value = other(&place, value);
-            if play_all(&mutant.to_string()).is_empty() {
+            if play_all(&mutant.to_string(), 1).is_empty() {
                 idle.push(format!("{file}: {place}"));
             }
         }
@@ -36,7 +36,7 @@ fn what_nobody_knows_is_refused() {
     };
     let whole =
         |extra: &str| step(r#"{"at": "0s", "expect": {"state": "idle"}}"#).replacen('{', extra, 1);
-    assert_eq!(play_all(&whole("{")), Vec::<String>::new());
+    assert_eq!(play_all(&whole("{"), 1), Vec::<String>::new());
     for (text, complaint) in [
         (whole(r#"{"speed": 1, "#), "unknown field `speed`"),
         (whole("{").replace("SUS-01", "SUS-118"), "SUS-118 is no requirement"),
@@ -53,7 +53,7 @@ fn what_nobody_knows_is_refused() {
         (step(r#"{"at": "0s", "resume": {"handle": "h1"}}"#), "no handle has been called \"h1\""),
         (step(""), "a scenario has a name, a purpose and steps"),
     ] {
-        let found = play_all(&text).join("\n");
+        let found = play_all(&text, 1).join("\n");
         assert!(found.contains(complaint), "{text}\nexpected: {complaint}\nfound: {found}");
     }
 }
@@ -69,7 +69,7 @@ fn a_failure_says_where_and_what() {
             {"at": "2s", "expect": {"state": "idle", "suspendedAt": "2s"}}
         ]
     }"#;
-    let mut found = play_all(text);
+    let mut found = play_all(text, 1);
     found.retain(|line| !line.contains("the whole status is"));
     expect_test::expect![[r#"
         step 2 (at 0.7s): expected to be refused HELD, and was not

@@ -97,8 +97,15 @@ impl Script {
         }
     }
 
+    /// Reads a scenario's script.
+    pub fn read(script: &Value) -> Result<Self, String> {
+        let read = serde_json::from_value(script.clone()).map_err(|error| error.to_string());
+        let checked = read.and_then(|script: Self| script.check().map(|()| script));
+        checked.map_err(|error| format!("script: {error}"))
+    }
+
     /// Refuses what only shows when the agent gets there.
-    pub fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         let runs = match self {
             Self::Steps(items) => std::slice::from_ref(items),
             Self::Runs(runs) => runs,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use adjourn_core::event::What;
+use adjourn_conformance::logs;
 use adjourn_core::id::{RunId, Seq};
-use adjourn_core::session::{Opening, Parked, Resumption, Run, WakeReport};
+use adjourn_core::session::{Opening, Run, WakeReport};
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Event, Session};
 use serde_json::{Value, json};
@@ -28,20 +28,7 @@ pub struct Trace {
 impl Trace {
     /// Takes down what observers are told of an event.
     pub fn notice(&mut self, event: &Event) {
-        match &event.what {
-            What::Suspended(suspended) => {
-                self.notices.push(suspended_notice(&suspended.park));
-                self.notices.extend(suspended.hold.as_ref().map(suspended_notice));
-            }
-            What::HoldLaid(laid) => self.notices.push(suspended_notice(&laid.hold)),
-            What::HoldLifted(lifted) => {
-                self.notices.push(json!({ "resumed": resumption(&lifted.resumption) }));
-            }
-            What::Resumed(resumed) => {
-                self.notices.push(json!({ "resumed": resumption(&resumed.resumption) }));
-            }
-            _ => {}
-        }
+        self.notices.extend(logs::notices(event));
     }
 
     /// Takes down what a turn is given, once, however many hosts take it up; returns whether it
@@ -83,26 +70,5 @@ fn wake(session: &Session, report: &WakeReport, data: &BTreeMap<Seq, Value>) -> 
         "input": input.or(report.value.clone()),
         "event": event,
         "told": format!("{}\n{digest}", report.text()),
-    })
-}
-
-fn suspended_notice(parked: &Parked) -> Value {
-    json!({ "suspended": {
-        "handle": parked.pause.handle,
-        "initiator": parked.pause.initiator,
-        "reason": parked.pause.reason,
-        "suspendedAt": parked.suspended_at.to_string(),
-        "resumeWhen": parked.pause.conditions,
-    }})
-}
-
-/// A resumption in the words of the protocols.
-pub fn resumption(resumption: &Resumption) -> Value {
-    json!({
-        "handle": resumption.handle,
-        "cause": resumption.cause,
-        "hadResumeInput": resumption.had_resume_input,
-        "continueTranscript": resumption.continue_transcript,
-        "resumedAt": resumption.resumed_at.to_string(),
     })
 }

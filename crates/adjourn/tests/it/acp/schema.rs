@@ -132,11 +132,9 @@ fn proposed(method: &str, message: &Value) -> Option<Vec<String>> {
 
 /// Checks an update that only the proposal has, against our own types.
 fn proposed_update(update: &Value) -> Option<Vec<String>> {
-    let mut fields = update.clone();
-    let kind = fields.as_object_mut()?.remove("sessionUpdate")?;
-    Some(match kind.as_str()? {
-        "suspended" => lost::<SuspendedUpdate>(&fields),
-        "resumed" => lost::<ResumedUpdate>(&fields),
+    Some(match update["sessionUpdate"].as_str()? {
+        "suspended" => lost::<SuspendedUpdate>(update),
+        "resumed" => lost::<ResumedUpdate>(update),
         _ => return None,
     })
 }
@@ -144,7 +142,11 @@ fn proposed_update(update: &Value) -> Option<Vec<String>> {
 /// Returns whether a client shows by a message that it knows the proposal.
 fn shows_the_proposal(message: &Value) -> bool {
     let added = ["handle", "input", "continueTranscript", "idempotencyKey", "addBudget"];
+    let capabilities = ["/params/clientCapabilities", "/params/capabilities"];
     message["method"] == "session/suspend"
+        || capabilities
+            .iter()
+            .any(|at| message.pointer(at).is_some_and(|known| known["supportsSuspend"] == true))
         || (message["method"] == "session/resume"
             && added.iter().any(|field| message["params"].get(field).is_some()))
 }

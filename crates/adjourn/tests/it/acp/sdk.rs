@@ -141,6 +141,8 @@ fn a_suspend_is_taken_back_by_its_signal() {
     drive_in_peace(&[Sdk::TypeScriptV1], "takesBack", BUILD);
 }
 
+/// The protocol says `$/cancel_request` for it. The Python SDK has no handler for that: it logs an
+/// error, keeps the form, and goes on.
 #[test]
 fn a_form_is_taken_back_when_somebody_else_answers() {
     drive_in_peace(&[Sdk::TypeScriptV1], "asksElsewhere", ASKS);

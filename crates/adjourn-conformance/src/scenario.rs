@@ -9,23 +9,29 @@ use std::time::Duration;
 use adjourn_core::command::Mode;
 use adjourn_core::time::Timestamp;
 use serde::Deserialize;
-use serde_json::{Map, Value};
-
-use crate::simulation::Script;
+use serde_json::{Map, Number, Value};
 
 /// What a client does and sees, and how the agent behaves.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
+    /// What holds, in one sentence.
     pub name: String,
+    /// The requirements it serves.
     pub serves: Vec<String>,
-    pub script: Script,
+    /// How the agent behaves; each runner hands it to an agent of its own.
+    pub script: Value,
+    /// What the client does and sees, in order.
     pub steps: Vec<Step>,
+    /// Every lifecycle notice.
     #[serde(default)]
     pub timeline: Vec<Notice>,
+    /// How often each tool was started.
     #[serde(default)]
     pub tools: BTreeMap<String, u32>,
+    /// What each turn was given, if that is looked at.
     pub turns: Option<Vec<Fields>>,
+    /// What the agent said, if that is looked at.
     pub said: Option<Vec<String>>,
 }
 
@@ -36,17 +42,24 @@ pub type Fields = Map<String, Value>;
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Fields")]
 pub struct Step {
+    /// When.
     pub at: Moment,
+    /// What the client does.
     pub does: Does,
+    /// What the status shows then.
     pub expect: Option<Fields>,
+    /// What a resume is answered.
     pub answer: Option<Fields>,
+    /// How the verb is refused.
     pub refused: Option<Refused>,
 }
 
 /// What a client does in a step.
 #[derive(Debug)]
 pub enum Does {
+    /// It only looks.
     Nothing,
+    /// One verb.
     One(Verb),
     /// All at once: one is taken, and the others are refused.
     Race(Vec<Verb>),
@@ -56,58 +69,89 @@ pub enum Does {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verb {
+    /// A message.
     Prompt(String),
+    /// A pause.
     Suspend(Suspend),
+    /// A wake.
     Resume(Resume),
+    /// An event from outside.
     Event(Event),
+    /// The end of the run.
     Cancel(Why),
+    /// The end of the session.
     Close(Why),
+    /// The host's process is replaced.
     Restart(Restart),
 }
 
-#[derive(Debug, Deserialize)]
+/// A caller's pause.
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Suspend {
+    /// Why.
     pub reason: Option<String>,
+    /// How soon it takes effect.
     #[serde(default)]
     pub mode: Mode,
+    /// What wakes the session; it may be malformed on purpose.
     #[serde(default)]
     pub resume_when: Value,
+    /// How long calls in flight may go on.
     pub grace_ms: Option<u64>,
 }
 
-#[derive(Debug, Deserialize)]
+/// A wake.
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Resume {
+    /// The suspension that is meant: a name of the scenario's in a file, the handle itself where a
+    /// face is given it.
     pub handle: Option<String>,
+    /// A value for the agent.
     pub input: Option<Value>,
+    /// Whether the turn sees the whole transcript.
     pub continue_transcript: Option<bool>,
+    /// What makes a retry harmless.
     pub idempotency_key: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+/// An event from outside.
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
+    /// What happened.
     pub name: String,
+    /// To what.
     pub subject: Option<String>,
+    /// Where it comes from.
     pub source: Option<String>,
+    /// Its id, which is the same if it is sent twice.
     pub id: Option<String>,
+    /// What there is to say about it.
     pub data: Option<Value>,
+    /// Whether it is addressed to the session.
     #[serde(default)]
     pub session: bool,
 }
 
-#[derive(Debug, Deserialize)]
+/// Why something is to end.
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
+    /// In words.
     pub reason: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+/// The host's process is replaced.
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Restart {
+    /// How the old one goes.
     pub how: How,
+    /// How long it waits for calls in flight; see [`Scenario::graces`].
     pub grace_ms: Option<u64>,
+    /// How long nobody is there after it.
     pub away: Option<Moment>,
 }
 
@@ -115,7 +159,9 @@ pub struct Restart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
+    /// It is killed without warning.
     Kill,
+    /// It is asked to stop, and waited for.
     Drain,
 }
 
@@ -123,7 +169,9 @@ pub enum How {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refused {
+    /// The word.
     pub reason: String,
+    /// Where something is malformed.
     pub path: Option<String>,
 }
 
@@ -131,8 +179,21 @@ pub struct Refused {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
+    /// A suspension took effect.
     Suspended(Fields),
+    /// A suspension was resumed.
     Resumed(Fields),
+}
+
+impl Notice {
+    /// Returns the notice as the object that it is written as.
+    pub fn fields(&self) -> Fields {
+        let (name, fields) = match self {
+            Self::Suspended(fields) => ("suspended", fields),
+            Self::Resumed(fields) => ("resumed", fields),
+        };
+        Fields::from_iter([(name.to_owned(), Value::Object(fields.clone()))])
+    }
 }
 
 /// A time since the start, or a length of time: `0.3s`.
@@ -152,7 +213,8 @@ impl TryFrom<String> for Moment {
 
 impl std::fmt::Display for Moment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}s", self.0.as_secs_f64())
+        let text = format!("{}.{:03}", self.0.as_secs(), self.0.subsec_millis());
+        write!(f, "{}s", text.trim_end_matches('0').trim_end_matches('.'))
     }
 }
 
@@ -192,13 +254,27 @@ const REQUIREMENTS: &[(&str, u32)] =
     &[("SUS", 117), ("STA", 12), ("REP", 15), ("PAU", 92), ("AGT", 57), ("G", 48)];
 
 impl Scenario {
-    /// Reads a scenario that begins at `start`, and refuses what no runner could make sense of.
-    pub fn read(text: &str, start: Timestamp) -> Result<Self, String> {
+    /// Reads a scenario that begins at `start` and takes `pace` times as long as it says, and
+    /// refuses what no runner could make sense of.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(text: &str, start: Timestamp, pace: u32) -> Result<Self, String> {
         let mut value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        fill_in(&mut value, start)?;
+        fill_in("", &mut value, start, pace)?;
         let scenario: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
         scenario.check()?;
         Ok(scenario)
+    }
+
+    /// Returns how long each host in turn waits for calls in flight when it is drained, where the
+    /// scenario says so.
+    pub fn graces(&self) -> Vec<Option<Duration>> {
+        let restarts = self.steps.iter().filter_map(|step| match &step.does {
+            Does::One(Verb::Restart(restart)) => Some(restart.grace_ms.map(Duration::from_millis)),
+            _ => None,
+        });
+        restarts.collect()
     }
 
     fn check(&self) -> Result<(), String> {
@@ -215,7 +291,6 @@ impl Scenario {
                 return Err(format!("serves: {id} is no requirement"));
             }
         }
-        self.script.check().map_err(|error| format!("script: {error}"))?;
         if !self.steps.is_sorted_by_key(|step| step.at) {
             return Err("steps: times never go backwards".to_owned());
         }
@@ -288,20 +363,38 @@ fn check_names(place: &str, fields: &Fields, known: &[&str]) -> Result<(), Strin
     }
 }
 
-/// Puts points in time where the text says `{start+2s}`.
-fn fill_in(value: &mut Value, start: Timestamp) -> Result<(), String> {
+/// Puts points in time where the text says `{start+2s}`, and makes every length of time `pace`
+/// times as long; `key` is the field that `value` stands in.
+fn fill_in(key: &str, value: &mut Value, start: Timestamp, pace: u32) -> Result<(), String> {
     match value {
         Value::String(text) => {
             let later = text.strip_prefix("{start+").and_then(|rest| rest.strip_suffix('}'));
+            let is_time =
+                matches!(key, "at" | "away" | "suspendedAt" | "resumedAt" | "dueAt" | "told");
             if let Some(later) = later {
-                *text = start.after(Moment::try_from(later.to_owned())?.0).to_string();
+                *text = start.after(Moment::try_from(later.to_owned())?.0 * pace).to_string();
+            } else if let (true, Ok(length)) = (is_time, Moment::try_from(text.clone())) {
+                *text = Moment(length.0 * pace).to_string();
             }
             Ok(())
         }
-        Value::Array(elements) => {
-            elements.iter_mut().try_for_each(|element| fill_in(element, start))
+        Value::Number(number) if pace > 1 => {
+            let longer = match (key, number.as_u64(), number.as_f64()) {
+                ("ms" | "graceMs", Some(ms), _) => Some(ms.saturating_mul(pace.into()).into()),
+                ("durationMinutes", _, Some(minutes)) => {
+                    Number::from_f64(minutes * f64::from(pace))
+                }
+                _ => None,
+            };
+            *number = longer.unwrap_or_else(|| number.clone());
+            Ok(())
         }
-        Value::Object(fields) => fields.values_mut().try_for_each(|field| fill_in(field, start)),
+        Value::Array(elements) => {
+            elements.iter_mut().try_for_each(|element| fill_in(key, element, start, pace))
+        }
+        Value::Object(fields) => {
+            fields.iter_mut().try_for_each(|(key, field)| fill_in(key, field, start, pace))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
     }
 }

@@ -1,0 +1,168 @@
+//! Looks back with the command line: what `log --json` and `log --transcript --json` show.
+
+use adjourn_core::event::What;
+use adjourn_core::id::RunId;
+use adjourn_core::session::{Opening, Parked, Resumption, Run, WakeReport};
+use adjourn_core::{Event, Session};
+use serde_json::{Value, json};
+
+use crate::face::Ending;
+
+/// What a digest says of the transcript that it stands in for.
+const NOT_SHOWN: &str = "The conversation so far is not shown.";
+
+/// What stands before an event's data where a turn is told of it.
+const DATA: &str = "Its data: ";
+
+/// Returns what there is to look back on, from the lines of a session's journal and those of its
+/// transcript.
+///
+/// # Errors
+/// They are not what the command line prints.
+pub fn ending(journal: &str, transcript: &str) -> Result<Ending, String> {
+    let mut words = Vec::new();
+    for line in transcript.lines() {
+        words.push(serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))?);
+    }
+    let mut reader = Reader { words, ..Reader::default() };
+    for (index, line) in journal.lines().enumerate() {
+        let event = serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))?;
+        reader.take(index as u64 + 1, &event)?;
+    }
+    Ok(reader.ending)
+}
+
+/// Returns what observers are told of something that happened.
+pub fn notices(event: &Event) -> Vec<Value> {
+    match &event.what {
+        What::Suspended(suspended) => [Some(&suspended.park), suspended.hold.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(notice)
+            .collect(),
+        What::HoldLaid(laid) => vec![notice(&laid.hold)],
+        What::HoldLifted(lifted) => vec![json!({ "resumed": resumption(&lifted.resumption) })],
+        What::Resumed(resumed) => vec![json!({ "resumed": resumption(&resumed.resumption) })],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns a resumption in the words of the protocols.
+pub fn resumption(resumption: &Resumption) -> Value {
+    json!({
+        "handle": resumption.handle,
+        "cause": resumption.cause,
+        "hadResumeInput": resumption.had_resume_input,
+        "continueTranscript": resumption.continue_transcript,
+        "resumedAt": resumption.resumed_at.to_string(),
+    })
+}
+
+fn notice(parked: &Parked) -> Value {
+    json!({ "suspended": {
+        "handle": parked.pause.handle,
+        "initiator": parked.pause.initiator,
+        "reason": parked.pause.reason,
+        "suspendedAt": parked.suspended_at.to_string(),
+        "resumeWhen": parked.pause.conditions,
+    }})
+}
+
+/// Reads a journal from its beginning.
+#[derive(Default)]
+struct Reader {
+    /// The transcript, with the revision of the journal that each entry came with.
+    words: Vec<Value>,
+    session: Option<Session>,
+    /// The turn that was begun last.
+    turn: Option<(RunId, u64)>,
+    /// What a person said last, and no turn was given yet.
+    fed: Option<Value>,
+    ending: Ending,
+}
+
+impl Reader {
+    fn take(&mut self, revision: u64, event: &Event) -> Result<(), String> {
+        match &mut self.session {
+            Some(session) => session.evolve(event),
+            None => self.session = Session::born(event),
+        }
+        let session = self.session.take().ok_or("the journal does not begin with a session")?;
+        self.ending.timeline.extend(notices(event));
+        let words = self.words.iter().filter(|words| words["revision"] == revision);
+        let words: Vec<_> = words.cloned().collect();
+        for words in &words {
+            match words["role"].as_str() {
+                Some("user") => self.fed = Some(words["content"].clone()),
+                Some("agent") if words["aborted"] != true => {
+                    self.ending.said.extend(words["text"].as_str().map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+        match (&event.what, session.run()) {
+            (What::Claimed(_), Some(run)) => self.begin(run),
+            (What::StepStarted(_), Some(_)) => {
+                let told = words.iter().filter(|words| words["role"] == "host");
+                told.filter_map(|words| words["text"].as_str()).for_each(|text| self.tell(text));
+            }
+            (What::CallsDispatched(dispatched), _) => {
+                for call in dispatched.calls.iter().filter_map(|id| session.calls.get(id)) {
+                    *self.ending.tools.entry(call.call.tool.clone()).or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+        self.session = Some(session);
+        Ok(())
+    }
+
+    /// A host took the session up; it begins a turn, unless another had begun it before.
+    fn begin(&mut self, run: &Run) {
+        if self.turn.replace((run.id, run.turn)) == Some((run.id, run.turn)) {
+            return;
+        }
+        let fed = self.fed.take();
+        self.ending.turns.push(match &run.opening {
+            Opening::Prompt(_) => json!({ "sees": "transcript", "prompt": fed, "told": "" }),
+            Opening::Wake(report) => woken(report, fed),
+        });
+    }
+
+    /// The host told the turn something before a step.
+    fn tell(&mut self, text: &str) {
+        let Some(turn) = self.ending.turns.last_mut().and_then(Value::as_object_mut) else {
+            return;
+        };
+        if text.contains(NOT_SHOWN) {
+            turn.insert("sees".to_owned(), "digest".into());
+        }
+        let data = text.split_once(DATA).and_then(|(_, data)| serde_json::from_str(data).ok());
+        if let (Some(data), Some(event)) =
+            (data, turn.get_mut("event").and_then(Value::as_object_mut))
+        {
+            event.insert("data".to_owned(), data);
+        }
+        let told = turn.get("told").and_then(Value::as_str).unwrap_or_default();
+        let told = format!("{told}{text}\n");
+        turn.insert("told".to_owned(), told.into());
+    }
+}
+
+fn woken(report: &WakeReport, fed: Option<Value>) -> Value {
+    let event = report.arrival.as_ref().map(|arrival| {
+        json!({
+            "name": arrival.name,
+            "subject": arrival.subject,
+            "source": arrival.source,
+            "id": arrival.id,
+        })
+    });
+    json!({
+        "sees": "transcript",
+        "cause": report.resumption.cause,
+        "input": fed.or(report.value.clone()),
+        "event": event,
+        "told": "",
+    })
+}

@@ -1,0 +1,55 @@
+//! What a host says about itself, so that others can say why a session stays Ready.
+
+use std::collections::BTreeMap;
+
+use adjourn_core::id::SessionId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// How many sessions a host names that it cannot run: its row is read by every `ls`.
+const MOST: usize = 64;
+/// How much of each reason is told.
+const REASON_CHARACTERS: usize = 200;
+
+/// What a host says about itself: whatever it was given to say, and what it cannot run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    declined: BTreeMap<SessionId, String>,
+    #[serde(flatten)]
+    given: Map<String, Value>,
+}
+
+impl About {
+    /// Reads what a host said; what cannot be read says nothing.
+    pub fn parse(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Adds what it cannot run, as far as there is room.
+    #[must_use]
+    pub fn declining<'a>(mut self, declined: impl Iterator<Item = (SessionId, &'a str)>) -> Self {
+        // The oldest first, by their ids: the same ones each time, so that little is written.
+        let declined: BTreeMap<_, _> = declined.collect();
+        let told = declined.into_iter().take(MOST);
+        self.declined =
+            told.map(|(id, why)| (id, why.chars().take(REASON_CHARACTERS).collect())).collect();
+        self
+    }
+
+    /// Returns why it cannot run a session, if it said so.
+    pub fn declines(&self, id: SessionId) -> Option<&str> {
+        self.declined.get(&id).map(String::as_str)
+    }
+
+    /// Returns the process that it is, if it said so.
+    pub fn pid(&self) -> Option<u64> {
+        self.given.get("pid").and_then(Value::as_u64)
+    }
+
+    /// Returns it as JSON text.
+    pub fn to_text(&self) -> String {
+        // Keys are text, and nothing in it fails to encode.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

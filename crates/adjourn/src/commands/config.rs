@@ -1,0 +1,45 @@
+//! `config`: what holds, and where each value came from.
+
+use serde_json::json;
+
+use crate::settings::{KEYS, Settings};
+use crate::terminal::Output;
+
+pub fn run(settings: &Settings, output: &Output) {
+    let rows = settings.rows();
+    let text = |value: &Option<serde_json::Value>| match value {
+        None => "-".to_owned(),
+        Some(value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+    };
+    let keys = rows.iter().map(|row| row.key.len()).max().unwrap_or_default();
+    let values = rows.iter().map(|row| text(&row.value).chars().count()).max().unwrap_or_default();
+    for row in &rows {
+        let object = json!({ "key": row.key, "value": row.value, "source": row.source });
+        let line = format!("{:<keys$}  {:<values$}  {}", row.key, text(&row.value), row.source);
+        output.object(&object, &line);
+    }
+    if let Some(file) = &settings.file {
+        let there = if settings.file_is_there { "" } else { ", which is not there" };
+        output.talk(&format!("the file is {}{there}", file.display()));
+    }
+}
+
+/// Prints a file with every setting, commented out.
+pub fn defaults(output: &Output) {
+    output.data("# Settings of adjourn. Flags and environment variables override them.");
+    output.data("# Paths are meant from where this file is; ~ is the home directory.");
+    let mut section = "";
+    for key in KEYS {
+        let (inside, name) = key.name.split_once('.').unwrap_or(("", key.name));
+        if inside != section {
+            output.data(&format!("\n[{inside}]"));
+            section = inside;
+        } else {
+            output.data("");
+        }
+        for line in key.about.lines() {
+            output.data(&format!("# {line}"));
+        }
+        output.data(&format!("# {name} = {}", key.example));
+    }
+}

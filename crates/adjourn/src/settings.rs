@@ -1,0 +1,300 @@
+//! What holds: flags over environment variables over one file over defaults.
+//!
+//! Every setting is one [`Key`]; the commented file, the list of what holds and the reader all go
+//! by them.
+
+mod file;
+mod keys;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::arguments::{Arguments, OnDisconnect, Profile, StatusWords, Verb, duration};
+use crate::failure::Failure;
+use crate::place::{TENANT, directory};
+use file::{File, Written};
+pub use keys::KEYS;
+use keys::{
+    DRAIN, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS, STORE,
+    TENANT_KEY, TOKEN, TOKEN_FILE,
+};
+
+/// Where a value came from; what is first overrides what is later.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    Flag(&'static str),
+    Variable(&'static str),
+    File { path: PathBuf, line: usize },
+    Default,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(name) | Self::Variable(name) => f.write_str(name),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A value, and where it came from.
+#[derive(Debug, Clone)]
+pub struct Held<T> {
+    pub value: T,
+    pub source: Source,
+}
+
+/// What holds.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The file that was read, or would be if it were there.
+    pub file: Option<PathBuf>,
+    /// Whether it is there.
+    pub file_is_there: bool,
+    pub store: Held<PathBuf>,
+    pub tenant: Held<String>,
+    pub source: Held<String>,
+    pub listen: Held<Option<SocketAddr>>,
+    token: Held<Option<String>>,
+    token_file: Held<Option<PathBuf>>,
+    pub max_running: Held<usize>,
+    pub drain: Held<Duration>,
+    pub profile: Held<Profile>,
+    pub status_words: Held<StatusWords>,
+    pub on_disconnect: Held<OnDisconnect>,
+}
+
+impl Settings {
+    /// Finds out what holds for a command.
+    pub fn of(arguments: &Arguments) -> Result<Self, Failure> {
+        let (file, file_is_there) = File::find(arguments.config.as_deref())?;
+        let path = file.path.clone();
+        let layers = Layers { file };
+        let serve = match &arguments.verb {
+            Verb::Serve(serve) => Some(serve),
+            _ => None,
+        };
+        let event = match &arguments.verb {
+            Verb::Event(event) => Some(event),
+            _ => None,
+        };
+        let acp = match &arguments.verb {
+            Verb::Acp(acp) => Some(acp),
+            _ => None,
+        };
+        let text = |text: &str| match text.trim().is_empty() {
+            true => Err("expected a text that is not blank".to_owned()),
+            false => Ok(text.to_owned()),
+        };
+        let path_of = |text: &str| match text.is_empty() {
+            true => Err("expected a path".to_owned()),
+            false => Ok(PathBuf::from(text)),
+        };
+        let address = |text: &str| {
+            text.parse().map_err(|_| "expected an address and a port: 127.0.0.1:7070".to_owned())
+        };
+        let (store, listen) = (arguments.store.clone(), serve.and_then(|serve| serve.listen));
+        let token = serve.and_then(|serve| serve.token.clone());
+        let token_file = serve.and_then(|serve| serve.token_file.clone());
+        let tenant = event.and_then(|event| event.tenant.clone());
+        let source = event.and_then(|event| event.source.clone());
+        let (running, drain) = serve.map_or((None, None), |serve| (serve.max_running, serve.drain));
+        let host = adjourn_host::Config::default();
+        Ok(Self {
+            store: match layers.path(layers.pick(&STORE, store, path_of)?)? {
+                Some(held) => held,
+                None => {
+                    let value = directory("XDG_DATA_HOME", ".local/share")?.join("store.db");
+                    Held { value, source: Source::Default }
+                }
+            },
+            tenant: layers.pick(&TENANT_KEY, tenant, text)?.by_default(TENANT.to_owned()),
+            source: layers.pick(&SOURCE, source, text)?.by_default("cli".to_owned()),
+            listen: layers.pick(&LISTEN, listen, address)?.optional(),
+            token: layers.pick(&TOKEN, token, text)?.optional(),
+            token_file: layers.path(layers.pick(&TOKEN_FILE, token_file, path_of)?)?.optional(),
+            max_running: layers.pick(&MAX_RUNNING, running, count)?.by_default(host.max_running),
+            drain: layers.pick(&DRAIN, drain, duration)?.by_default(host.drain),
+            profile: layers
+                .pick(&PROFILE, acp.and_then(|acp| acp.profile), one_of)?
+                .by_default(Profile::Adjourn),
+            status_words: layers
+                .pick(&STATUS_WORDS, acp.and_then(|acp| acp.status_words), one_of)?
+                .by_default(StatusWords::Auto),
+            on_disconnect: layers
+                .pick(&ON_DISCONNECT, acp.and_then(|acp| acp.on_disconnect), one_of)?
+                .by_default(OnDisconnect::Continue),
+            file: path,
+            file_is_there,
+        })
+    }
+
+    /// The same, but for another store.
+    pub fn with_store(&self, path: PathBuf) -> Self {
+        Self { store: Held { value: path, source: Source::Flag(STORE.flag) }, ..self.clone() }
+    }
+
+    /// Returns what callers must show, and where that is kept if others can read it, too.
+    pub fn token(&self) -> Result<(Option<String>, Option<PathBuf>), Failure> {
+        let named = match &self.token_file.value {
+            // A token that was given by stronger means overrides the name of a file.
+            Some(_)
+                if self.token.value.is_some() && self.token.source <= self.token_file.source =>
+            {
+                None
+            }
+            named => named.as_ref(),
+        };
+        let Some(path) = named else { return Ok((self.token.value.clone(), None)) };
+        let wrong = |problem: String| {
+            Failure::usage(format!("{}: {problem}", path.display()))
+                .hint(format!("{} names it, by {}", self.token_file.source, TOKEN_FILE.name))
+        };
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| wrong(format!("cannot be read: {error}")))?;
+        let token = text.trim();
+        if token.is_empty() {
+            return Err(wrong("holds no token".to_owned()));
+        }
+        Ok((Some(token.to_owned()), open_to_others(path).then(|| path.clone())))
+    }
+
+    /// Returns every setting with its value and where it came from, for people and for programs.
+    pub fn rows(&self) -> Vec<Row> {
+        let path = |path: &Path| json!(path.display().to_string());
+        let some_path = |held: &Held<Option<PathBuf>>| held.value.as_deref().map(path);
+        let row = |key: &Key, value: Option<Value>, source: &Source| Row {
+            key: key.name,
+            value,
+            source: source.to_string(),
+        };
+        let token = self.token.value.as_ref().map(|_| json!("(hidden)"));
+        let listen = self.listen.value.map(|address| json!(address.to_string()));
+        let drain = Some(json!(written(self.drain.value)));
+        vec![
+            row(&STORE, Some(path(&self.store.value)), &self.store.source),
+            row(&TENANT_KEY, Some(json!(self.tenant.value)), &self.tenant.source),
+            row(&SOURCE, Some(json!(self.source.value)), &self.source.source),
+            row(&LISTEN, listen, &self.listen.source),
+            row(&TOKEN, token, &self.token.source),
+            row(&TOKEN_FILE, some_path(&self.token_file), &self.token_file.source),
+            row(&MAX_RUNNING, Some(json!(self.max_running.value)), &self.max_running.source),
+            row(&DRAIN, drain, &self.drain.source),
+            row(&PROFILE, word(&self.profile.value), &self.profile.source),
+            row(&STATUS_WORDS, word(&self.status_words.value), &self.status_words.source),
+            row(&ON_DISCONNECT, word(&self.on_disconnect.value), &self.on_disconnect.source),
+        ]
+    }
+}
+
+/// One setting, as it is shown.
+pub struct Row {
+    pub key: &'static str,
+    pub value: Option<Value>,
+    pub source: String,
+}
+
+/// Flags, variables and a file, over each other.
+struct Layers {
+    file: File,
+}
+
+impl Layers {
+    /// Returns the uppermost value.
+    fn pick<T>(
+        &self,
+        key: &Key,
+        flag: Option<T>,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<Held<T>>, Failure> {
+        if let Some(value) = flag {
+            return Ok(Some(Held { value, source: Source::Flag(key.flag) }));
+        }
+        // An empty variable is what people set to have none.
+        if let Some(text) = std::env::var_os(key.variable).filter(|text| !text.is_empty()) {
+            let text = text.into_string();
+            let value = text.map_err(|_| "expected UTF-8".to_owned()).and_then(|text| read(&text));
+            let value =
+                value.map_err(|problem| Failure::usage(format!("{}: {problem}", key.variable)))?;
+            return Ok(Some(Held { value, source: Source::Variable(key.variable) }));
+        }
+        let Some(written) = self.file.get(key.name) else { return Ok(None) };
+        let Written { text, line, .. } = written;
+        let value = written.expect(key.whole).and_then(|()| read(text));
+        let value =
+            value.map_err(|problem| self.file.wrong(*line, format!("{}: {problem}", key.name)))?;
+        let path = self.file.path.clone().unwrap_or_default();
+        Ok(Some(Held { value, source: Source::File { path, line: *line } }))
+    }
+
+    /// A path in the file is meant from where the file is, or from home.
+    fn path(&self, held: Option<Held<PathBuf>>) -> Result<Option<Held<PathBuf>>, Failure> {
+        let Some(Held { value, source }) = held else { return Ok(None) };
+        let value = match &source {
+            Source::File { path, .. } => match value.strip_prefix("~") {
+                Ok(rest) => crate::place::home()?.join(rest),
+                Err(_) => path.parent().unwrap_or(Path::new("")).join(value),
+            },
+            _ => value,
+        };
+        Ok(Some(Held { value, source }))
+    }
+}
+
+trait OrDefault<T> {
+    fn by_default(self, value: T) -> Held<T>;
+    fn optional(self) -> Held<Option<T>>;
+}
+
+impl<T> OrDefault<T> for Option<Held<T>> {
+    fn by_default(self, value: T) -> Held<T> {
+        self.unwrap_or(Held { value, source: Source::Default })
+    }
+
+    fn optional(self) -> Held<Option<T>> {
+        match self {
+            Some(Held { value, source }) => Held { value: Some(value), source },
+            None => Held { value: None, source: Source::Default },
+        }
+    }
+}
+
+/// Reads one of some words.
+fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, false).map_err(|_| {
+        let words: Vec<_> = T::value_variants().iter().filter_map(name).collect();
+        format!("expected one of {}", words.join(", "))
+    })
+}
+
+fn name<T: ValueEnum>(value: &T) -> Option<String> {
+    value.to_possible_value().map(|value| value.get_name().to_owned())
+}
+
+fn word<T: ValueEnum>(value: &T) -> Option<Value> {
+    name(value).map(Value::from)
+}
+
+/// Reads how many.
+pub fn count(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected a whole number from 1 on".to_owned())
+}
+
+/// Writes a duration in the way it is read.
+fn written(duration: Duration) -> String {
+    match (duration.as_secs(), duration.subsec_millis()) {
+        (seconds, 0) => format!("{seconds}s"),
+        _ => format!("{}ms", duration.as_millis()),
+    }
+}
+
+fn open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+}

@@ -1,0 +1,136 @@
+//! The configuration file: TOML, flattened to dotted names that remember their lines.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use super::{KEYS, TOKEN};
+use crate::failure::Failure;
+use crate::place::directory;
+
+/// Names the file.
+const VARIABLE: &str = "ADJOURN_CONFIG";
+
+/// A file that was read, or the lack of one.
+#[derive(Debug)]
+pub struct File {
+    /// Where it is, or would be; nowhere if there is no home.
+    pub path: Option<PathBuf>,
+    values: BTreeMap<String, Written>,
+}
+
+/// A value as it is written.
+#[derive(Debug)]
+pub struct Written {
+    pub text: String,
+    /// What it is, in TOML's words.
+    kind: &'static str,
+    pub line: usize,
+}
+
+impl Written {
+    /// Refuses a value of another type.
+    pub fn expect(&self, whole: bool) -> Result<(), String> {
+        let (kind, words) =
+            if whole { ("integer", "a whole number") } else { ("string", "a string") };
+        match self.kind == kind {
+            true => Ok(()),
+            false => Err(format!("expected {words}, found {}", article(self.kind))),
+        }
+    }
+}
+
+impl File {
+    /// Reads the file that is named, or the one at the usual place if there is one.
+    pub fn find(named: Option<&Path>) -> Result<(Self, bool), Failure> {
+        let variable = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        let named = named.map(Path::to_owned).or(variable.map(PathBuf::from));
+        let must_be_there = named.is_some();
+        let usual = || directory("XDG_CONFIG_HOME", ".config").ok();
+        let path = named.or_else(|| usual().map(|directory| directory.join("config.toml")));
+        let Some(path) = path else {
+            return Ok((Self { path: None, values: BTreeMap::new() }, false));
+        };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok((Self::read(path, &text)?, true)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_be_there => {
+                Ok((Self { path: Some(path), values: BTreeMap::new() }, false))
+            }
+            Err(error) => Err(Failure::usage(format!("cannot read {}: {error}", path.display()))
+                .hint("`adjourn config --defaults` prints a file to begin with")),
+        }
+    }
+
+    fn read(path: PathBuf, text: &str) -> Result<Self, Failure> {
+        let mut file = Self { path: Some(path), values: BTreeMap::new() };
+        let table = DeTable::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            file.wrong(line(text, at), error.message().to_owned())
+        })?;
+        file.flatten("", table.get_ref(), text)?;
+        Ok(file)
+    }
+
+    fn flatten(&mut self, section: &str, table: &DeTable<'_>, text: &str) -> Result<(), Failure> {
+        for (key, value) in table {
+            let name = match section {
+                "" => key.get_ref().to_string(),
+                section => format!("{section}.{}", key.get_ref()),
+            };
+            let line = line(text, key.span().start);
+            let known = KEYS.iter().any(|key| key.name == name);
+            let inside = format!("{name}.");
+            let section_is_known = KEYS.iter().any(|key| key.name.starts_with(&inside));
+            match value.get_ref() {
+                DeValue::Table(table) if section_is_known => self.flatten(&name, table, text)?,
+                other if section_is_known => {
+                    let found = article(other.type_str());
+                    return Err(
+                        self.wrong(line, format!("{name}: expected a section, found {found}"))
+                    );
+                }
+                value if known => {
+                    let written = match value {
+                        DeValue::String(text) => text.to_string(),
+                        DeValue::Integer(number) => number.to_string(),
+                        _ => String::new(),
+                    };
+                    let written = Written { text: written, kind: value.type_str(), line };
+                    self.values.insert(name, written);
+                }
+                _ if name == TOKEN.name => {
+                    let problem = format!("{name}: a token does not belong in this file");
+                    let hint = "put it into a file of its own and name that: \
+                                token_file = \"token\"; or set ADJOURN_TOKEN";
+                    return Err(self.wrong(line, problem).hint(hint));
+                }
+                _ => {
+                    let failure = self.wrong(line, format!("there is no setting {name:?}"));
+                    return Err(failure.hint("`adjourn config --defaults` lists them"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Written> {
+        self.values.get(name)
+    }
+
+    /// Says what is wrong, and where.
+    pub fn wrong(&self, line: usize, problem: String) -> Failure {
+        let path = self.path.as_deref().unwrap_or(Path::new(""));
+        Failure::usage(format!("{}:{line}: {problem}", path.display()))
+    }
+}
+
+/// Returns the number of the line that a byte is in.
+fn line(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+fn article(kind: &str) -> String {
+    let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
+    format!("{article} {kind}")
+}

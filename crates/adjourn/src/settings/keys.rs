@@ -1,0 +1,126 @@
+//! Everything that can be set: its names, what it is for, and its default.
+
+/// Something that can be set.
+#[derive(Debug)]
+pub struct Key {
+    /// Its name in the file, with its section.
+    pub name: &'static str,
+    pub flag: &'static str,
+    pub variable: &'static str,
+    /// Whether its value in the file is a whole number; otherwise it is a string.
+    pub whole: bool,
+    /// What it is for, for the commented file.
+    pub about: &'static str,
+    /// A value for the commented file: the default, or an example where there is none.
+    pub example: &'static str,
+}
+
+pub const STORE: Key = Key {
+    name: "store",
+    flag: "--store",
+    variable: "ADJOURN_STORE",
+    whole: false,
+    about: "The file that sessions are kept in, on a local disk.\n\
+            Without it: adjourn/store.db in the user's data directory.",
+    example: r#""~/.local/share/adjourn/store.db""#,
+};
+pub const TENANT_KEY: Key = Key {
+    name: "tenant",
+    flag: "--tenant",
+    variable: "ADJOURN_TENANT",
+    whole: false,
+    about: "Whose the sessions are that are made here, and the events that come in here.\n\
+            An event wakes sessions of its own tenant only.",
+    example: r#""local""#,
+};
+pub const SOURCE: Key = Key {
+    name: "events.source",
+    flag: "--source",
+    variable: "ADJOURN_SOURCE",
+    whole: false,
+    about: "Where events of `adjourn event` come from.\n\
+            The same id from the same source is taken once.",
+    example: r#""cli""#,
+};
+pub const LISTEN: Key = Key {
+    name: "serve.listen",
+    flag: "--listen",
+    variable: "ADJOURN_LISTEN",
+    whole: false,
+    about: "Where `adjourn serve` takes events over HTTP. Without it: nowhere.",
+    example: r#""127.0.0.1:7070""#,
+};
+pub const TOKEN: Key = Key {
+    name: "serve.token",
+    flag: "--token",
+    variable: "ADJOURN_TOKEN",
+    whole: false,
+    about: "",
+    example: "",
+};
+pub const TOKEN_FILE: Key = Key {
+    name: "serve.token_file",
+    flag: "--token-file",
+    variable: "ADJOURN_TOKEN_FILE",
+    whole: false,
+    about: "A file that holds what callers must show as a bearer token.\n\
+            Without it, and without ADJOURN_TOKEN: only loopback addresses are listened on.",
+    example: r#""token""#,
+};
+pub const MAX_RUNNING: Key = Key {
+    name: "host.max_running",
+    flag: "--max-running",
+    variable: "ADJOURN_MAX_RUNNING",
+    whole: true,
+    about: "Sessions that one host drives at once.",
+    example: "64",
+};
+pub const DRAIN: Key = Key {
+    name: "host.drain",
+    flag: "--drain",
+    variable: "ADJOURN_DRAIN",
+    whole: false,
+    about: "How long calls in flight may go on when a host stops.",
+    example: r#""30s""#,
+};
+
+pub const PROFILE: Key = Key {
+    name: "acp.profile",
+    flag: "--profile",
+    variable: "ADJOURN_ACP_PROFILE",
+    whole: false,
+    about: "In whose words clients of `adjourn acp` are told about suspensions:\n\
+            adjourn (each in the words it has shown to understand) or rfc (the proposals').",
+    example: r#""adjourn""#,
+};
+pub const STATUS_WORDS: Key = Key {
+    name: "acp.status_words",
+    flag: "--status-words",
+    variable: "ADJOURN_ACP_STATUS_WORDS",
+    whole: false,
+    about: "In which words session/status answers: auto (by protocol version), live or open.",
+    example: r#""auto""#,
+};
+pub const ON_DISCONNECT: Key = Key {
+    name: "acp.on_disconnect",
+    flag: "--on-disconnect",
+    variable: "ADJOURN_ACP_ON_DISCONNECT",
+    whole: false,
+    about: "What becomes of running sessions when the editor goes away:\n\
+            continue, suspend or cancel.",
+    example: r#""continue""#,
+};
+
+/// Everything that a file may say, in the order of the commented file: sections come last.
+pub const KEYS: &[Key] = &[
+    STORE,
+    TENANT_KEY,
+    SOURCE,
+    LISTEN,
+    TOKEN_FILE,
+    MAX_RUNNING,
+    DRAIN,
+    PROFILE,
+    STATUS_WORDS,
+    ON_DISCONNECT,
+];

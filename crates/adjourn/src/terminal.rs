@@ -1,0 +1,211 @@
+//! Where output goes: data to stdout, talk to stderr; colour and a live line on a terminal only.
+
+use std::cell::Cell;
+use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// How often a live line moves.
+const FRAME: Duration = Duration::from_millis(120);
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// How a word looks on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    Plain,
+    Dim,
+    Bold,
+    Red,
+    Green,
+    Yellow,
+    Magenta,
+    Cyan,
+}
+
+impl Look {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "0",
+            Self::Dim => "2",
+            Self::Bold => "1",
+            Self::Red => "31",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Magenta => "35",
+            Self::Cyan => "36",
+        }
+    }
+}
+
+/// Where output goes, and in which form.
+pub struct Output {
+    pub json: bool,
+    data_in_colour: bool,
+    talk_in_colour: bool,
+    live: bool,
+    /// Whether a live line stands at the end of stderr.
+    drawn: Cell<bool>,
+    started: Instant,
+    /// Whether nobody reads the data any more.
+    unread: Cell<bool>,
+}
+
+impl Output {
+    pub fn new(json: bool) -> Self {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        // A terminal that says it can do nothing is believed.
+        let able = !json && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let colour = able && !set("NO_COLOR");
+        Self {
+            json,
+            data_in_colour: colour && std::io::stdout().is_terminal(),
+            talk_in_colour: colour && std::io::stderr().is_terminal(),
+            live: able && std::io::stderr().is_terminal(),
+            drawn: Cell::new(false),
+            started: Instant::now(),
+            unread: Cell::new(false),
+        }
+    }
+
+    /// Prints data.
+    pub fn data(&self, line: &str) {
+        self.clear();
+        // A reader that went away is no failure of ours.
+        if writeln!(std::io::stdout(), "{line}").is_err() {
+            self.unread.set(true);
+        }
+    }
+
+    /// Returns whether somebody may still read the data.
+    pub fn is_read(&self) -> bool {
+        !self.unread.get()
+    }
+
+    /// Prints data that is whole lines already.
+    pub fn bytes(&self, bytes: &[u8]) {
+        let _ = std::io::stdout().write_all(bytes);
+    }
+
+    /// Prints data as an object, or as a line for people.
+    pub fn object(&self, object: &Value, line: &str) {
+        self.data(&if self.json { object.to_string() } else { line.to_owned() });
+    }
+
+    /// Says something to whoever watches, not to whoever reads the data.
+    pub fn talk(&self, line: &str) {
+        if !self.json {
+            self.clear();
+            let line = paint(self.talk_in_colour, Look::Dim, line);
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+
+    pub fn failure(&self, failure: &Failure) {
+        if self.json {
+            self.data(&failure.json().to_string());
+            return;
+        }
+        self.clear();
+        for (word, text) in failure.lines() {
+            let look = if word == "error" { Look::Red } else { Look::Cyan };
+            let word = match word {
+                "" => String::new(),
+                word => paint(self.talk_in_colour, look, &format!("{word}:")) + " ",
+            };
+            let _ = writeln!(std::io::stderr(), "{word}{text}");
+        }
+    }
+
+    /// Returns a word of data as it looks here.
+    pub fn word(&self, look: Look, text: &str) -> String {
+        paint(self.data_in_colour, look, text)
+    }
+
+    /// Returns how many columns a line of data may have, if somebody looks at it.
+    pub fn columns(&self) -> Option<usize> {
+        if !std::io::stdout().is_terminal() {
+            return None;
+        }
+        columns(std::io::stdout())
+    }
+
+    /// Returns whether there is somebody to watch a line move.
+    pub const fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// Shows what is going on, in a line that the next one replaces.
+    pub fn live(&self, line: &str) {
+        if !self.live {
+            return;
+        }
+        let frame = self.started.elapsed().as_millis() / FRAME.as_millis();
+        let frame = FRAMES.get(usize::try_from(frame).unwrap_or(0) % FRAMES.len());
+        let width = columns(std::io::stderr()).unwrap_or(80);
+        // A line that wraps cannot be replaced.
+        let line = shorten(&one_line(line), width.saturating_sub(3));
+        let line = paint(self.talk_in_colour, Look::Dim, &line);
+        let _ = write!(std::io::stderr(), "\r\x1b[2K{} {line}", frame.unwrap_or(&' '));
+        let _ = std::io::stderr().flush();
+        self.drawn.set(true);
+    }
+
+    /// Waits for something, while a line says what is going on.
+    pub async fn live_while<T>(
+        &self,
+        what: impl Future<Output = T>,
+        line: impl Fn() -> String,
+    ) -> T {
+        let mut what = std::pin::pin!(what);
+        loop {
+            self.live(&line());
+            tokio::select! {
+                done = &mut what => return done,
+                () = tokio::time::sleep(FRAME), if self.live => {}
+            }
+        }
+    }
+
+    /// Takes the live line away.
+    pub fn clear(&self) {
+        if self.drawn.replace(false) {
+            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+            let _ = std::io::stderr().flush();
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn paint(colour: bool, look: Look, text: &str) -> String {
+    match (colour, look) {
+        (false, _) | (_, Look::Plain) => text.to_owned(),
+        _ => format!("\x1b[{}m{text}\x1b[0m", look.code()),
+    }
+}
+
+fn columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Cuts a text to some characters, and marks the cut.
+pub fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    kept.trim_end().to_owned() + "…"
+}
+
+/// Returns a text on one line: what others wrote must not move the cursor.
+pub fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

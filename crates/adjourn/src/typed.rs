@@ -1,0 +1,29 @@
+//! Texts that may be too long, or too secret, to be typed: `-` reads them from stdin.
+
+use std::io::Read as _;
+
+use crate::failure::Failure;
+
+/// More than any limit of the lifecycle; what is longer is refused before it fills the memory.
+const MOST: u64 = 4 * 1024 * 1024;
+
+/// Returns a text as it was typed, or all of stdin if that was meant.
+pub fn typed(text: String) -> Result<String, Failure> {
+    if text != "-" {
+        return Ok(text);
+    }
+    let mut read = String::new();
+    let count = std::io::stdin()
+        .lock()
+        .take(MOST + 1)
+        .read_to_string(&mut read)
+        .map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
+    if u64::try_from(count).is_ok_and(|count| count > MOST) {
+        return Err(Failure::usage(format!("stdin: longer than {MOST} bytes")));
+    }
+    // The end of the last line is the terminal's or the editor's, not the text's.
+    if let Some(line) = read.strip_suffix('\n') {
+        read.truncate(line.strip_suffix('\r').unwrap_or(line).len());
+    }
+    Ok(read)
+}

@@ -1,0 +1,64 @@
+//! Events and deadlines, whenever they come: they wake, and they wake once.
+
+use crate::home::Home;
+
+/// Works a little, then waits for an event, and is idle when it has come.
+const SCRIPT: &str = r#"{"steps": [
+  {"tool": {"name": "work", "ms": 20}},
+  {"await": {"reason": "ci", "conditions": {"onEvent": "ci.passed:main"}}},
+  {"say": "woken"}]}"#;
+
+fn resumed(home: &Home, id: &str) -> usize {
+    home.told(&["log", id]).data.matches(" resumed ").count()
+}
+
+#[test]
+fn an_event_wakes_once_whether_it_comes_before_while_or_after_it_parks() {
+    let home = Home::new();
+    let id = home.parked(SCRIPT);
+    let serving = home.serve();
+    assert_eq!(home.json(&["event", "ci.passed:main"])["seq"], 1);
+    home.until(&id, "state", "idle");
+    // Each turn races with its event: it may come before the call, in it, while the session
+    // parks, or after that.
+    for round in 1..=12_u64 {
+        assert_eq!(home.told(&["prompt", &id, "again", "--detach"]).code, 0);
+        assert_eq!(home.json(&["event", "ci.passed:other"])["fresh"], true);
+        std::thread::sleep(std::time::Duration::from_millis(round * 4));
+        assert_eq!(home.json(&["event", "ci.passed:main"])["fresh"], true);
+        home.until(&id, "state", "idle");
+        assert_eq!(resumed(&home, &id), usize::try_from(round).unwrap() + 1);
+    }
+    // One from before the turn is not what the turn waits for.
+    assert_eq!(home.told(&["prompt", &id, "again", "--detach"]).code, 0);
+    home.until(&id, "state", "suspended");
+    assert_eq!(home.json(&["event", "ci.passed:other"])["fresh"], true);
+    // Another session shows that the host has dealt with it.
+    let other = home.parked(SCRIPT);
+    home.json(&["event", "a", "--session", &other]);
+    home.until(&other, "state", "idle");
+    assert_eq!(home.json(&["show", &id])["state"], "suspended");
+    assert_eq!(serving.terminate(), 0);
+}
+
+#[test]
+fn a_deadline_that_passed_while_nothing_ran_acts_once_at_the_start() {
+    let home = Home::new();
+    let id = home.parked(
+        r#"{"steps": [
+          {"await": {"reason": "x", "conditions": {"timeout": {"durationMinutes": 0.005}}}},
+          {"say": "woken"}]}"#,
+    );
+    let start = std::time::Instant::now();
+    while !home.told(&["show", &id]).data.contains("wakes now") {
+        assert!(start.elapsed().as_secs() < 20, "its time never came");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    for _ in 0..2 {
+        let serving = home.serve();
+        let idle = home.until(&id, "state", "idle");
+        assert_eq!(idle["cause"], "timeout");
+        assert_eq!(serving.terminate(), 0);
+    }
+    assert_eq!(resumed(&home, &id), 1);
+}

@@ -1,0 +1,49 @@
+//! What is made from the commands themselves: completions and manual pages.
+
+use crate::home::Home;
+
+/// Returns the names of all commands, as the help lists them.
+fn commands(home: &Home) -> Vec<String> {
+    let help = home.told(&["--help"]).data;
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names = list.lines().map(|line| line.split_whitespace().next().unwrap().to_owned());
+    names.filter(|name| name != "help").collect()
+}
+
+#[test]
+fn every_shell_completes_every_command() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let told = home.told(&["completions", shell]);
+        assert_eq!((told.code, told.talk.as_str()), (0, ""));
+        for command in commands(&home) {
+            assert!(told.data.contains(&command), "{shell} does not know {command}");
+        }
+    }
+    assert_eq!(home.told(&["completions", "tcsh"]).code, 2);
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let home = Home::new();
+    let directory = home.path("man/man1");
+    assert_eq!(home.told(&["man", directory.to_str().unwrap()]).code, 0);
+    let main = home.told(&["man"]).data;
+    for command in commands(&home) {
+        let page = std::fs::read_to_string(directory.join(format!("adjourn-{command}.1"))).unwrap();
+        assert!(page.contains(".SH DESCRIPTION"), "{page}");
+        assert!(main.contains(&format!("adjourn\\-{command}(1)")), "{command}: {main}");
+    }
+    assert!(main.contains("Exit codes"), "{main}");
+}
+
+#[test]
+fn a_broken_configuration_does_not_reach_a_shell_that_starts() {
+    let home = Home::new();
+    let broken = home.file("broken.toml", "nonsense");
+    for arguments in [&["completions", "bash"] as &[_], &["man"], &["config", "--defaults"]] {
+        let told = home.told(&[arguments, &["--config", &broken]].concat());
+        assert_eq!(told.code, 0, "{told:?}");
+    }
+    assert_eq!(home.told(&["config", "--config", &broken]).code, 2);
+}

@@ -1,0 +1,108 @@
+//! Why a session stays Ready: nobody is there, or nobody who is there can run it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use adjourn_core::Founding;
+use adjourn_core::actor::{Actor, Face};
+use adjourn_core::carry::Budget;
+use adjourn_core::driver::DriverSpec;
+use adjourn_core::id::SessionId;
+use adjourn_host::clock::Machine;
+use adjourn_record::keys::KeyDir;
+use adjourn_store::sqlite::Options;
+use adjourn_store::{Environment as _, Sqlite, Store as _};
+
+use crate::home::Home;
+
+/// Makes a session that no host can run, as one of another version might.
+fn impossible(home: &Home) -> String {
+    let keys = KeyDir::new(home.path(".config/adjourn/keys")).load(Machine.now()).unwrap();
+    let path = home.path(".local/share/adjourn/store.db");
+    let store = Sqlite::open(Options::new(path, Arc::new(Machine), keys)).unwrap();
+    let founding = Founding {
+        id: SessionId::new(Machine.uuid()),
+        tenant: "local".to_owned(),
+        labels: BTreeMap::new(),
+        parent: None,
+        driver: DriverSpec::script("a script of the future"),
+        budget: Budget::default(),
+    };
+    let by = Actor::new(Face::Cli, "ann");
+    let done = store.transact(move |tx| tx.create(by, founding)).wait().unwrap();
+    done.session.id.to_string()
+}
+
+#[test]
+fn whoever_stays_with_a_session_takes_over_when_its_host_is_gone() {
+    let home = Home::new();
+    let script = r#"{"steps": [{"await": {"reason": "x"}},
+                               {"tool": {"name": "again", "ms": 1000, "idempotent": true}},
+                               {"say": "done"}]}"#;
+    let id = home.parked(script);
+    let serving = home.serve();
+    let staying = home.command(&["resume", &id]).spawn().unwrap();
+    home.until_in_flight("again");
+    serving.kill();
+    let output = staying.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("done\n"));
+    let log = home.told(&["log", &id]).data;
+    assert_eq!(log.matches("host_lost").count(), 1, "{log}");
+}
+
+#[test]
+fn a_run_that_is_canceled_is_no_success() {
+    let home = Home::new();
+    let script = home.file("s.json", r#"{"steps": [{"await": {"reason": "x"}}]}"#);
+    let running = home.command(&["run", "--script", &script]).spawn().unwrap();
+    let start = std::time::Instant::now();
+    let id = loop {
+        let sessions = home.jsons(&["ls"]);
+        if let Some(parked) = sessions.iter().find(|session| session["state"] == "suspended") {
+            break parked["sessionId"].as_str().unwrap().to_owned();
+        }
+        assert!(start.elapsed().as_secs() < 20, "it never parked");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    assert_eq!(home.told(&["cancel", &id, "--reason", "enough"]).code, 0);
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert!(talk.ends_with("error: the run was canceled: enough\n"), "{talk}");
+}
+
+#[test]
+fn it_is_said_who_cannot_run_a_session_and_why() {
+    let home = Home::new();
+    home.told(&["ls"]);
+    let id = impossible(&home);
+    let told = home.told(&["prompt", &id, "go", "--detach"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(told.talk, "nothing runs it yet; start `adjourn serve`\n");
+    let none = "waits for a host: none is running; start `adjourn serve`";
+    assert_eq!(home.json(&["show", &id])["notice"], none);
+    assert!(home.told(&["ls"]).data.contains(none));
+
+    let serving = home.serve();
+    let cannot = format!("host {} cannot run it: script: expected value", serving.pid());
+    let start = std::time::Instant::now();
+    loop {
+        let ls = home.told(&["ls"]).data;
+        if ls.contains(&cannot) {
+            break;
+        }
+        assert!(start.elapsed().as_secs() < 20, "never {cannot:?}: {ls}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(home.told(&["show", &id]).data.contains(&cannot));
+
+    // Whoever stays with it tries to be its host, too, before it gives up.
+    assert_eq!(home.told(&["cancel", &id]).code, 0);
+    let told = home.told(&["prompt", &id, "again"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.talk.contains("error: nobody runs it: host "), "{}", told.talk);
+    assert_eq!(told.talk.matches("cannot run it: script: ").count(), 2, "{}", told.talk);
+    assert_eq!(serving.terminate(), 0);
+    assert_eq!(home.json(&["show", &id])["notice"], none, "a host that left says nothing");
+}

@@ -1,0 +1,156 @@
+//! Ctrl-C: what waits is taken back, what runs is given back, and it is said how to go on.
+
+use std::io::Read as _;
+use std::process::Child;
+
+use rustix::process::Signal;
+
+use crate::home::{Home, signal};
+use crate::pty::OnTerminal;
+
+const SLOW: &str = r#"{"runs": [[{"tool": {"name": "slow", "ms": 60000}}, {"say": "done"}]]}"#;
+const HALF: &str = r#"{"runs": [[{"tool": {"name": "half", "ms": 2000}},
+                                 {"tool": {"name": "other", "ms": 60000}}]]}"#;
+
+/// Waits for a command's end, and returns its code and what it said.
+fn ended(mut child: Child) -> (i32, String) {
+    let mut talk = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut talk).unwrap();
+    (child.wait().unwrap().code().unwrap(), talk)
+}
+
+#[test]
+fn a_suspend_that_waits_is_taken_back() {
+    let home = Home::new();
+    let script = home.file("script.json", SLOW);
+    let serving = home.serve();
+    let running = home.command(&["run", "--script", &script]).spawn().unwrap();
+    let id = home.until_in_flight("slow");
+    let suspending = OnTerminal::start(home.command(&["suspend", &id]), 100);
+    suspending.until("about to be suspended: waits for slow, ");
+    let shown = home.json(&["show", &id]);
+    assert_eq!((&shown["state"], &shown["inFlight"][0]), (&"quiescing".into(), &"slow".into()));
+    suspending.signal(Signal::INT);
+    let (code, screen) = suspending.end();
+    assert_eq!((code, screen.as_str()), (130, "taken back: the session goes on\n"));
+    assert_eq!(home.json(&["show", &id])["state"], "running");
+    assert!(home.told(&["log", &id]).data.contains("suspend_withdrawn"));
+
+    // Two ask for it, one takes it back: it stays asked for.
+    let mut first = home.command(&["suspend", &id]).spawn().unwrap();
+    home.until(&id, "state", "quiescing");
+    let second = home.command(&["suspend", &id]).spawn().unwrap();
+    home.until_log(&id, "suspend_joined");
+    signal(&second, Signal::TERM);
+    let (code, talk) = ended(second);
+    assert_eq!(code, 143, "{talk}");
+    assert!(talk.contains("taken back, but it will be suspended: others want it, too"), "{talk}");
+    assert_eq!(home.json(&["show", &id])["state"], "quiescing");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    serving.kill();
+    signal(&running, Signal::KILL);
+    running.wait_with_output().unwrap();
+}
+
+#[test]
+fn a_signal_that_is_to_be_ignored_is_ignored() {
+    let home = Home::new();
+    let serving = home.serve_ignoring("HUP");
+    serving.signal(Signal::HUP);
+    // It still serves.
+    let id = home.parked(r#"{"steps": [{"await": {"reason": "x"}}, {"say": "woken"}]}"#);
+    assert_eq!(home.told(&["resume", &id, "--detach"]).code, 0);
+    home.until(&id, "state", "idle");
+    assert_eq!(serving.terminate(), 0);
+    // One that is not told to ignore it gives everything back.
+    assert_eq!(home.serve().end_by(Signal::HUP), 0);
+}
+
+#[test]
+fn a_log_that_nobody_reads_ends() {
+    let home = Home::new();
+    let id = home.parked(r#"{"steps": [{"await": {"reason": "x"}}]}"#);
+    let mut following = home.command(&["log", &id, "--follow"]).spawn().unwrap();
+    drop(following.stdout.take());
+    let start = std::time::Instant::now();
+    while following.try_wait().unwrap().is_none() {
+        assert!(start.elapsed().as_secs() < 20, "it goes on");
+        // It finds out when it has something to say.
+        home.told(&["suspend", &id]);
+        home.told(&["resume", &id, "--detach"]);
+    }
+}
+
+#[test]
+fn a_run_is_given_back_at_its_boundary() {
+    let home = Home::new();
+    let script = home.file("script.json", HALF);
+    let running = home.command(&["run", "--script", &script]).spawn().unwrap();
+    let id = home.until_in_flight("half");
+    signal(&running, Signal::INT);
+    let (code, talk) = ended(running);
+    assert_eq!(code, 130, "{talk}");
+    let expected = "given back; it goes on when a host runs\nhint: adjourn serve\n";
+    assert!(talk.ends_with(expected), "{talk}");
+    let ready = home.json(&["show", &id]);
+    assert_eq!(ready["state"], "ready", "{ready}");
+    let waits = "waits for a host: none is running; start `adjourn serve`";
+    assert_eq!(ready["notice"], waits);
+    let serving = home.serve();
+    home.until_in_flight("other");
+    let log = home.told(&["log", &id]).data;
+    assert_eq!(log.matches("calls_dispatched").count(), 2, "each ran once: {log}");
+    serving.kill();
+}
+
+#[test]
+fn a_second_signal_does_not_wait() {
+    let home = Home::new();
+    let script = home.file("script.json", SLOW);
+    let running = OnTerminal::start(home.command(&["run", "--script", &script]), 100);
+    let id = home.until_in_flight("slow");
+    running.signal(Signal::INT);
+    running.until("giving sessions back: calls in flight have ");
+    running.signal(Signal::INT);
+    let (code, screen) = running.end();
+    assert_eq!(code, 130, "{screen}");
+    assert!(screen.contains("did not wait: calls in flight are cut off"), "{screen}");
+    let shown = home.json(&["show", &id]);
+    assert_eq!(shown["notice"], "its host died; start `adjourn serve` to go on", "{shown}");
+    let serving = home.serve();
+    let parked = home.until(&id, "state", "suspended");
+    assert_eq!(parked["unknownCalls"][0], "slow");
+    assert_eq!(serving.terminate(), 0);
+}
+
+#[test]
+fn what_is_parked_is_left_parked_and_what_another_hosts_is_left_to_it() {
+    let home = Home::new();
+    let script = r#"{"runs": [[{"await": {"reason": "x", "conditions": {"onEvent": "a"}}},
+                               {"ask": {"question": "which?"}},
+                               {"tool": {"name": "slow", "ms": 60000}}]]}"#;
+    let script = home.file("script.json", script);
+    let running = OnTerminal::start(home.command(&["run", "--script", &script]), 100);
+    running.until("parked: x · wakes on a · Ctrl-C leaves it");
+    running.signal(Signal::INT);
+    let (code, screen) = running.end();
+    let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(code, 130);
+    let hint = format!("left; it stays parked, and wakes on a\nhint: adjourn resume {id}\n");
+    assert!(screen.ends_with(&hint), "{screen}");
+
+    let serving = home.serve();
+    let told = home.told(&["resume", &id]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.data.contains("asking for "), "{}", told.data);
+    let answering = home.command(&["prompt", &id, "this"]).spawn().unwrap();
+    home.until_in_flight("slow");
+    signal(&answering, Signal::INT);
+    let (code, talk) = ended(answering);
+    assert_eq!(code, 130);
+    let hint = format!("left; another host goes on with it\nhint: adjourn log --follow {id}\n");
+    assert!(talk.ends_with(&hint), "{talk}");
+    assert_eq!(home.json(&["show", &id])["state"], "running");
+    serving.kill();
+}

@@ -1,0 +1,371 @@
+//! Every command as it is typed and as it answers, for people and for programs.
+
+use expect_test::expect;
+
+use crate::home::Home;
+use crate::transcript::Transcript;
+
+const SCRIPT: &str = r#"{"runs": [[
+  {"say": "building"},
+  {"tool": {"name": "build", "ms": 10}},
+  {"await": {"reason": "waiting on ci", "summary": "paused on CI",
+             "conditions": {"onEvent": "ci.passed:main", "timeout": {"durationMinutes": 43200}}}},
+  {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}},
+  {"say": "done"}
+]]}"#;
+
+/// The whole life of a session, one command after the other.
+fn life(home: &Home, json: &[&str]) -> String {
+    let script = home.file("ci.json", SCRIPT);
+    let mut transcript = Transcript::new(home);
+    let mut typed = |arguments: &[&str]| transcript.type_in(&[arguments, json].concat());
+    typed(&["ls"]);
+    typed(&["run", "--script", &script, "--detach"]);
+    let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
+    typed(&["ls"]);
+    typed(&["show", &id]);
+    typed(&["suspend", &id, "--reason", "review", "--timeout", "30d"]);
+    typed(&["ls"]);
+    typed(&["resume", &id, "--detach"]);
+    typed(&["event", "ci.passed:other", "--id", "e0"]);
+    typed(&["event", "ci.passed:main", "--id", "e1", "--data", "{\"build\": 7}"]);
+    typed(&["event", "ci.passed:main", "--id", "e1"]);
+    // Nobody was there; whoever comes next finds the event.
+    let serving = home.serve();
+    home.until(&id, "wait", "question");
+    assert_eq!(serving.terminate(), 0);
+    typed(&["show", &id]);
+    typed(&["prompt", &id, "monthly", "--detach"]);
+    typed(&["ls"]);
+    typed(&["cancel", &id, "--reason", "not needed"]);
+    typed(&["prompt", &id, "once more"]);
+    typed(&["suspend", &id]);
+    typed(&["resume", &id]);
+    typed(&["close", &id]);
+    typed(&["ls"]);
+    typed(&["prune"]);
+    typed(&["backup", home.path("copy.db").to_str().unwrap()]);
+    if json.is_empty() {
+        typed(&["log", &id]);
+    }
+    transcript.text()
+}
+
+#[test]
+fn the_life_of_a_session_for_people() {
+    expect![[r#"
+        $ adjourn ls
+        2> no sessions; `adjourn demo` shows what one does
+        $ adjourn run --script ~/ci.json --detach
+        building
+        2> [sess:0]
+        2> · build done
+        2> [suspended for 0s: waiting on ci; wakes on ci.passed:main or in 30d]
+        2> [it stays parked; no host is left to wake it: start `adjourn serve`]
+        $ adjourn ls
+        sess:0  suspended  0s       waiting on ci  on ci.passed:main or in 30d
+        $ adjourn show sess:0
+        sess:0  suspended for 0s: waiting on ci; wakes on ci.passed:main or in 30d
+          runId                run:0
+          state                suspended
+          handle               suspend:0
+          initiator            agent
+          wait                 open
+          reason               waiting on ci
+          suspendedAt          TIME
+          resumeWhen           {"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}}
+          dueAt                TIME
+          summary              paused on CI
+          totals               {}
+        $ adjourn suspend sess:0 --reason review --timeout 30d
+        sess:0  suspended for 0s: review, by cli:ann; wakes in 30d
+        $ adjourn ls
+        sess:0  suspended  0s       review, by cli:ann  in 30d
+        $ adjourn resume sess:0 --detach
+        sess:0  suspended for 0s: waiting on ci; wakes on ci.passed:main or in 30d
+        $ adjourn event ci.passed:other --id e0
+        1
+        2> stored; it is delivered when a host runs: `adjourn serve`
+        $ adjourn event ci.passed:main --id e1 --data '{"build": 7}'
+        2
+        2> stored; it is delivered when a host runs: `adjourn serve`
+        $ adjourn event ci.passed:main --id e1
+        2 (known already)
+        2> stored; it is delivered when a host runs: `adjourn serve`
+        $ adjourn show sess:0
+        sess:0  asking for 0s: which table?; wakes on an answer
+          runId                run:0
+          state                suspended
+          handle               suspend:1
+          initiator            agent
+          wait                 question
+          suspendedAt          TIME
+          question             which table?
+          context              two match
+          choices              ["raw","monthly"]
+          cause                condition_fired
+          hadResumeInput       false
+          continueTranscript   true
+          resumedAt            TIME
+          totals               {}
+        $ adjourn prompt sess:0 monthly --detach
+        sess:0  ready for 0s: waits for a host: none is running; start `adjourn serve`
+        2> nothing runs it yet; start `adjourn serve`
+        $ adjourn ls
+        sess:0  ready      0s       waits for a host: none is running; start `adjourn serve`
+        $ adjourn cancel sess:0 --reason 'not needed'
+        sess:0  idle for 0s: last run canceled
+        $ adjourn prompt sess:0 'once more'
+        sess:0  idle for 0s: last run completed
+        2> [idle for 0s: last run completed]
+        $ adjourn suspend sess:0
+        sess:0  suspended for 0s: by cli:ann; wakes on a resume
+        $ adjourn resume sess:0
+        sess:0  idle for 0s: last run completed
+        $ adjourn close sess:0
+        sess:0  ended for 0s: last run completed
+        $ adjourn ls
+        2> nothing is open; 1 ended, `adjourn ls --json` has them
+        $ adjourn prune
+        dropped 0 events and 0 answers
+        $ adjourn backup ~/copy.db
+        ~/copy.db
+        $ adjourn log sess:0
+        TIME  session_created    cli:ann
+        TIME  run_started        cli:ann    go
+        TIME  claimed            host       host:0
+        TIME  step_started       agent
+        TIME  step_finished      agent      building
+        TIME  step_started       agent
+        TIME  calls_asked        agent      build
+        TIME  calls_dispatched   agent
+        TIME  calls_returned     agent
+        TIME  step_finished      agent
+        TIME  step_started       agent
+        TIME  step_finished      agent
+        TIME  park_requested     agent
+        TIME  suspended          agent      suspend:0 waiting on ci
+        TIME  hold_laid          cli:ann    suspend:2 review
+        TIME  hold_lifted        cli:ann    suspend:2 explicit_resume
+        TIME  resumed            host       suspend:0 condition_fired ci.passed:main
+        TIME  claimed            host       host:1
+        TIME  step_started       agent
+        TIME  step_finished      agent
+        TIME  park_requested     agent
+        TIME  suspended          agent      suspend:1 asks: which table?
+        TIME  resumed            cli:ann    suspend:1 explicit_resume
+        TIME  run_ended          cli:ann    canceled not needed
+        TIME  run_started        cli:ann    once more
+        TIME  claimed            host       host:2
+        TIME  step_started       agent
+        TIME  step_finished      agent
+        TIME  run_ended          agent      completed
+        TIME  suspended          cli:ann    suspend:3
+        TIME  resumed            cli:ann    suspend:3 explicit_resume
+        TIME  session_ended      cli:ann
+    "#]]
+    .assert_eq(&life(&Home::new(), &[]));
+}
+
+#[test]
+fn the_life_of_a_session_for_programs() {
+    expect![[r#"
+        $ adjourn ls --json
+        $ adjourn run --script ~/ci.json --detach --json
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
+        $ adjourn ls --json
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
+        $ adjourn show sess:0 --json
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
+        $ adjourn suspend sess:0 --reason review --timeout 30d --json
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{}}
+        $ adjourn ls --json
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{}}
+        $ adjourn resume sess:0 --detach --json
+        {"resumed":{"handle":"suspend:1","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
+        $ adjourn event ci.passed:other --id e0 --json
+        {"seq":1,"fresh":true}
+        $ adjourn event ci.passed:main --id e1 --data '{"build": 7}' --json
+        {"seq":2,"fresh":true}
+        $ adjourn event ci.passed:main --id e1 --json
+        {"seq":2,"fresh":false}
+        $ adjourn show sess:0 --json
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:2","initiator":"agent","wait":"question","suspendedAt":"TIME","question":"which table?","context":"two match","choices":["raw","monthly"],"cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        $ adjourn prompt sess:0 monthly --detach --json
+        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: none is running; start `adjourn serve`"}
+        $ adjourn ls --json
+        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: none is running; start `adjourn serve`"}
+        $ adjourn cancel sess:0 --reason 'not needed' --json
+        {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"canceled","error":"not needed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        $ adjourn prompt sess:0 'once more' --json
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        $ adjourn suspend sess:0 --json
+        {"sessionId":"sess:0","runId":"run:1","state":"suspended","outcome":"completed","handle":"suspend:3","initiator":"client","wait":"open","suspendedAt":"TIME","summary":"paused by cli:ann","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        $ adjourn resume sess:0 --json
+        {"resumed":{"handle":"suspend:3","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        $ adjourn close sess:0 --json
+        {"sessionId":"sess:0","runId":"run:1","state":"ended","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        $ adjourn ls --json
+        {"sessionId":"sess:0","runId":"run:1","state":"ended","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        $ adjourn prune --json
+        {"events":0,"answers":0}
+        $ adjourn backup ~/copy.db --json
+        {"backup":"~/copy.db"}
+    "#]].assert_eq(&life(&Home::new(), &["--json"]));
+}
+
+#[test]
+fn a_log_is_the_journal_for_programs() {
+    let home = Home::new();
+    let id = home.parked(SCRIPT);
+    let text = home.told(&["log", &id]).data;
+    let names = text.lines().map(|line| line.split_whitespace().nth(1).unwrap().to_owned());
+    let kinds = home.jsons(&["log", &id]).into_iter().map(|event| {
+        let keys = event.as_object().unwrap().keys();
+        let kind = keys.filter(|key| key.contains('/')).collect::<Vec<_>>();
+        assert_eq!(kind.len(), 1, "{event}");
+        kind[0].split('/').next().unwrap().to_owned()
+    });
+    assert_eq!(names.collect::<Vec<_>>(), kinds.collect::<Vec<_>>());
+}
+
+#[test]
+fn the_program_explains_itself() {
+    let home = Home::new();
+    expect![[r#"
+        A durable pause for any AI agent
+
+        Usage: adjourn [OPTIONS] <COMMAND>
+
+        Commands:
+          demo         A tour of a minute: an agent parks, wakes from an event and a deadline, asks and is answered
+          run          Run a scripted agent, and stay with it until it ends
+          new          Make a session that waits for its first prompt, and print its id
+          serve        Be a host: run what is ready, and wake what is due
+          acp          Be an agent that editors start: ACP on stdin and stdout
+          ls           List sessions: what waits, since when, and what will wake it
+          show         Show one session
+          log          Show what happened to a session
+          suspend      Pause a session
+          prompt       Give an idle session its next prompt, or answer its question
+          resume       Wake a session, or lift a hold
+          event        Tell the store that something happened
+          cancel       End the run of a session
+          close        End a session
+          prune        Drop events and answers that are no longer needed
+          backup       Write a copy of the store
+          config       Show what is set, and where each value came from
+          completions  Print a completion script for a shell
+          man          Print the manual page, or write the pages of all commands to a directory
+          help         Print this message or the help of the given subcommand(s)
+
+        Options:
+          -h, --help     Print help
+          -V, --version  Print version
+
+        Options of every command:
+              --store <PATH>   The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+              --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
+              --json           Print one JSON object per line
+
+        Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, 5 store, 130 interrupted by Ctrl-C, 1 anything else.
+    "#]].assert_eq(&home.told(&["--help"]).data);
+    // Nothing was typed: the same, but as a mistake.
+    let told = home.told(&[]);
+    assert_eq!((told.code, told.data.as_str()), (2, ""));
+    assert_eq!(told.talk, home.told(&["--help"]).data);
+}
+
+#[test]
+fn the_largest_commands_explain_themselves() {
+    let home = Home::new();
+    let mut transcript = Transcript::new(&home);
+    for command in ["serve", "suspend", "resume", "event"] {
+        transcript.type_in(&[command, "--help"]);
+    }
+    expect![[r#"
+        $ adjourn serve --help
+        Be a host: run what is ready, and wake what is due
+
+        Usage: adjourn serve [OPTIONS]
+
+        Options:
+              --listen <ADDR:PORT>  Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
+              --token <TOKEN>       What callers must show as a bearer token; others on this machine can see it here [env: ADJOURN_TOKEN]
+              --token-file <PATH>   A file that holds it [env: ADJOURN_TOKEN_FILE]
+              --max-running <N>     Sessions to drive at once [env: ADJOURN_MAX_RUNNING] [default: 64]
+              --drain <DURATION>    How long calls in flight may go on when it stops [env: ADJOURN_DRAIN] [default: 30s]
+          -h, --help                Print help
+
+        Options of every command:
+              --store <PATH>   The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+              --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
+              --json           Print one JSON object per line
+        $ adjourn suspend --help
+        Pause a session
+
+        Usage: adjourn suspend [OPTIONS] <SESSION>
+
+        Arguments:
+          <SESSION>  The session's id, or a part of it that no other has
+
+        Options:
+              --reason <REASON>      Why
+              --mode <MODE>          How soon it takes effect [default: finish_step] [possible values: finish_step, interrupt_immediate, wait_for_completion]
+              --on-event <PATTERN>   Wake it on an event: NAME or NAME:SUBJECT, with * and **
+              --trigger <JSON>       Wake it on a trigger
+              --timeout <DURATION>   Wake it after a while: 90s, 30m, 2h, 1d
+              --on-timeout <ACTION>  What to do then [possible values: resume_with_summary, resume_with_input, fail]
+              --resume-when <JSON>   Wake it on any of these: {"onEvent": …, "trigger": …, "timeout": {"durationMinutes": …}}
+              --grace <DURATION>     Abandon calls that are still in flight after this long
+          -h, --help                 Print help
+
+        Options of every command:
+              --store <PATH>   The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+              --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
+              --json           Print one JSON object per line
+        $ adjourn resume --help
+        Wake a session, or lift a hold
+
+        Usage: adjourn resume [OPTIONS] <SESSION>
+
+        Arguments:
+          <SESSION>  The session's id, or a part of it that no other has
+
+        Options:
+              --handle <HANDLE>        The suspension that is meant
+              --input <JSON>           A value for the agent; - reads it from stdin
+              --fresh                  Start the turn with a digest instead of the whole transcript
+              --idempotency-key <KEY>  Makes a retry harmless
+              --add-budget <AMOUNT>    Raise the budget: 5usd, 20000tokens
+              --detach                 Only commit; whoever hosts the session runs it
+          -h, --help                   Print help
+
+        Options of every command:
+              --store <PATH>   The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+              --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
+              --json           Print one JSON object per line
+        $ adjourn event --help
+        Tell the store that something happened
+
+        Usage: adjourn event [OPTIONS] <NAME>
+
+        Arguments:
+          <NAME>  NAME or NAME:SUBJECT
+
+        Options:
+              --data <JSON>      What there is to say about it; - reads it from stdin
+              --id <ID>          Its id; the same id from the same source is taken once
+              --source <SOURCE>  Where it comes from [env: ADJOURN_SOURCE] [default: cli]
+              --tenant <TENANT>  Whose it is [env: ADJOURN_TENANT] [default: local]
+              --session <ID>     Wake this session, whatever it waits for
+          -h, --help             Print help
+
+        Options of every command:
+              --store <PATH>   The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+              --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
+              --json           Print one JSON object per line
+    "#]].assert_eq(&transcript.text());
+}

@@ -1,0 +1,94 @@
+//! On a terminal: columns, colour and a line that moves. In a pipe: none of it.
+
+use expect_test::expect;
+
+use crate::home::Home;
+use crate::pty::OnTerminal;
+
+const WAITS: &str = r#"{"runs": [[
+  {"await": {"reason": "waiting on\nci \u001b[2J", "conditions": {"onEvent": "ci.passed:main"}}},
+  {"say": "done"}]]}"#;
+
+#[test]
+fn a_list_has_columns_and_colour_and_ids_that_can_be_typed() {
+    let home = Home::new();
+    let id = home.parked(WAITS);
+    let end = &id[id.len() - 12..];
+    let (code, screen) = OnTerminal::start(home.command(&["ls"]), 80).end();
+    assert_eq!(code, 0);
+    // The time is the only thing that differs from run to run.
+    let lines: Vec<_> = screen.lines().collect();
+    assert_eq!(lines[0], "SESSION       STATE      SINCE    WHY                 WAKES");
+    assert!(lines[1].starts_with(&format!("{end}  suspended  ")), "{screen}");
+    assert!(lines[1].ends_with("waiting on ci  [2J  on ci.passed:main"), "{screen}");
+    assert_eq!(home.json(&["show", end])["sessionId"], id.as_str());
+
+    let terminal = OnTerminal::start(home.command(&["ls"]), 80);
+    terminal.until("\x1b[33msuspended\x1b[0m");
+    let (_, narrow) = OnTerminal::start(home.command(&["ls"]), 40).end();
+    assert!(narrow.contains("waiting on ci…"), "{narrow}");
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let mut command = home.command(&["ls"]);
+        command.env(name, value);
+        let terminal = OnTerminal::start(command, 80);
+        terminal.until("ci.passed:main");
+        assert!(!terminal.raw().contains('\x1b'), "{}", terminal.raw());
+    }
+    let piped = home.told(&["ls"]).data;
+    assert!(piped.starts_with(&format!("{id}  suspended  ")), "{piped}");
+    assert!(!piped.contains('\x1b'), "{piped}");
+}
+
+#[test]
+fn a_line_moves_while_something_runs_and_counts_down_while_it_is_parked() {
+    let home = Home::new();
+    let script = home.file(
+        "script.json",
+        r#"{"runs": [[
+          {"say": "building"}, {"tool": {"name": "build", "ms": 1000}},
+          {"await": {"reason": "the cache", "conditions": {"timeout": {"durationMinutes": 0.05}}}},
+          {"say": "done"}]]}"#,
+    );
+    let terminal = OnTerminal::start(home.command(&["run", "--script", &script]), 100);
+    terminal.until("running build 0s · Ctrl-C leaves it");
+    terminal.until("parked: the cache · wakes in 2s · Ctrl-C leaves it");
+    terminal.until("done");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    let screen = screen.replace(home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap(), "ID");
+    // The line is gone, and what stood between its frames is left.
+    let screen: String = screen.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    expect![[r#"
+        [ID]
+        building
+        · build done
+        [suspended for 0s: the cache; wakes in 0s]
+        done
+        [idle for 0s: last run completed]
+    "#]]
+    .assert_eq(&screen);
+    // Nothing of it where nobody watches.
+    let script =
+        home.file("quick.json", r#"{"steps": [{"tool": {"name": "build"}}, {"say": "done"}]}"#);
+    let told = home.told(&["run", "--script", &script]);
+    assert_eq!(told.data, "done\n");
+    assert!(!told.talk.contains(['\r', '\x1b']), "{}", told.talk);
+    let told = home.told(&["run", "--script", &script, "--json"]);
+    assert_eq!(told.talk, "");
+}
+
+#[test]
+fn a_log_and_a_session_are_dimmed_where_they_explain() {
+    let home = Home::new();
+    let id = home.parked(WAITS);
+    let log = OnTerminal::start(home.command(&["log", &id]), 200);
+    log.until("\x1b[33msuspended         \x1b[0m");
+    assert_eq!(log.end().0, 0);
+    let shown = OnTerminal::start(home.command(&["show", &id]), 200);
+    shown.until(&format!("\x1b[1m{id}\x1b[0m  suspended for "));
+    shown.until("\x1b[2minitiator           \x1b[0m agent");
+    assert_eq!(shown.end().0, 0);
+    let failed = OnTerminal::start(home.command(&["show", "nobody"]), 200);
+    failed.until("\x1b[31merror:\x1b[0m there is no session");
+    assert_eq!(failed.end().0, 4);
+}
