@@ -54,6 +54,10 @@ bench: ## Measures, beside the raw figures of this machine; writes target/bench.
 	mkdir -p "$${CARGO_TARGET_DIR:-target}"
 	cargo run --release --locked --quiet -p xtask -- bench $(BENCH)
 
+.PHONY: gen-protocol-artifacts
+gen-protocol-artifacts: ## Writes spec/protocol-artifacts/ from the types
+	cargo run --locked --quiet -p xtask -- gen-protocol-artifacts
+
 .PHONY: demo
 demo: ## An agent parks, the machine goes quiet, an event wakes it
 	cargo run --locked --quiet -p adjourn -- demo

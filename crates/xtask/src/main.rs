@@ -1,5 +1,6 @@
 //! The project's own tools. `make` names them.
 
+mod artifacts;
 mod bench;
 
 use anyhow::{Result, bail};
@@ -8,7 +9,8 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("bench") => bench::run(&arguments.collect::<Vec<_>>()),
+        Some("gen-protocol-artifacts") => artifacts::write(),
         Some(bench::CHILD) => bench::child(&arguments.collect::<Vec<_>>()),
-        other => bail!("no tool {other:?}; there is `bench`"),
+        other => bail!("no tool {other:?}; there are `bench` and `gen-protocol-artifacts`"),
     }
 }

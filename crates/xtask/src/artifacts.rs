@@ -1,0 +1,116 @@
+//! `gen-protocol-artifacts`: the shapes in `spec/protocol-artifacts/`, made from the types.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+
+fn directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../spec/protocol-artifacts")
+}
+
+/// Writes the files anew.
+pub fn write() -> Result<()> {
+    std::fs::create_dir_all(directory()).context("cannot make the directory")?;
+    for (name, text) in adjourn_acp::artifacts::files() {
+        let path = directory().join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        reason = "a test that fails should stop where it fails"
+    )]
+
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::directory;
+
+    #[test]
+    fn the_files_are_those_that_the_types_make() {
+        for (name, text) in adjourn_acp::artifacts::files() {
+            let found = std::fs::read_to_string(directory().join(name)).unwrap_or_default();
+            assert_eq!(found, text, "{name} is stale: run `make gen-protocol-artifacts`");
+        }
+    }
+
+    /// Returns which types a message, or a part of it, must be of.
+    fn shapes<'a>(message: &'a Value, requests: &BTreeMap<String, String>) -> Vec<(&'static str, &'a Value)> {
+        let method = message["method"].as_str().unwrap_or_default();
+        let asked = requests.get(&message["id"].to_string()).map_or("", String::as_str);
+        let (params, result) = (&message["params"], &message["result"]);
+        let update = &params["update"];
+        match (method, asked) {
+            ("session/suspend" | "_session/suspend", _) => vec![("SessionSuspendRequest", params)],
+            ("session/await_resumption" | "_session/await_resumption", _) => {
+                vec![("SessionAwaitResumptionRequest", params)]
+            }
+            ("session/resume", _) => vec![("SessionResumeFields", params)],
+            ("session/update", _) => match update["sessionUpdate"].as_str() {
+                Some("suspended") => vec![("SuspendedUpdate", update)],
+                Some("resumed") => vec![("ResumedUpdate", update)],
+                _ => Vec::new(),
+            },
+            ("", _) if result.is_null() => Vec::new(),
+            ("", "session/suspend" | "_session/suspend") => vec![("SessionSuspendResponse", result)],
+            ("", "session/await_resumption" | "_session/await_resumption") => {
+                vec![("SessionAwaitResumptionResponse", result)]
+            }
+            ("", "session/status") => vec![("SessionStatusResponse", result)],
+            ("", "initialize") => {
+                let one = [&result["agentCapabilities"], &result["capabilities"]];
+                let one = one.into_iter().find(|capabilities| capabilities.is_object());
+                one.map(|capabilities| ("SuspendCapabilities", capabilities)).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_golden_messages_are_of_these_shapes() {
+        let mut schema = adjourn_acp::artifacts::schema();
+        let mut validators = BTreeMap::new();
+        let names: Vec<_> = schema["$defs"].as_object().unwrap().keys().cloned().collect();
+        for name in names {
+            schema["$ref"] = json!(format!("#/$defs/{name}"));
+            validators.insert(name, jsonschema::validator_for(&schema).unwrap());
+        }
+        let dialogs = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../adjourn/tests/it/acp/golden");
+        let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+        for file in std::fs::read_dir(dialogs).unwrap() {
+            let path = file.unwrap().path();
+            // Each side numbers its own requests.
+            let mut requests = BTreeMap::from([('>', BTreeMap::new()), ('<', BTreeMap::new())]);
+            for line in std::fs::read_to_string(&path).unwrap().lines() {
+                let (from, message) = line.split_once(' ').unwrap();
+                let from = from.chars().next().unwrap();
+                let message: Value = serde_json::from_str(message).unwrap();
+                let other = if from == '>' { '<' } else { '>' };
+                for (name, part) in shapes(&message, &requests[&other]) {
+                    if let Err(error) = validators[name].validate(part) {
+                        // What is sent on purpose to be refused need not be well formed.
+                        let refused = from == '>' && path.to_string_lossy().contains("surface");
+                        assert!(refused, "{}: {name}: {error}\n{line}", path.display());
+                    }
+                    *seen.entry(name).or_default() += 1;
+                }
+                if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
+                    requests.get_mut(&from).unwrap().insert(id.to_string(), method.to_owned());
+                }
+            }
+        }
+        let all = [
+            "ResumedUpdate", "SessionAwaitResumptionRequest", "SessionAwaitResumptionResponse",
+            "SessionResumeFields", "SessionStatusResponse", "SessionSuspendRequest",
+            "SessionSuspendResponse", "SuspendCapabilities", "SuspendedUpdate",
+        ];
+        assert_eq!(seen.keys().copied().collect::<Vec<_>>(), all, "each is in some dialog");
+    }
+}
