@@ -32,7 +32,7 @@ impl Face for Puppet {
     fn suspend(&mut self, _: &Suspend) -> Reply {
         let (sender, reply) = Reply::pair();
         self.waiting.push(sender);
-        reply
+        reply.at_the_end()
     }
 
     fn resume(&mut self, resume: &Resume) -> Reply {
