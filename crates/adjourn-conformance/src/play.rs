@@ -100,14 +100,8 @@ pub struct Played {
 /// Plays one scenario, slower if the machine is too slow for it.
 pub fn scenario<F: Face>(text: &str, open: &impl Fn(&Scenario) -> Result<F, String>) -> Played {
     let (mut pace, mut passed_over) = (1, Vec::new());
-    let pulse = Pulse::shared();
     loop {
-        let begin = Instant::now();
-        let (failures, slowest) = match set_up(text, pace, open) {
-            Ok((scenario, face, start)) => Attempt::new(&scenario, face, start, pace).play(),
-            Err(error) => (vec![error], Duration::ZERO),
-        };
-        let slowest = slowest.max(pulse.slowest(begin));
+        let (failures, slowest) = at_pace(pace, text, open);
         match failures.first() {
             Some(first) if pace < SLOWEST && is_slow(slowest, pace) => {
                 passed_over.push(format!("{first} (something took {slowest:?})"));
@@ -115,6 +109,23 @@ pub fn scenario<F: Face>(text: &str, open: &impl Fn(&Scenario) -> Result<F, Stri
             }
             _ => return Played { pace, failures, passed_over },
         }
+    }
+}
+
+/// Plays a scenario once, `pace` times as long as it says; returns what went wrong, and the longest
+/// that anything took that should take no time.
+pub fn at_pace<F: Face>(
+    pace: u32,
+    text: &str,
+    open: &impl Fn(&Scenario) -> Result<F, String>,
+) -> (Vec<String>, Duration) {
+    let (pulse, begin) = (Pulse::shared(), Instant::now());
+    match set_up(text, pace, open) {
+        Ok((scenario, face, start)) => {
+            let (failures, slowest) = Attempt::new(&scenario, face, start, pace).play();
+            (failures, slowest.max(pulse.slowest(begin)))
+        }
+        Err(error) => (vec![error], Duration::ZERO),
     }
 }
 
