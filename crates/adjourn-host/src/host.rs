@@ -14,7 +14,7 @@ use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
-use adjourn_core::id::{HostId, RunId, SessionId};
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
 use adjourn_store::rows::{HostRow, SessionNo};
@@ -24,6 +24,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::about::About;
 use crate::clock::Clock;
+use crate::declined::{Again, Declined};
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::{Drive, Signal};
 use crate::driver::Drivers;
@@ -35,8 +36,6 @@ const BATCH: usize = 256;
 const LOOK: Duration = Duration::from_secs(1);
 /// How many ready sessions are looked at to find those this host can run.
 const CANDIDATES: usize = 256;
-/// How long a session that cannot be run is left alone: what was missing may be there by then.
-const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 /// How a host works.
 #[derive(Debug, Clone)]
@@ -74,27 +73,6 @@ pub struct Host<S> {
     declined: HashMap<SessionId, Declined>,
     /// What it has said about itself.
     row: HostRow,
-}
-
-/// A session that this host cannot run.
-struct Declined {
-    why: String,
-    /// The turn it was declined in: a session that moves on is looked at again.
-    turn: Option<(RunId, u64)>,
-    /// When; none if it is not to be tried again in this turn.
-    at: Option<Timestamp>,
-}
-
-impl Declined {
-    /// Returns whether a session is still to be left alone.
-    fn holds(&self, session: &Session, now: Timestamp) -> bool {
-        let recent = self.at.is_none_or(|at| now >= at && now.since(at) < TRY_AGAIN);
-        self.turn == turn(session) && recent
-    }
-}
-
-fn turn(session: &Session) -> Option<(RunId, u64)> {
-    session.run().map(|run| (run.id, run.turn))
 }
 
 impl<S: Store> Host<S> {
@@ -273,6 +251,10 @@ impl<S: Store> Host<S> {
 
     async fn claim_one(&mut self, session: &Session) -> Result<(), Error> {
         let id = session.id;
+        if let Some(why) = self.drivers.lacks(session) {
+            self.declined.insert(id, Declined::new(why, session, Again::Soon));
+            return Ok(());
+        }
         let Some(spec) = self.spec(id)? else { return Ok(()) };
         let driver = match self.drivers.make(&spec) {
             Ok(driver) => {
@@ -280,8 +262,8 @@ impl<S: Store> Host<S> {
                 driver
             }
             Err(why) => {
-                let (turn, at) = (turn(session), Some(self.clock.now()));
-                self.declined.insert(id, Declined { why, turn, at });
+                let again = Again::After(self.clock.now());
+                self.declined.insert(id, Declined::new(why, session, again));
                 return Ok(());
             }
         };
@@ -334,7 +316,7 @@ impl<S: Store> Host<S> {
     async fn panicked(&mut self, id: SessionId) -> Result<(), Error> {
         let Some(session) = self.store.session(id)? else { return Ok(()) };
         let why = "its driver panicked".to_owned();
-        self.declined.insert(id, Declined { why, turn: turn(&session), at: None });
+        self.declined.insert(id, Declined::new(why, &session, Again::Never));
         let Some(owner) = session.owner().filter(|owner| owner.host == self.id) else {
             return Ok(());
         };

@@ -10,4 +10,5 @@ mod clocks;
 mod declining;
 mod driving;
 mod fixture;
+mod permissions;
 mod scripts;
