@@ -45,13 +45,17 @@ update-expected: ## Rewrites expected traces, tables and missing golden files; r
 	UPDATE_EXPECT=1 cargo test --workspace --locked --lib --bins --tests
 
 .PHONY: bench
-bench: ## Measures, beside the raw figures of this machine; writes target/bench.json
+bench: ## Measures, beside the raw figures of this machine; writes target/bench.json and .svg
 	mkdir -p "$${CARGO_TARGET_DIR:-target}"
 	cargo run --release --locked --quiet -p xtask -- bench $(BENCH)
 
 .PHONY: gen-protocol-artifacts
 gen-protocol-artifacts: ## Writes spec/protocol-artifacts/ from the types
 	cargo run --locked --quiet -p xtask -- gen-protocol-artifacts
+
+.PHONY: soak
+soak: ## Kills, stops and restarts hosts for a while; SOAK="--kills N --minutes N --seed N"
+	cargo run --release --locked --quiet -p soak -- $(SOAK)
 
 .PHONY: demo
 demo: ## An agent parks, the machine goes quiet, an event wakes it

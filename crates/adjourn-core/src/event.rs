@@ -6,6 +6,8 @@
 //! version beside the old one, which stays readable for ever. `tests/golden/` holds one example
 //! of each.
 
+mod reading;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +26,7 @@ use crate::time::Timestamp;
 use crate::transcript::{Content, Digest, Head};
 
 /// One thing that happened to a session.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// When; never earlier than the event before it.

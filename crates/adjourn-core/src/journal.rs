@@ -199,5 +199,5 @@ impl Decision {
 }
 
 fn raw<T: Serialize>(value: &T) -> Result<Box<RawValue>, serde_json::Error> {
-    RawValue::from_string(serde_json::to_string(value)?)
+    serde_json::value::to_raw_value(value)
 }

@@ -38,7 +38,14 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let digit =
+            |value: u8| char::from(if value < 10 { b'0' + value } else { b'a' + value - 10 });
+        let mut text = String::with_capacity(64);
+        for byte in self.0 {
+            text.extend([digit(byte >> 4), digit(byte & 0xf)]);
+        }
+        // All at once: every suspension writes some of them.
+        f.write_str(&text)
     }
 }
 

@@ -33,6 +33,11 @@ impl Declined {
         Self { why, turn: turn(session), again }
     }
 
+    /// Returns whether it is not tried again in its turn.
+    pub(crate) const fn is_final(&self) -> bool {
+        matches!(self.again, Again::Never)
+    }
+
     /// Returns whether a session is still to be left alone.
     pub(crate) fn holds(&self, session: &Session, now: Timestamp) -> bool {
         let early = match self.again {

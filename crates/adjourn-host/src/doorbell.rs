@@ -4,13 +4,26 @@
 //! lives, and a socket. A host is dead if and only if its lock can be taken, whatever clocks,
 //! laptops and debuggers do. Whoever has committed something rings all sockets with an empty
 //! datagram; a lost one costs at most a second, because hosts look by themselves that often.
+//!
+//! A lock that nobody holds means nothing, and whoever finds one may clear it away. So a host that
+//! has taken its lock looks whether the file is still there, and starts over if it is not.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use adjourn_core::id::HostId;
+
+/// The longest path a socket can be bound to, in bytes.
+const SOCKET_PATH: usize = 107;
+/// How often a host tries to take its lock, and how long it rests between: whoever else holds it
+/// is about to clear it away.
+const TRIES: u32 = 200;
+const REST: Duration = Duration::from_millis(5);
 
 /// The directory of the hosts of a store.
 #[derive(Debug, Clone)]
@@ -42,15 +55,28 @@ impl Hosts {
     /// The directory cannot be written.
     pub fn join(&self, id: HostId) -> io::Result<Presence> {
         fs::create_dir_all(&self.directory)?;
-        let lock = File::options().create(true).truncate(false).write(true).open(self.lock(id))?;
-        lock.try_lock().map_err(|error| match error {
-            TryLockError::Error(error) => error,
-            TryLockError::WouldBlock => io::Error::from(io::ErrorKind::AddrInUse),
-        })?;
-        let socket = UnixDatagram::bind(self.socket(id))?;
+        let lock = self.take(id)?;
+        let near = Near::new(&self.directory)?;
+        let socket = UnixDatagram::bind(near.path(&self.socket(id)))?;
         socket.set_nonblocking(true)?;
         let socket = tokio::net::UnixDatagram::from_std(socket)?;
         Ok(Presence { hosts: self.clone(), id, _lock: lock, socket })
+    }
+
+    /// Takes the lock of a host that is about to live.
+    fn take(&self, id: HostId) -> io::Result<File> {
+        let path = self.lock(id);
+        for _ in 0..TRIES {
+            let lock = File::options().create(true).truncate(false).write(true).open(&path)?;
+            match lock.try_lock() {
+                Ok(()) if is_at(&lock, &path) => return Ok(lock),
+                // It was cleared away before it was locked, or is about to be.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => std::thread::sleep(REST),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Err(io::Error::from(io::ErrorKind::AddrInUse))
     }
 
     /// Returns whether a host is alive.
@@ -63,7 +89,8 @@ impl Hosts {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        match lock.try_lock() {
+        // Shared, so that two who look at once do not take each other for the host.
+        match lock.try_lock_shared() {
             Ok(()) => Ok(false),
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(error)) => Err(error),
@@ -72,23 +99,63 @@ impl Hosts {
 
     /// Clears away what a dead host has left.
     pub fn bury(&self, id: HostId) {
-        // Somebody else may have done it already.
+        // The lock last: as long as it is there, somebody finds the socket through it. Somebody
+        // else may have done it already.
         let _ = fs::remove_file(self.socket(id));
         let _ = fs::remove_file(self.lock(id));
     }
 
+    /// Clears away what all dead hosts and watchers have left; returns how many there were.
+    ///
+    /// Those who only watch are in no list, and one that is killed is missed by nobody.
+    pub fn sweep(&self) -> usize {
+        let Ok(entries) = fs::read_dir(&self.directory) else { return 0 };
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let ids = names.filter_map(|name| name.to_str()?.strip_suffix(".lock")?.parse().ok());
+        ids.filter(|id| self.sweep_one(*id)).count()
+    }
+
+    fn sweep_one(&self, id: HostId) -> bool {
+        let path = self.lock(id);
+        let Ok(lock) = File::options().write(true).open(&path) else { return false };
+        // Held until both files are gone, so that a host that is just joining notices.
+        let dead = lock.try_lock().is_ok() && is_at(&lock, &path);
+        if dead {
+            self.bury(id);
+        }
+        dead
+    }
+
     /// Rings every host; returns how many heard it.
     pub fn ring(&self) -> usize {
+        self.ring_but(None)
+    }
+
+    /// Rings every host but the one that rings, which knows; returns how many heard it.
+    pub fn ring_others(&self, own: HostId) -> usize {
+        self.ring_but(Some(self.socket(own)))
+    }
+
+    fn ring_but(&self, silent: Option<PathBuf>) -> usize {
         let Ok(entries) = fs::read_dir(&self.directory) else { return 0 };
-        let Ok(socket) = UnixDatagram::unbound() else { return 0 };
-        // A full socket has a ring in it already.
-        let _ = socket.set_nonblocking(true);
-        entries
+        let mut sockets = entries
             .flatten()
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
-            .filter(|path| match socket.send_to(&[], path) {
+            .filter(|path| Some(path) != silent.as_ref())
+            .peekable();
+        // Most of the time there is nobody else.
+        if sockets.peek().is_none() {
+            return 0;
+        }
+        let (Ok(socket), Ok(near)) = (UnixDatagram::unbound(), Near::new(&self.directory)) else {
+            return 0;
+        };
+        let _ = socket.set_nonblocking(true);
+        sockets
+            .filter(|path| match socket.send_to(&[], near.path(path)) {
                 Ok(_) => true,
+                // A full socket has a ring in it already.
                 Err(error) => error.kind() == io::ErrorKind::WouldBlock,
             })
             .count()
@@ -99,10 +166,41 @@ impl Hosts {
     }
 
     fn socket(&self, id: HostId) -> PathBuf {
-        // The path of a socket may have 107 bytes; the uuid's last part is enough to tell hosts apart.
+        // Short, since the path of a socket is: the uuid's last part tells hosts apart.
         let id = id.uuid().simple().to_string();
         let end = id.get(16..).unwrap_or_default();
         self.directory.join(format!("{end}.sock"))
+    }
+}
+
+/// Returns whether an open file is the one at a path.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+/// A way to the sockets of a directory, however deep it lies.
+struct Near {
+    /// Held while its number is in use as a path.
+    directory: Option<File>,
+}
+
+impl Near {
+    fn new(directory: &Path) -> io::Result<Self> {
+        let longest = directory.as_os_str().len() + "/0123456789abcdef.sock".len();
+        let directory = (longest > SOCKET_PATH).then(|| File::open(directory)).transpose()?;
+        Ok(Self { directory })
+    }
+
+    fn path(&self, socket: &Path) -> PathBuf {
+        match (&self.directory, socket.file_name()) {
+            (Some(directory), Some(name)) => {
+                PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name)
+            }
+            _ => socket.to_owned(),
+        }
     }
 }
 

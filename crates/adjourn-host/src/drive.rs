@@ -27,6 +27,7 @@ use tokio::sync::watch;
 
 use crate::clock::{BoxFuture, Clock};
 use crate::driver::{Driver, Thought, Wish};
+use crate::host::patiently;
 use crate::said::Said;
 use calls::Calls;
 
@@ -44,6 +45,8 @@ pub(crate) struct Drive<S> {
     pub(crate) store: S,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) host: HostId,
+    /// The claim. The session may be claimed again, even by the same host: that is another's work.
+    pub(crate) epoch: Epoch,
     pub(crate) session: Arc<Session>,
     pub(crate) signal: watch::Receiver<Signal>,
     /// Called after every commit, for those who wait for it.
@@ -74,11 +77,7 @@ impl<S: Store> Drive<S> {
 
     fn owned(&self) -> bool {
         let owner = self.session.owner();
-        owner.is_some_and(|owner| owner.host == self.host && owner.epoch == self.session.epoch)
-    }
-
-    fn epoch(&self) -> Epoch {
-        self.session.epoch
+        owner.is_some_and(|owner| owner.host == self.host && owner.epoch == self.epoch)
     }
 
     /// Does the next thing that the state asks for.
@@ -106,7 +105,7 @@ impl<S: Store> Drive<S> {
     /// Starts a step, with whatever the model has to be told first.
     async fn start_step(&mut self) -> Result<Step, Error> {
         let said = self.told_first()?;
-        let start = StartStep { epoch: self.epoch(), entries: digests(&said) };
+        let start = StartStep { epoch: self.epoch, entries: digests(&said) };
         let by = match self.commit(Command::StartStep(start), &said).await? {
             Ok(()) => return Ok(Step::GoOn),
             Err(Rejected::LimitReached { limit }) => {
@@ -198,7 +197,7 @@ impl<S: Store> Drive<S> {
         let Thought { said, wish, usage, notes, place } = thought;
         let said: Vec<_> =
             said.into_iter().map(|text| Said::Agent { text, aborted: false }).collect();
-        let epoch = self.epoch();
+        let epoch = self.epoch;
         let entries = digests(&said);
         let last_words = said.last().map(|said| excerpt(&said.text()));
         let step = StepEnd { entries, last_words, usage, notes, driver_state: place };
@@ -231,7 +230,7 @@ impl<S: Store> Drive<S> {
         if self.drain_by().is_some() {
             return self.drain().await;
         }
-        let abandon = Owned { epoch: self.epoch() };
+        let abandon = Owned { epoch: self.epoch };
         match self.commit(Command::Abandon(abandon), &[]).await? {
             Ok(()) => Ok(Step::GoOn),
             // Nothing limits these calls, and yet they are lost: another host finds out.
@@ -245,18 +244,18 @@ impl<S: Store> Drive<S> {
         ends: Option<RunEnd>,
         said: &[Said],
     ) -> Result<Step, Error> {
-        let finish = FinishStep { epoch: self.epoch(), step, ends };
+        let finish = FinishStep { epoch: self.epoch, step, ends };
         self.try_commit(Command::FinishStep(finish), said).await
     }
 
     async fn abort(&mut self) -> Result<Step, Error> {
         let (entries, usage) = (Vec::new(), Usage::default());
-        let abort = AbortStep { epoch: self.epoch(), entries, usage };
+        let abort = AbortStep { epoch: self.epoch, entries, usage };
         self.try_commit(Command::AbortStep(abort), &[]).await
     }
 
     async fn drain(&mut self) -> Result<Step, Error> {
-        let drain = Command::Drain(Owned { epoch: self.epoch() });
+        let drain = Command::Drain(Owned { epoch: self.epoch });
         // Refused only if the session is no longer ours, which is all that is wanted.
         let _ = self.commit(drain, &[]).await?;
         Ok(Step::Over)
@@ -266,7 +265,7 @@ impl<S: Store> Drive<S> {
     async fn fail(&mut self, refused: &Rejected) -> Result<Step, Error> {
         let error = Some(excerpt(&refused.to_string()));
         let end = RunEnd { outcome: Outcome::Failed, error, ends_session: false };
-        let finish = FinishStep { epoch: self.epoch(), step: StepEnd::default(), ends: Some(end) };
+        let finish = FinishStep { epoch: self.epoch, step: StepEnd::default(), ends: Some(end) };
         let _ = self.commit(Command::FinishStep(finish), &[]).await?;
         self.reload()
     }
@@ -287,7 +286,7 @@ impl<S: Store> Drive<S> {
     }
 
     async fn finish_where_it_is(&mut self) -> Result<Step, Error> {
-        let finish = FinishStep { epoch: self.epoch(), step: StepEnd::default(), ends: None };
+        let finish = FinishStep { epoch: self.epoch, step: StepEnd::default(), ends: None };
         match self.commit(Command::FinishStep(finish), &[]).await? {
             Ok(()) => Ok(Step::GoOn),
             Err(_) => self.reload(),
@@ -322,6 +321,8 @@ impl<S: Store> Drive<S> {
                 let client = parking.client.as_ref();
                 client.is_some_and(|client| client.mode == Mode::InterruptImmediate)
             }
+            // Nobody wants its answer any more.
+            State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => true,
             _ => false,
         }
     }
@@ -350,7 +351,7 @@ impl<S: Store> Drive<S> {
     ) -> Result<Result<(), Rejected>, Error> {
         let said = said.iter().map(Said::encode).collect();
         let request = Request::new(self.session.id, by, command).saying(said);
-        match self.store.transact(move |tx| tx.command(request)).await {
+        match patiently(&self.store, &request).await {
             Ok(done) => {
                 self.session = done.session;
                 (self.ring)();

@@ -8,6 +8,7 @@ use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::{CallResult, Question, RunEnd};
 use adjourn_core::conditions::Conditions;
 use adjourn_core::driver::DriverSpec;
+use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{AskedCall, CallId};
 
 use crate::clock::BoxFuture;
@@ -106,8 +107,8 @@ pub trait Drivers: Send + Sync + 'static {
     /// Says what this session lacks here at the moment, in words as [`Drivers::make`] does.
     ///
     /// It is asked at every look, so that a session is taken as soon as nothing is lacking.
-    fn lacks(&self, session: &Session) -> Option<String> {
-        let _ = session;
+    fn lacks(&self, session: SessionId, spec: &DriverSpec) -> Option<String> {
+        let _ = (session, spec);
         None
     }
 }

@@ -18,7 +18,7 @@ use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
 use adjourn_store::rows::{HostRow, SessionNo};
-use adjourn_store::{CommandError, Error, Request, Store};
+use adjourn_store::{CommandError, Done, Error, Request, Store};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
@@ -27,15 +27,19 @@ use crate::clock::Clock;
 use crate::declined::{Again, Declined};
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::{Drive, Signal};
-use crate::driver::Drivers;
+use crate::driver::{Driver, Drivers};
 
 /// How many waiting sessions an event, or how many deadlines, are dealt with in one transaction:
 /// others' commands wait no longer than that takes.
 const BATCH: usize = 256;
 /// How often a host looks by itself, for rings that were lost.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often a host clears away what dead watchers have left beside the store.
+const SWEEP: Duration = Duration::from_secs(10);
 /// How many ready sessions are looked at to find those this host can run.
 const CANDIDATES: usize = 256;
+/// How many sessions a host remembers that it will not try again.
+const DECLINED: usize = 4096;
 
 /// How a host works.
 #[derive(Debug, Clone)]
@@ -73,6 +77,8 @@ pub struct Host<S> {
     declined: HashMap<SessionId, Declined>,
     /// What it has said about itself.
     row: HostRow,
+    /// When to clear away next.
+    sweep_at: Timestamp,
 }
 
 impl<S: Store> Host<S> {
@@ -107,6 +113,7 @@ impl<S: Store> Host<S> {
             running: HashMap::new(),
             declined: HashMap::new(),
             row,
+            sweep_at: Timestamp::from_millis(0),
         })
     }
 
@@ -122,7 +129,11 @@ impl<S: Store> Host<S> {
     pub async fn run(mut self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
         let mut stop = std::pin::pin!(stop);
         loop {
-            self.work().await?;
+            match self.work().await {
+                // Somebody else kept the write lock, and nothing happened: it is tried again.
+                Ok(()) | Err(Error::Locked { .. }) => {}
+                Err(error) => return Err(error),
+            }
             let clock = Arc::clone(&self.clock);
             let due = self.store.next_due()?.map(|due| clock.sleep_until(due));
             let due = async {
@@ -134,7 +145,11 @@ impl<S: Store> Host<S> {
             tokio::select! {
                 () = &mut stop => break,
                 () = self.presence.rung() => {}
-                Some(done) = self.tasks.join_next() => self.done(done).await?,
+                Some(done) = self.tasks.join_next() => {
+                    self.done(done).await?;
+                    // What one session has come to changes no other.
+                    continue;
+                }
                 () = due => {}
                 // Not by the wall clock, which may be set back.
                 () = tokio::time::sleep(LOOK) => {}
@@ -145,10 +160,13 @@ impl<S: Store> Host<S> {
     }
 
     /// Does everything that the store says is due.
+    ///
+    /// The write lock is taken only where a read has found something: every host is rung by every
+    /// commit of the others.
     async fn work(&mut self) -> Result<(), Error> {
         self.recover().await?;
         let mut rings = false;
-        loop {
+        while self.anything_due()? {
             let by = self.by();
             let (changed, more) = self
                 .store
@@ -166,9 +184,16 @@ impl<S: Store> Host<S> {
             }
         }
         if rings {
-            self.hosts.ring();
+            self.tell(None);
+            self.hosts.ring_others(self.id);
         }
         self.claim().await
+    }
+
+    /// Returns whether an event or a deadline waits for somebody to deal with it.
+    fn anything_due(&self) -> Result<bool, Error> {
+        let now = self.clock.now();
+        Ok(self.store.undelivered()? || self.store.next_due()?.is_some_and(|due| due <= now))
     }
 
     /// Takes over what dead hosts have left.
@@ -203,6 +228,11 @@ impl<S: Store> Host<S> {
             }
             self.hosts.bury(host.id);
         }
+        let now = self.clock.now();
+        if self.sweep_at <= now {
+            self.sweep_at = now.after(SWEEP);
+            self.hosts.sweep();
+        }
         Ok(())
     }
 
@@ -211,26 +241,28 @@ impl<S: Store> Host<S> {
         let mut after = SessionNo(0);
         let mut declined = HashSet::new();
         while self.running.len() < self.config.max_running {
-            let ready = self.store.transact(move |tx| tx.ready(after, CANDIDATES)).await?;
+            let ready = self.store.ready(after, CANDIDATES)?;
             let Some((last, _)) = ready.last() else {
                 // All were looked at: whoever is not among them has moved on.
-                self.declined.retain(|id, _| declined.contains(id));
+                self.declined.retain(|id, known| known.is_final() || declined.contains(id));
                 break;
             };
             after = *last;
-            for (_, session) in ready {
-                if self.running.len() == self.config.max_running {
-                    break;
+            let room = self.config.max_running - self.running.len();
+            let mut drivers = Vec::new();
+            for (_, id) in ready {
+                // One that was taken from this host is claimed again when its task has let go.
+                if drivers.len() < room
+                    && !self.running.contains_key(&id)
+                    && let Some(driver) = self.driver(id)?
+                {
+                    drivers.push((id, driver));
                 }
-                let now = self.clock.now();
-                let known = self.declined.get(&session.id);
-                if !known.is_some_and(|known| known.holds(&session, now)) {
-                    self.claim_one(&session).await?;
-                }
-                if self.declined.contains_key(&session.id) {
-                    declined.insert(session.id);
+                if self.declined.contains_key(&id) {
+                    declined.insert(id);
                 }
             }
+            self.claim_all(drivers).await?;
         }
         self.say_what_is_declined().await
     }
@@ -249,48 +281,93 @@ impl<S: Store> Host<S> {
         Ok(())
     }
 
-    async fn claim_one(&mut self, session: &Session) -> Result<(), Error> {
-        let id = session.id;
-        if let Some(why) = self.drivers.lacks(session) {
-            self.declined.insert(id, Declined::new(why, session, Again::Soon));
-            return Ok(());
+    /// Makes the driver of a session, if it can be run here.
+    fn driver(&mut self, id: SessionId) -> Result<Option<Box<dyn Driver>>, Error> {
+        let now = self.clock.now();
+        if let Some(known) = self.declined.get(&id)
+            && let Some(session) = self.store.session(id)?
+            && known.holds(&session, now)
+        {
+            return Ok(None);
         }
-        let Some(spec) = self.spec(id)? else { return Ok(()) };
-        let driver = match self.drivers.make(&spec) {
+        let Some(spec) = self.spec(id)? else { return Ok(None) };
+        let made = match self.drivers.lacks(id, &spec) {
+            Some(why) => Err((why, Again::Soon)),
+            None => self.drivers.make(&spec).map_err(|why| (why, Again::After(now))),
+        };
+        Ok(match made {
             Ok(driver) => {
                 self.declined.remove(&id);
-                driver
+                Some(driver)
             }
-            Err(why) => {
-                let again = Again::After(self.clock.now());
-                self.declined.insert(id, Declined::new(why, session, again));
-                return Ok(());
+            Err((why, again)) => {
+                if let Some(session) = self.store.session(id)? {
+                    self.decline(&session, why, again);
+                }
+                None
             }
-        };
-        let request = Request::new(id, self.by(), Command::Claim);
-        let session = match self.store.transact(move |tx| tx.command(request)).await {
-            Ok(done) => done.session,
-            // Another host was faster, or a gate is shut.
-            Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => return Ok(()),
-            Err(CommandError::Store(error)) => return Err(error),
-        };
+        })
+    }
+
+    /// Claims sessions in one commit, and drives those that nobody else was faster with.
+    async fn claim_all(&mut self, drivers: Vec<(SessionId, Box<dyn Driver>)>) -> Result<(), Error> {
+        if drivers.is_empty() {
+            return Ok(());
+        }
+        let by = self.by();
+        let ids: Vec<_> = drivers.iter().map(|(id, _)| *id).collect();
+        let claims = self.store.transact(move |tx| -> Result<Vec<_>, Error> {
+            let claim = |id| match tx.command(Request::new(id, by.clone(), Command::Claim)) {
+                Ok(done) => Ok(Some(done.session)),
+                // Another host was faster, or a gate is shut. One that cannot be read keeps nobody
+                // from the others; verifying names it.
+                Err(
+                    CommandError::Rejected(_)
+                    | CommandError::NotFound(_)
+                    | CommandError::Store(Error::Damaged(_)),
+                ) => Ok(None),
+                Err(CommandError::Store(error)) => Err(error),
+            };
+            ids.into_iter().map(claim).collect()
+        });
+        for ((_, driver), claimed) in drivers.into_iter().zip(claims.await?) {
+            if let Some(session) = claimed {
+                self.drive(session, driver);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drives a session under the claim it was just given.
+    fn drive(&mut self, session: Arc<Session>, driver: Box<dyn Driver>) {
+        let id = session.id;
         let (sender, signal) = watch::channel(Signal::default());
-        let hosts = self.hosts.clone();
+        let (hosts, own) = (self.hosts.clone(), self.id);
         let drive = Drive {
             store: self.store.clone(),
             clock: Arc::clone(&self.clock),
             host: self.id,
+            epoch: session.epoch,
             session,
             signal,
+            // What it leaves to do here shows when its task ends.
             ring: Arc::new(move || {
-                hosts.ring();
+                hosts.ring_others(own);
             }),
         };
         self.running.insert(id, sender);
         // In a task of its own, so that a panic in it is known by the session's name.
         let driving = tokio::spawn(drive.run(driver));
         self.tasks.spawn(async move { (id, Aborts(driving).await) });
-        Ok(())
+    }
+
+    /// Leaves a session to others, for a while or for good.
+    fn decline(&mut self, session: &Session, why: String, again: Again) {
+        // Which of them are still there cannot be told cheaply; those that are come back at once.
+        if self.declined.len() >= DECLINED {
+            self.declined.clear();
+        }
+        self.declined.insert(session.id, Declined::new(why, session, again));
     }
 
     /// Reads what a session was created with.
@@ -316,13 +393,13 @@ impl<S: Store> Host<S> {
     async fn panicked(&mut self, id: SessionId) -> Result<(), Error> {
         let Some(session) = self.store.session(id)? else { return Ok(()) };
         let why = "its driver panicked".to_owned();
-        self.declined.insert(id, Declined::new(why, &session, Again::Never));
+        self.decline(&session, why, Again::Never);
         let Some(owner) = session.owner().filter(|owner| owner.host == self.id) else {
             return Ok(());
         };
         let recover = Recover { host: self.id, epoch: owner.epoch, how: Loss::Died };
         let request = Request::new(id, self.by(), Command::Recover(recover));
-        match self.store.transact(move |tx| tx.command(request)).await {
+        match patiently(&self.store, &request).await {
             Ok(_) | Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(()),
             Err(CommandError::Store(error)) => Err(error),
         }
@@ -353,6 +430,21 @@ impl<S: Store> Host<S> {
 
     fn by(&self) -> Actor {
         Actor::new(Face::Host, "").on(self.id)
+    }
+}
+
+/// Gives a command, however long somebody else keeps the write lock: a process that was stopped in
+/// the middle of a commit, say. Nothing has happened until the lock is free.
+pub(crate) async fn patiently<S: Store>(
+    store: &S,
+    request: &Request,
+) -> Result<Done, CommandError> {
+    loop {
+        let request = request.clone();
+        match store.transact(move |tx| tx.command(request)).await {
+            Err(CommandError::Store(Error::Locked { .. })) => {}
+            answer => return answer,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::{CallResult, Question, RunEnd};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
+use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::session::Outcome;
 use serde::Deserialize;
@@ -260,6 +261,11 @@ pub struct ScriptDriver {
 }
 
 impl ScriptDriver {
+    /// Makes a driver that refuses whatever has to be allowed.
+    pub const fn new(script: Script, clock: Arc<dyn Clock>) -> Self {
+        Self { script, clock, permissions: None }
+    }
+
     /// Returns what the script says of a call.
     fn tool(&self, call: &AskedCall) -> Option<&Tool> {
         // By its number: two tools may have the same name.
@@ -418,12 +424,12 @@ impl Drivers for Scripted {
         }
     }
 
-    fn lacks(&self, session: &Session) -> Option<String> {
-        if !session.driver.needs.contains(&Need::Permissions) {
+    fn lacks(&self, session: SessionId, spec: &DriverSpec) -> Option<String> {
+        if !spec.needs.contains(&Need::Permissions) {
             return None;
         }
         let lack = match &self.permissions {
-            Some(permissions) if permissions.is_attended(session.id) => return None,
+            Some(permissions) if permissions.is_attended(session) => return None,
             Some(_) => "no editor of this host shows it",
             None => "no editor is connected to this host",
         };

@@ -135,6 +135,8 @@ pub struct Bell(Option<Presence>);
 impl Bell {
     /// Hangs up a bell among those of the hosts.
     pub fn new(hosts: &Hosts, clock: &dyn Clock) -> Self {
+        // Watchers end by Ctrl-C, and no host may be there that clears away after them.
+        hosts.sweep();
         // Where none can be hung up, one looks a few times a second.
         Self(hosts.join(HostId::new(clock.uuid())).ok())
     }

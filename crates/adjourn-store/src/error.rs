@@ -7,6 +7,8 @@ use std::sync::Arc;
 use adjourn_core::Rejected;
 use adjourn_core::id::SessionId;
 
+use crate::sqlite::Holder;
+
 /// Why a store could not be opened, read or written.
 ///
 /// Cheap to clone: one failed commit is told to everybody whose command was in it.
@@ -46,9 +48,14 @@ pub enum Error {
     /// The file is damaged.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// Other processes kept the store locked.
-    #[error("other processes kept the store locked for {0:?}")]
-    Locked(std::time::Duration),
+    /// Another process kept the store locked; nothing happened.
+    #[error("{holder} kept the store locked for {patience:?}")]
+    Locked {
+        /// How long this one waited.
+        patience: std::time::Duration,
+        /// Who has the lock.
+        holder: Holder,
+    },
     /// SQLite said no.
     #[error("the store failed: {0}")]
     Sqlite(Arc<rusqlite::Error>),
@@ -80,6 +87,10 @@ impl Error {
             Self::Full(_) => Some("free some space; nothing that was acknowledged is lost"),
             Self::ReadOnly(_) => Some("check the permissions of the file and its directory"),
             Self::Damaged(_) => Some("restore a backup"),
+            Self::Locked { .. } => Some(
+                "look at that process: one that is stopped goes on with `kill -CONT`, one that \
+                 hangs can be killed; nothing that was acknowledged is lost",
+            ),
             _ => None,
         }
     }

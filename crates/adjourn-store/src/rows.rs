@@ -88,6 +88,16 @@ pub struct Cursor {
     pub session: Option<SessionNo>,
 }
 
+impl Cursor {
+    /// Returns the last event that is done with.
+    pub const fn done(self) -> Seq {
+        match self.session {
+            Some(_) => Seq(self.seq.0.saturating_sub(1)),
+            None => self.seq,
+        }
+    }
+}
+
 /// Which sessions a gate is laid over.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -250,8 +260,6 @@ pub trait Rows {
     fn gated(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
     /// Takes a session that cannot be read out of what is delivered and what is due.
     fn set_aside(&mut self, row: &SessionRow) -> Result<(), Error>;
-    /// Returns sessions that are Ready, after `after`, at most `limit`.
-    fn ready(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
     /// Returns sessions that a host owns, at most `limit`.
     fn owned_by(&mut self, host: HostId, limit: usize) -> Result<Vec<SessionNo>, Error>;
 

@@ -1,6 +1,7 @@
 //! The store in one SQLite file, shared by any number of processes on one machine.
 
 mod connection;
+mod holder;
 mod points;
 mod reader;
 mod rows;
@@ -12,6 +13,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::id::{Seq, SessionId};
@@ -22,6 +24,7 @@ use rusqlite::{Connection, params};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
+pub use holder::Holder;
 pub use points::{Point, Points};
 pub use verify::{Fault, Verified};
 
@@ -32,7 +35,7 @@ use crate::rows::{EntryNo, HostRow, Rows as _, SessionNo};
 use crate::store::{Metrics, Pending, Size, Store};
 use crate::transaction::Transaction;
 use rows::SqliteRows;
-use turnstile::Turnstile;
+use turnstile::{PATIENCE, Turnstile};
 use writer::{Counters, Job, Work, Writer};
 
 /// Commands that may wait for the writer; beyond it callers wait to be let in.
@@ -50,6 +53,8 @@ pub struct Options {
     pub keys: Keys,
     /// The most pages the file may have.
     pub max_pages: Option<u32>,
+    /// How long to wait for the write lock while another process has it.
+    pub patience: Duration,
     /// What tests do at named points.
     pub points: Points,
 }
@@ -57,8 +62,8 @@ pub struct Options {
 impl Options {
     /// The plain way to open a store.
     pub fn new(path: impl Into<PathBuf>, environment: Arc<dyn Environment>, keys: Keys) -> Self {
-        let (max_pages, points) = (None, Points::default());
-        Self { path: path.into(), environment, keys, max_pages, points }
+        let (max_pages, patience, points) = (None, PATIENCE, Points::default());
+        Self { path: path.into(), environment, keys, max_pages, patience, points }
     }
 }
 
@@ -82,16 +87,17 @@ impl Sqlite {
     /// # Errors
     /// What is there is no store, or a newer one, or cannot be written.
     pub fn open(options: Options) -> Result<Self, Error> {
-        let Options { path, environment, keys, max_pages, points } = options;
+        let Options { path, environment, keys, max_pages, patience, points } = options;
         if path.is_dir() {
             let problem = "it is a directory".to_owned();
             return Err(Error::NotAStore { path, problem });
         }
         let (connection, mut turnstile) = connection::open_writer(&path, &points, max_pages)?;
+        turnstile.patience = patience;
         register(&connection, &mut turnstile, &keys)?;
         // From here on the turnstile waits; SQLite must not, or it would sleep with its own ideas
         // of how long. Before, it must: others may be opening or closing the same file.
-        connection.busy_timeout(std::time::Duration::ZERO)?;
+        connection.busy_timeout(Duration::ZERO)?;
         let cache = Arc::new(Cache::default());
         let counters = Arc::new(Counters::default());
         let (queue, receiver) = mpsc::channel(QUEUE);
@@ -230,6 +236,18 @@ impl Store for Sqlite {
 
     fn next_due(&self) -> Result<Option<Timestamp>, Error> {
         self.read(|connection| SqliteRows::reading(connection).next_due())
+    }
+
+    fn undelivered(&self) -> Result<bool, Error> {
+        self.read(|connection| {
+            let mut rows = SqliteRows::reading(connection);
+            let done = rows.cursor()?.done();
+            Ok(rows.event_after(done)?.is_some())
+        })
+    }
+
+    fn ready(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+        self.read(|connection| reader::ready(connection, after, limit))
     }
 
     fn hosts(&self) -> Result<Vec<HostRow>, Error> {

@@ -104,6 +104,18 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails.
     fn next_due(&self) -> Result<Option<Timestamp>, Error>;
 
+    /// Returns whether events were acknowledged that are not delivered yet.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn undelivered(&self) -> Result<bool, Error>;
+
+    /// Returns sessions that wait to be claimed, after `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn ready(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error>;
+
     /// Returns the hosts that were announced.
     ///
     /// # Errors

@@ -199,8 +199,7 @@ impl<'a> Transaction<'a> {
         let mut cursor = self.rows.cursor()?;
         let mut left = limit;
         loop {
-            let done = Seq(cursor.seq.0.saturating_sub(u64::from(cursor.session.is_some())));
-            let Some((tenant, arrival)) = self.rows.event_after(done)? else { break };
+            let Some((tenant, arrival)) = self.rows.event_after(cursor.done())? else { break };
             if left == 0 {
                 delivered.more = true;
                 break;
@@ -312,19 +311,6 @@ impl<'a> Transaction<'a> {
         let release = Command::ReleaseGate(ReleaseGate { gate });
         let numbers = self.rows.gated(after, limit)?;
         self.each_in_scope(&Scope::default(), numbers, limit, &by, &release)
-    }
-
-    /// Returns sessions that wait to be claimed, after `after`, at most `limit`.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn ready(
-        &mut self,
-        after: SessionNo,
-        limit: usize,
-    ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error> {
-        let numbers = self.rows.ready(after, limit)?;
-        self.load_all(numbers)
     }
 
     /// Returns sessions that a host owns, at most `limit`.

@@ -59,6 +59,8 @@ pub enum Verb {
     Cancel(Reasoned),
     /// End a session
     Close(Reasoned),
+    /// Take a session from a host that hangs, for another host to go on with
+    Takeover(Which),
     /// Drop events and answers that are no longer needed
     Prune,
     /// Write a copy of the store

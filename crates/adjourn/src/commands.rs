@@ -18,3 +18,4 @@ pub mod run;
 pub mod serve;
 pub mod show;
 pub mod suspend;
+pub mod takeover;

@@ -39,6 +39,11 @@ impl Failure {
         Self::new(Kind::NotFound, message)
     }
 
+    /// A refusal that no rule of the lifecycle makes, with its word for programs.
+    pub fn refused(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Refused(reason), message)
+    }
+
     pub fn other(message: impl Into<String>) -> Self {
         Self::new(Kind::Other, message)
     }

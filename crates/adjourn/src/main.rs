@@ -96,6 +96,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Event(event) => commands::event::run(settings, event, output).await,
         Verb::Cancel(cancel) => commands::cancel::run(settings, cancel, output).await,
         Verb::Close(close) => commands::close::run(settings, close, output).await,
+        Verb::Takeover(which) => commands::takeover::run(settings, &which, output).await,
         Verb::Prune => commands::prune::run(settings, output).await,
         Verb::Backup(backup) => commands::backup::run(settings, &backup, output),
         Verb::Config(_) => {

@@ -41,7 +41,10 @@ mod tests {
     }
 
     /// Returns which types a message, or a part of it, must be of.
-    fn shapes<'a>(message: &'a Value, requests: &BTreeMap<String, String>) -> Vec<(&'static str, &'a Value)> {
+    fn shapes<'a>(
+        message: &'a Value,
+        requests: &BTreeMap<String, String>,
+    ) -> Vec<(&'static str, &'a Value)> {
         let method = message["method"].as_str().unwrap_or_default();
         let asked = requests.get(&message["id"].to_string()).map_or("", String::as_str);
         let (params, result) = (&message["params"], &message["result"]);
@@ -58,7 +61,9 @@ mod tests {
                 _ => Vec::new(),
             },
             ("", _) if result.is_null() => Vec::new(),
-            ("", "session/suspend" | "_session/suspend") => vec![("SessionSuspendResponse", result)],
+            ("", "session/suspend" | "_session/suspend") => {
+                vec![("SessionSuspendResponse", result)]
+            }
             ("", "session/await_resumption" | "_session/await_resumption") => {
                 vec![("SessionAwaitResumptionResponse", result)]
             }
@@ -81,8 +86,8 @@ mod tests {
             schema["$ref"] = json!(format!("#/$defs/{name}"));
             validators.insert(name, jsonschema::validator_for(&schema).unwrap());
         }
-        let dialogs = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../adjourn/tests/it/acp/golden");
+        let dialogs =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../adjourn/tests/it/acp/golden");
         let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
         for file in std::fs::read_dir(dialogs).unwrap() {
             let path = file.unwrap().path();
@@ -107,9 +112,15 @@ mod tests {
             }
         }
         let all = [
-            "ResumedUpdate", "SessionAwaitResumptionRequest", "SessionAwaitResumptionResponse",
-            "SessionResumeFields", "SessionStatusResponse", "SessionSuspendRequest",
-            "SessionSuspendResponse", "SuspendCapabilities", "SuspendedUpdate",
+            "ResumedUpdate",
+            "SessionAwaitResumptionRequest",
+            "SessionAwaitResumptionResponse",
+            "SessionResumeFields",
+            "SessionStatusResponse",
+            "SessionSuspendRequest",
+            "SessionSuspendResponse",
+            "SuspendCapabilities",
+            "SuspendedUpdate",
         ];
         assert_eq!(seen.keys().copied().collect::<Vec<_>>(), all, "each is in some dialog");
     }

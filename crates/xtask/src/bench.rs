@@ -1,55 +1,153 @@
 //! `make bench`: what the machine can do at best, and what we make of it, in the same minute.
 //!
 //! Every figure is taken in several rounds that take turns, and the median is kept. A figure that
-//! depends on the disk stands beside the raw figure of the disk.
+//! depends on the disk, the network or another process stands beside the raw figure of it.
 
+mod child;
+mod commits;
 mod figures;
-mod fsync;
-mod store;
+mod http;
+mod parked;
+mod peers;
+mod pipe;
+mod plot;
+mod sessions;
+mod storm;
+mod wake;
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use figures::Figures;
+use parked::Parked;
 
 /// The argument that makes this program a second process of a benchmark.
 pub const CHILD: &str = "bench-child";
 
 /// How many rounds are taken of everything.
 const ROUNDS: usize = 5;
+/// Sessions in the small and in the large store.
+const FEW: usize = 10_000;
+const MANY: usize = 1_000_000;
 
-/// Runs the benchmarks and writes `target/bench.json`.
+/// What can be left out or chosen.
+struct Choice {
+    /// Leaves out what needs a million sessions; its figures are then missing, not guessed.
+    quick: bool,
+    /// Measures only this part.
+    only: Option<String>,
+}
+
+impl Choice {
+    fn read(arguments: &[String]) -> Result<Self> {
+        let mut choice = Self { quick: false, only: None };
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--quick" => choice.quick = true,
+                "--only" => choice.only = arguments.next().cloned(),
+                other => bail!("no argument {other:?}; there are --quick and --only PART"),
+            }
+        }
+        Ok(choice)
+    }
+
+    fn wants(&self, part: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only == part)
+    }
+}
+
+/// Runs the benchmarks; writes `target/bench.json` and `target/bench.svg`.
 pub fn run(arguments: &[String]) -> Result<()> {
+    let choice = Choice::read(arguments)?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    // Gone at the end, whatever the end is.
     let directory = tempfile::Builder::new()
         .prefix("bench-")
         .tempdir_in(&target)
         .with_context(|| format!("cannot make a directory in {target}"))?;
-    let large = arguments.iter().any(|argument| argument == "--large");
     let mut figures = Figures::default();
+    measure(directory.path(), &choice, &mut figures)?;
+    print!("{}", figures.table());
+    if choice.only.is_none() {
+        let json = Path::new(&target).join("bench.json");
+        let svg = Path::new(&target).join("bench.svg");
+        std::fs::write(&json, figures.json()?)?;
+        std::fs::write(&svg, plot::draw(&figures))?;
+        eprintln!("written to {} and {}", json.display(), svg.display());
+    }
+    Ok(())
+}
+
+fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
+    let mut few = None;
+    let mut many = None;
+    let mut storm = None;
+    let mut empty = None;
+    if choice.wants("parked") || choice.wants("status") {
+        eprintln!("parking {FEW} sessions");
+        empty = Some(Parked::build(&place.join("empty.db"), 0)?);
+        few = Some(Parked::build(&place.join("few.db"), FEW)?);
+    }
+    if choice.wants("parked") && !choice.quick {
+        eprintln!("parking {MANY} sessions");
+        many = Some(Parked::build(&place.join("many.db"), MANY)?);
+    }
+    if choice.wants("storm") {
+        eprintln!("parking {} sessions that are due", storm::DEADLINES);
+        storm = Some(storm::prepare(&place.join("storm.db"))?);
+    }
     for round in 1..=ROUNDS {
         eprintln!("round {round} of {ROUNDS}");
-        let place = directory.path().join(format!("round-{round}"));
-        std::fs::create_dir(&place)?;
-        fsync::measure(&place, &mut figures)?;
-        store::cycles(&place, &mut figures)?;
-        store::messages(&place, &mut figures)?;
-        store::foreign(&place, &mut figures)?;
+        // What a round writes goes with it.
+        let place = tempfile::Builder::new().prefix("round-").tempdir_in(place)?;
+        let place = place.path();
+        if choice.wants("commits") {
+            commits::alone(place, figures)?;
+            commits::together(place, figures)?;
+        }
+        if choice.wants("messages") {
+            commits::messages(place, figures)?;
+        }
+        if choice.wants("foreign") {
+            commits::foreign(place, figures)?;
+        }
+        if choice.wants("wake") {
+            wake::measure(place, figures)?;
+        }
+        if choice.wants("http") {
+            http::measure(place, figures)?;
+        }
+        if choice.wants("pipe") {
+            pipe::measure(figures)?;
+        }
+        if let Some(few) = few.as_ref().filter(|_| choice.wants("status")) {
+            few.status(figures)?;
+        }
+        if let Some(storm) = &storm {
+            storm.measure(place, figures)?;
+        }
+        if let (Some(empty), Some(few)) = (&empty, &few)
+            && choice.wants("parked")
+        {
+            let nothing = empty.restart()?;
+            figures.add("restart_empty_ms", nothing.millis);
+            figures.add("restart_10k_ms", few.restart()?.millis);
+            let largest = many.as_ref().unwrap_or(few);
+            figures.add("disk_per_parked_bytes", largest.disk_per_session()?);
+            if let Some(many) = &many {
+                let restarted = many.restart()?;
+                figures.add("restart_1m_ms", restarted.millis);
+                let grown = restarted.resident.saturating_sub(nothing.resident);
+                figures.add("rss_per_parked_bytes_1m", grown as f64 / MANY as f64);
+            }
+        }
     }
-    store::parked(directory.path(), 10_000, "10k", &mut figures)?;
-    if large {
-        store::parked(directory.path(), 1_000_000, "1m", &mut figures)?;
-    }
-    print!("{}", figures.table());
-    let json = Path::new(&target).join("bench.json");
-    std::fs::write(&json, figures.json()?)?;
-    eprintln!("written to {}", json.display());
     Ok(())
 }
 
 /// Runs the second process of a benchmark.
 pub fn child(arguments: &[String]) -> Result<()> {
-    let path = arguments.first().context("the child is told which store")?;
-    store::foreign_child(Path::new(path))
+    child::run(arguments)
 }

@@ -100,7 +100,7 @@ impl<S: Store> Drive<S> {
         ids: Vec<CallId>,
         calls: &mut Calls,
     ) -> Result<Step, Error> {
-        let dispatch = Dispatch { epoch: self.epoch(), calls: ids.clone() };
+        let dispatch = Dispatch { epoch: self.epoch, calls: ids.clone() };
         if let Err(refused) = self.commit(Command::Dispatch(dispatch), &[]).await? {
             return self.refused(refused).await;
         }
@@ -154,7 +154,7 @@ impl<S: Store> Drive<S> {
         let said = [Said::Tool { call: id.clone(), result: returned.text }];
         let calls = vec![ReturnedCall { id, result: returned.result }];
         let entries = digests(&said);
-        let returned = ReturnCalls { epoch: self.epoch(), calls, entries };
+        let returned = ReturnCalls { epoch: self.epoch, calls, entries };
         self.try_commit(Command::ReturnCalls(returned), &said).await
     }
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use adjourn_core::command::{Mode, Suspend};
+use adjourn_core::command::{Cancel, Loss, Mode, Recover, Suspend};
 use adjourn_core::session::Cause;
+use adjourn_core::{Command, Session};
 use adjourn_host::said::Said;
+use adjourn_store::{Error, Retention, Store as _};
 
 use crate::fixture::Fixture;
 
@@ -151,6 +153,23 @@ async fn each_mode_stops_where_it_says_and_nothing_runs_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_does_not_wait_for_a_model() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(r#"{"runs": [[{"say": {"text": "hm", "ms": 999999999}}]]}"#);
+    fixture.prompt(id, "go");
+    let thinks = |session: &Session| {
+        session.run().and_then(|run| run.step).is_some_and(|step| step.model_in_flight)
+    };
+    fixture.until(id, "thinking", thinks).await;
+    fixture.give(id, Command::Cancel(Cancel { reason: None }), Vec::new()).unwrap();
+    // The clock stands still: no grace is over.
+    let session = fixture.until_state(id, "idle").await;
+    assert_eq!(session.last_run.as_ref().unwrap().outcome.as_str(), "canceled");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hung_call_is_named_and_a_grace_ends_it() {
     let fixture = Fixture::new();
     let host = fixture.host().await;
@@ -209,6 +228,45 @@ async fn what_a_dead_host_had_is_taken_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_taken_from_a_living_host_is_driven_under_its_next_claim_only() {
+    for _ in 0..20 {
+        let fixture = Fixture::new();
+        let host = fixture.host().await;
+        let id = fixture.create(
+            r#"{"runs": [[{"tool": {"name": "a", "ms": 1000, "idempotent": true}}, {"say": "done"}]]}"#,
+        );
+        fixture.prompt(id, "go");
+        fixture.until_in_flight(id, "a").await;
+        let owner = fixture.session(id).owner().unwrap();
+        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Takeover };
+        fixture.give(id, Command::Recover(recover), Vec::new()).unwrap();
+        // The same host is the only one there is.
+        let again =
+            |session: &Session| session.epoch.0 == 2 && !session.status().in_flight.is_empty();
+        fixture.until(id, "claimed again", again).await;
+        fixture.pass_until(id, "idle").await;
+        assert_eq!(
+            fixture.happened(id).into_iter().skip(2).collect::<Vec<_>>(),
+            [
+                "claimed",
+                "step_started",
+                "calls_asked",
+                "calls_dispatched",
+                "host_lost",
+                "claimed",
+                "calls_dispatched",
+                "calls_returned",
+                "step_finished",
+                "step_started",
+                "step_finished",
+                "run_ended"
+            ]
+        );
+        host.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hosts_share_the_work_and_no_session_runs_twice() {
     let fixture = Fixture::new();
     let hosts = [fixture.host().await, fixture.host().await];
@@ -229,6 +287,74 @@ async fn two_hosts_share_the_work_and_no_session_runs_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_ready_together_is_claimed_in_one_transaction() {
+    const SESSIONS: u64 = 60;
+    let fixture = Fixture::new();
+    let script = r#"{"steps": [{"say": {"text": "slowly", "ms": 60000}}]}"#;
+    let ids: Vec<_> = (0..SESSIONS).map(|_| fixture.create(script)).collect();
+    for id in &ids {
+        fixture.prompt(*id, "go");
+    }
+    let before = fixture.store.metrics().commands;
+    let host = fixture.host().await;
+    for id in ids {
+        fixture.until(id, "thinking", |session| session.run().is_some_and(|run| run.told)).await;
+    }
+    // Each session has begun a step by itself; what is left is the host's.
+    let of_the_host = fixture.store.metrics().commands - before - SESSIONS;
+    assert!(of_the_host < SESSIONS / 2, "{of_the_host} transactions for {SESSIONS} claims");
+    host.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_takes_the_write_lock_only_when_something_is_due() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(r#"{"runs": [[{"say": "hi"}]]}"#);
+    let before = fixture.store.metrics().commands;
+    for _ in 0..50 {
+        fixture.clock.advance(SECOND);
+        fixture.hosts().ring();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    fixture.prompt(id, "go");
+    fixture.until_state(id, "idle").await;
+    // The prompt, the claim, the step's start and its end; and nothing for all those rings.
+    assert_eq!(fixture.store.metrics().commands - before, 4);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_outlasts_a_process_that_stands_still_with_the_write_lock() {
+    let fixture = Fixture::with(|options| options.patience = Duration::from_millis(5));
+    let host = fixture.host().await;
+    let script = r#"{"runs": [[{"tool": {"name": "a", "ms": 1000}}, {"say": "done"}]]}"#;
+    let (calls, waits) = (fixture.create(script), fixture.create(script));
+    fixture.prompt(calls, "go");
+    fixture.until_in_flight(calls, "a").await;
+    let (go_on, held) = std::sync::mpsc::channel::<()>();
+    let (locked, is_locked) = std::sync::mpsc::channel();
+    let other = fixture.another();
+    let stands_still = other.transact(move |_| {
+        locked.send(()).unwrap();
+        let _ = held.recv();
+        Ok::<_, Error>(())
+    });
+    is_locked.recv().unwrap();
+    // The call comes back, and its result has nowhere to go for a long time.
+    fixture.clock.advance(SECOND * 2);
+    let refused = fixture.store.transact(|tx| tx.prune(&Retention::default(), 1)).wait();
+    assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+    go_on.send(()).unwrap();
+    stands_still.await.unwrap();
+    fixture.pass_until(calls, "idle").await;
+    assert_eq!(fixture.happened(calls).iter().filter(|name| **name == "claimed").count(), 1);
+    fixture.prompt(waits, "go");
+    fixture.pass_until(waits, "idle").await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_script_that_cannot_be_read_is_left_to_others() {
     let fixture = Fixture::new();
     let host = fixture.host().await;
@@ -245,7 +371,6 @@ async fn a_script_that_cannot_be_read_is_left_to_others() {
 async fn a_driver_that_panics_takes_only_its_own_session_along() {
     use std::sync::Arc;
 
-    use adjourn_core::Session;
     use adjourn_core::command::RunEnd;
     use adjourn_core::driver::DriverSpec;
     use adjourn_core::ledger::AskedCall;

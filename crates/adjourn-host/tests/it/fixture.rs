@@ -1,6 +1,7 @@
 //! A store in a directory that goes away, hosts that come and go, and a clock that is moved by hand.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -116,13 +117,22 @@ impl Working {
 
 impl Fixture {
     pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// Opens the store in another way than usual.
+    pub fn with(change: impl Fn(&mut Options)) -> Self {
         let directory = TempDir::new().unwrap();
         let clock = Hands::new();
-        let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
-        let path = directory.path().join("store.db");
-        let options = Options::new(path, Arc::new(clock.clone()), Keys::only(key));
+        let mut options = options(directory.path().join("store.db"), &clock);
+        change(&mut options);
         let store = Sqlite::open(options).unwrap();
         Self { _directory: directory, clock, store }
+    }
+
+    /// Opens the same store once more, as another process would.
+    pub fn another(&self) -> Sqlite {
+        Sqlite::open(options(self.store.path().to_owned(), &self.clock)).unwrap()
     }
 
     pub fn hosts(&self) -> Hosts {
@@ -296,6 +306,11 @@ impl Fixture {
         let bytes = self.store.transcript(id, 0, 1000).unwrap();
         bytes.iter().map(|bytes| Said::decode(bytes).unwrap()).collect()
     }
+}
+
+fn options(path: PathBuf, clock: &Hands) -> Options {
+    let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
+    Options::new(path, Arc::new(clock.clone()), Keys::only(key))
 }
 
 pub fn ann() -> Actor {

@@ -8,7 +8,9 @@
 
 mod clocks;
 mod declining;
+mod doorbell;
 mod driving;
 mod fixture;
+mod hung;
 mod permissions;
 mod scripts;

@@ -36,12 +36,15 @@ pub(super) fn delivery_goes_on_where_it_stopped<S: Store>(world: World<S>) {
     let turns = world.turns(10);
     world.all(turns.iter().map(|turn| turn.awaits(&until)).collect());
     for round in 1..=2 {
+        assert!(!world.store.undelivered().unwrap());
         let seq = world.happens("ci.passed");
+        assert!(world.store.undelivered().unwrap());
         let mut reached: Vec<SessionId> = Vec::new();
         for left in [10, 7, 4, 1] {
             let delivered = world.keep(|tx| tx.deliver(&policy(), 3));
             let batch: Vec<_> = delivered.changed.iter().map(|session| session.id).collect();
             assert_eq!((batch.len(), delivered.more), (left.min(3), left >= 3));
+            assert_eq!(world.store.undelivered().unwrap(), delivered.more);
             reached.extend(&batch);
             for session in &delivered.changed {
                 assert_eq!(woken_by(session), Some((seq, Cause::ConditionFired)));

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use adjourn_core::Session;
 use adjourn_core::id::{Seq, SessionId};
 use adjourn_core::journal::Entry;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use uuid::Uuid;
 
 use super::rows::{SqliteRows, place, session_row, signed, unsigned};
 use super::turnstile::beside;
@@ -39,6 +40,7 @@ pub(super) fn sessions(
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![after.0, limit], session_row)?;
     let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
+    let page = page(connection)?;
     let mut sessions = Vec::with_capacity(rows.len());
     for row in &rows {
         match load(connection, cache, row) {
@@ -48,7 +50,27 @@ pub(super) fn sessions(
             Err(error) => return Err(error),
         }
     }
+    page.finish()?;
     Ok(sessions)
+}
+
+/// Holds one moment for a page of results: locks are taken once, and not for every row.
+fn page(connection: &Connection) -> Result<Transaction<'_>, Error> {
+    Ok(connection.unchecked_transaction()?)
+}
+
+pub(super) fn ready(
+    connection: &Connection,
+    after: SessionNo,
+    limit: usize,
+) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+    let sql = "SELECT no, id FROM session WHERE state = 1 AND no > ?1 ORDER BY no LIMIT ?2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![after.0, limit], |row| {
+        Ok((SessionNo(row.get(0)?), SessionId::new(Uuid::from_bytes(row.get(1)?))))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn load(connection: &Connection, cache: &Cache, row: &SessionRow) -> Result<Arc<Session>, Error> {
@@ -63,6 +85,7 @@ pub(super) fn places(
     id: SessionId,
     revision: u64,
 ) -> Result<Vec<EntryNo>, Error> {
+    let page = page(connection)?;
     let Some(row) = SqliteRows::reading(connection).session(id)? else { return Ok(Vec::new()) };
     // The journal is read from its end: each entry knows the one before it.
     let sql = "SELECT revision, prev FROM journal WHERE no = ?1";
@@ -79,6 +102,7 @@ pub(super) fn places(
         next = prev;
     }
     places.reverse();
+    page.finish()?;
     Ok(places)
 }
 
@@ -87,6 +111,7 @@ pub(super) fn entries(
     id: SessionId,
     places: &[EntryNo],
 ) -> Result<Vec<Entry>, Error> {
+    let page = page(connection)?;
     let mut rows = SqliteRows::reading(connection);
     let mut entries = Vec::with_capacity(places.len());
     for no in places {
@@ -94,6 +119,7 @@ pub(super) fn entries(
             entries.push(decode(id, &body)?);
         }
     }
+    page.finish()?;
     Ok(entries)
 }
 

@@ -436,13 +436,6 @@ impl Rows for SqliteRows<'_> {
         Ok(())
     }
 
-    fn ready(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error> {
-        self.numbers(
-            "SELECT no FROM session WHERE state = 1 AND no > ?1 ORDER BY no LIMIT ?2",
-            params![after.0, size(limit)],
-        )
-    }
-
     fn owned_by(&mut self, host: HostId, limit: usize) -> Result<Vec<SessionNo>, Error> {
         self.numbers(
             "SELECT no FROM session WHERE owner = ?1 LIMIT ?2",

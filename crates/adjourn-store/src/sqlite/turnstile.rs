@@ -7,11 +7,12 @@
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
+use super::holder::Holder;
 use crate::error::Error;
 
 /// How often a waiting process tries; well below [`GAP`], so that it cannot miss one.
@@ -21,12 +22,15 @@ const GAP: Duration = Duration::from_millis(2);
 /// How often the one in the gap looks whether the others have got their turn.
 const LOOK: Duration = Duration::from_micros(200);
 /// How long a process tries before it gives up; no transaction of ours takes a hundredth of it.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One process's place at the write lock.
 #[derive(Debug)]
 pub(crate) struct Turnstile {
+    store: PathBuf,
     queue: File,
+    /// How long to try before giving up.
+    pub(crate) patience: Duration,
     /// How often the lock was found taken.
     pub(crate) retries: u64,
 }
@@ -42,7 +46,7 @@ impl Turnstile {
             .mode(0o600)
             .open(&path)
             .map_err(|error| Error::io(format!("cannot open {}", path.display()), error))?;
-        Ok(Self { queue, retries: 0 })
+        Ok(Self { store: store.to_owned(), queue, patience: PATIENCE, retries: 0 })
     }
 
     /// Begins a write transaction as soon as the lock is free.
@@ -59,14 +63,14 @@ impl Turnstile {
 
     fn wait(&mut self, connection: &Connection) -> Result<(), Error> {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < self.patience {
             self.retries += 1;
             std::thread::sleep(RETRY);
             if try_begin(connection)? {
                 return Ok(());
             }
         }
-        Err(Error::Locked(PATIENCE))
+        Err(Error::Locked { patience: self.patience, holder: Holder::of(&self.store) })
     }
 
     /// Leaves others a gap to begin in, if any wait.

@@ -12,6 +12,7 @@ use adjourn_record::commit;
 use adjourn_record::keys::{KeyId, Keys, Signature};
 use adjourn_record::merkle::Tree;
 use rusqlite::{Connection, OptionalExtension as _, params};
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::points::{Point, Points};
@@ -27,6 +28,10 @@ use crate::transaction::Transaction;
 const GROUP: usize = 256;
 /// How long a group may be collected before it is committed: others may be waiting for the lock.
 const GROUP_TIME: Duration = Duration::from_millis(5);
+/// How long the writer looks for the next command before it goes to sleep.
+///
+/// Whoever was just told often comes back at once, and waking a thread takes ten times as long.
+const AWAKE: Duration = Duration::from_micros(50);
 
 /// A caller's part of a transaction, and the way to tell it how that went.
 pub(super) trait Job: Send {
@@ -65,7 +70,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Runs until every handle to the queue is gone.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
-        while let Some(first) = queue.blocking_recv() {
+        while let Some(first) = next(&mut queue) {
             let mut told = Vec::new();
             let committed = self.commit(first, &mut queue, &mut told);
             if committed.is_err() {
@@ -77,7 +82,7 @@ impl Writer {
             }
             self.counters.commands.fetch_add(told.len() as u64, Ordering::Relaxed);
             // Nobody waits for the same lock as long again as those before.
-            if matches!(committed, Err(Error::Locked(_))) {
+            if matches!(committed, Err(Error::Locked { .. })) {
                 while let Ok(job) = queue.try_recv() {
                     told.push(job);
                 }
@@ -90,6 +95,12 @@ impl Writer {
         }
     }
 
+    /// Begins a transaction, unless a newer program has changed the tables meanwhile.
+    fn begin(&mut self) -> Result<(), Error> {
+        self.turnstile.begin(&self.connection)?;
+        schema::not_newer(&self.connection)
+    }
+
     /// Runs a group of jobs in one transaction.
     fn commit(
         &mut self,
@@ -98,13 +109,18 @@ impl Writer {
         told: &mut Vec<Box<dyn Job>>,
     ) -> Result<(), Error> {
         told.push(first);
-        self.turnstile.begin(&self.connection)?;
-        schema::not_newer(&self.connection)?;
+        self.begin()?;
         self.points.reach(Point::Locked);
         let start = Instant::now();
         let mut tree = Tree::new();
-        while let Some(job) = told.last_mut() {
-            self.run_one(job.as_mut(), &mut tree)?;
+        loop {
+            let alone = told.len() == 1;
+            let Some(job) = told.last_mut() else { break };
+            if alone {
+                self.run_alone(job.as_mut(), &mut tree)?;
+            } else {
+                self.run_beside(job.as_mut(), &mut tree)?;
+            }
             if told.len() == GROUP || start.elapsed() > GROUP_TIME {
                 break;
             }
@@ -123,9 +139,29 @@ impl Writer {
         Ok(())
     }
 
-    /// Runs one job in a savepoint: kept as a whole, or undone as a whole.
-    fn run_one(&self, job: &mut dyn Job, tree: &mut Tree) -> Result<(), Error> {
+    /// Runs a job that has the transaction to itself: what undoes it is a new transaction.
+    ///
+    /// A savepoint would have SQLite copy every page before it is changed, on disk if they are many.
+    fn run_alone(&mut self, job: &mut dyn Job, tree: &mut Tree) -> Result<(), Error> {
+        if !self.run_one(job, tree)? {
+            self.connection.prepare_cached("ROLLBACK")?.execute([])?;
+            self.begin()?;
+        }
+        Ok(())
+    }
+
+    /// Runs a job beside others, in a savepoint.
+    fn run_beside(&self, job: &mut dyn Job, tree: &mut Tree) -> Result<(), Error> {
         self.connection.prepare_cached("SAVEPOINT job")?.execute([])?;
+        if !self.run_one(job, tree)? {
+            self.connection.prepare_cached("ROLLBACK TO job")?.execute([])?;
+        }
+        self.connection.prepare_cached("RELEASE job")?.execute([])?;
+        Ok(())
+    }
+
+    /// Runs one job; returns whether it is to be kept, as a whole, or undone, as a whole.
+    fn run_one(&self, job: &mut dyn Job, tree: &mut Tree) -> Result<bool, Error> {
         let mut rows = SqliteRows::writing(&self.connection);
         let mut transaction = Transaction::new(&mut rows, &*self.environment, &self.cache);
         // A panic of one caller must not take the others' answers with it.
@@ -151,10 +187,9 @@ impl Writer {
                 // are in it are told why, whoever it was that met the error.
                 return Err(store.unwrap_or_else(given_up));
             }
-            self.connection.prepare_cached("ROLLBACK TO job")?.execute([])?;
+            return Ok(false);
         }
-        self.connection.prepare_cached("RELEASE job")?.execute([])?;
-        Ok(())
+        Ok(true)
     }
 
     /// Adds the commit's row: the root of its entries, signed, on top of the commit before.
@@ -177,6 +212,19 @@ impl Writer {
             ])?;
         Ok(())
     }
+}
+
+/// Waits for a job; returns nothing when there will be none.
+fn next(queue: &mut mpsc::Receiver<Box<dyn Job>>) -> Option<Box<dyn Job>> {
+    let start = Instant::now();
+    while start.elapsed() < AWAKE {
+        match queue.try_recv() {
+            Ok(job) => return Some(job),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => std::thread::yield_now(),
+        }
+    }
+    queue.blocking_recv()
 }
 
 /// Returns the last commit's row.

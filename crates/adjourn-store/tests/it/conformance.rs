@@ -117,6 +117,14 @@ impl Store for Twice {
         self.next().next_due()
     }
 
+    fn undelivered(&self) -> Result<bool, Error> {
+        self.next().undelivered()
+    }
+
+    fn ready(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+        self.next().ready(after, limit)
+    }
+
     fn hosts(&self) -> Result<Vec<HostRow>, Error> {
         self.next().hosts()
     }

@@ -18,7 +18,9 @@ use adjourn_core::{Command, Session};
 use adjourn_record::commit::Head;
 use adjourn_store::rows::SessionNo;
 use adjourn_store::sqlite::{Point, Points};
-use adjourn_store::{CommandError, Done, Request, Sqlite, Store as _, Transaction};
+use adjourn_store::{
+    CommandError, Done, Error, Request, Retention, Sqlite, Store as _, Transaction,
+};
 
 use crate::child::{Process, options, say};
 use crate::dice::Dice;
@@ -67,6 +69,26 @@ fn kills_at_a_point(point: &str, kills: usize, judge: impl Fn(&Revisions, &Revis
         judge(&before, &revisions(&store));
         go_on(&store);
     }
+}
+
+#[test]
+fn a_process_that_stands_still_in_its_transaction_is_named() {
+    let fixture = with_sessions();
+    let writer = Process::start("write BeforeCommit", &fixture.path());
+    while writer.line().expect("it comes to the point") != "reached" {}
+    let mut options = fixture.options();
+    options.patience = Duration::from_millis(50);
+    let store = Sqlite::open(options).unwrap();
+    let locked = || {
+        let tried = store.transact(|tx| tx.prune(&Retention::default(), 1)).wait();
+        tried.map_err(|error: Error| error.to_string()).unwrap_err()
+    };
+    let id = writer.id();
+    assert_eq!(locked(), format!("process {id} kept the store locked for 50ms"));
+    writer.stop();
+    assert_eq!(locked(), format!("process {id}, which is stopped, kept the store locked for 50ms"));
+    writer.kill();
+    go_on(&store);
 }
 
 #[test]

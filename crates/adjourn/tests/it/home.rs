@@ -206,6 +206,32 @@ impl Serving {
         self.signal(which);
         self.child.wait().unwrap().code().unwrap()
     }
+
+    /// Stops it with SIGSTOP, and returns when all of its threads stand still.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+        let start = Instant::now();
+        // One thread takes the signal and passes it on; the others run on until then.
+        while !threads(self.pid()).all(|state| state == 'T') {
+            assert!(start.elapsed() < Duration::from_secs(20), "it does not stop");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+}
+
+/// Returns the state of each thread of a process, as one letter.
+fn threads(id: u32) -> impl Iterator<Item = char> {
+    let threads = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
+    threads.map(|thread| {
+        let about = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+        // The state follows the name, which stands in brackets.
+        about.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap()
+    })
 }
 
 /// Sends a signal to a process that this test started.

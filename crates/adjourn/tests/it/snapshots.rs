@@ -254,6 +254,7 @@ fn the_program_explains_itself() {
           event        Tell the store that something happened
           cancel       End the run of a session
           close        End a session
+          takeover     Take a session from a host that hangs, for another host to go on with
           prune        Drop events and answers that are no longer needed
           backup       Write a copy of the store
           config       Show what is set, and where each value came from

@@ -5,6 +5,30 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::Result;
+use serde_json::{Map, Value};
+
+/// The figures that go into `bench.json`. The others are only shown.
+const KEPT: &[&str] = &[
+    "fsync_p50_us",
+    "op_n1_p50_us",
+    "cycles_per_s_n1",
+    "cycles_per_s_n64",
+    "ops_per_fsync_n64",
+    "suspend_10_vs_10000_messages_ratio",
+    "wake_latency_p50_us",
+    "wake_latency_p99_us",
+    "foreign_write_p99_ms",
+    "rss_per_parked_bytes_1m",
+    "disk_per_parked_bytes",
+    "restart_10k_ms",
+    "restart_1m_ms",
+    "storm_100k_s",
+    "storm_foreground_p99_ms",
+    "status_per_s",
+    "raw_axum_per_s",
+    "events_per_s",
+    "raw_pipe_p50_us",
+];
 
 /// Figures by name; each round adds one value, the median is kept.
 #[derive(Default)]
@@ -32,22 +56,26 @@ impl Figures {
 
     /// Returns all figures as aligned text.
     pub fn table(&self) -> String {
-        let mut text = String::new();
+        let mut text = format!("{:<42} {:>12}   {}\n", "figure", "median", "(lowest to highest)");
         for name in &self.order {
             let values = self.values.get(name).map(Vec::as_slice).unwrap_or_default();
             let low = values.iter().copied().fold(f64::INFINITY, f64::min);
             let high = values.iter().copied().fold(0.0, f64::max);
             let median = self.median(name).unwrap_or_default();
-            let _ = writeln!(text, "{name:<40} {median:>14.1}   ({low:.1} to {high:.1})");
+            let _ = writeln!(text, "{name:<42} {median:>12.1}   ({low:.1} to {high:.1})");
         }
         text
     }
 
-    /// Returns the medians as JSON.
+    /// Returns the medians that are kept as JSON; what was not measured is not there.
     pub fn json(&self) -> Result<String> {
-        let medians: BTreeMap<_, _> =
-            self.order.iter().map(|name| (name, self.median(name))).collect();
-        Ok(serde_json::to_string_pretty(&medians)?)
+        let kept = KEPT.iter().filter_map(|name| {
+            let rounded = (self.median(name)? * 100.0).round() / 100.0;
+            Some(((*name).to_owned(), Value::from(rounded)))
+        });
+        let mut text = serde_json::to_string_pretty(&kept.collect::<Map<_, _>>())?;
+        text.push('\n');
+        Ok(text)
     }
 }
 

@@ -1,0 +1,125 @@
+//! The directory of hosts: who is alive, who is rung, and what the dead leave behind.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use adjourn_core::id::HostId;
+use adjourn_host::clock::Machine;
+use adjourn_host::doorbell::Hosts;
+use adjourn_host::watch::Bell;
+use adjourn_store::Environment as _;
+use tempfile::TempDir;
+
+use crate::fixture::Fixture;
+
+fn names(store: &std::path::Path) -> Vec<PathBuf> {
+    let mut directory = store.as_os_str().to_owned();
+    directory.push(".hosts");
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Leaves what somebody leaves who is killed: files, and nobody who holds the lock.
+fn leave(hosts: &Hosts, store: &std::path::Path) -> HostId {
+    let id = HostId::new(Machine.uuid());
+    let presence = hosts.join(id).unwrap();
+    let copies: Vec<_> = names(store)
+        .into_iter()
+        .filter(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let uuid = id.uuid().simple().to_string();
+            name == format!("{id}.lock") || name == format!("{}.sock", uuid.split_at(16).1)
+        })
+        .collect();
+    assert_eq!(copies.len(), 2);
+    drop(presence);
+    for path in copies {
+        std::fs::write(path, "").unwrap();
+    }
+    id
+}
+
+#[tokio::test]
+async fn what_the_dead_leave_is_swept_and_the_living_stay() {
+    let directory = TempDir::new().unwrap();
+    let store = directory.path().join("store.db");
+    let hosts = Hosts::beside(&store);
+    assert_eq!(hosts.sweep(), 0, "there is no directory yet");
+    let living = HostId::new(Machine.uuid());
+    let presence = hosts.join(living).unwrap();
+    let dead: Vec<_> = (0..3).map(|_| leave(&hosts, &store)).collect();
+    assert!(dead.iter().all(|id| !hosts.is_alive(*id).unwrap()));
+    assert_eq!(names(&store).len(), 8);
+    assert_eq!(hosts.sweep(), 3);
+    assert_eq!(hosts.sweep(), 0);
+    assert_eq!(names(&store).len(), 2);
+    assert!(hosts.is_alive(living).unwrap());
+    assert_eq!(hosts.ring(), 1);
+    presence.rung().await;
+    drop(presence);
+    assert_eq!(names(&store), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn somebody_who_watches_clears_away_those_before() {
+    let directory = TempDir::new().unwrap();
+    let store = directory.path().join("store.db");
+    let hosts = Hosts::beside(&store);
+    leave(&hosts, &store);
+    let bell = Bell::new(&hosts, &Machine);
+    assert_eq!(names(&store).len(), 2);
+    drop(bell);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_clears_away_what_watchers_left_while_it_ran() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    leave(&fixture.hosts(), fixture.store.path());
+    let start = std::time::Instant::now();
+    while names(fixture.store.path()).len() > 2 {
+        assert!(start.elapsed().as_secs() < 20, "they are still there");
+        fixture.clock.advance(std::time::Duration::from_secs(1));
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    host.stop().await;
+    assert_eq!(names(fixture.store.path()), Vec::<PathBuf>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_who_joins_is_swept_away() {
+    let directory = TempDir::new().unwrap();
+    let hosts = Hosts::beside(&directory.path().join("store.db"));
+    let over = AtomicBool::new(false);
+    // Joining needs the runtime that the sweepers would block.
+    let runtime = tokio::runtime::Handle::current();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    hosts.sweep();
+                }
+            });
+        }
+        let _inside = runtime.enter();
+        for _ in 0..300 {
+            let id = HostId::new(Machine.uuid());
+            let presence = hosts.join(id).unwrap();
+            assert!(hosts.is_alive(id).unwrap());
+            assert_eq!(hosts.ring(), 1);
+            drop(presence);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[tokio::test]
+async fn a_store_that_lies_deep_has_a_bell_too() {
+    let directory = TempDir::new().unwrap();
+    let deep = directory.path().join("a".repeat(60)).join("b".repeat(60));
+    std::fs::create_dir_all(&deep).unwrap();
+    let hosts = Hosts::beside(&deep.join("store.db"));
+    let presence = hosts.join(HostId::new(Machine.uuid())).unwrap();
+    assert_eq!(hosts.ring(), 1);
+    presence.rung().await;
+}

@@ -1,0 +1,79 @@
+//! Who has the write lock: so that whoever waits in vain can say whom to look at.
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::turnstile::beside;
+
+/// Where the write lock lies in the index of the log, by SQLite's file format.
+const WRITE_LOCK: u64 = 120;
+
+/// A process that has the write lock, as far as the system tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// Its number, where the system tells it.
+    pub process: Option<u32>,
+    /// Whether it is stopped, by a signal or a debugger.
+    pub stopped: bool,
+}
+
+impl Holder {
+    /// Looks who has the write lock of a store.
+    pub(super) fn of(store: &Path) -> Self {
+        let process = std::fs::metadata(beside(store, "-shm")).ok().and_then(|index| {
+            let locks = std::fs::read_to_string("/proc/locks").ok()?;
+            locks.lines().find_map(|line| writes(line, index.ino()))
+        });
+        Self { process, stopped: process.is_some_and(is_stopped) }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.process {
+            Some(process) if self.stopped => write!(f, "process {process}, which is stopped,"),
+            Some(process) => write!(f, "process {process}"),
+            None => f.write_str("another process"),
+        }
+    }
+}
+
+/// Returns whose lock a line of the system's list is, if it is the write lock in a file.
+///
+/// A line is like `7: POSIX  ADVISORY  WRITE 4711 fe:00:1234 120 120`.
+fn writes(line: &str, file: u64) -> Option<u32> {
+    let mut words = line.split_whitespace().skip_while(|word| *word != "WRITE").skip(1);
+    let process = words.next()?.parse().ok()?;
+    let inode: u64 = words.next()?.rsplit(':').next()?.parse().ok()?;
+    let (start, end): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    (inode == file && (start..=end).contains(&WRITE_LOCK)).then_some(process)
+}
+
+fn is_stopped(process: u32) -> bool {
+    let about = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The state follows the name, which stands in brackets.
+    let state = about.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    matches!(state, Some('T' | 't'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::writes;
+
+    #[test]
+    fn the_write_lock_is_told_from_others() {
+        for (line, process) in [
+            ("7: POSIX  ADVISORY  WRITE 4711 fe:00:1234 120 120", Some(4711)),
+            ("7: POSIX  ADVISORY  WRITE 4711 fe:00:1234 100 130", Some(4711)),
+            ("7: POSIX  ADVISORY  WRITE 4711 fe:00:1234 121 121", None),
+            ("7: POSIX  ADVISORY  READ 4711 fe:00:1234 120 120", None),
+            ("7: POSIX  ADVISORY  WRITE 4711 fe:00:1235 120 120", None),
+            ("7: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", None),
+            ("7: POSIX  ADVISORY  WRITE -1 fe:00:1234 120 120", None),
+            ("", None),
+        ] {
+            assert_eq!(writes(line, 1234), process, "{line}");
+        }
+    }
+}

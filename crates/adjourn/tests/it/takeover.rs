@@ -1,0 +1,144 @@
+//! A host hangs with a session in its hands: somebody takes it, and another host goes on.
+
+use std::time::{Duration, Instant};
+
+use crate::home::{Home, Serving};
+
+/// Longer than any test: what is in flight then stays there.
+const FOR_EVER_MS: u64 = 600_000;
+
+/// A session whose tool is in flight on the only host there is, which then stands still.
+fn hung(home: &Home, idempotent: bool) -> (Serving, String) {
+    let script = format!(
+        r#"{{"runs": [[{{"await": {{"reason": "x", "conditions": {{"onEvent": "go"}}}}}},
+                      {{"tool": {{"name": "deploy", "ms": {FOR_EVER_MS}, "idempotent": {idempotent}}}}},
+                      {{"tool": {{"name": "check", "ms": 20}}}},
+                      {{"say": "done"}}]]}}"#
+    );
+    let script = home.file("script.json", &script);
+    assert_eq!(home.told(&["run", "--script", &script, "--detach"]).code, 0);
+    let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
+    let serving = home.serve();
+    home.json(&["event", "go"]);
+    let start = Instant::now();
+    while home.json(&["show", &id])["inFlight"][0] != "deploy" {
+        assert!(start.elapsed() < Duration::from_secs(20), "the tool never started");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    serving.stop();
+    (serving, id)
+}
+
+#[test]
+fn a_session_is_taken_from_a_host_that_hangs_and_its_call_is_not_run_twice() {
+    let home = Home::new();
+    let (hangs, id) = hung(&home, false);
+    // Another host leaves it alone: who hangs is not dead.
+    let other = home.serve();
+    assert_eq!(home.json(&["show", &id])["state"], "running");
+
+    let taken = home.json(&["takeover", &id]);
+    assert_eq!(
+        (&taken["state"], &taken["reason"]),
+        (&"suspended".into(), &"host_interrupted".into())
+    );
+    assert_eq!(taken["unknownCalls"][0], "deploy");
+    assert_eq!(taken["takenFrom"]["pid"], u64::from(hangs.pid()));
+    assert_eq!(taken["takenFrom"]["alive"], true);
+
+    home.json(&["resume", &id, "--detach"]);
+    assert_eq!(home.until(&id, "state", "idle")["outcome"], "completed");
+    let before = home.told(&["log", &id]).data;
+    assert_eq!(
+        before.matches("calls_dispatched").count(),
+        2,
+        "deploy and check once each: {before}"
+    );
+
+    // The one that hung goes on, and has nothing to say about the session any more.
+    hangs.go_on();
+    let start = Instant::now();
+    assert_eq!(hangs.terminate(), 0);
+    assert!(start.elapsed() < Duration::from_secs(15), "it let go of the call");
+    assert_eq!(home.told(&["log", &id]).data, before, "its commits were refused");
+    assert_eq!(other.terminate(), 0);
+}
+
+#[test]
+fn a_host_that_went_on_works_again() {
+    let home = Home::new();
+    let (hangs, id) = hung(&home, false);
+    home.json(&["takeover", &id]);
+    hangs.go_on();
+    // It is the only host: what it lost it may have again, under a claim of its own.
+    home.json(&["resume", &id, "--detach"]);
+    assert_eq!(home.until(&id, "state", "idle")["outcome"], "completed");
+    let log = home.told(&["log", &id]).data;
+    assert_eq!(log.matches("calls_dispatched").count(), 2, "{log}");
+    assert_eq!(hangs.terminate(), 0);
+}
+
+#[test]
+fn a_call_that_may_be_run_twice_is() {
+    let home = Home::new();
+    let (hangs, id) = hung(&home, true);
+    let told = home.told(&["takeover", &id]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.data.contains("ready for"), "{told:?}");
+    assert!(told.talk.contains(&format!("kill -9 {}", hangs.pid())), "{told:?}");
+    assert!(told.talk.contains("no other host runs; start one"), "{told:?}");
+    let other = home.serve();
+    let start = Instant::now();
+    while home.json(&["show", &id])["inFlight"][0] != "deploy" {
+        assert!(start.elapsed() < Duration::from_secs(20), "nobody goes on with it");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    hangs.go_on();
+    assert_eq!(hangs.terminate(), 0);
+    assert_eq!(home.json(&["show", &id])["inFlight"][0], "deploy", "the other one still has it");
+    other.kill();
+}
+
+#[test]
+fn a_suspend_waits_for_a_host_that_hangs_until_it_is_taken_over() {
+    let home = Home::new();
+    let (hangs, id) = hung(&home, false);
+    let suspending = home.command(&["suspend", &id, "--grace", "10ms", "--json"]).spawn().unwrap();
+    let pending = home.until(&id, "phase", "requested");
+    assert_eq!(pending["inFlight"][0], "deploy");
+    // Only its host could end the call when the grace is over, and it stands still.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(home.json(&["show", &id])["phase"], "requested");
+    home.json(&["takeover", &id]);
+    let told = suspending.wait_with_output().unwrap();
+    assert!(told.status.success());
+    let parked = home.json(&["show", &id]);
+    assert_eq!(parked["state"], "suspended");
+    assert_eq!(parked["unknownCalls"][0], "deploy");
+    assert_eq!(
+        parked["reason"],
+        serde_json::Value::Null,
+        "the suspend that was asked for, no other"
+    );
+    hangs.kill();
+}
+
+#[test]
+fn there_must_be_somebody_to_take_it_from() {
+    let home = Home::new();
+    let script = home.file("script.json", r#"{"steps": [{"await": {"reason": "x"}}]}"#);
+    home.told(&["run", "--script", &script, "--detach"]);
+    let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
+    let told = home.told(&["takeover", &id]);
+    assert_eq!(told.code, 3, "{told:?}");
+    assert_eq!(
+        told.talk,
+        "error: no host runs the session: it is suspended\nhint: wake it: `adjourn resume`\n"
+    );
+    let told = home.told(&["takeover", &id, "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&told.data).unwrap();
+    assert_eq!((told.code, &object["error"]["reason"]), (3, &"NOT_RUNNING".into()));
+    home.json(&["resume", &id, "--detach"]);
+    assert!(home.told(&["takeover", &id]).talk.contains("hint: start a host"));
+    assert_eq!(home.told(&["takeover", "sess-01a1df44-c97b-7076-bba7-8d66d49eebf9"]).code, 4);
+}

@@ -1,0 +1,303 @@
+//! One agent's life: it is prompted, answered, woken, paused and raced for, until it ends.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use adjourn_core::command::{Cancel, Close, Loss, Mode, Prompt, Reach, Recover, Resume, Suspend};
+use adjourn_core::facts::Answer;
+use adjourn_core::id::{Handle, Seq, SessionId};
+use adjourn_core::session::{Initiator, Parked, State, Wait};
+use adjourn_core::{Command, Rejected, Session};
+use adjourn_host::said::Said;
+use adjourn_store::{CommandError, Done, Store as _};
+
+use crate::client::{Client, named};
+use crate::dice::Dice;
+use crate::oracle::Remembered;
+use crate::report::Report;
+use crate::story::{EVENT, Story};
+
+/// How long nothing may happen to a session before it counts as lost.
+const STUCK: Duration = Duration::from_secs(45);
+/// The most who race for one resume or send one event.
+const RACERS: usize = 6;
+
+/// How clients treat an agent.
+#[derive(Debug, Clone, Copy)]
+pub struct Manners {
+    /// What they do to it besides what it waits for.
+    pub temper: Temper,
+    /// The longest pause between two looks at it, in milliseconds.
+    pub pace_ms: u64,
+}
+
+/// What clients do to an agent besides what it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Temper {
+    /// They pause it at its boundaries, and let it go on.
+    Calm,
+    /// They also interrupt, abandon, cancel, and take it from its host.
+    Wild,
+}
+
+/// The life of one session.
+pub struct Life {
+    client: Client,
+    report: Arc<Mutex<Report>>,
+    dice: Dice,
+    manners: Manners,
+    number: u64,
+    id: SessionId,
+    remembered: Remembered,
+    /// The number under which each event that it waits for was sent last.
+    sent: Vec<(String, Seq)>,
+    races: u64,
+}
+
+impl Life {
+    /// Lives the life of an agent to its end; returns which session it was.
+    ///
+    /// # Panics
+    /// The store fails.
+    pub async fn live(
+        client: Client,
+        report: Arc<Mutex<Report>>,
+        mut dice: Dice,
+        manners: Manners,
+        number: u64,
+    ) -> (SessionId, Story) {
+        let story = Story::draw(number, &mut dice);
+        let created = client.create(&story.source).await.expect("a session is made");
+        let id = created.session.id;
+        let (remembered, sent) = (Remembered::default(), Vec::new());
+        let mut life =
+            Self { client, report, dice, manners, number, id, remembered, sent, races: 0 };
+        life.remembered.done(&created);
+        let said = Said::user("go");
+        let content = said.content();
+        let prompt = Prompt { content, message_id: None, handle: None, reach: Reach::OwnFace };
+        life.give(Command::Prompt(prompt), Some(said)).await.expect("a new session is idle");
+        life.until_it_ends().await;
+        let mut checked = Report::default();
+        life.remembered.check(&life.client, id, &mut checked).await;
+        checked.sessions = 1;
+        life.tell(|report| report.add(checked));
+        (id, story)
+    }
+
+    async fn until_it_ends(&mut self) {
+        let (mut revision, mut since) = (0, Instant::now());
+        loop {
+            tokio::time::sleep(self.dice.millis(2, self.manners.pace_ms)).await;
+            let session = self.client.store().session(self.id).expect("the store works");
+            let session = session.expect("a session stays");
+            if session.revision != revision {
+                (revision, since) = (session.revision, Instant::now());
+            }
+            match &session.state {
+                State::Ended(_) => return,
+                State::Idle => {
+                    let close = Command::Close(Close { reason: None });
+                    // Two may close it.
+                    let _ = self.give(close, None).await;
+                }
+                State::Suspended(suspended) => self.parked(suspended.shown()).await,
+                State::Ready(_) | State::Running(_) | State::Quiescing(_) => {
+                    self.disturb(&session).await;
+                }
+            }
+            if since.elapsed() > STUCK {
+                let problem =
+                    format!("{}: nothing happens any more: {:?}", self.id, session.status());
+                self.tell(|report| report.lost.push(problem));
+                return;
+            }
+        }
+    }
+
+    /// Does for a parked session what it waits for.
+    async fn parked(&mut self, shown: &Parked) {
+        let pause = &shown.pause;
+        let on_event =
+            pause.conditions.as_ref().and_then(|conditions| conditions.on_event.as_ref());
+        match (&pause.wait, pause.initiator, on_event) {
+            (Wait::Question(_), ..) => self.race(pause.handle, Some("this")).await,
+            (Wait::Open, Initiator::Client, _) => {
+                // With an input, calls that were put off are not run.
+                let input = self.manners.temper == Temper::Wild && self.dice.once_in(4);
+                let input = input.then_some("go on");
+                self.race(pause.handle, input).await;
+            }
+            (Wait::Open, Initiator::Agent, Some(pattern)) => {
+                let pattern = pattern.to_string();
+                let subject = pattern.split_once(':').expect("a subject").1.to_owned();
+                let sent = self.sent.iter().rev().find(|(known, _)| *known == subject);
+                match sent {
+                    // It was sent in this turn, so it must wake it, and nothing else is done.
+                    Some((_, seq)) if *seq > pause.window => {}
+                    _ if self.dice.once_in(2) => self.happens(subject).await,
+                    _ => {}
+                }
+            }
+            // A deadline: it comes by itself, now and then in a race with somebody.
+            (Wait::Open, Initiator::Agent, None) if self.dice.once_in(8) => {
+                self.race(pause.handle, None).await;
+            }
+            (Wait::Open, Initiator::Agent, None) => {}
+        }
+    }
+
+    /// Does something to a session that is at work.
+    async fn disturb(&mut self, session: &Session) {
+        let wild = self.manners.temper == Temper::Wild;
+        match self.dice.below(100) {
+            0..8 => {
+                let mode = match self.dice.below(3) {
+                    0 => Mode::WaitForCompletion,
+                    1 if wild => Mode::InterruptImmediate,
+                    _ => Mode::FinishStep,
+                };
+                let grace_ms = (wild && self.dice.once_in(4)).then(|| self.dice.below(20));
+                let suspend = Suspend { mode, grace_ms, ..Suspend::default() };
+                // It may just have asked something, which cannot be suspended.
+                let _ = self.give(Command::Suspend(suspend), None).await;
+            }
+            8..16 => {
+                // Before it waits for it: the next one that it will wait for.
+                let next = self.sent.len() + 1;
+                let subject = format!("{}/{next}", self.number);
+                self.tell(|report| report.events_raced += 1);
+                self.happens(subject).await;
+            }
+            16 if wild => {
+                let _ = self.give(Command::Cancel(Cancel { reason: None }), None).await;
+            }
+            17 | 18 if wild => {
+                let Some(owner) = session.owner() else { return };
+                let how = Loss::Takeover;
+                let recover = Recover { host: owner.host, epoch: owner.epoch, how };
+                if self.give(Command::Recover(recover), None).await.is_ok() {
+                    self.tell(|report| report.takeovers += 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends an event, often several times at once; all are answered alike.
+    async fn happens(&mut self, subject: String) {
+        self.races += 1;
+        let id = format!("{}-{}", self.number, self.races);
+        let senders = self.racers();
+        let tasks: Vec<_> = (0..senders)
+            .map(|sender| {
+                let (client, id, subject) = (self.client.clone(), id.clone(), subject.clone());
+                tokio::spawn(async move { client.happens(sender, id, EVENT, subject).await })
+            })
+            .collect();
+        let (mut seqs, mut news) = (Vec::new(), 0);
+        for task in tasks {
+            let (seq, fresh) = task.await.expect("no panic").expect("an event is acknowledged");
+            self.remembered.happened(id.clone(), seq);
+            seqs.push(seq);
+            news += usize::from(fresh);
+        }
+        seqs.dedup();
+        if let ([seq], 1) = (&seqs[..], news) {
+            self.sent.push((subject, *seq));
+        } else {
+            let problem = format!("event {id} has the numbers {seqs:?} and was news {news} times");
+            self.tell(|report| report.doubled.push(problem));
+        }
+        if senders > 1 {
+            self.tell(|report| report.events_raced += senders as u64);
+        }
+    }
+
+    /// Returns how many do something at once: often only one.
+    fn racers(&mut self) -> usize {
+        if self.dice.once_in(2) { 1 } else { 1 + self.dice.index(RACERS) }
+    }
+
+    /// Resumes a suspension, often several times at once: one does, the others are told.
+    async fn race(&mut self, handle: Handle, input: Option<&'static str>) {
+        self.races += 1;
+        let keyed = self.dice.once_in(2);
+        let idempotency_key = keyed.then(|| format!("key-{}", self.races));
+        let racers = self.racers();
+        let tasks: Vec<_> = (0..racers)
+            .map(|racer| {
+                let said = input.map(Said::user);
+                let resume = Resume {
+                    handle: Some(handle),
+                    input: said.as_ref().map(Said::content),
+                    idempotency_key: idempotency_key.clone(),
+                    ..Resume::default()
+                };
+                let by = named(format!("{}-{}-{racer}", self.number, self.races));
+                let (client, id) = (self.client.clone(), self.id);
+                let command = Command::Resume(resume);
+                tokio::spawn(async move { client.give(racer, id, by, command, said).await })
+            })
+            .collect();
+        let mut answers = Vec::new();
+        for task in tasks {
+            answers.push(task.await.expect("no panic"));
+        }
+        self.judge(handle, keyed, &answers);
+        if racers > 1 {
+            self.tell(|report| report.resumes_raced += racers as u64);
+        }
+    }
+
+    /// Checks that at most one of those who raced has won, and that the others were told of it.
+    fn judge(&mut self, handle: Handle, keyed: bool, answers: &[Result<Done, CommandError>]) {
+        let won = |answer: &&Result<Done, CommandError>| {
+            answer.as_ref().is_ok_and(|done| !done.events.is_empty())
+        };
+        let winners = answers.iter().filter(won).count();
+        let mut told = Vec::new();
+        for answer in answers {
+            match answer {
+                Ok(done) => {
+                    self.remembered.done(done);
+                    let first = done.events.iter().find_map(adjourn_core::Event::answer);
+                    told.push(first.map(|(_, answer)| answer).or_else(|| done.answered.clone()));
+                }
+                Err(CommandError::Rejected(Rejected::AlreadyResumed { handle, at, cause, by })) => {
+                    self.remembered.resumed(*handle, *at, *cause, by.clone());
+                }
+                // A cancel or a takeover came between.
+                Err(CommandError::Rejected(_)) if winners == 0 => {}
+                Err(error) => {
+                    let problem = format!("{}: {handle} was resumed, and {error}", self.id);
+                    self.tell(|report| report.wrong.push(problem));
+                }
+            }
+        }
+        let alike = |pair: &[Option<Answer>]| pair.first() == pair.last();
+        let all_told =
+            told.iter().all(Option::is_some) && (winners == 0 || told.len() == answers.len());
+        if keyed && !(told.windows(2).all(alike) && all_told) {
+            let problem = format!("{}: one key, and the answers {told:?}", self.id);
+            self.tell(|report| report.wrong.push(problem));
+        }
+        if winners > 1 || (!keyed && told.len() > 1) {
+            let problem = format!("{}: {handle} was resumed by {winners}", self.id);
+            self.tell(|report| report.doubled.push(problem));
+        }
+    }
+
+    async fn give(&mut self, command: Command, said: Option<Said>) -> Result<Done, CommandError> {
+        let (handle, by) = (self.dice.index(3), named(format!("{}", self.number)));
+        let done = self.client.give(handle, self.id, by, command, said).await;
+        if let Ok(done) = &done {
+            self.remembered.done(done);
+        }
+        done
+    }
+
+    fn tell(&self, tell: impl FnOnce(&mut Report)) {
+        tell(&mut self.report.lock().expect("nobody panics while telling"));
+    }
+}

@@ -1,0 +1,64 @@
+//! Where a trial takes place: a directory with a store, and the marks that tools leave.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adjourn_core::time::Timestamp;
+use adjourn_host::clock::Machine;
+use adjourn_host::doorbell::Hosts;
+use adjourn_record::keys::{Key, Keys};
+use adjourn_store::Sqlite;
+use adjourn_store::sqlite::Options;
+
+/// A directory with a store and the marks of its agents' tools.
+#[derive(Debug, Clone)]
+pub struct Scene(PathBuf);
+
+impl Scene {
+    /// Names the directory; it must be there.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self(directory.into())
+    }
+
+    /// Returns the directory.
+    pub fn directory(&self) -> &Path {
+        &self.0
+    }
+
+    /// Returns where the store is.
+    pub fn store(&self) -> PathBuf {
+        self.0.join("store.db")
+    }
+
+    /// Returns where tools leave their marks.
+    pub fn marks(&self) -> PathBuf {
+        self.0.join("marks")
+    }
+
+    /// Opens the store, with the machine's own clock.
+    ///
+    /// # Panics
+    /// It cannot be opened.
+    pub fn open(&self) -> Sqlite {
+        let options = Options::new(self.store(), Arc::new(Machine), keys());
+        Sqlite::open(options).expect("the store opens")
+    }
+
+    /// Returns the hosts of the store.
+    pub fn hosts(&self) -> Hosts {
+        Hosts::beside(&self.store())
+    }
+
+    /// Returns the files that hosts and watchers keep beside the store.
+    pub fn files_of_hosts(&self) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(self.0.join("store.db.hosts")) else {
+            return Vec::new();
+        };
+        entries.flatten().map(|entry| entry.path()).collect()
+    }
+}
+
+/// Returns what all processes of a trial sign with.
+pub fn keys() -> Keys {
+    Keys::only(Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]))
+}

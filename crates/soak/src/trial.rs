@@ -1,0 +1,132 @@
+//! The trials, and what they share: agents at work, hosts that come and go, and the reckoning.
+
+pub mod crash;
+pub mod reach;
+pub mod rolling;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use adjourn_core::id::SessionId;
+use adjourn_store::Store as _;
+use tokio::task::JoinSet;
+
+use crate::client::Client;
+use crate::dice::Dice;
+use crate::life::{Life, Manners};
+use crate::oracle::{self, Marks};
+use crate::process::Program;
+use crate::report::Report;
+use crate::scene::Scene;
+use crate::story::Story;
+
+/// How long what takes milliseconds may take on a machine that does other things, too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Agents at work, and what is known of them.
+pub struct Stage {
+    /// Where.
+    pub scene: Scene,
+    /// Starts processes.
+    pub program: Program,
+    /// Gives commands.
+    pub client: Client,
+    report: Arc<Mutex<Report>>,
+    stories: Arc<Mutex<BTreeMap<SessionId, Story>>>,
+    over: Arc<AtomicBool>,
+    lives: JoinSet<()>,
+}
+
+impl Stage {
+    /// Prepares a stage in a directory, for processes of `program`.
+    pub fn new(directory: &std::path::Path, program: std::path::PathBuf) -> Self {
+        let scene = Scene::at(directory);
+        Self {
+            program: Program::new(program, scene.clone()),
+            client: Client::new(&scene),
+            scene,
+            report: Arc::default(),
+            stories: Arc::default(),
+            over: Arc::default(),
+            lives: JoinSet::new(),
+        }
+    }
+
+    /// Sets so many agents to work. Where one ends the next begins, until [`Stage::last_ones`].
+    pub fn people(&mut self, agents: u64, manners: Manners, dice: &mut Dice) {
+        let numbers = Arc::new(AtomicU64::new(0));
+        for _ in 0..agents {
+            let (client, report) = (self.client.clone(), Arc::clone(&self.report));
+            let (stories, over) = (Arc::clone(&self.stories), Arc::clone(&self.over));
+            let (numbers, mut dice) = (Arc::clone(&numbers), dice.fork());
+            self.lives.spawn(async move {
+                loop {
+                    let number = numbers.fetch_add(1, Ordering::Relaxed);
+                    let (client, report) = (client.clone(), Arc::clone(&report));
+                    let life = Life::live(client, report, dice.fork(), manners, number);
+                    let (id, story) = life.await;
+                    stories.lock().unwrap_or_else(PoisonError::into_inner).insert(id, story);
+                    if over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+        }
+    }
+
+    /// Notes something in the report.
+    pub fn note(&self, note: impl FnOnce(&mut Report)) {
+        note(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Returns whether something has gone wrong already.
+    pub fn failed(&self) -> bool {
+        !self.report.lock().unwrap_or_else(PoisonError::into_inner).is_clean()
+    }
+
+    /// Lets those who are at work come to their end.
+    ///
+    /// # Panics
+    /// A client panicked.
+    pub async fn last_ones(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        while let Some(lived) = self.lives.join_next().await {
+            lived.expect("no client panics");
+        }
+    }
+
+    /// Compares what is known outside of the store with the store. No host may run any more.
+    ///
+    /// # Panics
+    /// The store fails.
+    pub async fn reckon(self, marks: Marks) -> Report {
+        // Whatever the dead have left, the next host clears away, and leaves nothing itself.
+        let host = self.program.host(1);
+        let start = Instant::now();
+        let announced = format!(r#"{{"pid":{}}}"#, host.id());
+        let only = |store: &adjourn_store::Sqlite| {
+            let hosts = store.hosts().expect("the store works");
+            hosts.len() == 1 && hosts.iter().all(|row| row.about == announced)
+        };
+        while !(only(self.client.store()) && self.scene.files_of_hosts().len() == 2) {
+            assert!(start.elapsed() < PATIENCE, "the dead are not buried");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        host.ask_to_end();
+        assert!(host.ended().await.success(), "a host that has nothing to do ends well");
+        let mut report = std::mem::take(&mut *self.report.lock().expect("nobody panics"));
+        let store = self.client.store();
+        for path in self.scene.files_of_hosts() {
+            report.wrong.push(format!("{} was left behind", path.display()));
+        }
+        for row in store.hosts().expect("the store works") {
+            report.wrong.push(format!("{} is still in the list of hosts", row.id));
+        }
+        let stories = self.stories.lock().expect("nobody panics");
+        oracle::check_marks(&self.scene, store, &stories, marks, &mut report);
+        oracle::verify(store, &mut report);
+        report
+    }
+}

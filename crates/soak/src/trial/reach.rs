@@ -1,0 +1,203 @@
+//! How soon a command from one process reaches a session that another one runs: while that one is
+//! saturated with other sessions, and when it is dead.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use adjourn_core::command::{Cancel, Mode, Prompt, Reach, Suspend};
+use adjourn_core::id::SessionId;
+use adjourn_core::{Command, Session};
+use adjourn_host::said::Said;
+use adjourn_store::Store as _;
+
+use crate::client::{Client, named};
+use crate::process::Program;
+use crate::scene::Scene;
+use crate::trial::PATIENCE;
+
+/// Sessions that keep the host busy, one commit after the other.
+const BUSY: usize = 40;
+/// How often each figure is taken.
+const TIMES: usize = 15;
+/// Sessions that the host may drive at once.
+const RUNNING: usize = 128;
+/// How often somebody looks who waits for something that takes a millisecond.
+const LOOK: Duration = Duration::from_micros(300);
+
+/// How long something took, several times.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// What.
+    pub what: &'static str,
+    /// Half of the times it took no longer.
+    pub median: Duration,
+    /// It never took longer.
+    pub worst: Duration,
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+        write!(f, "{}: median {:.1} ms, worst {:.1} ms", self.what, ms(self.median), ms(self.worst))
+    }
+}
+
+/// Measures.
+///
+/// # Panics
+/// Something never happens.
+pub async fn run(directory: &Path, program: PathBuf) -> Vec<Figure> {
+    let bench = Bench::new(directory, program.clone());
+    let thinks = r#"{"steps": [{"say": {"text": "hm", "ms": 600000}}]}"#;
+    let waits = r#"{"steps": [{"await": {"reason": "x", "conditions": {"onEvent": "go.on"}}},
+                              {"say": {"text": "hm", "ms": 600000}}]}"#;
+    let host = bench.program.host(RUNNING);
+    let mut thinking = bench.start(thinks, 2 * TIMES, is_thinking).await;
+    let waiting = bench.start(waits, TIMES, |session| session.suspended().is_some()).await;
+    let busy = format!(r#"{{"steps": [{}]}}"#, vec![r#"{"say": "hm"}"#; 10_000].join(","));
+    bench.start(&busy, BUSY, |session| session.revision > 20).await;
+
+    let mut suspended = Vec::new();
+    for id in thinking.split_off(TIMES) {
+        let mode = Mode::InterruptImmediate;
+        let suspend = Command::Suspend(Suspend { mode, ..Suspend::default() });
+        suspended.push(bench.reaches(id, suspend, |s| s.suspended().is_some()).await);
+    }
+    let mut canceled = Vec::new();
+    for id in thinking {
+        let cancel = Command::Cancel(Cancel { reason: None });
+        // The model call in flight is let go; only then it is over.
+        canceled.push(bench.reaches(id, cancel, |session| session.run().is_none()).await);
+    }
+    let start = Instant::now();
+    bench.client.happens(1, "go".to_owned(), "go.on", "x".to_owned()).await.expect("stored");
+    let mut woken = Vec::new();
+    for id in waiting {
+        bench.until(id, is_thinking).await;
+        woken.push(start.elapsed());
+    }
+    host.kill();
+    drop(bench);
+    let mut figures = vec![
+        figure("suspend of a session on a saturated host", suspended),
+        figure("cancel of a session on a saturated host", canceled),
+        figure("event to sessions of a saturated host", woken),
+    ];
+    // In a store of its own: those who kept the other one busy would go on with it.
+    let directory = directory.join("dead");
+    std::fs::create_dir(&directory).expect("there is room");
+    figures.extend(Bench::new(&directory, program).dead(thinks).await);
+    figures
+}
+
+struct Bench {
+    client: Client,
+    program: Program,
+}
+
+impl Bench {
+    fn new(directory: &Path, program: PathBuf) -> Self {
+        let scene = Scene::at(directory);
+        Self { client: Client::new(&scene), program: Program::new(program, scene) }
+    }
+
+    /// Sets sessions to work, and waits until they are as described.
+    async fn start(
+        &self,
+        script: &str,
+        count: usize,
+        is: impl Fn(&Session) -> bool,
+    ) -> Vec<SessionId> {
+        let mut sessions = Vec::new();
+        for _ in 0..count {
+            let id = self.client.create(script).await.expect("a session is made").session.id;
+            let said = Said::user("go");
+            let content = said.content();
+            let prompt = Prompt { content, message_id: None, handle: None, reach: Reach::OwnFace };
+            self.give(id, Command::Prompt(prompt), Some(said)).await;
+            sessions.push(id);
+        }
+        for id in &sessions {
+            self.until(*id, &is).await;
+        }
+        sessions
+    }
+
+    async fn give(&self, id: SessionId, command: Command, said: Option<Said>) {
+        let given = self.client.give(1, id, named("ann"), command, said).await;
+        given.expect("it is accepted");
+    }
+
+    /// Gives a command, and returns how long after its acknowledgement it has taken effect.
+    async fn reaches(
+        &self,
+        id: SessionId,
+        command: Command,
+        is: impl Fn(&Session) -> bool,
+    ) -> Duration {
+        self.give(id, command, None).await;
+        let start = Instant::now();
+        self.until(id, is).await;
+        start.elapsed()
+    }
+
+    async fn until(&self, id: SessionId, is: impl Fn(&Session) -> bool) {
+        let start = Instant::now();
+        loop {
+            let session = self.client.store().session(id).expect("the store works");
+            let session = session.expect("a session stays");
+            if is(&session) {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "it never happens: {:?}", session.status());
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Kills the host of a session, and sees how soon another one has it.
+    async fn dead(&self, script: &str) -> Vec<Figure> {
+        let (mut by_another, mut by_the_next) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            let host = self.program.host(RUNNING);
+            let id = self.start(script, 1, is_thinking).await.pop().expect("one");
+            let epoch =
+                self.client.store().session(id).expect("the store works").expect("it").epoch;
+            let taken = |session: &Session| session.epoch > epoch && is_thinking(session);
+            // The first to claim was the only one there, so this one has nothing to do yet.
+            let other = self.program.host(RUNNING);
+            let hosts = || self.client.store().hosts().expect("the store works").len();
+            while hosts() < 2 {
+                tokio::time::sleep(LOOK).await;
+            }
+            host.kill();
+            let start = Instant::now();
+            self.until(id, taken).await;
+            by_another.push(start.elapsed());
+            other.kill();
+            let start = Instant::now();
+            let next = self.program.host(RUNNING);
+            let again = |session: &Session| session.epoch.0 > epoch.0 + 1 && is_thinking(session);
+            self.until(id, again).await;
+            by_the_next.push(start.elapsed());
+            let cancel = Command::Cancel(Cancel { reason: None });
+            self.reaches(id, cancel, |session| session.run().is_none()).await;
+            next.kill();
+        }
+        vec![
+            figure("a dead host's session, to another host", by_another),
+            figure("a dead host's session, to the next that starts", by_the_next),
+        ]
+    }
+}
+
+fn is_thinking(session: &Session) -> bool {
+    let step = session.run().and_then(|run| run.step);
+    session.owner().is_some() && step.is_some_and(|step| step.model_in_flight)
+}
+
+fn figure(what: &'static str, mut times: Vec<Duration>) -> Figure {
+    times.sort_unstable();
+    let at = |index: usize| times.get(index).copied().expect("it was measured");
+    Figure { what, median: at(times.len() / 2), worst: at(times.len() - 1) }
+}

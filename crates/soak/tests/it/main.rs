@@ -1,0 +1,54 @@
+//! Short trials: what `make soak` does for long, with processes that are killed for good.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use soak::dice;
+use soak::report::Report;
+use soak::trial::crash::{self, Length};
+use soak::trial::{reach, rolling};
+use tempfile::TempDir;
+
+/// The program that plays hosts and watchers.
+fn program() -> PathBuf {
+    env!("CARGO_BIN_EXE_soak").into()
+}
+
+fn assert_clean(report: &Report) {
+    println!("{report}");
+    assert!(report.is_clean(), "{}", report.problems());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_hosts_lose_nothing_and_repeat_nothing() {
+    let directory = TempDir::new().expect("a directory");
+    let length = Length::over(60, Duration::from_secs(6));
+    let crashed = crash::run(directory.path(), program(), dice::seed(), length).await;
+    assert_clean(&crashed.report);
+    assert_eq!(crashed.leaks(), Vec::<String>::new());
+    let Report { kills, recovered, sessions, unknown, .. } = crashed.report;
+    assert!(kills >= 60 && sessions >= 50, "{kills} kills, {sessions} sessions");
+    // Otherwise the kills came when nothing was at stake.
+    assert!(recovered >= kills / 2, "{recovered} recoveries from {kills} dead hosts");
+    assert!(unknown > 0, "no call was in flight at any kill");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rolling_restarts_under_load_lose_nothing_and_repeat_nothing() {
+    let directory = TempDir::new().expect("a directory");
+    let report = rolling::run(directory.path(), program(), dice::seed(), 20).await;
+    assert_clean(&report);
+    assert_eq!((report.restarts, report.unknown), (20, 0));
+    assert!(report.sessions >= 30, "{} sessions", report.sessions);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_foreign_command_reaches_a_session_promptly() {
+    let directory = TempDir::new().expect("a directory");
+    for figure in reach::run(directory.path(), program()).await {
+        println!("{figure}");
+        // Milliseconds on a machine that has nothing else to do; the dead are found within a
+        // second. Nothing here may come near the half minute that a hung store is waited for.
+        assert!(figure.median < Duration::from_secs(3), "{figure}");
+    }
+}

@@ -1,0 +1,119 @@
+//! The second process of a benchmark: this program again, told what to be.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+
+use adjourn_host::clock::{Clock, Machine};
+use adjourn_host::doorbell::Hosts;
+use adjourn_host::script::Scripted;
+use adjourn_host::{Config, Host};
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::{commits, http, sessions};
+
+/// A process that ends when it is dropped.
+pub struct Child {
+    process: std::process::Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Child {
+    /// Starts this program as something else.
+    pub fn spawn(what: &str, store: Option<&Path>) -> Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .arg(super::CHILD)
+            .arg(what)
+            .args(store)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let input = process.stdin.take();
+        let output = process.stdout.take().context("the child's output is a pipe")?;
+        Ok(Self { process, input, output: BufReader::new(output) })
+    }
+
+    /// Reads what the child says next.
+    pub fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        ensure!(self.output.read_line(&mut line)? > 0, "the second process has ended");
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// Says something to the child.
+    pub fn say(&mut self, line: &[u8]) -> Result<()> {
+        let input = self.input.as_mut().context("the child's input is open")?;
+        Ok(input.write_all(line)?)
+    }
+
+    /// Returns the memory that the child has in use, in bytes.
+    pub fn resident(&self) -> Result<u64> {
+        const PAGE: u64 = 4096;
+        let path = format!("/proc/{}/statm", self.process.id());
+        let status = std::fs::read_to_string(path)?;
+        let pages = status.split_whitespace().nth(1).context("statm has a second column")?;
+        Ok(pages.parse::<u64>()? * PAGE)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Does what the first process asks for.
+pub fn run(arguments: &[String]) -> Result<()> {
+    let mut arguments = arguments.iter().map(String::as_str);
+    let what = arguments.next();
+    let store = arguments.next().map(Path::new);
+    match (what, store) {
+        (Some("writer"), Some(store)) => commits::foreign_child(store),
+        (Some("host"), Some(store)) => host(store),
+        (Some("intake"), Some(store)) => http::intake(store),
+        (Some("axum"), None) => http::bare(),
+        (Some("echo"), None) => echo(),
+        other => bail!("no second process {other:?}"),
+    }
+}
+
+/// A host as `adjourn serve` runs one.
+fn host(path: &Path) -> Result<()> {
+    runtime()?.block_on(async {
+        let store = sessions::open(path)?;
+        let clock: Arc<dyn Clock> = Arc::new(Machine);
+        let drivers = Arc::new(Scripted::new(Arc::clone(&clock)));
+        let hosts = Hosts::beside(path);
+        let host = Host::join(store, hosts, clock, drivers, Config::default()).await?;
+        println!("joined");
+        Ok(host.run(first_gone()).await?)
+    })
+}
+
+/// Says every line again.
+fn echo() -> Result<()> {
+    let mut output = std::io::stdout().lock();
+    for line in std::io::stdin().lock().lines() {
+        writeln!(output, "{}", line?)?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// The runtime that `adjourn serve` has.
+pub fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+/// Waits until the first process is gone, or has closed our input.
+pub async fn first_gone() {
+    let (gone, told) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        let _ = gone.send(());
+    });
+    let _ = told.await;
+}

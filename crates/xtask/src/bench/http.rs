@@ -1,0 +1,121 @@
+//! HTTP over loopback: a handler that does nothing, and the intake of events, with the same client.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use adjourn_host::doorbell::Hosts;
+use adjourn_server::Intake;
+use anyhow::{Context as _, Result, ensure};
+use axum::Router;
+use axum::body::Bytes;
+use axum::routing::post;
+use tokio::net::TcpListener;
+
+use super::child::{Child, first_gone, runtime};
+use super::figures::Figures;
+use super::sessions::{TENANT, open};
+
+/// How long requests are counted.
+const SPAN: Duration = Duration::from_millis(600);
+/// Connections that are kept open, each with one request at a time.
+const CONNECTIONS: usize = 16;
+
+/// Measures one round.
+pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
+    figures.add("raw_axum_per_s", requests_per_second(Child::spawn("axum", None)?)?);
+    let store = place.join("events.db");
+    figures.add("events_per_s", requests_per_second(Child::spawn("intake", Some(&store))?)?);
+    Ok(())
+}
+
+/// A server that reads a body and answers with as many bytes as the intake does.
+pub fn bare() -> Result<()> {
+    runtime()?.block_on(async {
+        let answer = |_: Bytes| async { r#"{"acknowledged":[{"fresh":true,"seq":10000}]}"# };
+        let listener = listen().await?;
+        let router = Router::new().route("/v1/events", post(answer));
+        Ok(axum::serve(listener, router).with_graceful_shutdown(first_gone()).await?)
+    })
+}
+
+/// The intake of events.
+pub fn intake(path: &Path) -> Result<()> {
+    runtime()?.block_on(async {
+        let store = open(path)?;
+        let hosts = Hosts::beside(path);
+        let intake = Intake { store, hosts, tenant: TENANT.to_owned(), token: None };
+        Ok(adjourn_server::serve(listen().await?, intake, first_gone()).await?)
+    })
+}
+
+/// Listens on any port, and says which.
+async fn listen() -> Result<TcpListener> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    println!("{}", listener.local_addr()?.port());
+    Ok(listener)
+}
+
+fn requests_per_second(mut server: Child) -> Result<f64> {
+    let port = server.line()?.parse()?;
+    let start = Instant::now();
+    let clients: Vec<_> = (0..CONNECTIONS)
+        .map(|number| std::thread::spawn(move || client(port, number, start)))
+        .collect();
+    let mut requests = 0;
+    for client in clients {
+        requests += client.join().ok().context("a client panicked")??;
+    }
+    Ok(requests as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Posts events over one connection; returns how many were answered.
+fn client(port: u16, number: usize, start: Instant) -> Result<u64> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_nodelay(true)?;
+    let mut answers = BufReader::new(stream.try_clone()?);
+    let mut answered = 0;
+    while start.elapsed() < SPAN {
+        let event = serde_json::json!({
+            "specversion": "1.0",
+            "id": format!("{number}-{answered}"),
+            "source": "bench",
+            "type": "ci.passed",
+            "subject": "build-1",
+            "data": { "log": "x".repeat(200) },
+        })
+        .to_string();
+        let request = format!(
+            "POST /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\
+             content-type: application/cloudevents+json\r\ncontent-length: {}\r\n\r\n{event}",
+            event.len()
+        );
+        stream.write_all(request.as_bytes())?;
+        read_answer(&mut answers)?;
+        answered += 1;
+    }
+    Ok(answered)
+}
+
+/// Reads one answer, which must be good.
+fn read_answer(stream: &mut BufReader<TcpStream>) -> Result<()> {
+    let mut status = String::new();
+    stream.read_line(&mut status)?;
+    ensure!(status.starts_with("HTTP/1.1 200"), "the answer is {status:?}");
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        if line.trim_end().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse()?;
+        }
+    }
+    stream.read_exact(&mut vec![0; length])?;
+    Ok(())
+}
