@@ -1,4 +1,5 @@
-# The verbs of this project. `make test` is all that CI runs, and needs cargo, git and a C compiler.
+# The verbs of this project. `make test` is all that CI runs, and needs cargo, git, a C compiler,
+# Node.js with npm, and Python with venv.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -27,8 +28,12 @@ fmt-check:
 lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
+.PHONY: sdk-clients
+sdk-clients: ## Installs the ACP SDKs that the tests drive adjourn with, into the build directory
+	crates/adjourn/tests/sdk/install.sh "$${CARGO_TARGET_DIR:-target}/sdk-clients"
+
 .PHONY: unit
-unit:
+unit: sdk-clients
 ifeq ($(NEXTEST),yes)
 	cargo nextest run --workspace --locked
 else
@@ -41,7 +46,7 @@ doc-test:
 	cargo test --workspace --doc --locked --quiet
 
 .PHONY: update-expected
-update-expected: ## Rewrites expected traces, tables and missing golden files; review the diff
+update-expected: sdk-clients ## Rewrites expected traces, tables and missing golden files; review the diff
 	UPDATE_EXPECT=1 cargo test --workspace --locked --lib --bins --tests
 
 .PHONY: bench

@@ -258,6 +258,10 @@ export type SessionStatusResponse = {
  */
 status: SessionStatus, 
 /**
+ * What its foreground does, if it is open (v2); as in `state_update`.
+ */
+state?: Record<string, unknown>, 
+/**
  * `adjourn/suspend`: the state, since when and why.
  */
 _meta?: Record<string, unknown>, };

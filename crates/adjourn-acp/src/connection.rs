@@ -24,7 +24,7 @@ use crate::requests::{self, Attach, CancelRequest, Initialize, List, Named, New,
 use crate::rpc::{Error, INVALID_REQUEST, Id, Incoming, Outgoing, Params, UNSUPPORTED_VERSION};
 use crate::session::{Ask, Attachment, Out};
 use crate::suspension::{SessionStatus, SessionSuspendRequest, SuspendCapabilities};
-use crate::update::{meta, with};
+use crate::update::{Foreground, meta, with};
 
 /// Messages that wait to be written; whoever has more waits for the reader.
 const QUEUE: usize = 64;
@@ -222,6 +222,10 @@ impl<S: Store> Connection<S> {
             }
             "session/set_mode" if v1 => self.has_none(params, "modeId", "no modes"),
             "session/set_config_option" => self.has_none(params, "configId", "no options"),
+            "tool_call/cancel" if !v1 => {
+                self.has_none(params, "toolCallId", "no calls that can be cancelled one by one")
+            }
+            "terminal/cancel" if !v1 => self.has_none(params, "terminalId", "no terminals"),
             "authenticate" | "logout" if v1 => Ok(Some(json!({}))),
             _ => Err(Error::no_method(method)),
         }
@@ -329,7 +333,13 @@ impl<S: Store> Connection<S> {
             (_, false) if session.suspended().is_some() => SessionStatus::Suspended,
             (_, false) => SessionStatus::Saved,
         };
-        Ok(json!({ "status": status, "_meta": meta(&session, peer, None) }))
+        let answer = json!({ "status": status, "_meta": meta(&session, peer, None) });
+        Ok(match (status, peer.version) {
+            (SessionStatus::Open, Version::V2) => {
+                with(answer, "state", Foreground::of(&session).state(&session, peer))
+            }
+            _ => answer,
+        })
     }
 
     fn is_attached(&self, id: SessionId) -> bool {

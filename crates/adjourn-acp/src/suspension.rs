@@ -233,6 +233,10 @@ message! {
     SessionStatusResponse {
         /// Where the session stands.
         status: SessionStatus,
+        /// What its foreground does, if it is open (v2); as in `state_update`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "artifacts", ts(optional, type = "Record<string, unknown>"))]
+        state: Option<Meta>,
         /// `adjourn/suspend`: the state, since when and why.
         #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional, type = "Record<string, unknown>"))]

@@ -194,12 +194,22 @@ impl Foreground {
 
     /// Returns the update that says so.
     pub fn update(&self, session: &Session, peer: &Peer) -> Value {
+        let mut update = Map::new();
+        update.insert("sessionUpdate".to_owned(), "state_update".into());
+        update.extend(self.state(session, peer));
+        if session.suspended().is_some() {
+            update.insert("_meta".to_owned(), Value::Object(meta(session, peer, None)));
+        }
+        Value::Object(update)
+    }
+
+    /// Returns the state itself, as `session/status` has it, too.
+    pub fn state(&self, session: &Session, peer: &Peer) -> Map<String, Value> {
         let background: Vec<_> = waiting(session)
             .map(|id| json!({ "type": "tool_call", "toolCallId": id }))
             .into_iter()
             .collect();
-        let mut update = Map::new();
-        update.insert("sessionUpdate".to_owned(), "state_update".into());
+        let mut fields = Map::new();
         let state = match self {
             Self::Running => "running",
             Self::RequiresAction => "requires_action",
@@ -207,19 +217,16 @@ impl Foreground {
             Self::Suspended if peer.opted_in() => "_suspended",
             Self::Suspended | Self::Idle(_) => "idle",
         };
-        update.insert("state".to_owned(), state.into());
+        fields.insert("state".to_owned(), state.into());
         match self {
             Self::Suspended => {
-                update.insert("stopReason".to_owned(), "_suspended".into());
+                fields.insert("stopReason".to_owned(), "_suspended".into());
             }
-            Self::Idle(Some(Value::Object(stop))) => update.extend(stop.clone()),
+            Self::Idle(Some(Value::Object(stop))) => fields.extend(stop.clone()),
             Self::Running | Self::RequiresAction | Self::Idle(_) => {}
         }
-        update.insert("background".to_owned(), background.into());
-        if session.suspended().is_some() {
-            update.insert("_meta".to_owned(), Value::Object(meta(session, peer, None)));
-        }
-        Value::Object(update)
+        fields.insert("background".to_owned(), background.into());
+        fields
     }
 }
 

@@ -5,3 +5,5 @@ mod dialogs;
 mod editor;
 mod hostile;
 mod lives;
+mod schema;
+mod sdk;

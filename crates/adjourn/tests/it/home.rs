@@ -1,5 +1,6 @@
 //! A home of one's own, and the program in it.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -26,9 +27,14 @@ impl Home {
 
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_adjourn"));
-        command.args(arguments).env_clear().env("HOME", self.0.path()).env("USER", "ann");
+        command.args(arguments).env_clear().envs(self.environment());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
+    }
+
+    /// Returns the variables that say whose home this is.
+    pub fn environment(&self) -> [(&'static str, &OsStr); 2] {
+        [("HOME", self.0.path().as_os_str()), ("USER", OsStr::new("ann"))]
     }
 
     pub fn told(&self, arguments: &[&str]) -> Told {

@@ -340,6 +340,48 @@ fn the_rest_of_the_surface() {
 }
 
 #[test]
+fn the_rest_of_the_surface_v2() {
+    let script = r#"{"runs": [
+      [{"ask": {"question": "which table?", "choices": ["raw", "monthly"]}}],
+      [{"fail": "the disk is full"}],
+      [{"tool": {"name": "build", "ms": 2000}}]
+    ]}"#;
+    let home = Home::new();
+    let greeting = json!({
+        "protocolVersion": 2, "capabilities": { "elicitation": { "form": {} } },
+        "info": { "name": "editor", "version": "1.0" },
+    });
+    let mut editor = Editor::greeted(&home, script, &[], &greeting);
+    let session = editor.new_session();
+    editor.prompt(&session, "go");
+    editor.asked("elicitation/create");
+    home.told(&["prompt", &session, "monthly", "--detach"]);
+    editor.until("taken back", |message| message["method"] == "$/cancel_request");
+    editor.state_is("idle");
+    editor.prompt(&session, "go on");
+    editor.state_is("idle");
+    editor.prompt(&session, "and now?");
+    editor.call_is("in_progress");
+    editor.call("session/status", json!({ "sessionId": session })).unwrap();
+    let call = json!({ "sessionId": session, "toolCallId": "whichever" });
+    assert_eq!(editor.call("tool_call/cancel", call).unwrap_err()["code"], -32602);
+    let terminal = json!({ "sessionId": session, "terminalId": "none" });
+    assert_eq!(editor.call("terminal/cancel", terminal).unwrap_err()["code"], -32602);
+    editor.notify("session/cancel", json!({ "sessionId": session }));
+    editor.state_is("idle");
+    editor.call("session/list", json!({})).unwrap();
+    let load = json!({ "sessionId": session, "cwd": "/tmp", "mcpServers": [] });
+    assert_eq!(editor.call("session/load", load).unwrap_err()["code"], -32601);
+    editor.call("session/close", json!({ "sessionId": session })).unwrap();
+    let status = editor.call("session/status", json!({ "sessionId": session })).unwrap();
+    assert_eq!(status["status"], "saved");
+    editor.call("session/delete", json!({ "sessionId": session })).unwrap();
+    let unknown = editor.call("session/status", json!({ "sessionId": "sess-nobody" }));
+    assert_eq!(unknown.unwrap_err()["code"], -32002);
+    expect_file!["golden/v2-surface.jsonl"].assert_eq(&editor.dialog());
+}
+
+#[test]
 fn a_suspend_is_taken_back() {
     let home = Home::new();
     let mut editor = Editor::greeted(&home, BUILD, &[], &today(1));

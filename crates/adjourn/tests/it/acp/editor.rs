@@ -133,6 +133,11 @@ impl Editor {
         });
     }
 
+    /// Waits until the foreground stands so (v2).
+    pub fn state_is(&mut self, state: &str) {
+        self.until(state, |message| message["params"]["update"]["state"] == state);
+    }
+
     /// Waits for a request of the agent's.
     pub fn asked(&mut self, method: &str) -> Value {
         self.until(method, |message| message["method"] == method)
