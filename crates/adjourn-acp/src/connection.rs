@@ -419,6 +419,7 @@ impl<S: Store> Connection<S> {
                 out: self.out.clone(),
                 lines: Outgoing::default(),
                 attached: Arc::clone(&attached),
+                seat: None,
                 numbers: Arc::clone(&self.numbers),
                 view: None,
                 visible_from: 0,

@@ -1,11 +1,11 @@
 //! What all connections of a process share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use adjourn_core::actor::{Actor, Face as Where};
 use adjourn_core::carry::Budget;
-use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::driver::{DriverKind, DriverSpec, Need};
 use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::{Founding, Session};
@@ -15,6 +15,7 @@ use adjourn_store::{Done, Request, Store};
 use serde_json::{Map, Value};
 
 use crate::content::without_secrets;
+use crate::desk::Desk;
 use crate::peer::{Peer, Profile};
 use crate::rpc::Error;
 
@@ -47,6 +48,8 @@ pub enum StatusWords {
 pub struct Options {
     /// What drives a new session.
     pub driver: DriverKind,
+    /// What a new session needs from a connected client.
+    pub needs: BTreeSet<Need>,
     /// Whose sessions are.
     pub tenant: String,
     /// How everybody is taken.
@@ -57,7 +60,7 @@ pub struct Options {
     pub on_disconnect: OnDisconnect,
 }
 
-/// The store, the bell of its hosts, a clock, and how to behave.
+/// The store, the bell of its hosts, a clock, a desk, and how to behave.
 #[derive(Clone)]
 pub struct Face<S> {
     /// Where sessions live.
@@ -66,6 +69,8 @@ pub struct Face<S> {
     pub hosts: Hosts,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
+    /// Where the host of this process asks for permissions.
+    pub desk: Desk,
     /// How to behave.
     pub options: Options,
 }
@@ -99,7 +104,7 @@ impl<S: Store> Face<S> {
             cwd: Some(cwd),
             mcp_servers: servers.into_iter().map(without_secrets).collect(),
             env: Vec::new(),
-            needs: std::collections::BTreeSet::new(),
+            needs: self.options.needs.clone(),
         };
         let founding = Founding {
             id: SessionId::new(self.clock.uuid()),

@@ -12,9 +12,11 @@
 pub mod artifacts;
 mod connection;
 mod content;
+pub mod desk;
 pub mod face;
 pub mod lines;
 pub mod peer;
+mod permission;
 pub mod refusal;
 mod requests;
 pub mod rpc;
@@ -24,5 +26,6 @@ pub mod suspension;
 mod update;
 
 pub use connection::serve;
+pub use desk::Desk;
 pub use face::{Face, OnDisconnect, Options, StatusWords};
 pub use peer::Profile;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adjourn_core::command::{self, Prompt, Reach, Requester, Suspend, Withdraw};
+use adjourn_core::driver::Need;
 use adjourn_core::event::What;
 use adjourn_core::facts::{Answer, SpanLinks};
 use adjourn_core::id::{Handle, RequestId, SessionId};
@@ -21,6 +22,7 @@ use adjourn_store::{Done, Request, Store};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
+use crate::desk::Seat;
 use crate::face::Face;
 use crate::peer::{EXTENSION, Peer, Profile, Version};
 use crate::requests::{Replay, Wish};
@@ -61,6 +63,8 @@ pub(crate) enum Ours {
     Question(Handle),
     /// The news that the agent parked itself.
     Await(Handle),
+    /// A permission, by the number of its request on the desk.
+    Permission(u64),
 }
 
 /// A prompt whose turn is not over (v1), or that is not in yet (v2).
@@ -105,6 +109,8 @@ pub(crate) struct Attachment<S> {
     pub(crate) lines: Outgoing,
     /// Whether the client sees the session; the connection looks, too.
     pub(crate) attached: Arc<AtomicBool>,
+    /// Taken as long as the client sees the session.
+    pub(crate) seat: Option<Seat>,
     /// The number of the connection's next request.
     pub(crate) numbers: Arc<AtomicU64>,
     pub(crate) view: Option<View<S>>,
@@ -132,6 +138,7 @@ impl<S: Store> Attachment<S> {
         mut inbox: mpsc::Receiver<Ask>,
         mut rung: watch::Receiver<()>,
     ) {
+        let mut desk = self.face.desk.changes();
         loop {
             tokio::select! {
                 ask = inbox.recv() => match ask {
@@ -143,10 +150,13 @@ impl<S: Store> Attachment<S> {
                         break;
                     }
                 }
+                // The face has the other end as long as this runs.
+                _ = desk.changed(), if self.seat.is_some() => {}
             }
             if let Err(error) = self.catch_up().await {
                 self.give_up(&error);
             }
+            self.ask_permissions();
             self.rest();
             if self.flush().await.is_err() {
                 break;
@@ -200,16 +210,29 @@ impl<S: Store> Attachment<S> {
         if !self.attached.swap(true, Ordering::Relaxed) {
             self.visible_from = from;
             self.foreground = None;
+            self.seat = Some(self.face.desk.sit(self.id));
+            let needs = self.view.as_ref().map(|view| &view.session.driver.needs);
+            if needs.is_some_and(|needs| needs.contains(&Need::Permissions)) {
+                // Hosts leave it alone while nobody is there to answer.
+                self.face.hosts.ring();
+            }
         }
     }
 
     fn detach(&mut self) {
         self.attached.store(false, Ordering::Relaxed);
+        self.seat = None;
         self.question = None;
-        let numbers: Vec<_> = self.ours.drain().map(|(id, _)| id).collect();
+        let numbers: Vec<_> = self.ours.keys().cloned().collect();
         for id in numbers {
-            self.lines.notify("$/cancel_request", &json!({ "requestId": raw(&id) }));
+            self.call_off(&id);
         }
+    }
+
+    /// Takes a request of ours back.
+    pub(crate) fn call_off(&mut self, id: &Id) {
+        self.ours.remove(id);
+        self.lines.notify("$/cancel_request", &json!({ "requestId": raw(id) }));
     }
 
     async fn prompt(&mut self, id: Id, said: &Said) {
@@ -331,7 +354,7 @@ impl<S: Store> Attachment<S> {
         let Some(view) = &self.view else { return };
         let revision = view.session.revision;
         if self.peer.version == Version::V2 {
-            let foreground = Foreground::of(&view.session);
+            let foreground = self.foreground_of(&view.session);
             let update = foreground.update(&view.session, &self.peer);
             self.update(&update);
             self.foreground = Some(foreground);
@@ -425,6 +448,7 @@ impl<S: Store> Attachment<S> {
                     self.aliases.insert(alias, handle);
                 }
             }
+            (Some(Ours::Permission(number)), result) => self.permitted(number, result),
             // A client that cannot do it leaves the session as it is.
             (Some(_), Err(_)) | (None, _) => {}
         }
@@ -513,6 +537,6 @@ fn resumed(done: &Done) -> Value {
 }
 
 /// Returns an id as the value that it is.
-pub(crate) fn raw(id: &Id) -> Value {
+fn raw(id: &Id) -> Value {
     serde_json::from_str(id.as_json()).unwrap_or_default()
 }

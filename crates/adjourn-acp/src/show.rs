@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 use crate::content::blocks;
 use crate::peer::{Dialect, EXTENSION, Version};
 use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR};
-use crate::session::{Attachment, Ours, View, WaitingResume, raw};
+use crate::session::{Attachment, Ours, View, WaitingResume};
 use crate::suspension::{
     ResumedUpdate, SessionAwaitResumptionRequest, SessionSuspendResponse, SuspendedUpdate, echoed,
 };
-use crate::update::{self, Call, Foreground};
+use crate::update::{self, Call};
 
 /// How much of a replay is put together before it is sent.
 const REPLAY_BYTES: usize = 256 * 1024;
@@ -41,6 +41,7 @@ impl<S: Store> Attachment<S> {
         if before == Phase::Asking && view.session.phase() != Phase::Asking {
             self.forget_question();
         }
+        self.take_back_permissions();
         let visible = self.attached.load(Ordering::Relaxed) && moment.revision >= self.visible_from;
         match &moment.event.what {
             What::Resumed(_) | What::HoldLifted(_) | What::SuspendWithdrawn(_) => {
@@ -288,18 +289,17 @@ impl<S: Store> Attachment<S> {
             .map(|(id, _)| id.clone())
             .collect();
         for id in open {
-            self.ours.remove(&id);
-            self.lines.notify("$/cancel_request", &json!({ "requestId": raw(&id) }));
+            self.call_off(&id);
         }
     }
 
     /// The state of the foreground, where it changed (v2).
-    fn state(&mut self, visible: bool) {
+    pub(crate) fn state(&mut self, visible: bool) {
         let Some(view) = &self.view else { return };
         if self.peer.version == Version::V1 || !visible {
             return;
         }
-        let now = Foreground::of(&view.session);
+        let now = self.foreground_of(&view.session);
         if self.foreground.as_ref() != Some(&now) {
             let update = now.update(&view.session, &self.peer);
             self.foreground = Some(now);

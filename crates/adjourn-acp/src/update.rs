@@ -4,6 +4,7 @@
 
 use adjourn_core::Session;
 use adjourn_core::event::What;
+use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::pause::{Initiator, Parked};
 use adjourn_core::session::{Phase, Wait};
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::content::text;
 use crate::peer::{EXTENSION, Peer, Version};
+use crate::permission::{ALLOW, REJECT};
 use crate::suspension::Meta;
 
 /// How a tool call stands, in the words of both versions.
@@ -85,6 +87,26 @@ pub fn call_asked(version: Version, call: &AskedCall) -> Value {
         Version::V2 => json!({
             "sessionUpdate": "tool_call_update", "toolCallId": call.id, "name": call.tool,
             "title": call.tool, "kind": "other", "status": status,
+        }),
+    }
+}
+
+/// Asks whether a call may start.
+pub fn permission(version: Version, session: SessionId, call: &AskedCall) -> Value {
+    let options = json!([
+        { "optionId": ALLOW, "name": "Allow", "kind": "allow_once" },
+        { "optionId": REJECT, "name": "Reject", "kind": "reject_once" },
+    ]);
+    let mut asked = call_asked(version, call);
+    // It stands in a request, not in an update.
+    if let Some(fields) = asked.as_object_mut() {
+        fields.shift_remove("sessionUpdate");
+    }
+    match version {
+        Version::V1 => json!({ "sessionId": session, "toolCall": asked, "options": options }),
+        Version::V2 => json!({
+            "sessionId": session, "title": format!("Run {}?", call.tool),
+            "subject": { "type": "tool_call", "toolCall": asked }, "options": options,
         }),
     }
 }

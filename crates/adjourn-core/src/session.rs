@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::arrival::Arrival;
 use crate::carry::{Budget, Counters, Progress, Totals};
-use crate::command::{Requester, RunEnd};
+use crate::command::{Mode, Requester, RunEnd};
 use crate::conditions::{Conditions, Key};
 use crate::driver::DriverSummary;
 use crate::event::Resumed;
@@ -509,6 +509,21 @@ impl Session {
                 parking.client.as_ref().and_then(|client| client.abandon_at)
             }
             _ => None,
+        }
+    }
+
+    /// Returns whether the session stops without waiting for permissions that are asked for.
+    ///
+    /// A cancel drops the calls that need them; a suspend defers them, unless it waits for the run
+    /// and so for them, too.
+    pub fn withdraws_permissions(&self) -> bool {
+        match &self.state {
+            State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => true,
+            State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                let client = parking.client.as_ref();
+                client.is_some_and(|client| client.mode != Mode::WaitForCompletion)
+            }
+            _ => false,
         }
     }
 

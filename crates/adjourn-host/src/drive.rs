@@ -3,16 +3,18 @@
 //! What to do next is read off the state after every commit. A refusal is never a surprise: it
 //! means that the state has moved on, so the state is read again.
 
+mod calls;
+
 use std::sync::Arc;
 
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::carry::Usage;
 use adjourn_core::command::{
-    AbortStep, Ask, AskCalls, Await, Dispatch, FinishStep, Mode, Owned, Requester, ReturnCalls,
-    ReturnedCall, RunEnd, StartStep, StepEnd, Suspend,
+    AbortStep, Ask, AskCalls, Await, FinishStep, Mode, Owned, Requester, RunEnd, StartStep,
+    StepEnd, Suspend,
 };
 use adjourn_core::id::{Epoch, HostId};
-use adjourn_core::ledger::{CallId, CallState};
+use adjourn_core::ledger::CallState;
 use adjourn_core::session::{
     Cause, Initiator, Opening, Outcome, Quiescing, Resumption, State, Stopping, WakeReport,
 };
@@ -22,12 +24,12 @@ use adjourn_core::{Command, MARK, Rejected, Session, limits};
 use adjourn_store::{CommandError, Error, Request, Store};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use crate::clock::{BoxFuture, Clock};
-use crate::driver::{Driver, Returned, Thought, Wish};
+use crate::driver::{Driver, Thought, Wish};
 use crate::host::patiently;
 use crate::said::Said;
+use calls::Calls;
 
 /// What the host tells the task of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,20 +53,10 @@ pub(crate) struct Drive<S> {
     pub(crate) ring: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// Calls in flight in this process.
-type Calls = JoinSet<(CallId, Returned)>;
-
 /// Whether there is more to do under this claim.
 enum Step {
     GoOn,
     Over,
-}
-
-/// What ends a wait for calls.
-enum Woken {
-    Returned(CallId, Returned),
-    Signal,
-    Late,
 }
 
 impl<S: Store> Drive<S> {
@@ -74,7 +66,7 @@ impl<S: Store> Drive<S> {
     /// The store fails; another host will find the session.
     pub(crate) async fn run(mut self, mut driver: Box<dyn Driver>) -> Result<(), Error> {
         // Dropped at the end, and with it whatever has nobody left to answer to.
-        let mut calls = Calls::new();
+        let mut calls = Calls::default();
         while self.owned() {
             if let Step::Over = self.step(driver.as_mut(), &mut calls).await? {
                 break;
@@ -91,8 +83,11 @@ impl<S: Store> Drive<S> {
     /// Does the next thing that the state asks for.
     async fn step(&mut self, driver: &mut dyn Driver, calls: &mut Calls) -> Result<Step, Error> {
         let Some(run) = self.session.run() else { return Ok(Step::Over) };
-        if self.session.calls.any(CallState::Dispatched) {
-            return self.wait_for_calls(calls).await;
+        if self.withdraws() {
+            calls.withdraw();
+        }
+        if self.session.calls.any(CallState::Dispatched) || calls.is_asking() {
+            return self.wait_for_calls(driver, calls).await;
         }
         let asked = self.session.calls.at(CallState::Asked);
         match run.step {
@@ -230,57 +225,6 @@ impl<S: Store> Drive<S> {
         }
     }
 
-    /// Makes calls durable, then starts them.
-    async fn dispatch(
-        &mut self,
-        driver: &mut dyn Driver,
-        asked: Vec<CallId>,
-        calls: &mut Calls,
-    ) -> Result<Step, Error> {
-        let batch = driver.batch(&self.session, &asked).max(1);
-        let batch: Vec<_> = asked.into_iter().take(batch).collect();
-        let dispatch = Dispatch { epoch: self.epoch, calls: batch.clone() };
-        if let Err(refused) = self.commit(Command::Dispatch(dispatch), &[]).await? {
-            return self.refused(refused).await;
-        }
-        let session = Arc::clone(&self.session);
-        for id in batch {
-            let Some(open) = session.calls.get(&id) else { continue };
-            let running = driver.call(&session, &open.call);
-            calls.spawn(async move { (id, running.await) });
-        }
-        Ok(Step::GoOn)
-    }
-
-    async fn wait_for_calls(&mut self, calls: &mut Calls) -> Result<Step, Error> {
-        let late = self.until(self.late());
-        let mut signal = self.signal.clone();
-        let woken = tokio::select! {
-            joined = calls.join_next() => match joined {
-                Some(Ok((id, returned))) => Woken::Returned(id, returned),
-                // A call panicked, or there is none: nobody knows how those in flight end.
-                Some(Err(_)) | None => Woken::Late,
-            },
-            _ = signal.changed() => Woken::Signal,
-            () = late => Woken::Late,
-        };
-        self.signal = signal;
-        match woken {
-            Woken::Returned(id, returned) => {
-                let said = [Said::Tool { call: id.clone(), result: returned.text }];
-                let calls = vec![ReturnedCall { id, result: returned.result }];
-                let entries = digests(&said);
-                let returned = ReturnCalls { epoch: self.epoch, calls, entries };
-                self.try_commit(Command::ReturnCalls(returned), &said).await
-            }
-            Woken::Signal => self.reload(),
-            Woken::Late => {
-                calls.abort_all();
-                self.give_up().await
-            }
-        }
-    }
-
     /// Gives up what is in flight: the grace is over, or the host stops.
     async fn give_up(&mut self) -> Result<Step, Error> {
         if self.drain_by().is_some() {
@@ -363,6 +307,11 @@ impl<S: Store> Drive<S> {
 
     fn drain_by(&self) -> Option<Timestamp> {
         self.signal.borrow().drain_by
+    }
+
+    /// Whether nobody waits for permissions any more.
+    fn withdraws(&self) -> bool {
+        self.drain_by().is_some() || self.session.withdraws_permissions()
     }
 
     /// Whether a model call is to be broken off.

@@ -8,9 +8,11 @@ use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::{CallResult, Question, RunEnd};
 use adjourn_core::conditions::Conditions;
 use adjourn_core::driver::DriverSpec;
+use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{AskedCall, CallId};
 
 use crate::clock::BoxFuture;
+use crate::permission::Permission;
 
 /// Something that runs an agent, for one claim of one session.
 pub trait Driver: Send {
@@ -19,6 +21,20 @@ pub trait Driver: Send {
     /// # Cancel safety
     /// Dropping the future breaks the call off; nothing of it may have an effect afterwards.
     fn think<'a>(&'a mut self, session: &'a Session) -> BoxFuture<'a, Thought>;
+
+    /// Asks whether a call may start; none if nobody need be asked.
+    ///
+    /// # Cancel safety
+    /// Nobody is asked before the future is polled. Dropping it takes the request back; the call
+    /// has not started, and may be asked for again.
+    fn permission(
+        &mut self,
+        session: &Session,
+        call: &AskedCall,
+    ) -> Option<BoxFuture<'static, Permission>> {
+        let _ = (session, call);
+        None
+    }
 
     /// Runs one tool call.
     ///
@@ -87,4 +103,12 @@ pub trait Drivers: Send + Sync + 'static {
     /// # Errors
     /// What is missing, in words for whoever looks at a session that stays Ready.
     fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String>;
+
+    /// Says what this session lacks here at the moment, in words as [`Drivers::make`] does.
+    ///
+    /// It is asked at every look, so that a session is taken as soon as nothing is lacking.
+    fn lacks(&self, session: SessionId, spec: &DriverSpec) -> Option<String> {
+        let _ = (session, spec);
+        None
+    }
 }

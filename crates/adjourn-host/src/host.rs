@@ -14,7 +14,7 @@ use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
-use adjourn_core::id::{HostId, RunId, SessionId};
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
 use adjourn_store::rows::{HostRow, SessionNo};
@@ -24,6 +24,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::about::About;
 use crate::clock::Clock;
+use crate::declined::{Again, Declined};
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::{Drive, Signal};
 use crate::driver::{Driver, Drivers};
@@ -39,8 +40,6 @@ const SWEEP: Duration = Duration::from_secs(10);
 const CANDIDATES: usize = 256;
 /// How many sessions a host remembers that it will not try again.
 const DECLINED: usize = 4096;
-/// How long a session that cannot be run is left alone: what was missing may be there by then.
-const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 /// How a host works.
 #[derive(Debug, Clone)]
@@ -80,27 +79,6 @@ pub struct Host<S> {
     row: HostRow,
     /// When to clear away next.
     sweep_at: Timestamp,
-}
-
-/// A session that this host cannot run.
-struct Declined {
-    why: String,
-    /// The turn it was declined in: a session that moves on is looked at again.
-    turn: Option<(RunId, u64)>,
-    /// When; none if it is not to be tried again in this turn.
-    at: Option<Timestamp>,
-}
-
-impl Declined {
-    /// Returns whether a session is still to be left alone.
-    fn holds(&self, session: &Session, now: Timestamp) -> bool {
-        let recent = self.at.is_none_or(|at| now >= at && now.since(at) < TRY_AGAIN);
-        self.turn == turn(session) && recent
-    }
-}
-
-fn turn(session: &Session) -> Option<(RunId, u64)> {
-    session.run().map(|run| (run.id, run.turn))
 }
 
 impl<S: Store> Host<S> {
@@ -266,7 +244,7 @@ impl<S: Store> Host<S> {
             let ready = self.store.ready(after, CANDIDATES)?;
             let Some((last, _)) = ready.last() else {
                 // All were looked at: whoever is not among them has moved on.
-                self.declined.retain(|id, known| known.at.is_none() || declined.contains(id));
+                self.declined.retain(|id, known| known.is_final() || declined.contains(id));
                 break;
             };
             after = *last;
@@ -313,14 +291,18 @@ impl<S: Store> Host<S> {
             return Ok(None);
         }
         let Some(spec) = self.spec(id)? else { return Ok(None) };
-        Ok(match self.drivers.make(&spec) {
+        let made = match self.drivers.lacks(id, &spec) {
+            Some(why) => Err((why, Again::Soon)),
+            None => self.drivers.make(&spec).map_err(|why| (why, Again::After(now))),
+        };
+        Ok(match made {
             Ok(driver) => {
                 self.declined.remove(&id);
                 Some(driver)
             }
-            Err(why) => {
+            Err((why, again)) => {
                 if let Some(session) = self.store.session(id)? {
-                    self.decline(&session, why, Some(now));
+                    self.decline(&session, why, again);
                 }
                 None
             }
@@ -380,12 +362,12 @@ impl<S: Store> Host<S> {
     }
 
     /// Leaves a session to others, for a while or for good.
-    fn decline(&mut self, session: &Session, why: String, at: Option<Timestamp>) {
+    fn decline(&mut self, session: &Session, why: String, again: Again) {
         // Which of them are still there cannot be told cheaply; those that are come back at once.
         if self.declined.len() >= DECLINED {
             self.declined.clear();
         }
-        self.declined.insert(session.id, Declined { why, turn: turn(session), at });
+        self.declined.insert(session.id, Declined::new(why, session, again));
     }
 
     /// Reads what a session was created with.
@@ -411,7 +393,7 @@ impl<S: Store> Host<S> {
     async fn panicked(&mut self, id: SessionId) -> Result<(), Error> {
         let Some(session) = self.store.session(id)? else { return Ok(()) };
         let why = "its driver panicked".to_owned();
-        self.decline(&session, why, None);
+        self.decline(&session, why, Again::Never);
         let Some(owner) = session.owner().filter(|owner| owner.host == self.id) else {
             return Ok(());
         };

@@ -7,10 +7,12 @@
 
 pub mod about;
 pub mod clock;
+mod declined;
 pub mod doorbell;
 mod drive;
 pub mod driver;
 mod host;
+pub mod permission;
 pub mod said;
 pub mod script;
 pub mod watch;

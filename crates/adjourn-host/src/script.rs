@@ -1,5 +1,6 @@
 //! The scripted driver: an agent whose every step is written down, for demos, tests and benchmarks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use adjourn_core::Session;
 use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::{CallResult, Question, RunEnd};
 use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::driver::{DriverKind, DriverSpec, Need};
+use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::session::Outcome;
 use serde::Deserialize;
@@ -15,6 +17,7 @@ use serde_json::Value;
 
 use crate::clock::{BoxFuture, Clock};
 use crate::driver::{Driver, Drivers, Returned, Thought, Wish};
+use crate::permission::{Permission, Permissions};
 
 /// The most items a run may have, and the most runs a script.
 const MOST: usize = 10_000;
@@ -65,6 +68,9 @@ struct Tool {
     ms: u64,
     #[serde(default)]
     idempotent: bool,
+    /// Whether somebody has to allow it first.
+    #[serde(default)]
+    permission: bool,
 }
 
 #[derive(Deserialize)]
@@ -156,6 +162,15 @@ impl Script {
         (!self.repeats).then_some(self.runs.len())
     }
 
+    /// Returns what a session with this script needs from a connected client.
+    pub fn needs(&self) -> BTreeSet<Need> {
+        let asks = self.runs.iter().flatten().any(|item| match item {
+            Item::Tools { tools, .. } => tools.iter().any(|tool| tool.permission),
+            _ => false,
+        });
+        asks.then_some(Need::Permissions).into_iter().collect()
+    }
+
     fn run(&self, number: usize) -> Option<&[Item]> {
         let number = if self.repeats { 0 } else { number };
         self.runs.get(number).map(Vec::as_slice)
@@ -242,12 +257,23 @@ impl std::fmt::Display for Place {
 pub struct ScriptDriver {
     script: Script,
     clock: Arc<dyn Clock>,
+    permissions: Option<Arc<dyn Permissions>>,
 }
 
 impl ScriptDriver {
-    /// Makes a driver.
-    pub fn new(script: Script, clock: Arc<dyn Clock>) -> Self {
-        Self { script, clock }
+    /// Makes a driver that refuses whatever has to be allowed.
+    pub const fn new(script: Script, clock: Arc<dyn Clock>) -> Self {
+        Self { script, clock, permissions: None }
+    }
+
+    /// Returns what the script says of a call.
+    fn tool(&self, call: &AskedCall) -> Option<&Tool> {
+        // By its number: two tools may have the same name.
+        let index: usize = call.id.0.split('-').nth(1)?.parse().ok()?;
+        match self.item(Place::of_call(&call.id)?)? {
+            Item::Tools { tools, .. } => tools.get(index),
+            _ => None,
+        }
     }
 
     fn item(&self, place: Place) -> Option<&Item> {
@@ -329,15 +355,23 @@ impl Driver for ScriptDriver {
         })
     }
 
-    fn call(&mut self, _: &Session, call: &AskedCall) -> BoxFuture<'static, Returned> {
-        let item = Place::of_call(&call.id).and_then(|place| self.item(place));
-        let ms = match item {
-            Some(Item::Tools { tools, .. }) => {
-                tools.iter().find(|tool| tool.name == call.tool).map_or(0, |tool| tool.ms)
+    fn permission(
+        &mut self,
+        session: &Session,
+        call: &AskedCall,
+    ) -> Option<BoxFuture<'static, Permission>> {
+        self.tool(call).filter(|tool| tool.permission)?;
+        Some(match &self.permissions {
+            Some(permissions) => permissions.ask(session.id, call),
+            None => {
+                let why = "not run: nobody can be asked for permission".to_owned();
+                Box::pin(std::future::ready(Permission::Refused(why)))
             }
-            _ => 0,
-        };
-        let sleep = self.sleep(ms);
+        })
+    }
+
+    fn call(&mut self, _: &Session, call: &AskedCall) -> BoxFuture<'static, Returned> {
+        let sleep = self.sleep(self.tool(call).map_or(0, |tool| tool.ms));
         let text = format!("{} done", call.tool);
         Box::pin(async move {
             sleep.await;
@@ -359,16 +393,46 @@ impl Driver for ScriptDriver {
 }
 
 /// Makes scripted drivers, and no others.
-pub struct Scripted(pub Arc<dyn Clock>);
+pub struct Scripted {
+    clock: Arc<dyn Clock>,
+    permissions: Option<Arc<dyn Permissions>>,
+}
+
+impl Scripted {
+    /// Makes drivers where nobody can be asked for permissions.
+    pub const fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, permissions: None }
+    }
+
+    /// Says who can be asked for permissions.
+    #[must_use]
+    pub fn asking(mut self, permissions: Arc<dyn Permissions>) -> Self {
+        self.permissions = Some(permissions);
+        self
+    }
+}
 
 impl Drivers for Scripted {
     fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String> {
         match &spec.kind {
             DriverKind::Script { source } => {
                 let script = Script::parse(source).map_err(|error| error.to_string())?;
-                Ok(Box::new(ScriptDriver::new(script, Arc::clone(&self.0))))
+                let (clock, permissions) = (Arc::clone(&self.clock), self.permissions.clone());
+                Ok(Box::new(ScriptDriver { script, clock, permissions }))
             }
             other => Err(format!("it has no driver for {} agents", other.name())),
         }
+    }
+
+    fn lacks(&self, session: SessionId, spec: &DriverSpec) -> Option<String> {
+        if !spec.needs.contains(&Need::Permissions) {
+            return None;
+        }
+        let lack = match &self.permissions {
+            Some(permissions) if permissions.is_attended(session) => return None,
+            Some(_) => "no editor of this host shows it",
+            None => "no editor is connected to this host",
+        };
+        Some(format!("it asks for permissions, and {lack}"))
     }
 }

@@ -39,10 +39,16 @@ pub enum Stayed {
     Ended(Ended),
 }
 
-/// Runs a host in this process, and returns how to stop it.
+/// Runs a host in this process, where nobody can be asked for permissions, and returns how to
+/// stop it.
 pub async fn host(place: &Place) -> Result<Stop, Failure> {
+    host_with(place, Scripted::new(Arc::clone(&place.clock))).await
+}
+
+/// Runs a host in this process, and returns how to stop it.
+pub async fn host_with(place: &Place, drivers: Scripted) -> Result<Stop, Failure> {
     let clock: Arc<dyn Clock> = Arc::clone(&place.clock);
-    let drivers = Arc::new(Scripted(Arc::clone(&clock)));
+    let drivers = Arc::new(drivers);
     let about = format!(r#"{{"pid":{}}}"#, std::process::id());
     let Settings { max_running, drain, .. } = &place.settings;
     let config = Config { max_running: max_running.value, drain: drain.value, about };

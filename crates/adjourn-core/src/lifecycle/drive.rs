@@ -149,7 +149,8 @@ pub(super) fn finish_step(draft: &mut Draft<'_>, finish: &FinishStep) -> Result<
     if draft.session.calls.any(CallState::Dispatched) {
         return Err(Rejected::out_of_step("calls are in flight"));
     }
-    if draft.session.calls.any(CallState::Asked) && !leaves_calls(&draft.session) {
+    // Calls that waited for a permission are left, where nobody waits for it any more.
+    if draft.session.calls.any(CallState::Asked) && !draft.session.withdraws_permissions() {
         return Err(Rejected::out_of_step(
             "calls were asked for and neither ran nor were declined",
         ));
@@ -163,21 +164,6 @@ pub(super) fn finish_step(draft: &mut Draft<'_>, finish: &FinishStep) -> Result<
         None => settle::settle(draft),
     }
     Ok(())
-}
-
-/// Returns whether a step may end over calls that were asked for and did not run.
-///
-/// A cancel drops them; a suspend defers those that wait for a permission, unless it waits for
-/// the run and so for them, too.
-fn leaves_calls(session: &Session) -> bool {
-    match &session.state {
-        State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => true,
-        State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
-            let client = parking.client.as_ref();
-            client.is_some_and(|client| client.mode != Mode::WaitForCompletion)
-        }
-        _ => false,
-    }
 }
 
 /// The run is over, at a boundary.

@@ -38,7 +38,7 @@ impl Drivers for Lacking {
 fn lacking(fixture: &Fixture) -> Arc<Lacking> {
     let clock: Arc<dyn Clock> = Arc::new(fixture.clock.clone());
     let (found, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
-    Arc::new(Lacking { scripted: Scripted(clock), found, asked })
+    Arc::new(Lacking { scripted: Scripted::new(clock), found, asked })
 }
 
 fn missing() -> DriverSpec {

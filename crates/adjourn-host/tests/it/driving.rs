@@ -403,7 +403,7 @@ async fn a_driver_that_panics_takes_only_its_own_session_along() {
 
     let fixture = Fixture::new();
     let clock: Arc<dyn Clock> = Arc::new(fixture.clock.clone());
-    let host = fixture.host_with(Arc::new(Mixed(Scripted(clock)))).await;
+    let host = fixture.host_with(Arc::new(Mixed(Scripted::new(clock)))).await;
     let mut spec = DriverSpec::script("{}");
     spec.cwd = Some("/panics".to_owned());
     let odd = fixture.create_with(spec);

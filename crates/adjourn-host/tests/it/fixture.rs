@@ -141,7 +141,7 @@ impl Fixture {
 
     pub async fn host(&self) -> Working {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
-        self.host_with(Arc::new(Scripted(clock))).await
+        self.host_with(Arc::new(Scripted::new(clock))).await
     }
 
     pub async fn host_with(&self, drivers: Arc<dyn Drivers>) -> Working {

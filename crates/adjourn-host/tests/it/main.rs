@@ -12,4 +12,5 @@ mod doorbell;
 mod driving;
 mod fixture;
 mod hung;
+mod permissions;
 mod scripts;

@@ -1,5 +1,6 @@
 //! Scripts: what they may say, and what they are told when they say something else.
 
+use adjourn_core::driver::Need;
 use adjourn_host::script::Script;
 
 #[test]
@@ -17,6 +18,14 @@ fn the_script_of_the_documentation_is_one() {
     ]]}"#;
     assert_eq!(Script::parse(script).unwrap().runs(), Some(1));
     assert_eq!(Script::parse(r#"{"steps": [{"say": "hi"}]}"#).unwrap().runs(), None);
+}
+
+#[test]
+fn a_script_that_asks_for_permissions_needs_somebody_to_give_them() {
+    let needs = |script: &str| Script::parse(script).unwrap().needs();
+    let second = r#"{"runs": [[{"say": "hi"}], [{"tools": [{"name": "a"}, {"name": "b", "permission": true}]}]]}"#;
+    assert_eq!(needs(second), [Need::Permissions].into());
+    assert!(needs(r#"{"steps": [{"tool": {"name": "a", "permission": false}}]}"#).is_empty());
 }
 
 #[test]

@@ -2,32 +2,32 @@
 
 use std::sync::Arc;
 
-use adjourn_acp::{Face, Options};
-use adjourn_core::driver::DriverKind;
-use adjourn_host::script::Script;
+use adjourn_acp::{Desk, Face, Options};
+use adjourn_core::driver::DriverSpec;
+use adjourn_host::script::Scripted;
 
 use crate::arguments::{Acp, OnDisconnect, Profile, StatusWords};
+use crate::commands::run::read;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::stay::host;
+use crate::stay::host_with;
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
-    let source = std::fs::read_to_string(&acp.script).map_err(|error| {
-        Failure::usage(format!("cannot read {}: {error}", acp.script.display()))
-    })?;
-    Script::parse(&source)
-        .map_err(|error| Failure::usage(format!("{}: {error}", acp.script.display())))?;
+    let (driver, _) = read(&acp.script)?;
     let mut signals = Signals::new()?;
     let place = Place::open(settings)?;
-    let working = host(&place).await?;
+    let desk = Desk::default();
+    let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(desk.clone()));
+    let working = host_with(&place, drivers).await?;
     let face = Arc::new(Face {
         store: place.store.clone(),
         hosts: place.hosts.clone(),
         clock: Arc::clone(&place.clock),
-        options: options(settings, source),
+        desk,
+        options: options(settings, driver),
     });
     output.talk(&format!(
         "an ACP agent on stdin and stdout; its sessions are in {}",
@@ -42,9 +42,10 @@ pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), F
     served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))
 }
 
-fn options(settings: &Settings, source: String) -> Options {
+fn options(settings: &Settings, driver: DriverSpec) -> Options {
     Options {
-        driver: DriverKind::Script { source },
+        driver: driver.kind,
+        needs: driver.needs,
         tenant: settings.tenant.value.clone(),
         profile: match settings.profile.value {
             Profile::Adjourn => adjourn_acp::Profile::Adjourn,

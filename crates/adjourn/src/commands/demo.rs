@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::session::Phase;
 use adjourn_store::Store as _;
 use adjourn_store::rows::NewEvent;
@@ -38,7 +39,7 @@ const READ: Duration = Duration::from_millis(1500);
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let directory = Scratch::new()?;
     let place = Place::open(&settings.with_store(directory.0.join("demo.db")))?;
-    let id = create(&place, SCRIPT).await?;
+    let id = create(&place, DriverSpec::script(SCRIPT)).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
     let working = host(&tour.place).await?;

@@ -10,9 +10,9 @@ use crate::settings::Settings;
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, new: &New, output: &Output) -> Result<(), Failure> {
-    let (source, _) = read(&new.script)?;
+    let (driver, _) = read(&new.script)?;
     let place = Place::open(settings)?;
-    let id = create(&place, &source).await?;
+    let id = create(&place, driver).await?;
     output.object(&json!({ "sessionId": id }), &id.to_string());
     Ok(())
 }

@@ -24,9 +24,9 @@ use crate::stay::{Stayed, Stop, Until, host, leave, outcome, stay};
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
-    let (source, script) = read(&run.script)?;
+    let (driver, script) = read(&run.script)?;
     let place = Place::open(settings)?;
-    let id = create(&place, &source).await?;
+    let id = create(&place, driver).await?;
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;
     let mut working = Some(host(&place).await?);
@@ -70,23 +70,23 @@ async fn stop(working: Option<Stop>) -> Result<(), Failure> {
     }
 }
 
-/// Reads a script from its file.
-pub fn read(path: &Path) -> Result<(String, Script), Failure> {
+/// Reads a script from its file, and what a session with it needs.
+pub fn read(path: &Path) -> Result<(DriverSpec, Script), Failure> {
     let source = std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
     let script = Script::parse(&source)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    Ok((source, script))
+    Ok((DriverSpec { needs: script.needs(), ..DriverSpec::script(source) }, script))
 }
 
-/// Makes a session from a script.
-pub async fn create(place: &Place, source: &str) -> Result<SessionId, Failure> {
+/// Makes a session.
+pub async fn create(place: &Place, driver: DriverSpec) -> Result<SessionId, Failure> {
     let founding = Founding {
         id: SessionId::new(place.clock.uuid()),
         tenant: place.settings.tenant.value.clone(),
         labels: BTreeMap::new(),
         parent: None,
-        driver: DriverSpec::script(source),
+        driver,
         budget: Budget::default(),
     };
     let done = place.store.transact(move |tx| tx.create(by(), founding)).await?;

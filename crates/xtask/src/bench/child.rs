@@ -104,7 +104,7 @@ fn host(path: &Path) -> Result<()> {
     runtime()?.block_on(async {
         let store = sessions::open(path)?;
         let clock: Arc<dyn Clock> = Arc::new(Machine);
-        let drivers = Arc::new(Scripted(Arc::clone(&clock)));
+        let drivers = Arc::new(Scripted::new(Arc::clone(&clock)));
         let hosts = Hosts::beside(path);
         let host = Host::join(store, hosts, clock, drivers, Config::default()).await?;
         println!("joined");

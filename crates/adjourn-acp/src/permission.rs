@@ -1,0 +1,124 @@
+//! `session/request_permission`: when a client is asked, and when it need not answer any more.
+//!
+//! A client is asked after it has been told of the call, so never before the answer that attaches
+//! it. It is taken back as soon as the journal shows that nobody waits for it, so never after the
+//! client has been told that the session is suspended.
+
+use adjourn_core::Session;
+use adjourn_core::ledger::{AskedCall, CallId, CallState};
+use adjourn_host::permission::Permission;
+use adjourn_store::Store;
+use serde_json::Value;
+
+use crate::session::{Attachment, Ours};
+use crate::update::{self, Foreground};
+
+/// The option that lets a call start.
+pub(crate) const ALLOW: &str = "allow";
+/// The option that does not.
+pub(crate) const REJECT: &str = "reject";
+
+impl<S: Store> Attachment<S> {
+    /// Asks for what has to be allowed, and takes back what nobody waits for any more.
+    pub(crate) fn ask_permissions(&mut self) {
+        self.take_back_permissions();
+        let fresh: Vec<_> = self.awaited().into_iter().filter(|(n, _)| !self.asks(*n)).collect();
+        let requests: Vec<_> = fresh.into_iter().map(|(n, call)| (self.number(), n, call)).collect();
+        for (id, number, _) in &requests {
+            self.ours.insert(id.clone(), Ours::Permission(*number));
+        }
+        if !requests.is_empty() {
+            self.restate();
+        }
+        for (id, _, call) in &requests {
+            let request = update::permission(self.peer.version, self.id, call);
+            self.lines.request(id, "session/request_permission", &request);
+        }
+    }
+
+    /// Takes back what was asked and nobody waits for any more.
+    pub(crate) fn take_back_permissions(&mut self) {
+        let mut asked: Vec<_> = self
+            .ours
+            .iter()
+            .filter_map(|(id, ours)| match ours {
+                Ours::Permission(number) => Some((*number, id.clone())),
+                Ours::Question(_) | Ours::Await(_) => None,
+            })
+            .collect();
+        if asked.is_empty() {
+            return;
+        }
+        let awaited = self.awaited();
+        asked.retain(|(number, _)| !awaited.iter().any(|(open, _)| open == number));
+        asked.sort_unstable_by_key(|(number, _)| *number);
+        for (_, id) in &asked {
+            self.call_off(id);
+        }
+        if !asked.is_empty() {
+            self.restate();
+        }
+    }
+
+    /// Answers a request with what the client said.
+    pub(crate) fn permitted(&mut self, number: u64, result: Result<Value, Value>) {
+        // Before anything comes of the answer.
+        self.restate();
+        if let Some(seat) = &self.seat {
+            seat.answer(number, read(result));
+        }
+    }
+
+    /// Returns what the foreground of the session does, as far as this client is concerned.
+    pub(crate) fn foreground_of(&self, session: &Session) -> Foreground {
+        let asks = self.ours.values().any(|ours| matches!(ours, Ours::Permission(_)));
+        match Foreground::of(session) {
+            // While other calls run, not everything waits for this person.
+            Foreground::Running if asks && !session.in_flight() => Foreground::RequiresAction,
+            foreground => foreground,
+        }
+    }
+
+    /// Returns what is asked for, of calls that this client knows to wait.
+    fn awaited(&self) -> Vec<(u64, AskedCall)> {
+        let (Some(seat), Some(view)) = (&self.seat, &self.view) else { return Vec::new() };
+        let mut open = seat.open();
+        open.retain(|(_, call)| waits(&view.session, &call.id));
+        open
+    }
+
+    /// Tells the state, if somebody being asked or not has changed it.
+    fn restate(&mut self) {
+        // Not to somebody who has not been told of it yet.
+        if self.foreground.is_some() {
+            self.state(true);
+        }
+    }
+
+    fn asks(&self, number: u64) -> bool {
+        self.ours.values().any(|ours| *ours == Ours::Permission(number))
+    }
+}
+
+/// Whether a call could still be started if somebody allowed it.
+fn waits(session: &Session, call: &CallId) -> bool {
+    session.calls.get(call).is_some_and(|open| open.state == CallState::Asked)
+        && session.owner().is_some()
+        && !session.withdraws_permissions()
+}
+
+/// Reads the answer to a request; whatever does not allow it refuses it.
+fn read(result: Result<Value, Value>) -> Permission {
+    let why = match result {
+        Ok(result) => {
+            let at = |path: &str| result.pointer(path).and_then(Value::as_str).unwrap_or_default();
+            match (at("/outcome/outcome"), at("/outcome/optionId")) {
+                ("selected", ALLOW) => return Permission::Granted,
+                ("selected", _) => "permission was refused",
+                _ => "the request for permission was dismissed",
+            }
+        }
+        Err(_) => "the client cannot be asked for permission",
+    };
+    Permission::Refused(format!("not run: {why}"))
+}

@@ -1,0 +1,54 @@
+//! Sessions that a host cannot run, and when it tries again.
+
+use std::time::Duration;
+
+use adjourn_core::Session;
+use adjourn_core::id::RunId;
+use adjourn_core::time::Timestamp;
+
+/// How long a session that cannot be run is left alone: what was missing may be there by then.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
+
+/// A session that this host cannot run.
+pub(crate) struct Declined {
+    pub(crate) why: String,
+    /// The turn it was declined in: a session that moves on is looked at again.
+    turn: Option<(RunId, u64)>,
+    again: Again,
+}
+
+/// When a session that stays in its turn is tried again.
+pub(crate) enum Again {
+    /// At the next look.
+    Soon,
+    /// A while after it was declined.
+    After(Timestamp),
+    /// Never.
+    Never,
+}
+
+impl Declined {
+    /// Takes note of a session that cannot be run.
+    pub(crate) fn new(why: String, session: &Session, again: Again) -> Self {
+        Self { why, turn: turn(session), again }
+    }
+
+    /// Returns whether it is not tried again in its turn.
+    pub(crate) const fn is_final(&self) -> bool {
+        matches!(self.again, Again::Never)
+    }
+
+    /// Returns whether a session is still to be left alone.
+    pub(crate) fn holds(&self, session: &Session, now: Timestamp) -> bool {
+        let early = match self.again {
+            Again::Soon => false,
+            Again::After(at) => now >= at && now.since(at) < TRY_AGAIN,
+            Again::Never => true,
+        };
+        self.turn == turn(session) && early
+    }
+}
+
+fn turn(session: &Session) -> Option<(RunId, u64)> {
+    session.run().map(|run| (run.id, run.turn))
+}

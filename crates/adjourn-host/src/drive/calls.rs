@@ -1,0 +1,160 @@
+//! The calls of a step: allowed where they have to be, started, and waited for.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use adjourn_core::Command;
+use adjourn_core::command::{CallResult, Dispatch, ReturnCalls, ReturnedCall};
+use adjourn_core::ledger::{CallId, CallState};
+use adjourn_store::{Error, Store};
+use tokio::task::JoinSet;
+
+use super::{Drive, Step, digests};
+use crate::clock::BoxFuture;
+use crate::driver::{Driver, Returned};
+use crate::permission::Permission;
+use crate::said::Said;
+
+/// What goes on in this process for the calls of a session.
+#[derive(Default)]
+pub(super) struct Calls {
+    /// Calls in flight.
+    running: JoinSet<(CallId, Returned)>,
+    asking: Asking,
+}
+
+/// Calls that somebody has to allow first. They are polled in place, so that what is taken back
+/// is taken back at once.
+type Asking = Vec<(CallId, BoxFuture<'static, Permission>)>;
+
+/// What ends a wait for calls.
+enum Woken {
+    Returned(CallId, Returned),
+    Answered(CallId, Permission),
+    Signal,
+    Late,
+}
+
+impl Calls {
+    /// Returns whether somebody is asked.
+    pub(super) const fn is_asking(&self) -> bool {
+        !self.asking.is_empty()
+    }
+
+    /// Asks nobody any more.
+    pub(super) fn withdraw(&mut self) {
+        self.asking.clear();
+    }
+}
+
+/// Waits for the next answer; for ever if nobody is asked.
+async fn answered(asking: &mut Asking) -> (CallId, Permission) {
+    poll_fn(|context| {
+        let mut answers = asking.iter_mut().enumerate();
+        let answer = answers.find_map(|(index, (_, answer))| match answer.as_mut().poll(context) {
+            Poll::Ready(permission) => Some((index, permission)),
+            Poll::Pending => None,
+        });
+        match answer {
+            Some((index, permission)) => Poll::Ready((asking.remove(index).0, permission)),
+            None => Poll::Pending,
+        }
+    })
+    .await
+}
+
+impl<S: Store> Drive<S> {
+    /// Starts calls, and asks for those that somebody has to allow first.
+    pub(super) async fn dispatch(
+        &mut self,
+        driver: &mut dyn Driver,
+        asked: Vec<CallId>,
+        calls: &mut Calls,
+    ) -> Result<Step, Error> {
+        let session = Arc::clone(&self.session);
+        let batch = driver.batch(&session, &asked).max(1);
+        let mut free = Vec::new();
+        for id in asked.into_iter().take(batch) {
+            let Some(open) = session.calls.get(&id) else { continue };
+            match driver.permission(&session, &open.call) {
+                Some(answer) => calls.asking.push((id, answer)),
+                None => free.push(id),
+            }
+        }
+        if self.withdraws() {
+            calls.withdraw();
+        }
+        match (free.is_empty(), calls.is_asking()) {
+            (false, _) => self.start(driver, free, calls).await,
+            (true, true) => Ok(Step::GoOn),
+            // All that is left waits for somebody who is not asked any more.
+            (true, false) => self.finish_where_it_is().await,
+        }
+    }
+
+    /// Makes calls durable, then starts them.
+    async fn start(
+        &mut self,
+        driver: &mut dyn Driver,
+        ids: Vec<CallId>,
+        calls: &mut Calls,
+    ) -> Result<Step, Error> {
+        let dispatch = Dispatch { epoch: self.epoch, calls: ids.clone() };
+        if let Err(refused) = self.commit(Command::Dispatch(dispatch), &[]).await? {
+            return self.refused(refused).await;
+        }
+        let session = Arc::clone(&self.session);
+        for id in ids {
+            let Some(open) = session.calls.get(&id) else { continue };
+            let running = driver.call(&session, &open.call);
+            calls.running.spawn(async move { (id, running.await) });
+        }
+        Ok(Step::GoOn)
+    }
+
+    /// Waits until a call comes back or may start, or something else is to be done.
+    pub(super) async fn wait_for_calls(
+        &mut self,
+        driver: &mut dyn Driver,
+        calls: &mut Calls,
+    ) -> Result<Step, Error> {
+        let in_flight = self.session.calls.any(CallState::Dispatched);
+        // There is no giving up of what has not started.
+        let late = self.until(self.late().filter(|_| in_flight));
+        let mut signal = self.signal.clone();
+        let Calls { running, asking } = calls;
+        let woken = tokio::select! {
+            joined = running.join_next(), if in_flight => match joined {
+                Some(Ok((id, returned))) => Woken::Returned(id, returned),
+                // A call panicked, or there is none: nobody knows how those in flight end.
+                Some(Err(_)) | None => Woken::Late,
+            },
+            (id, permission) = answered(asking) => Woken::Answered(id, permission),
+            _ = signal.changed() => Woken::Signal,
+            () = late => Woken::Late,
+        };
+        self.signal = signal;
+        match woken {
+            Woken::Returned(id, returned) => self.take_back(id, returned).await,
+            Woken::Answered(id, Permission::Granted) => self.start(driver, vec![id], calls).await,
+            Woken::Answered(id, Permission::Refused(text)) => {
+                self.take_back(id, Returned { result: CallResult::Declined, text }).await
+            }
+            Woken::Signal => self.reload(),
+            Woken::Late => {
+                calls.running.abort_all();
+                self.give_up().await
+            }
+        }
+    }
+
+    /// Commits what came of a call.
+    async fn take_back(&mut self, id: CallId, returned: Returned) -> Result<Step, Error> {
+        let said = [Said::Tool { call: id.clone(), result: returned.text }];
+        let calls = vec![ReturnedCall { id, result: returned.result }];
+        let entries = digests(&said);
+        let returned = ReturnCalls { epoch: self.epoch, calls, entries };
+        self.try_commit(Command::ReturnCalls(returned), &said).await
+    }
+}
