@@ -23,7 +23,8 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn ask_permissions(&mut self) {
         self.take_back_permissions();
         let fresh: Vec<_> = self.awaited().into_iter().filter(|(n, _)| !self.asks(*n)).collect();
-        let requests: Vec<_> = fresh.into_iter().map(|(n, call)| (self.number(), n, call)).collect();
+        let requests: Vec<_> =
+            fresh.into_iter().map(|(n, call)| (self.number(), n, call)).collect();
         for (id, number, _) in &requests {
             self.ours.insert(id.clone(), Ours::Permission(*number));
         }
