@@ -14,14 +14,9 @@ use crate::scenario::{Event, Restart, Resume, Suspend, Why};
 /// became of it.
 pub trait Face {
     /// Sends a message: the next run, or the answer to a question.
-    ///
-    /// A face may answer only when the turn is over: the player goes on as for a suspend.
     fn prompt(&mut self, text: &str) -> Reply;
 
     /// Pauses the session.
-    ///
-    /// A face that answers only when the pause has taken effect lets the player wait: it goes on as
-    /// soon as the status shows what is expected.
     fn suspend(&mut self, suspend: &Suspend) -> Reply;
 
     /// Wakes the session; what it is answered are the fields that `answer` may expect.
@@ -75,7 +70,11 @@ impl Refusal {
 
 /// The answer to a verb, now or later.
 #[derive(Debug)]
-pub struct Reply(Receiver<Answer>);
+pub struct Reply {
+    answer: Receiver<Answer>,
+    /// Whether the player goes on without it.
+    pub(crate) at_the_end: bool,
+}
 
 impl Reply {
     /// An answer that is there already.
@@ -98,13 +97,24 @@ impl Reply {
 
     /// An answer that comes through the sender.
     pub fn pair() -> (Sender<Answer>, Self) {
-        let (sender, receiver) = channel();
-        (sender, Self(receiver))
+        let (sender, answer) = channel();
+        (sender, Self { answer, at_the_end: false })
+    }
+
+    /// Says that an answer comes only at the end: when a suspend has taken effect, or when the turn
+    /// that a prompt began is over.
+    ///
+    /// The player does not wait for it unless the verb is to be refused, and goes on as soon as the
+    /// status shows what is expected. Whoever can answer at once should: then the player knows
+    /// that the verb was taken before it looks, and how long that took.
+    #[must_use]
+    pub fn at_the_end(self) -> Self {
+        Self { at_the_end: true, ..self }
     }
 
     /// Returns the answer if it comes in time.
     pub(crate) fn within(&self, time: Duration) -> Option<Answer> {
-        match self.0.recv_timeout(time) {
+        match self.answer.recv_timeout(time) {
             Ok(answer) => Some(answer),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(Err(Refusal::broken("nobody answers"))),

@@ -39,9 +39,9 @@
 //!   returns when a host runs and the session is there. Dropping the value must end every process
 //!   that it started.
 //! - A verb returns a [`Reply`] at once, and never waits: verbs of a race are given one right
-//!   after the other, and a suspend may be answered only when it takes effect. [`Reply::later`]
-//!   runs a closure on a thread of its own; [`Reply::pair`] is for a face that hears its answers
-//!   on a thread that it has already.
+//!   after the other. [`Reply::later`] runs a closure on a thread of its own; [`Reply::pair`] is
+//!   for a face that hears its answers on a thread that it has already. One that comes only when
+//!   a suspend has taken effect, or a turn is over, is marked [`Reply::at_the_end`].
 //! - Handles come in and go out as the face spells them; the player knows the scenario's names.
 //! - A verb that the face does not have is given at the command line, and so is everything that it
 //!   does not show. [`logs::ending`] makes the whole [`Ending`] of the command line's output; a
@@ -56,6 +56,7 @@ mod face;
 pub mod logs;
 pub mod matching;
 pub mod play;
+mod pulse;
 pub mod scenario;
 
 pub use face::{Answer, Ending, Face, Refusal, Reply};

@@ -6,10 +6,11 @@
 //! scenario says.
 //!
 //! A busy machine may be slower. The player takes down what should have taken no time and did: the
-//! answer to a verb, a look, waking up. If a scenario failed and one of these took longer than
-//! [`SLOW`], nothing is known, and the scenario is played again at half the pace or less: every
-//! time in it is twice as long, and so is the room. A failure counts if nothing was slow, or at
-//! the slowest pace. So no product is excused by being played again, but only by a slow machine.
+//! answer to a verb, a look, waking up, and a few commits that it makes all the while. If a
+//! scenario failed and one of these took longer than [`SLOW`], nothing is known, and the scenario
+//! is played again at half the pace or less: every time in it is twice as long, and so is the
+//! room. A failure counts if nothing was slow, or at the slowest pace. So no product is excused by
+//! being played again, but only by a slow machine.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 use crate::face::{Answer, Face, Refusal, Reply};
 use crate::matching::{Matcher, judge, judge_race};
+use crate::pulse::Pulse;
 use crate::scenario::{Does, Fields, How, Moment, Scenario, Step, Verb};
 
 /// How far a step keeps from what happens by itself, and how long the player looks for what is
@@ -99,10 +101,7 @@ pub struct Played {
 pub fn scenario<F: Face>(text: &str, open: &impl Fn(&Scenario) -> Result<F, String>) -> Played {
     let (mut pace, mut passed_over) = (1, Vec::new());
     loop {
-        let (failures, slowest) = match set_up(text, pace, open) {
-            Ok((scenario, face, start)) => Attempt::new(&scenario, face, start, pace).play(),
-            Err(error) => (vec![error], Duration::ZERO),
-        };
+        let (failures, slowest) = at_pace(pace, text, open);
         match failures.first() {
             Some(first) if pace < SLOWEST && is_slow(slowest, pace) => {
                 passed_over.push(format!("{first} (something took {slowest:?})"));
@@ -110,6 +109,23 @@ pub fn scenario<F: Face>(text: &str, open: &impl Fn(&Scenario) -> Result<F, Stri
             }
             _ => return Played { pace, failures, passed_over },
         }
+    }
+}
+
+/// Plays a scenario once, `pace` times as long as it says; returns what went wrong, and the longest
+/// that anything took that should take no time.
+pub fn at_pace<F: Face>(
+    pace: u32,
+    text: &str,
+    open: &impl Fn(&Scenario) -> Result<F, String>,
+) -> (Vec<String>, Duration) {
+    let (pulse, begin) = (Pulse::shared(), Instant::now());
+    match set_up(text, pace, open) {
+        Ok((scenario, face, start)) => {
+            let (failures, slowest) = Attempt::new(&scenario, face, start, pace).play();
+            (failures, slowest.max(pulse.slowest(begin)))
+        }
+        Err(error) => (vec![error], Duration::ZERO),
     }
 }
 
@@ -167,8 +183,7 @@ struct Attempt<'a, F> {
     slowest: Duration,
     /// The answer that comes when the next host is there.
     away: Option<Reply>,
-    /// Suspends that are answered when they take effect and prompts that are answered when their
-    /// turn is over, and their steps.
+    /// Verbs that are answered at the end, and their steps.
     pending: Vec<(usize, Reply)>,
 }
 
@@ -221,17 +236,12 @@ impl<'a, F: Face> Attempt<'a, F> {
                     self.took(at);
                 }
             }
-            Does::One(verb @ (Verb::Suspend(_) | Verb::Prompt(_))) if step.refused.is_none() => {
-                let reply = self.give(verb);
-                self.pending.push((index, reply));
-            }
             Does::One(verb) => {
                 let reply = self.give(verb);
-                let answer = self.answer(&reply, at);
-                self.failures.extend(judge(&answer, step.refused.as_ref()));
-                if let (Ok(answer), Some(expected)) = (answer, &step.answer) {
-                    let found = self.matcher.differences(expected, &answer);
-                    self.failures.extend(found.into_iter().map(|found| format!("answer.{found}")));
+                if reply.at_the_end && step.refused.is_none() {
+                    self.pending.push((index, reply));
+                } else {
+                    self.answered(&reply, at, step);
                 }
             }
             Does::Race(verbs) => {
@@ -276,6 +286,16 @@ impl<'a, F: Face> Attempt<'a, F> {
             Verb::Cancel(why) => self.face.cancel(why),
             Verb::Close(why) => self.face.close(why),
             Verb::Restart(restart) => self.face.restart(restart),
+        }
+    }
+
+    /// Compares how a verb is answered with what its step expects.
+    fn answered(&mut self, reply: &Reply, at: Instant, step: &Step) {
+        let answer = self.answer(reply, at);
+        self.failures.extend(judge(&answer, step.refused.as_ref()));
+        if let (Ok(answer), Some(expected)) = (answer, &step.answer) {
+            let found = self.matcher.differences(expected, &answer);
+            self.failures.extend(found.into_iter().map(|found| format!("answer.{found}")));
         }
     }
 

@@ -3,6 +3,7 @@
 //! Every figure is taken in several rounds that take turns, and the median is kept. A figure that
 //! depends on the disk, the network or another process stands beside the raw figure of it.
 
+mod acp;
 mod child;
 mod commits;
 mod figures;
@@ -85,6 +86,7 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
     let mut many = None;
     let mut storm = None;
     let mut empty = None;
+    let mut conversation = None;
     if choice.wants("parked") || choice.wants("status") {
         eprintln!("parking {FEW} sessions");
         empty = Some(Parked::build(&place.join("empty.db"), 0)?);
@@ -97,6 +99,10 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
     if choice.wants("storm") {
         eprintln!("parking {} sessions that are due", storm::DEADLINES);
         storm = Some(storm::prepare(&place.join("storm.db"))?);
+    }
+    if choice.wants("acp") {
+        eprintln!("having a long conversation");
+        conversation = Some(acp::prepare(&place.join("conversation.db"))?);
     }
     for round in 1..=ROUNDS {
         eprintln!("round {round} of {ROUNDS}");
@@ -121,6 +127,10 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
         }
         if choice.wants("pipe") {
             pipe::measure(figures)?;
+        }
+        if let Some(conversation) = &conversation {
+            acp::measure(place, figures)?;
+            conversation.measure(figures)?;
         }
         if let Some(few) = few.as_ref().filter(|_| choice.wants("status")) {
             few.status(figures)?;

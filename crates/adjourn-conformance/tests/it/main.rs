@@ -32,7 +32,7 @@ impl Face for Puppet {
     fn suspend(&mut self, _: &Suspend) -> Reply {
         let (sender, reply) = Reply::pair();
         self.waiting.push(sender);
-        reply
+        reply.at_the_end()
     }
 
     fn resume(&mut self, resume: &Resume) -> Reply {
@@ -79,8 +79,9 @@ fn with(steps: &str) -> String {
 #[test]
 fn a_failure_says_where_and_what() {
     let open = |_: &Scenario| Ok(puppet(json!({ "state": "working" })));
-    let played = play::scenario(&with(r#"{"at": "0s", "expect": {"state": "idle"}}"#), &open);
-    let first = played.failures.first().map(String::as_str);
+    let text = with(r#"{"at": "0s", "expect": {"state": "idle"}}"#);
+    let (failures, _) = play::at_pace(2, &text, &open);
+    let first = failures.first().map(String::as_str);
     assert_eq!(first, Some("step 1 (at 0s): state: expected \"idle\", found \"working\""));
 }
 
@@ -112,8 +113,8 @@ fn a_suspend_is_not_waited_for_and_handles_are_known_by_name() {
     // Two closes are both refused, so nobody won.
     let steps =
         r#"{"at": "0s", "race": [{"close": {}}, {"close": {}}], "refused": {"reason": "ENDED"}}"#;
-    let played = play::scenario(&with(steps), &open);
-    let first = played.failures.first().map(String::as_str);
+    let (failures, _) = play::at_pace(1, &with(steps), &open);
+    let first = failures.first().map(String::as_str);
     assert_eq!(first, Some("step 1 (at 0s): refused ENDED: it is over"));
 }
 

@@ -84,7 +84,7 @@ impl Face for Terminal {
         }
         let grace = suspend.grace_ms.map(|ms| format!("{ms}ms"));
         arguments.extend(grace.iter().flat_map(|grace| ["--grace", grace]));
-        self.give("suspend", &arguments)
+        self.give("suspend", &arguments).at_the_end()
     }
 
     fn resume(&mut self, resume: &Resume) -> Reply {

@@ -11,7 +11,7 @@ use adjourn_host::script::Scripted;
 use adjourn_host::{Config, Host};
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::{commits, http, sessions};
+use super::{acp, commits, http, sessions};
 
 /// A process that ends when it is dropped.
 pub struct Child {
@@ -48,6 +48,24 @@ impl Child {
         Ok(input.write_all(line)?)
     }
 
+    /// Lends the child's input, for somebody who writes while another reads.
+    pub fn take_input(&mut self) -> Result<ChildStdin> {
+        self.input.take().context("the child's input is open")
+    }
+
+    /// Gives the child's input back.
+    pub fn give_input(&mut self, input: ChildStdin) {
+        self.input = Some(input);
+    }
+
+    /// Returns the most memory that the child ever had in use, in bytes.
+    pub fn peak(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next());
+        Ok(kilobytes.context("status has the peak")?.parse::<u64>()? * 1024)
+    }
+
     /// Returns the memory that the child has in use, in bytes.
     pub fn resident(&self) -> Result<u64> {
         const PAGE: u64 = 4096;
@@ -76,6 +94,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
         (Some("intake"), Some(store)) => http::intake(store),
         (Some("axum"), None) => http::bare(),
         (Some("echo"), None) => echo(),
+        (Some("acp"), Some(store)) => acp::agent(store),
         other => bail!("no second process {other:?}"),
     }
 }

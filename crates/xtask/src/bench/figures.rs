@@ -28,6 +28,11 @@ const KEPT: &[&str] = &[
     "raw_axum_per_s",
     "events_per_s",
     "raw_pipe_p50_us",
+    "acp_status_per_s",
+    "acp_cycle_p50_us",
+    "acp_cycle_commits",
+    "acp_replay_messages_per_s",
+    "acp_replay_peak_mb",
 ];
 
 /// Figures by name; each round adds one value, the median is kept.

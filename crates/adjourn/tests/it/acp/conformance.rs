@@ -76,10 +76,11 @@ impl Face for Window {
     fn prompt(&mut self, text: &str) -> Reply {
         let prompt = json!({ "prompt": [{ "type": "text", "text": text }] });
         // In version 1 the answer comes when the turn is over, whatever became of it.
-        self.give("session/prompt", prompt, |answer| match answer {
+        let reply = self.give("session/prompt", prompt, |answer| match answer {
             Err(refusal) if refusal.reason != "RUN_FAILED" => Err(refusal),
             _ => Ok(Value::Null),
-        })
+        });
+        if self.version == 1 { reply.at_the_end() } else { reply }
     }
 
     fn suspend(&mut self, suspend: &Suspend) -> Reply {
@@ -88,10 +89,11 @@ impl Face for Window {
             "resumeWhen": suspend.resume_when,
         });
         // One that is withdrawn later was taken all the same.
-        self.give("session/suspend", request, |answer| match answer {
+        let reply = self.give("session/suspend", request, |answer| match answer {
             Err(refusal) if refusal.reason != "WITHDRAWN" => Err(refusal),
             _ => Ok(Value::Null),
-        })
+        });
+        reply.at_the_end()
     }
 
     fn resume(&mut self, resume: &Resume) -> Reply {

@@ -1,0 +1,211 @@
+//! An editor's view: `adjourn acp` over a pipe.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use adjourn_acp::{Face, OnDisconnect, Options, Profile, StatusWords};
+use adjourn_core::command::{FinishStep, StartStep, StepEnd};
+use adjourn_core::driver::DriverKind;
+use adjourn_core::id::{Epoch, HostId, SessionId};
+use adjourn_core::transcript::Digest;
+use adjourn_core::{Command, actor};
+use adjourn_host::clock::{Clock, Machine};
+use adjourn_host::doorbell::Hosts;
+use adjourn_host::said::Said;
+use adjourn_host::script::Scripted;
+use adjourn_host::{Config, Host};
+use adjourn_store::{CommandError, Environment as _, Request, Sqlite, Store as _};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::child::{Child, runtime};
+use super::figures::{Figures, percentile};
+use super::sessions::{TENANT, create, give, open, prompt};
+
+/// Messages of the conversation that is replayed.
+const MESSAGES: usize = 100_000;
+/// Steps that are stored in one commit while it is made.
+const TOGETHER: usize = 500;
+/// Status requests that are sent at once, in one round.
+const STATUSES: usize = 50_000;
+/// Suspends and resumes in one round.
+const CYCLES: usize = 200;
+
+/// What new sessions follow.
+const SCRIPT: &str = r#"{"steps": [{"say": "hello"}]}"#;
+
+/// A store with a long conversation in it.
+pub struct Conversation {
+    path: PathBuf,
+    id: SessionId,
+}
+
+/// Has a long conversation, as a host would store it: two entries of the journal per message.
+pub fn prepare(path: &Path) -> Result<Conversation> {
+    let store = open(path)?;
+    let id = create(&store, SCRIPT)?;
+    give(&store, prompt(id, "a long story"))?;
+    let host = HostId::new(Machine.uuid());
+    let by = actor::Actor::new(actor::Face::Host, "").on(host);
+    give(&store, Request::new(id, by.clone(), Command::Claim))?;
+    let epoch = store.session(id)?.context("the session is there")?.epoch;
+    for first in (0..MESSAGES).step_by(TOGETHER) {
+        let by = by.clone();
+        store
+            .transact(move |tx| -> Result<(), CommandError> {
+                for number in first..first + TOGETHER {
+                    for request in step(id, &by, epoch, number) {
+                        tx.command(request)?;
+                    }
+                }
+                Ok(())
+            })
+            .wait()?;
+    }
+    Ok(Conversation { path: path.to_owned(), id })
+}
+
+/// The two commands of a step that says something.
+fn step(id: SessionId, by: &actor::Actor, epoch: Epoch, number: usize) -> [Request; 2] {
+    let said = Said::Agent {
+        text: format!("message {number}, about as long as what an agent says between two calls"),
+        aborted: false,
+    };
+    let bytes = said.encode();
+    let step = StepEnd { entries: vec![Digest::of(&bytes)], ..StepEnd::default() };
+    let finish = FinishStep { epoch, step, ends: None };
+    let start = StartStep { epoch, entries: Vec::new() };
+    [
+        Request::new(id, by.clone(), Command::StartStep(start)),
+        Request::new(id, by.clone(), Command::FinishStep(finish)).saying(vec![bytes]),
+    ]
+}
+
+impl Conversation {
+    /// Measures one round: how fast it is replayed, and in how much memory.
+    pub fn measure(&self, figures: &mut Figures) -> Result<()> {
+        let mut editor = Editor::open(&self.path)?;
+        let load = json!({ "sessionId": self.id, "cwd": "/", "mcpServers": [] });
+        let start = Instant::now();
+        let id = editor.send("session/load", &load)?;
+        let mut updates = 0;
+        while !editor.is_answer(id)? {
+            updates += 1;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        figures.add("acp_replay_messages_per_s", f64::from(updates) / seconds);
+        figures.add("acp_replay_peak_mb", editor.child.peak()? as f64 / 1e6);
+        Ok(())
+    }
+}
+
+/// Measures one round of what an editor asks for most.
+pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
+    let path = place.join("acp.db");
+    let store = open(&path)?;
+    let mut editor = Editor::open(&path)?;
+    let made = editor.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }))?;
+    let session = made["result"]["sessionId"].clone();
+
+    let status = json!({ "sessionId": session });
+    let line = Editor::line(0, "session/status", &status);
+    let lines = line.repeat(STATUSES).into_bytes();
+    let mut input = editor.child.take_input()?;
+    let start = Instant::now();
+    let writer = std::thread::spawn(move || input.write_all(&lines).map(|()| input));
+    for _ in 0..STATUSES {
+        editor.child.line()?;
+    }
+    figures.add("acp_status_per_s", STATUSES as f64 / start.elapsed().as_secs_f64());
+    let input = writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))??;
+    editor.child.give_input(input);
+
+    let before = store.head()?.number;
+    let mut times = Vec::new();
+    for _ in 0..CYCLES {
+        let start = Instant::now();
+        let answer = editor.call("session/suspend", &json!({ "sessionId": session }))?;
+        let handle = &answer["result"]["handle"];
+        editor.call("session/resume", &json!({ "sessionId": session, "handle": handle }))?;
+        times.push(start.elapsed());
+    }
+    figures.add("acp_cycle_p50_us", percentile(&mut times, 0.5));
+    let commits = store.head()?.number - before;
+    figures.add("acp_cycle_commits", commits as f64 / CYCLES as f64);
+    Ok(())
+}
+
+/// An editor that has introduced itself.
+struct Editor {
+    child: Child,
+    next: u64,
+}
+
+impl Editor {
+    fn open(store: &Path) -> Result<Self> {
+        let mut editor = Self { child: Child::spawn("acp", Some(store))?, next: 1 };
+        editor.call("initialize", &json!({ "protocolVersion": 1 }))?;
+        Ok(editor)
+    }
+
+    fn line(id: u64, method: &str, params: &Value) -> String {
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string() + "\n"
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
+        let id = self.next;
+        self.next += 1;
+        self.child.say(Self::line(id, method, params).as_bytes())?;
+        Ok(id)
+    }
+
+    /// Reads the next message; returns whether it is the answer to a request.
+    fn is_answer(&mut self, id: u64) -> Result<bool> {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
+        Ok(self.child.line()?.starts_with(&answer))
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+        let id = self.send(method, params)?;
+        loop {
+            let message: Value = serde_json::from_str(&self.child.line()?)?;
+            if message["id"] == id && message.get("method").is_none() {
+                return Ok(message);
+            }
+        }
+    }
+}
+
+/// An agent as `adjourn acp` is one.
+pub fn agent(path: &Path) -> Result<()> {
+    let runtime = runtime()?;
+    let result = runtime.block_on(async {
+        let store: Sqlite = open(path)?;
+        let clock: Arc<dyn Clock> = Arc::new(Machine);
+        let hosts = Hosts::beside(path);
+        let drivers = Arc::new(Scripted(Arc::clone(&clock)));
+        let config = Config::default();
+        let host =
+            Host::join(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, config).await?;
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let working = tokio::spawn(host.run(async move {
+            let _ = stopped.await;
+        }));
+        let options = Options {
+            driver: DriverKind::Script { source: SCRIPT.to_owned() },
+            tenant: TENANT.to_owned(),
+            profile: Profile::Adjourn,
+            status: StatusWords::ByVersion,
+            on_disconnect: OnDisconnect::Continue,
+        };
+        let face = Arc::new(Face { store, hosts, clock, options });
+        adjourn_acp::serve(face, tokio::io::stdin(), tokio::io::stdout()).await?;
+        let _ = stop.send(());
+        working.await??;
+        Ok(())
+    });
+    runtime.shutdown_background();
+    result
+}
