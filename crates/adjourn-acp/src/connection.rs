@@ -21,13 +21,14 @@ use crate::content;
 use crate::face::{Face, OnDisconnect, StatusWords};
 use crate::lines::{LINE_BYTES, Line, Lines};
 use crate::peer::{Dialect, EXTENSION, Peer, Version};
+use crate::permission;
 use crate::requests::{self, Attach, CancelRequest, Initialize, List, Named, New, Prompt, Replay};
 use crate::rpc::{
     Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION,
 };
 use crate::session::{Ask, Attachment, Out};
 use crate::suspension::{SessionStatus, SessionSuspendRequest, SuspendCapabilities};
-use crate::update::{Foreground, meta, with};
+use crate::update::{meta, with};
 
 /// Messages that wait to be written; whoever has more waits for the reader.
 const QUEUE: usize = 16;
@@ -363,7 +364,10 @@ impl<S: Store> Connection<S> {
         let answer = json!({ "status": status, "_meta": meta(&session, peer, None) });
         Ok(match (status, peer.version) {
             (SessionStatus::Open, Version::V2) => {
-                with(answer, "state", Foreground::of(&session).state(&session, peer))
+                let asks =
+                    self.is_attached(session.id) && permission::is_asked(&self.face.desk, &session);
+                let foreground = permission::foreground(&session, asks);
+                with(answer, "state", foreground.state(&session, peer))
             }
             _ => answer,
         })

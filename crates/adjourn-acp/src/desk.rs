@@ -59,6 +59,13 @@ impl Desk {
         Seat { desk: self.clone(), session }
     }
 
+    /// Returns what is asked of a session, the oldest first.
+    pub(crate) fn open(&self, session: SessionId) -> Vec<(u64, AskedCall)> {
+        let book = self.book();
+        let own = book.open.iter().filter(|(_, request)| request.session == session);
+        own.map(|(number, request)| (*number, request.call.clone())).collect()
+    }
+
     /// Returns what changes when a request comes or goes.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.0.changed.subscribe()
@@ -69,7 +76,7 @@ impl Desk {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self, request: Request) -> Open {
+    fn put(&self, request: Request) -> Open {
         let mut book = self.book();
         let number = book.next;
         book.next += 1;
@@ -91,7 +98,7 @@ impl Permissions for Desk {
         let (desk, call) = (self.clone(), call.clone());
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let _open = desk.open(Request { session, call, answer });
+            let _open = desk.put(Request { session, call, answer });
             // Whoever takes the request off the desk answers it.
             let unanswered = |_| Permission::Refused("not run: nobody answered".to_owned());
             answered.await.unwrap_or_else(unanswered)
@@ -106,9 +113,7 @@ impl Permissions for Desk {
 impl Seat {
     /// Returns what is asked of this session, the oldest first.
     pub(crate) fn open(&self) -> Vec<(u64, AskedCall)> {
-        let book = self.desk.book();
-        let own = book.open.iter().filter(|(_, request)| request.session == self.session);
-        own.map(|(number, request)| (*number, request.call.clone())).collect()
+        self.desk.open(self.session)
     }
 
     /// Answers a request; the first answer counts.

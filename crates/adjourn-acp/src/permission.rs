@@ -10,6 +10,7 @@ use adjourn_host::permission::Permission;
 use adjourn_store::Store;
 use serde_json::Value;
 
+use crate::desk::Desk;
 use crate::session::{Attachment, Ours};
 use crate::update::{self, Foreground};
 
@@ -73,11 +74,7 @@ impl<S: Store> Attachment<S> {
     /// Returns what the foreground of the session does, as far as this client is concerned.
     pub(crate) fn foreground_of(&self, session: &Session) -> Foreground {
         let asks = self.ours.values().any(|ours| matches!(ours, Ours::Permission(_)));
-        match Foreground::of(session) {
-            // While other calls run, not everything waits for this person.
-            Foreground::Running if asks && !session.in_flight() => Foreground::RequiresAction,
-            foreground => foreground,
-        }
+        foreground(session, asks)
     }
 
     /// Returns what is asked for, of calls that this client knows to wait.
@@ -99,6 +96,20 @@ impl<S: Store> Attachment<S> {
     fn asks(&self, number: u64) -> bool {
         self.ours.values().any(|ours| *ours == Ours::Permission(number))
     }
+}
+
+/// Returns what the foreground of a session does, where somebody is asked or not.
+pub(crate) fn foreground(session: &Session, asks: bool) -> Foreground {
+    match Foreground::of(session) {
+        // While other calls run, not everything waits for this person.
+        Foreground::Running if asks && !session.in_flight() => Foreground::RequiresAction,
+        foreground => foreground,
+    }
+}
+
+/// Returns whether somebody is asked to allow a call of a session.
+pub(crate) fn is_asked(desk: &Desk, session: &Session) -> bool {
+    desk.open(session.id).iter().any(|(_, call)| waits(session, &call.id))
 }
 
 /// Whether a call could still be started if somebody allowed it.

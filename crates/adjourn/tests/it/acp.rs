@@ -6,5 +6,6 @@ mod dialogs;
 mod editor;
 mod hostile;
 mod lives;
+mod permission;
 mod schema;
 mod sdk;

@@ -109,9 +109,11 @@ fn said(version: u64, method: &str, params: &Value) -> Option<Vec<String>> {
     Some(match (version, method) {
         (1, "session/update") => lost::<v1::SessionNotification>(params),
         (1, "elicitation/create") => lost::<v1::CreateElicitationRequest>(params),
+        (1, "session/request_permission") => lost::<v1::RequestPermissionRequest>(params),
         (1, "$/cancel_request") => lost::<v1::CancelRequestNotification>(params),
         (2, "session/update") => lost::<v2::UpdateSessionNotification>(params),
         (2, "elicitation/create") => lost::<v2::CreateElicitationRequest>(params),
+        (2, "session/request_permission") => lost::<v2::RequestPermissionRequest>(params),
         (2, "$/cancel_request") => lost::<v2::CancelRequestNotification>(params),
         _ => return None,
     })

@@ -1,0 +1,11 @@
+//! Several connections of one process, over streams in memory.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails should stop where it fails"
+)]
+
+mod permissions;
+mod process;

@@ -1,0 +1,143 @@
+//! A process with a host and any number of clients.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn_acp::{Desk, Face, OnDisconnect, Options, Profile, StatusWords};
+use adjourn_core::driver::DriverKind;
+use adjourn_core::time::Timestamp;
+use adjourn_host::clock::{Clock, Machine};
+use adjourn_host::doorbell::Hosts;
+use adjourn_host::script::{Script, Scripted};
+use adjourn_host::{Config, Host};
+use adjourn_record::keys::{Key, Keys};
+use adjourn_store::{Sqlite, sqlite};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+use tokio::task::JoinHandle;
+
+/// How long something may take that should take no time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Process {
+    /// Held, so that it is there as long as the store.
+    _directory: TempDir,
+    face: Arc<Face<Sqlite>>,
+    host: JoinHandle<Result<(), adjourn_store::Error>>,
+}
+
+impl Process {
+    pub async fn start(script: &str) -> Self {
+        let directory = TempDir::new().unwrap();
+        let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
+        let path = directory.path().join("store.db");
+        let options = sqlite::Options::new(path, Arc::new(Machine), Keys::only(key));
+        let store = Sqlite::open(options).unwrap();
+        let (hosts, desk) = (Hosts::beside(store.path()), Desk::default());
+        let clock: Arc<dyn Clock> = Arc::new(Machine);
+        let drivers = Scripted::new(Arc::clone(&clock)).asking(Arc::new(desk.clone()));
+        let (config, drivers) = (Config::default(), Arc::new(drivers));
+        let host = Host::join(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, config);
+        let host = tokio::spawn(host.await.unwrap().run(std::future::pending()));
+        let options = Options {
+            driver: DriverKind::Script { source: script.to_owned() },
+            needs: Script::parse(script).unwrap().needs(),
+            tenant: "acme".to_owned(),
+            profile: Profile::Adjourn,
+            status: StatusWords::ByVersion,
+            on_disconnect: OnDisconnect::Continue,
+        };
+        let face = Arc::new(Face { store, hosts, clock, desk, options });
+        Self { _directory: directory, face, host }
+    }
+
+    /// Connects a client that speaks version 2.
+    pub async fn connect(&self) -> Client {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let (input, output) = tokio::io::split(theirs);
+        let serving = tokio::spawn(adjourn_acp::serve(Arc::clone(&self.face), input, output));
+        let (input, output) = tokio::io::split(ours);
+        let lines = BufReader::new(input).lines();
+        let mut client = Client { lines, output, serving, next: 1, heard: Vec::new() };
+        client.call("initialize", json!({ "protocolVersion": 2 })).await;
+        client
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.host.abort();
+    }
+}
+
+pub struct Client {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    output: WriteHalf<DuplexStream>,
+    serving: JoinHandle<std::io::Result<()>>,
+    next: u64,
+    heard: Vec<Value>,
+}
+
+impl Client {
+    async fn send(&mut self, message: Value) {
+        self.output.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Waits for a message.
+    pub async fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+            let Ok(Ok(Some(line))) = line else { panic!("never {what}: {:#?}", self.heard) };
+            let message: Value = serde_json::from_str(&line).unwrap();
+            self.heard.push(message.clone());
+            if wanted(&message) {
+                return message;
+            }
+        }
+    }
+
+    pub async fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.next;
+        self.next += 1;
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        let answer = |message: &Value| message["id"] == id && message.get("method").is_none();
+        self.until("an answer", answer).await["result"].clone()
+    }
+
+    /// Waits for a request or a notification.
+    pub async fn told(&mut self, method: &str) -> Value {
+        self.until(method, |message| message["method"] == method).await
+    }
+
+    /// Waits for a state of the foreground.
+    pub async fn until_state(&mut self, state: &str) {
+        self.until(state, |message| message["params"]["update"]["state"] == state).await;
+    }
+
+    pub async fn reply(&mut self, id: &Value, result: Value) {
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "result": result })).await;
+    }
+
+    pub async fn new_session(&mut self) -> String {
+        let made = self.call("session/new", json!({ "cwd": "/tmp", "mcpServers": [] })).await;
+        made["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    pub async fn prompt(&mut self, session: &str) {
+        let prompt = json!([{ "type": "text", "text": "go" }]);
+        self.call("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await;
+    }
+
+    pub fn heard(&self) -> &[Value] {
+        &self.heard
+    }
+
+    /// Goes away, and waits until the other end has noticed.
+    pub async fn leave(self) {
+        drop((self.lines, self.output));
+        let _ = self.serving.await.unwrap();
+    }
+}
