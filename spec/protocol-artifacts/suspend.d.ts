@@ -127,7 +127,7 @@ continueTranscript?: boolean,
 /**
  * From where to replay the conversation; not at all if absent.
  */
-replayFrom?: ReplayFrom, 
+replayFrom?: ReplayFrom | null, 
 /**
  * Makes a retry harmless.
  */
