@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use adjourn_core::command::{self, Mode};
 use adjourn_core::id::SessionId;
@@ -22,30 +23,44 @@ use crate::lines::{LINE_BYTES, Line, Lines};
 use crate::peer::{Dialect, EXTENSION, Peer, Version};
 use crate::permission;
 use crate::requests::{self, Attach, CancelRequest, Initialize, List, Named, New, Prompt, Replay};
-use crate::rpc::{Error, INVALID_REQUEST, Id, Incoming, Outgoing, Params, UNSUPPORTED_VERSION};
+use crate::rpc::{
+    Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION,
+};
 use crate::session::{Ask, Attachment, Out};
 use crate::suspension::{SessionStatus, SessionSuspendRequest, SuspendCapabilities};
 use crate::update::{meta, with};
 
 /// Messages that wait to be written; whoever has more waits for the reader.
-const QUEUE: usize = 64;
+const QUEUE: usize = 16;
 /// How much is put together before it is sent.
 const BATCH_BYTES: usize = 64 * 1024;
 /// Sessions on one page of `session/list`.
 const PAGE: usize = 50;
 
-/// Serves one client until it goes away.
+/// How long a client that has gone away may take to read what is left for it.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Serves one client until it goes away, or until `stop`.
+///
+/// `drain` is waited for when no more requests are taken: whoever drives sessions in this process
+/// brings them to rest, and requests that this answers are answered before the end.
 ///
 /// # Errors
 /// The streams fail.
-pub async fn serve<S, R, W>(face: Arc<Face<S>>, input: R, output: W) -> std::io::Result<()>
+pub async fn serve<S, R, W>(
+    face: Arc<Face<S>>,
+    input: R,
+    output: W,
+    stop: impl Future<Output = ()>,
+    drain: impl Future<Output = ()>,
+) -> std::io::Result<()>
 where
     S: Store,
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (out, written) = mpsc::channel(QUEUE);
-    let writer = tokio::spawn(write(written, output));
+    let mut writer = tokio::spawn(write(written, output));
     let (ring, rung) = watch::channel(());
     let bell = Bell::new(&face.hosts, &*face.clock);
     let ringer = tokio::spawn(async move {
@@ -65,14 +80,23 @@ where
         rung,
         sessions: HashMap::new(),
         tasks: JoinSet::new(),
-        pending: HashMap::new(),
     };
-    let result = connection.read(Lines::new(input)).await;
+    let gone = connection.out.clone();
+    let result = tokio::select! {
+        result = connection.read(Lines::new(input)) => result,
+        () = gone.closed() => Ok(()),
+        () = stop => Ok(()),
+    };
+    drop(gone);
     connection.disconnected().await;
+    drain.await;
+    connection.end().await;
     drop(connection);
     ringer.abort();
     // What was said is still written, if somebody reads it.
-    let _ = writer.await;
+    if tokio::time::timeout(LAST_WORDS, &mut writer).await.is_err() {
+        writer.abort();
+    }
     result
 }
 
@@ -105,8 +129,6 @@ struct Connection<S> {
     rung: watch::Receiver<()>,
     sessions: HashMap<SessionId, Open>,
     tasks: JoinSet<()>,
-    /// Which session answers a request that takes its time.
-    pending: HashMap<Id, SessionId>,
 }
 
 impl<S: Store> Connection<S> {
@@ -170,10 +192,11 @@ impl<S: Store> Connection<S> {
                 }
             }
             "$/cancel_request" => {
-                if let Ok(CancelRequest { request_id }) = params.read()
-                    && let Some(session) = self.pending.get(&request_id).copied()
-                {
-                    self.ask(session, Ask::TakeBack { id: request_id }).await;
+                if let Ok(CancelRequest { request_id }) = params.read() {
+                    // Only one session has it; the others have nothing to do with it.
+                    for open in self.sessions.values() {
+                        let _ = open.ask.send(Ask::TakeBack { id: request_id.clone() }).await;
+                    }
                 }
             }
             // Notifications that nobody knows are ignored.
@@ -219,6 +242,8 @@ impl<S: Store> Connection<S> {
                     _ => Ask::Delete { id: id.clone() },
                 };
                 self.ask(session.id, ask).await;
+                // Its task ends with that.
+                self.sessions.remove(&session.id);
                 Ok(None)
             }
             "session/set_mode" if v1 => self.has_none(params, "modeId", "no modes"),
@@ -233,6 +258,9 @@ impl<S: Store> Connection<S> {
     }
 
     fn initialize(&mut self, request: Initialize) -> Result<Value, Error> {
+        if self.peer.is_some() {
+            return Err(Error::new(INVALID_REQUEST, "the connection is initialized already"));
+        }
         let version = match request.protocol_version {
             0 => {
                 let data = json!({ "requested": 0, "supported": [1, 2] });
@@ -270,7 +298,7 @@ impl<S: Store> Connection<S> {
     ) -> Result<(), Error> {
         let session = self.face.find(&attach.session_id)?;
         if let Some(cwd) = &attach.cwd
-            && self.face.cwd(session.id)?.is_some_and(|own| own != *cwd)
+            && self.face.cwd(session.id)?.is_some_and(|own| plain(&own) != plain(cwd))
         {
             return Err(Error::invalid("cwd", "not the directory the session works in"));
         }
@@ -286,7 +314,6 @@ impl<S: Store> Connection<S> {
     async fn prompt(&mut self, id: &Id, prompt: Prompt) -> Result<(), Error> {
         let session = self.face.find(&prompt.session_id)?;
         let said = content::said(prompt.prompt)?;
-        self.remember(id, session.id);
         self.ask(session.id, Ask::Prompt { id: id.clone(), said }).await;
         Ok(())
     }
@@ -296,7 +323,6 @@ impl<S: Store> Connection<S> {
         let session = self.face.find(&request.session_id)?;
         let suspend = requests::suspend(request, peer)?;
         let spans = requests::spans(suspend.meta.as_ref());
-        self.remember(id, session.id);
         self.ask(session.id, Ask::Suspend { id: id.clone(), suspend, spans }).await;
         Ok(())
     }
@@ -321,12 +347,13 @@ impl<S: Store> Connection<S> {
         };
         let session = match (self.face.find(&named.session_id), words) {
             (Ok(session), _) => session,
-            (Err(_), StatusWords::Live) => {
+            (Err(error), StatusWords::Live) if error.code == NOT_FOUND => {
                 return Ok(json!({ "status": SessionStatus::NotFound }));
             }
             (Err(error), _) => return Err(error),
         };
-        let live = self.is_attached(session.id) || self.face.is_driven(&session);
+        let over = matches!(session.state, State::Ended(_));
+        let live = !over && (self.is_attached(session.id) || self.face.is_driven(&session));
         let status = match (words, live) {
             (StatusWords::Live, true) => SessionStatus::Live,
             (StatusWords::Live, false) => SessionStatus::NotFound,
@@ -398,16 +425,6 @@ impl<S: Store> Connection<S> {
         Ok(Some(info))
     }
 
-    /// Remembers which session answers a request, for whoever takes it back.
-    fn remember(&mut self, id: &Id, session: SessionId) {
-        self.pending.insert(id.clone(), session);
-        // Answers are not counted here; the oldest half is surely over.
-        if self.pending.len() > 4096 {
-            self.pending.clear();
-            self.pending.insert(id.clone(), session);
-        }
-    }
-
     /// Asks something of a session, which serves this connection from then on.
     async fn ask(&mut self, session: SessionId, ask: Ask) {
         // What was answered before goes out before what the session will say.
@@ -443,13 +460,20 @@ impl<S: Store> Connection<S> {
         let _ = open.ask.send(ask).await;
     }
 
+    /// Ends what serves the sessions, when it has said what is left to say.
+    async fn end(&mut self) {
+        self.sessions.clear();
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        // Somebody who does not read keeps nobody.
+        let _ = tokio::time::timeout(LAST_WORDS, ended).await;
+        self.tasks.abort_all();
+    }
+
     /// The client is gone: what becomes of what it had running.
     async fn disconnected(&mut self) {
         let Some(peer) = self.peer.clone() else { return };
         let attached: Vec<_> =
             self.sessions.keys().copied().filter(|id| self.is_attached(*id)).collect();
-        self.sessions.clear();
-        while self.tasks.join_next().await.is_some() {}
         for id in attached {
             let command = match self.face.options.on_disconnect {
                 OnDisconnect::Continue => continue,
@@ -517,6 +541,14 @@ fn introduction(version: Version) -> Value {
                 "capabilities": with_ours(object(capabilities)),
             })
         }
+    }
+}
+
+/// Returns a path without the slashes at its end.
+fn plain(path: &str) -> &str {
+    match path.trim_end_matches('/') {
+        "" => "/",
+        plain => plain,
     }
 }
 

@@ -43,8 +43,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// Returns the next line, or nothing at the end of the stream.
     ///
-    /// What stands between the last line's end and the end of the stream is half a line, and
-    /// nobody's message.
+    /// What stands between the last line's end and the end of the stream is a line, too.
     ///
     /// # Errors
     /// The stream fails.
@@ -69,7 +68,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 self.start = self.looked;
             }
             if !self.fill().await? {
-                return Ok(None);
+                if self.buffer.is_empty() || self.skipping {
+                    return Ok(None);
+                }
+                self.buffer.push(b'\n');
             }
         }
     }
@@ -103,6 +105,7 @@ mod tests {
         assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(b"one")));
         assert_eq!(lines.next().await.unwrap(), Some(Line::TooLong));
         assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(b"two")));
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(b"half")));
         assert_eq!(lines.next().await.unwrap(), None);
         assert!(lines.buffer.capacity() < LINE_BYTES, "the room is given back");
     }

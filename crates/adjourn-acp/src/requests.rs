@@ -51,6 +51,12 @@ pub struct Attach {
     /// The working directory; it must be the session's.
     #[serde(default)]
     pub cwd: Option<String>,
+    /// The stored ones hold.
+    #[serde(default, rename = "mcpServers")]
+    _mcp_servers: Option<Vec<Map<String, Value>>>,
+    /// Not used.
+    #[serde(default, rename = "additionalDirectories")]
+    _additional_directories: Option<Vec<String>>,
     #[serde(default)]
     handle: Option<String>,
     #[serde(default)]
@@ -61,7 +67,7 @@ pub struct Attach {
     replay_from: Option<Value>,
     #[serde(default)]
     idempotency_key: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     add_budget: Option<AddBudget>,
     #[serde(rename = "_meta", default)]
     meta: Option<Meta>,
@@ -125,10 +131,18 @@ pub struct Wish {
 
 impl Wish {
     /// Returns whether it asks for a wake, and not only to see the session.
+    ///
+    /// More of a budget is of use to nobody who sleeps.
     pub const fn wakes(&self) -> bool {
         self.fields.handle.is_some()
             || self.fields.input.is_some()
             || self.fields.continue_transcript.is_some()
+            || self.fields.add_budget.is_some()
+    }
+
+    /// Returns whether it asks for nothing but a replay.
+    pub fn only_replays(&self) -> bool {
+        self.replay != Replay::Nothing && !self.wakes() && self.fields.idempotency_key.is_none()
     }
 
     /// Returns what is added to the budget.
@@ -192,6 +206,18 @@ impl Attach {
         let replay = cursor(fields.replay_from.as_ref())?;
         Ok(Wish { fields, replay })
     }
+}
+
+/// Reads an object, and not a list of its fields.
+fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::de::DeserializeOwned,
+{
+    let Some(fields) = Option::<Map<String, Value>>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    serde_json::from_value(Value::Object(fields)).map(Some).map_err(serde::de::Error::custom)
 }
 
 fn within(envelope: &str, path: &serde_path_to_error::Path) -> String {
@@ -292,5 +318,105 @@ pub fn spans(meta: Option<&Value>) -> SpanLinks {
 impl From<adjourn_core::conditions::Invalid> for Error {
     fn from(invalid: adjourn_core::conditions::Invalid) -> Self {
         adjourn_core::Rejected::from(invalid).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+    use crate::rpc::{INVALID_PARAMS, Incoming};
+
+    /// Any JSON, with the names that requests have more often than others.
+    fn json() -> impl Strategy<Value = Value> {
+        let name = prop::sample::select(vec![
+            "sessionId",
+            "cwd",
+            "mcpServers",
+            "prompt",
+            "handle",
+            "input",
+            "continueTranscript",
+            "replayFrom",
+            "type",
+            "seq",
+            "idempotencyKey",
+            "addBudget",
+            "usd",
+            "tokens",
+            "_meta",
+            "adjourn/suspend",
+            "harn",
+            "suspend",
+            "resumeWhen",
+            "timeout",
+            "mode",
+            "graceMs",
+            "x",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((name.clone(), inner), 0..6).prop_map(|fields| {
+                    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+                }),
+            ]
+        })
+    }
+
+    /// Reads parameters; a refusal is of the right kind and names a place.
+    fn reads<T: DeserializeOwned>(params: &Value) -> Option<T> {
+        let line =
+            serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "x", "params": params });
+        let line = line.to_string();
+        let Ok(Incoming::Request { params, .. }) = Incoming::read(line.as_bytes()) else {
+            return None;
+        };
+        match params.read() {
+            Ok(read) => Some(read),
+            Err(error) => {
+                assert_eq!(error.code, INVALID_PARAMS);
+                assert!(error.data.is_some_and(|data| data.get("path").is_some()));
+                None
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_parameters_harm(params in json()) {
+            let peer = Peer::new(
+                crate::peer::Version::V1, crate::peer::Profile::Adjourn, &params, &params,
+            );
+            if let Some(attach) = reads::<Attach>(&params) {
+                let _ = attach.wish(&peer).map(|wish| wish.budget());
+            }
+            if let Some(request) = reads::<SessionSuspendRequest>(&params) {
+                spans(request.meta.clone().map(Value::Object).as_ref());
+                let _ = suspend(request, &peer);
+            }
+            if let Some(prompt) = reads::<Prompt>(&params) {
+                let _ = crate::content::said(prompt.prompt);
+            }
+            reads::<Initialize>(&params);
+            reads::<New>(&params);
+            reads::<List>(&params);
+            reads::<Named>(&params);
+            reads::<CancelRequest>(&params);
+        }
+
+        #[test]
+        fn no_line_harms(line in prop::collection::vec(any::<u8>(), 0..64)) {
+            let _ = Incoming::read(&line);
+        }
     }
 }

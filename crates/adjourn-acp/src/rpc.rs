@@ -183,11 +183,22 @@ impl<'a> Params<'a> {
     /// The first field that is wrong, and where.
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, Error> {
         let text = self.0.map_or("{}", RawValue::get);
+        if !text.starts_with('{') {
+            return Err(Error::invalid("", "parameters are an object"));
+        }
         let mut deserializer = serde_json::Deserializer::from_str(text);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             let path = error.path().to_string();
             let path = if path == "." { String::new() } else { path };
-            Error::invalid(path, &plain(&error.into_inner()))
+            let problem = plain(&error.into_inner());
+            // What is missing has no place of its own.
+            let missing =
+                problem.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+            match (missing, path.as_str()) {
+                (Some(field), "") => Error::invalid(field, "it is missing"),
+                (Some(field), path) => Error::invalid(format!("{path}.{field}"), "it is missing"),
+                (None, _) => Error::invalid(path, &problem),
+            }
         })
     }
 }

@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use adjourn_core::carry::AddBudget;
 use adjourn_core::command::{self, Prompt, Reach, Requester, Suspend, Withdraw};
 use adjourn_core::driver::Need;
 use adjourn_core::event::What;
@@ -82,7 +83,6 @@ pub(crate) struct WaitingSuspend {
     pub(crate) after: u64,
     pub(crate) handle: Handle,
     pub(crate) request: RequestId,
-    pub(crate) taken_back: bool,
 }
 
 /// A resume that is committed, and not told yet.
@@ -90,8 +90,8 @@ pub(crate) struct WaitingResume {
     pub(crate) id: Id,
     /// The first revision of its commit.
     pub(crate) at: u64,
-    /// What it did.
-    pub(crate) resumed: Value,
+    /// The answer: where the session stands after its commit, and what it did.
+    pub(crate) answer: Value,
 }
 
 /// A session as far as it was told.
@@ -143,7 +143,7 @@ impl<S: Store> Attachment<S> {
             tokio::select! {
                 ask = inbox.recv() => match ask {
                     Some(ask) => self.take(ask).await,
-                    None => break,
+                    None => return self.end().await,
                 },
                 changed = rung.changed(), if self.view.is_some() => {
                     if changed.is_err() {
@@ -162,6 +162,16 @@ impl<S: Store> Attachment<S> {
                 break;
             }
         }
+    }
+
+    /// The connection is over: what has come to an end meanwhile is still told, and whoever waits
+    /// for something else is told that nobody will answer.
+    async fn end(mut self) {
+        if self.catch_up().await.is_ok() {
+            self.give_up(&Error::new(CANCELLED, "the connection is over"));
+        }
+        // If nobody reads it, nobody misses it.
+        let _ = self.flush().await;
     }
 
     async fn take(&mut self, ask: Ask) {
@@ -255,7 +265,15 @@ impl<S: Store> Attachment<S> {
                 self.own.push(own);
                 self.prompts.push(WaitingPrompt { id, after, taken_back: false });
             }
-            Err(error) => self.lines.respond(&id, &Err(error)),
+            Err(error) => {
+                let unseen = error.is("HANDLE_REQUIRED");
+                self.lines.respond(&id, &Err(error));
+                if unseen && let Some(view) = &self.view {
+                    // It did not know the question; now it does.
+                    self.attach(view.session.revision + 1);
+                    self.show_open_question();
+                }
+            }
         }
     }
 
@@ -273,13 +291,7 @@ impl<S: Store> Attachment<S> {
                 let shown = done.session.suspended().map(|suspended| &suspended.shown().pause);
                 let Some(pause) = done.session.pending_pause().or(shown) else { return };
                 let (handle, after) = (pause.handle, done.session.revision);
-                self.suspends.push(WaitingSuspend {
-                    id,
-                    after,
-                    handle,
-                    request,
-                    taken_back: false,
-                });
+                self.suspends.push(WaitingSuspend { id, after, handle, request });
             }
             Err(error) => self.lines.respond(&id, &Err(error)),
         }
@@ -295,16 +307,44 @@ impl<S: Store> Attachment<S> {
         // What happened before is told first, to whoever saw the session already.
         self.catch_up().await?;
         let was_attached = self.attached.load(Ordering::Relaxed);
+        let implied = !load
+            && (self.peer.profile == Profile::Rfc || was_attached)
+            && !(was_attached && wish.only_replays());
+        let given = match wish.wakes() || implied {
+            true => self.wake(wish, handle, budget).await?,
+            false => None,
+        };
+        let Some(view) = &self.view else { return Ok(()) };
+        let seen = view.session.revision + 1;
+        // A replay ends where the live updates begin: where the client has been, or else where the
+        // wake is, or else where the session is now.
+        let until = match &given {
+            Some(done) if !was_attached && !done.events.is_empty() => *revisions(done).start(),
+            _ => seen,
+        };
         if let Replay::From(revision) = wish.replay {
-            self.replay(revision).await?;
+            self.replay(revision, until).await?;
         }
-        let wakes = wish.wakes()
-            || (!load && self.peer.profile == Profile::Rfc)
-            || (!load && was_attached && wish.replay == Replay::Nothing);
-        if !wakes {
-            self.answer_attach(id, Value::Null);
-            return Ok(());
+        match given {
+            Some(done) if !done.events.is_empty() => {
+                let at = *revisions(&done).start();
+                self.attach(at);
+                let answer = self.standing(&done.session, resumed(&done));
+                self.resumes.push(WaitingResume { id: id.clone(), at, answer });
+            }
+            Some(done) => self.answer_attach(id, resumed(&done)),
+            None => self.answer_attach(id, Value::Null),
         }
+        Ok(())
+    }
+
+    /// Wakes the session; nothing if there is nothing to wake and nobody in particular asked for it.
+    async fn wake(
+        &mut self,
+        wish: &Wish,
+        handle: Option<Handle>,
+        add_budget: Option<AddBudget>,
+    ) -> Result<Option<Done>, Error> {
         let said = wish.fields.input.clone().filter(|input| !input.is_null());
         let said = said.map(|content| Said::User { content });
         let resume = command::Resume {
@@ -313,28 +353,17 @@ impl<S: Store> Attachment<S> {
             continue_transcript: wish.fields.continue_transcript.unwrap_or(true),
             idempotency_key: wish.fields.idempotency_key.clone(),
             message_id: None,
-            add_budget: budget,
+            add_budget,
         };
-        let names_nothing = handle.is_none() && said.is_none();
         let by = Face::<S>::by(&self.peer);
         let request = Request::new(self.id, by, Command::Resume(resume));
         let request = request.saying(said.iter().map(Said::encode).collect());
         match self.face.give(request).await {
-            Ok(done) if done.events.is_empty() => self.answer_attach(id, resumed(&done)),
-            Ok(done) => {
-                let own = revisions(&done);
-                self.attach(*own.start());
-                let resumed = resumed(&done);
-                self.resumes.push(WaitingResume { id: id.clone(), at: *own.start(), resumed });
-                self.own.push(own);
-            }
+            Ok(done) => Ok(Some(done)),
             // Nothing to wake is no failure for somebody who only wants the session to go on.
-            Err(error) if names_nothing && error.is("TASK_NOT_PAUSED") => {
-                self.answer_attach(id, Value::Null);
-            }
-            Err(error) => return Err(error),
+            Err(error) if handle.is_none() && said.is_none() && forgiven(&error, wish) => Ok(None),
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 
     /// Finds the suspension that a client means, by our name for it or by its own.
@@ -353,13 +382,18 @@ impl<S: Store> Attachment<S> {
     fn answer_attach(&mut self, id: &Id, resumed: Value) {
         let Some(view) = &self.view else { return };
         let revision = view.session.revision;
+        let answer = self.standing(&view.session, resumed);
+        if self.peer.version == Version::V2 {
+            self.introduce_wait();
+        }
+        let Some(view) = &self.view else { return };
         if self.peer.version == Version::V2 {
             let foreground = self.foreground_of(&view.session);
             let update = foreground.update(&view.session, &self.peer);
             self.update(&update);
             self.foreground = Some(foreground);
         }
-        self.lines.respond(id, &Ok(self.standing(resumed)));
+        self.lines.respond(id, &Ok(answer));
         let now = self.foreground.take();
         self.attach(revision + 1);
         self.foreground = now;
@@ -368,9 +402,8 @@ impl<S: Store> Attachment<S> {
 
     /// Returns the answer to whoever attached or resumed: where the session stands, and what the
     /// resume did, in `_meta`.
-    pub(crate) fn standing(&self, resumed: Value) -> Value {
-        let Some(view) = &self.view else { return json!({}) };
-        let mut meta = meta(&view.session, &self.peer, None);
+    pub(crate) fn standing(&self, session: &Session, resumed: Value) -> Value {
+        let mut meta = meta(session, &self.peer, None);
         if let (Some(Value::Object(status)), false) = (meta.get_mut(EXTENSION), resumed.is_null()) {
             status.insert("resumed".to_owned(), resumed);
         }
@@ -412,11 +445,15 @@ impl<S: Store> Attachment<S> {
     }
 
     async fn take_back(&mut self, id: &Id) {
-        if let Some(suspend) = self.suspends.iter_mut().find(|suspend| suspend.id == *id) {
-            suspend.taken_back = true;
+        if let Some(suspend) = self.suspends.iter().find(|suspend| suspend.id == *id) {
             let withdraw = Command::Withdraw(Withdraw { request: suspend.request });
-            // Refused if it has taken effect in the meantime; then it is answered as such.
-            let _ = self.give(withdraw).await;
+            // Refused if it has taken effect in the meantime; then it is answered as such. Others
+            // may want the session suspended all the same; this one does not wait for it.
+            if self.give(withdraw).await.is_ok() {
+                self.suspends.retain(|suspend| suspend.id != *id);
+                let error = Error::new(CANCELLED, "the request was taken back");
+                self.lines.respond(id, &Err(error));
+            }
         } else if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.id == *id) {
             prompt.taken_back = true;
             let _ = self.give(Command::Cancel(command::Cancel::default())).await;
@@ -437,15 +474,19 @@ impl<S: Store> Attachment<S> {
                 };
                 let by = Face::<S>::by(&self.peer);
                 let request = Request::new(self.id, by, Command::Resume(resume));
-                // Somebody else may have answered first; theirs holds.
-                let _ = self.face.give(request.saying(vec![said.encode()])).await;
+                if self.face.give(request.saying(vec![said.encode()])).await.is_err() {
+                    // Somebody else may have answered first, and theirs holds; or this was no
+                    // answer, and it is asked again.
+                    self.show_open_question();
+                }
             }
             (Some(Ours::Await(handle)), Ok(result)) => {
                 if let Ok(SessionAwaitResumptionResponse { handle: alias, .. }) =
                     serde_json::from_value(result)
                     && alias.parse::<Handle>().is_err()
                 {
-                    self.aliases.insert(alias, handle);
+                    // The names of earlier suspensions are of no use any more.
+                    self.aliases = HashMap::from([(alias, handle)]);
                 }
             }
             (Some(Ours::Permission(number)), result) => self.permitted(number, result),
@@ -460,8 +501,9 @@ impl<S: Store> Attachment<S> {
             let Some(view) = &mut self.view else { return Ok(()) };
             let moments = view.watcher.page()?;
             let more = view.watcher.is_behind();
-            for moment in &moments {
-                self.show(moment);
+            for (index, moment) in moments.iter().enumerate() {
+                let next = moments.get(index + 1);
+                self.show(moment, next.is_none_or(|next| next.begins));
             }
             self.answer_suspends();
             if !more {
@@ -508,6 +550,15 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn number(&self) -> Id {
         Id::number(self.numbers.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// Returns whether a refusal does not matter to somebody who asked for nothing in particular.
+fn forgiven(error: &Error, wish: &Wish) -> bool {
+    let at_work = ["TASK_NOT_PAUSED", "TASK_BUSY", "ENDED"].iter().any(|word| error.is(word));
+    // Where every resume wakes, there would be no other way to see the session.
+    at_work
+        || (!wish.wakes() && error.is("HANDLE_REQUIRED"))
+        || (!wish.wakes() && error.is("EMPTY_REPLY"))
 }
 
 /// Returns the revisions that a commit added.

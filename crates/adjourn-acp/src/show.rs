@@ -33,7 +33,9 @@ const REPLAY_BYTES: usize = 256 * 1024;
 
 impl<S: Store> Attachment<S> {
     /// Takes a moment into the view, tells the client, and answers whoever waited for it.
-    pub(crate) fn show(&mut self, moment: &Moment) {
+    ///
+    /// `whole` says that the commit ends with it: only then is the state one that ever was.
+    pub(crate) fn show(&mut self, moment: &Moment, whole: bool) {
         let Some(view) = &mut self.view else { return };
         let before = view.session.phase();
         let interrupted = is_interrupted(&view.session);
@@ -72,7 +74,9 @@ impl<S: Store> Attachment<S> {
                     self.lifecycle(moment);
                     self.run_ended(moment, answered);
                 }
-                self.answer_suspends();
+                if whole || matches!(moment.event.what, What::Suspended(_) | What::HoldLaid(_)) {
+                    self.answer_suspends();
+                }
                 if visible {
                     self.tell_of_await(moment);
                 }
@@ -85,12 +89,16 @@ impl<S: Store> Attachment<S> {
         self.own.retain(|own| *own.end() > moment.revision);
     }
 
-    /// Shows what happened before, from a revision on; the view then stands where it ends.
-    pub(crate) async fn replay(&mut self, from: u64) -> Result<(), Error> {
+    /// Shows what happened between two revisions; the view then stands before the second.
+    pub(crate) async fn replay(&mut self, from: u64, until: u64) -> Result<(), Error> {
         let mut watcher = Watcher::from_start(self.face.store.clone(), self.id);
         let mut session: Option<Session> = None;
-        loop {
-            for moment in watcher.page()? {
+        while watcher.next_revision() < until {
+            let page = watcher.page_before(until)?;
+            if page.is_empty() && !watcher.is_behind() {
+                break;
+            }
+            for moment in page {
                 match &mut session {
                     Some(session) => session.evolve(&moment.event),
                     None => session = Session::born(&moment.event),
@@ -104,11 +112,10 @@ impl<S: Store> Attachment<S> {
                     self.flush().await?;
                 }
             }
-            if !watcher.is_behind() {
-                break;
-            }
         }
         if let Some(session) = session {
+            let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
+            self.question = asks.map(|suspended| suspended.park.pause.handle);
             self.view = Some(View { session, watcher });
         }
         Ok(())
@@ -122,8 +129,6 @@ impl<S: Store> Attachment<S> {
         if let What::Suspended(suspended) = &moment.event.what
             && let Wait::Question(_) = &suspended.park.pause.wait
         {
-            let open = session.phase() == Phase::Asking;
-            self.question = open.then_some(suspended.park.pause.handle);
             self.question_words(&suspended.park);
         }
         if self.peer.opted_in() {
@@ -201,6 +206,18 @@ impl<S: Store> Attachment<S> {
         }
     }
 
+    /// Shows the agent's wait as a call, to a client that has not seen it begin (v2).
+    pub(crate) fn introduce_wait(&mut self) {
+        let Some(view) = &self.view else { return };
+        let Some(parked) = view.session.suspended().map(|suspended| suspended.park.clone()) else {
+            return;
+        };
+        let own = parked.pause.initiator == Initiator::Agent && parked.pause.wait == Wait::Open;
+        if own && parked.pause.call.is_none() && self.waits.insert(parked.pause.handle) {
+            self.update(&update::wait(&parked));
+        }
+    }
+
     /// The call that stands for the agent's wait is over (v2): before the state without it.
     fn wait_is_over(&mut self, moment: &Moment) {
         if self.peer.version == Version::V1 {
@@ -231,10 +248,10 @@ impl<S: Store> Attachment<S> {
             What::Suspended(suspended) => {
                 for parked in [Some(&suspended.park), suspended.hold.as_ref()].into_iter().flatten()
                 {
-                    self.suspended(session, parked, live);
+                    self.suspended(session, parked, live, true);
                 }
             }
-            What::HoldLaid(laid) => self.suspended(session, &laid.hold, live),
+            What::HoldLaid(laid) => self.suspended(session, &laid.hold, live, false),
             What::Resumed(resumed) => self.resumed(session, &resumed.resumption),
             What::HoldLifted(lifted) => self.resumed(session, &lifted.resumption),
             What::SuspendWithdrawn(_) | What::SuspensionEnded(_) | What::SessionEnded(_) => {
@@ -245,9 +262,15 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    fn suspended(&mut self, session: &Session, parked: &Parked, live: bool) {
+    fn suspended(&mut self, session: &Session, parked: &Parked, live: bool, in_state: bool) {
         match (self.peer.dialect(), self.peer.version) {
-            (Dialect::Rfc, _) => self.proposed(&SuspendedUpdate::of(parked)),
+            (Dialect::Rfc, _) => {
+                let mut update = SuspendedUpdate::of(parked);
+                if self.peer.harn() {
+                    update.meta = Some(update::meta(session, &self.peer, update.meta));
+                }
+                self.proposed(&update);
+            }
             (Dialect::Today | Dialect::Extension, Version::V1) => {
                 let meta = update::meta(session, &self.peer, echoed(parked));
                 self.update(&update::with(update::news(), "_meta", meta));
@@ -260,7 +283,7 @@ impl<S: Store> Attachment<S> {
                 }
             }
             // The state says it.
-            (Dialect::Today | Dialect::Extension, Version::V2) if live => {}
+            (Dialect::Today | Dialect::Extension, Version::V2) if live && in_state => {}
             (Dialect::Today | Dialect::Extension, Version::V2) => {
                 let update = update::info(session, &self.peer);
                 self.update(&update);
@@ -383,10 +406,10 @@ impl<S: Store> Attachment<S> {
 
     /// Answers resumes that were committed with this revision.
     fn answer_resumes(&mut self, revision: u64) {
-        let ready: Vec<_> = self.resumes.extract_if(.., |resume| resume.at <= revision).collect();
-        for WaitingResume { id, resumed, .. } in ready {
-            let standing = self.standing(resumed);
-            self.lines.respond(&id, &Ok(standing));
+        for WaitingResume { id, answer, .. } in
+            self.resumes.extract_if(.., |resume| resume.at <= revision)
+        {
+            self.lines.respond(&id, &Ok(answer));
         }
     }
 
@@ -414,9 +437,6 @@ impl<S: Store> Attachment<S> {
                         }
                         false => Ok(answer),
                     }
-                }
-                None if suspend.taken_back => {
-                    Err(Error::new(CANCELLED, "the request was taken back"))
                 }
                 None => Err(never(session, suspend.handle).into()),
             };
@@ -474,7 +494,11 @@ impl<S: Store> Attachment<S> {
         let parked = suspended.park.clone();
         let Wait::Question(question) = &parked.pause.wait else { return };
         let handle = parked.pause.handle;
-        if suspended.hold.is_some() || (self.question == Some(handle) && !self.peer.forms) {
+        let seen = match self.peer.forms {
+            true => self.ours.values().any(|ours| *ours == Ours::Question(handle)),
+            false => self.question == Some(handle),
+        };
+        if suspended.hold.is_some() || seen {
             return;
         }
         self.question = Some(handle);

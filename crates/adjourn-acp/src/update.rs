@@ -1,6 +1,6 @@
 //! `session/update`: the words for what a client sees, in either version.
 //!
-//! Each function makes one update; in which order they go out is decided in `session.rs`.
+//! Each function makes one update; in which order they go out is decided in `show.rs`.
 
 use adjourn_core::Session;
 use adjourn_core::event::What;
@@ -272,7 +272,8 @@ pub fn meta(session: &Session, peer: &Peer, echoed: Option<Meta>) -> Meta {
     let mut meta = echoed.unwrap_or_default();
     let status = serde_json::to_value(session.status()).unwrap_or_default();
     let phase = serde_json::to_value(session.phase()).unwrap_or_default();
-    meta.insert(EXTENSION.to_owned(), with(status, "phase", phase));
+    let status = with(with(status, "phase", phase), "seq", session.revision);
+    meta.insert(EXTENSION.to_owned(), status);
     if peer.harn()
         && let Some(envelope) = envelope(session)
     {

@@ -136,6 +136,11 @@ impl Entry {
         Ok(serde_json::from_slice(bytes)?)
     }
 
+    /// Returns whether this entry is the first event of a decision.
+    pub const fn begins_decision(&self) -> bool {
+        self.decision.is_some()
+    }
+
     /// Returns whether this entry carries a state, so that a fold can begin with it.
     pub const fn carries_state(&self) -> bool {
         self.state.is_some()

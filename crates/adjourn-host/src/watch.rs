@@ -18,7 +18,7 @@ use crate::said::Said;
 /// How often somebody who watches looks without being rung.
 const LOOK: Duration = Duration::from_millis(250);
 /// Entries read at a time.
-const PAGE: usize = 256;
+const PAGE: usize = 64;
 
 /// Something that happened, and the words that came with it.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +27,8 @@ pub struct Moment {
     pub revision: u64,
     /// What happened.
     pub event: Event,
+    /// Whether it is the first event of its commit.
+    pub begins: bool,
     /// The number of the first of its words in the transcript.
     pub from: u64,
     /// What was said with it.
@@ -85,6 +87,19 @@ impl<S: Store> Watcher<S> {
     /// # Errors
     /// The store fails.
     pub fn page(&mut self) -> Result<Vec<Moment>, Error> {
+        self.page_before(u64::MAX)
+    }
+
+    /// Returns the next revision that it would read.
+    pub const fn next_revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Returns the next page of what has happened before a revision.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn page_before(&mut self, until: u64) -> Result<Vec<Moment>, Error> {
         if self.ahead.is_empty() {
             // Most looks find nothing, and cost one indexed read.
             match self.store.session(self.id)? {
@@ -93,7 +108,8 @@ impl<S: Store> Watcher<S> {
             }
             self.ahead = self.store.places(self.id, self.revision)?.into();
         }
-        let page: Vec<_> = self.ahead.drain(..self.ahead.len().min(PAGE)).collect();
+        let wanted = usize::try_from(until.saturating_sub(self.revision)).unwrap_or(usize::MAX);
+        let page: Vec<_> = self.ahead.drain(..self.ahead.len().min(PAGE).min(wanted)).collect();
         let entries = self.store.entries(self.id, &page)?;
         // Also over what was pruned: revisions are dense.
         self.revision += page.len() as u64;
@@ -110,7 +126,9 @@ impl<S: Store> Watcher<S> {
             let own = words.by_ref().take(usize::try_from(to - from).unwrap_or(usize::MAX));
             let said = own.filter_map(|bytes| Said::decode(&bytes).ok()).collect();
             self.said = to;
-            moments.push(Moment { revision: entry.revision, event: entry.event, from, said });
+            let begins = entry.begins_decision();
+            let (revision, event) = (entry.revision, entry.event);
+            moments.push(Moment { revision, event, begins, from, said });
         }
         Ok(moments)
     }

@@ -58,7 +58,9 @@ impl Process {
     pub async fn connect(&self) -> Client {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
-        let serving = tokio::spawn(adjourn_acp::serve(Arc::clone(&self.face), input, output));
+        let (face, stop, drain) =
+            (Arc::clone(&self.face), std::future::pending(), std::future::ready(()));
+        let serving = tokio::spawn(adjourn_acp::serve(face, input, output, stop, drain));
         let (input, output) = tokio::io::split(ours);
         let lines = BufReader::new(input).lines();
         let mut client = Client { lines, output, serving, next: 1, heard: Vec::new() };

@@ -11,13 +11,13 @@ use crate::commands::run::read;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::signals::Signals;
+use crate::signals::{Ended, Signals};
 use crate::stay::host_with;
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
     let (driver, _) = read(&acp.script)?;
-    let mut signals = Signals::new()?;
+    let signals = Signals::new()?;
     let place = Place::open(settings)?;
     let desk = Desk::default();
     let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(desk.clone()));
@@ -33,13 +33,26 @@ pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), F
         "an ACP agent on stdin and stdout; its sessions are in {}",
         place.store.path().display()
     ));
-    let serving = adjourn_acp::serve(face, tokio::io::stdin(), tokio::io::stdout());
-    let served = tokio::select! {
-        served = serving => served,
-        _ = signals.next() => Ok(()),
+    let signals = tokio::sync::Mutex::new(signals);
+    let mut ended = None;
+    let mut given_back = Ok(true);
+    // A signal is an editor that goes away; a second one does not wait.
+    let stop = async { ended = Some(signals.lock().await.next().await) };
+    let drain = async {
+        let mut signals = signals.lock().await;
+        given_back = working.or(&place, &mut signals, output).await;
     };
-    working.now().await?;
-    served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))
+    let served =
+        adjourn_acp::serve(face, tokio::io::stdin(), tokio::io::stdout(), stop, drain).await;
+    served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))?;
+    match (given_back?, ended) {
+        (true, _) => Ok(()),
+        (false, ended) => {
+            let Ended(code) = ended.unwrap_or(Ended(143));
+            let message = "did not wait: calls in flight are cut off, their outcome is unknown";
+            Err(Failure::interrupted(code, message))
+        }
+    }
 }
 
 fn options(settings: &Settings, driver: DriverSpec) -> Options {

@@ -38,7 +38,7 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
 /// Shows what was said, each with its place in the transcript and the entry of the journal that it
 /// came with.
 fn transcript(moment: &Moment, output: &Output) {
-    let Moment { revision, event, from, said } = moment;
+    let Moment { revision, event, from, said, .. } = moment;
     for (index, said) in (*from..).zip(said) {
         let mut object =
             json!({ "index": index, "revision": revision, "at": event.at.to_string() });

@@ -1,6 +1,7 @@
 //! `adjourn acp` as an editor sees it: lines over a pipe.
 
 mod conformance;
+mod corners;
 mod dialogs;
 mod editor;
 mod hostile;

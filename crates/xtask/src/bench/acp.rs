@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use adjourn_acp::{Face, OnDisconnect, Options, Profile, StatusWords};
+use adjourn_acp::{Desk, Face, OnDisconnect, Options, Profile, StatusWords};
 use adjourn_core::command::{FinishStep, StartStep, StepEnd};
 use adjourn_core::driver::DriverKind;
 use adjourn_core::id::{Epoch, HostId, SessionId};
@@ -107,7 +107,7 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     let store = open(&path)?;
     let mut editor = Editor::open(&path)?;
     let made = editor.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }))?;
-    let session = made["result"]["sessionId"].clone();
+    let session = made.pointer("/result/sessionId").context("a session was made")?.clone();
 
     let status = json!({ "sessionId": session });
     let line = Editor::line(0, "session/status", &status);
@@ -127,7 +127,7 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     for _ in 0..CYCLES {
         let start = Instant::now();
         let answer = editor.call("session/suspend", &json!({ "sessionId": session }))?;
-        let handle = &answer["result"]["handle"];
+        let handle = answer.pointer("/result/handle").context("it was suspended")?;
         editor.call("session/resume", &json!({ "sessionId": session, "handle": handle }))?;
         times.push(start.elapsed());
     }
@@ -171,7 +171,7 @@ impl Editor {
         let id = self.send(method, params)?;
         loop {
             let message: Value = serde_json::from_str(&self.child.line()?)?;
-            if message["id"] == id && message.get("method").is_none() {
+            if message.get("id") == Some(&json!(id)) && message.get("method").is_none() {
                 return Ok(message);
             }
         }
@@ -185,7 +185,7 @@ pub fn agent(path: &Path) -> Result<()> {
         let store: Sqlite = open(path)?;
         let clock: Arc<dyn Clock> = Arc::new(Machine);
         let hosts = Hosts::beside(path);
-        let drivers = Arc::new(Scripted(Arc::clone(&clock)));
+        let drivers = Arc::new(Scripted::new(Arc::clone(&clock)));
         let config = Config::default();
         let host =
             Host::join(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, config).await?;
@@ -195,15 +195,19 @@ pub fn agent(path: &Path) -> Result<()> {
         }));
         let options = Options {
             driver: DriverKind::Script { source: SCRIPT.to_owned() },
+            needs: std::collections::BTreeSet::new(),
             tenant: TENANT.to_owned(),
             profile: Profile::Adjourn,
             status: StatusWords::ByVersion,
             on_disconnect: OnDisconnect::Continue,
         };
-        let face = Arc::new(Face { store, hosts, clock, options });
-        adjourn_acp::serve(face, tokio::io::stdin(), tokio::io::stdout()).await?;
-        let _ = stop.send(());
-        working.await??;
+        let face = Arc::new(Face { store, hosts, clock, desk: Desk::default(), options });
+        let drain = async {
+            let _ = stop.send(());
+            let _ = working.await;
+        };
+        let never = std::future::pending();
+        adjourn_acp::serve(face, tokio::io::stdin(), tokio::io::stdout(), never, drain).await?;
         Ok(())
     });
     runtime.shutdown_background();

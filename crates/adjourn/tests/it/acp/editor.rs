@@ -185,6 +185,26 @@ impl Editor {
         lines.collect()
     }
 
+    /// Sends bytes without the end of a line.
+    pub fn half_line(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(bytes).unwrap();
+        input.flush().unwrap();
+    }
+
+    /// Says nothing more, and listens on.
+    pub fn hang_up(&mut self) {
+        self.input = None;
+    }
+
+    /// Ends the agent with SIGTERM, and returns its exit code.
+    pub fn terminate(mut self) -> i32 {
+        let pid = self.child.id().to_string();
+        let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        assert!(sent.success());
+        self.child.wait().unwrap().code().unwrap()
+    }
+
     /// Goes away as an editor does, and returns the agent's exit code.
     pub fn close(mut self) -> i32 {
         self.input = None;

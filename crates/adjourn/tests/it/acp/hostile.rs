@@ -59,6 +59,11 @@ fn what_is_no_message_is_answered_and_the_connection_lives() {
             String::from_utf8_lossy(&line[..8.min(line.len())])
         );
     }
+    // Parameters have names, and one that is missing is named.
+    for (params, path) in [(json!(["x", "y"]), ""), (json!({}), "sessionId")] {
+        let error = editor.call("session/suspend", params).unwrap_err();
+        assert_eq!((&error["code"], &error["data"]["path"]), (&json!(-32602), &json!(path)));
+    }
     // Nobody answers what nobody asked.
     editor.line(b"");
     editor.line(br#"{"jsonrpc":"2.0","method":"no/such/thing","params":7}"#);

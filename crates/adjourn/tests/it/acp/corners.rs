@@ -1,0 +1,219 @@
+//! Where two things happen at once, or in an order that nobody planned.
+
+use serde_json::{Value, json};
+
+use super::editor::Editor;
+use crate::home::Home;
+
+const ASKS: &str =
+    r#"{"runs": [[{"ask": {"question": "which?"}}, {"say": "done"}], [{"say": "again"}]]}"#;
+
+const PARKS: &str = r#"{"runs": [[
+  {"say": "one"},
+  {"await": {"reason": "waiting on ci", "conditions": {"onEvent": "ci.passed"}}},
+  {"say": "two"}
+]]}"#;
+
+const BUILDS: &str = r#"{"steps": [{"tool": {"name": "build", "ms": 700}}, {"say": "built"}]}"#;
+
+/// Brings a session to its first park, and goes away.
+fn left_parked(home: &Home, script: &str) -> String {
+    let mut editor = Editor::v1(home, script);
+    let session = editor.new_session();
+    let prompt = editor.prompt(&session, "go");
+    editor.answer(prompt).unwrap();
+    assert_eq!(editor.close(), 0);
+    session
+}
+
+fn kinds(editor: &Editor) -> Vec<String> {
+    editor
+        .heard()
+        .map(|message| match message["params"]["update"]["sessionUpdate"].as_str() {
+            Some(kind) => kind.to_owned(),
+            None => format!("answer {}", message["id"]),
+        })
+        .collect()
+}
+
+#[test]
+fn a_question_that_was_answered_before_is_not_answered_again() {
+    let home = Home::new();
+    let session = left_parked(&home, ASKS);
+    home.told(&["prompt", &session, "this"]);
+    let mut editor = Editor::v1(&home, ASKS);
+    let load = json!({ "sessionId": session, "cwd": "/tmp", "mcpServers": [] });
+    editor.call("session/load", load).unwrap();
+    let prompt = editor.prompt(&session, "once more");
+    assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn", "{}", editor.dialog());
+}
+
+#[test]
+fn whoever_has_not_seen_the_question_is_shown_it_first() {
+    let home = Home::new();
+    let session = left_parked(&home, ASKS);
+    let mut editor = Editor::v1(&home, ASKS);
+    let prompt = editor.prompt(&session, "this");
+    assert_eq!(editor.answer(prompt).unwrap_err()["data"]["reason"], "HANDLE_REQUIRED");
+    editor.until("which?", |message| message.to_string().contains("which?"));
+    let prompt = editor.prompt(&session, "this");
+    assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn");
+}
+
+#[test]
+fn a_replay_that_also_wakes_goes_over_into_the_turn() {
+    let home = Home::new();
+    let session = left_parked(&home, PARKS);
+    let mut editor = Editor::v1(&home, PARKS);
+    let both = json!({
+        "sessionId": session, "continueTranscript": true, "replayFrom": { "type": "start" },
+    });
+    editor.call("session/resume", both).unwrap();
+    editor.until("two", |message| message.to_string().contains("two"));
+    editor.overheard();
+    let expected = [
+        "answer 1",
+        "user_message_chunk",
+        "agent_message_chunk",
+        "suspended",
+        "answer 2",
+        "resumed",
+        "agent_message_chunk",
+        "session_info_update",
+    ];
+    assert_eq!(kinds(&editor), expected, "{}", editor.dialog());
+
+    // One that is refused shows nothing of a session that it does not attach to.
+    let mut other = Editor::v1(&home, PARKS);
+    let refused = json!({
+        "sessionId": session, "handle": "suspend-nobody", "replayFrom": { "type": "start" },
+    });
+    assert_eq!(other.call("session/resume", refused).unwrap_err()["code"], 4002);
+    assert_eq!(kinds(&other), ["answer 1", "answer 2"]);
+}
+
+#[test]
+fn what_has_come_to_an_end_when_the_editor_leaves_is_still_answered() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, BUILDS);
+    let session = editor.new_session();
+    let prompt = editor.prompt(&session, "go");
+    editor.call_is("in_progress");
+    let suspend = editor.request("session/suspend", json!({ "sessionId": session }));
+    editor.hang_up();
+    let answer = editor.answer(prompt).unwrap();
+    assert_eq!(answer["stopReason"], "end_turn");
+    assert!(editor.answer(suspend).unwrap()["handle"].is_string());
+    assert_eq!(editor.close(), 0);
+    assert_eq!(home.json(&["show", &session])["state"], "suspended");
+}
+
+#[test]
+fn a_signal_is_an_editor_that_goes_away() {
+    let home = Home::new();
+    let greeting = json!({ "protocolVersion": 1 });
+    let mut editor = Editor::greeted(&home, BUILDS, &["--on-disconnect", "suspend"], &greeting);
+    let session = editor.new_session();
+    editor.prompt(&session, "go");
+    editor.call_is("in_progress");
+    assert_eq!(editor.terminate(), 0);
+    assert_eq!(home.json(&["show", &session])["state"], "suspended");
+}
+
+#[test]
+fn of_two_who_suspend_one_takes_it_back() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, BUILDS);
+    let session = editor.new_session();
+    editor.prompt(&session, "go");
+    editor.call_is("in_progress");
+    let first = editor.request("session/suspend", json!({ "sessionId": session }));
+    let second = editor.request("session/suspend", json!({ "sessionId": session }));
+    editor.notify("$/cancel_request", json!({ "requestId": first }));
+    assert_eq!(editor.answer(first).unwrap_err()["code"], -32800);
+    assert!(editor.answer(second).unwrap()["handle"].is_string(), "the other still wants it");
+}
+
+#[test]
+fn a_hold_is_told_in_version_2() {
+    let home = Home::new();
+    let mut editor = Editor::greeted(&home, PARKS, &[], &json!({ "protocolVersion": 2 }));
+    let session = editor.new_session();
+    editor.prompt(&session, "go");
+    editor.until("parked", |message| message["params"]["update"]["stopReason"] == "_suspended");
+    home.told(&["suspend", &session, "--reason", "lunch"]);
+    let held = editor.update("session_info_update");
+    assert_eq!(held["_meta"]["adjourn/suspend"]["reason"], "lunch");
+}
+
+#[test]
+fn a_wait_is_introduced_before_the_state_that_names_it() {
+    let home = Home::new();
+    let session = left_parked(&home, PARKS);
+    let mut editor = Editor::greeted(&home, PARKS, &[], &json!({ "protocolVersion": 2 }));
+    editor.call("session/resume", json!({ "sessionId": session, "cwd": "/tmp/" })).unwrap();
+    assert_eq!(kinds(&editor), ["answer 1", "tool_call_update", "state_update", "answer 2"]);
+    home.told(&["event", "ci.passed"]);
+    let over = editor.update("tool_call_update");
+    assert_eq!(over["status"], "completed");
+}
+
+#[test]
+fn in_the_words_of_the_proposal_a_question_can_still_be_seen() {
+    let home = Home::new();
+    let session = left_parked(&home, ASKS);
+    let greeting = json!({ "protocolVersion": 2 });
+    let mut editor = Editor::greeted(&home, ASKS, &["--profile", "rfc"], &greeting);
+    editor.call("session/resume", json!({ "sessionId": session, "cwd": "/tmp" })).unwrap();
+    editor.until("which?", |message| message.to_string().contains("which?"));
+    assert_eq!(home.json(&["show", &session])["wait"], "question");
+}
+
+#[test]
+fn a_session_that_is_over_is_not_live() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, PARKS);
+    let session = editor.new_session();
+    home.told(&["close", &session]);
+    let status = editor.call("session/status", json!({ "sessionId": session })).unwrap();
+    assert_eq!(status["status"], "not_found");
+    let bare = editor.call("session/resume", json!({ "sessionId": session }));
+    assert!(bare.is_ok(), "there is nothing to wake, and nobody asked for it: {bare:?}");
+}
+
+#[test]
+fn one_is_introduced_once() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, PARKS);
+    let again = editor.call("initialize", json!({ "protocolVersion": 2 }));
+    assert_eq!(again.unwrap_err()["code"], -32600);
+}
+
+#[test]
+fn a_form_without_an_answer_is_shown_again() {
+    let home = Home::new();
+    let greeting = json!({
+        "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } },
+    });
+    let mut editor = Editor::greeted(&home, ASKS, &[], &greeting);
+    let session = editor.new_session();
+    editor.prompt(&session, "go");
+    let form = editor.asked("elicitation/create");
+    let replay = json!({ "sessionId": session, "replayFrom": { "type": "start" } });
+    editor.call("session/resume", replay).unwrap();
+    let asked = |message: &Value| message["method"] == "elicitation/create";
+    assert!(!editor.overheard().iter().any(asked), "one form is enough");
+    editor.reply(&form["id"], json!({ "action": "accept", "content": { "answer": " " } }));
+    let again = editor.asked("elicitation/create");
+    editor.reply(&again["id"], json!({ "action": "accept", "content": { "answer": "this" } }));
+    editor.until("done", |message| message.to_string().contains("done"));
+}
+
+#[test]
+fn the_last_line_needs_no_end() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, PARKS);
+    editor.half_line(br#"{"jsonrpc":"2.0","id":7,"method":"session/list","params":{}}"#);
+    editor.hang_up();
+    assert!(editor.answer(7).is_ok());
+}
