@@ -134,7 +134,7 @@ message! {
         /// From where to replay the conversation; not at all if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", schemars(with = "Option<ReplayFrom>"))]
-        #[cfg_attr(feature = "artifacts", ts(optional, as = "Option<ReplayFrom>"))]
+        #[cfg_attr(feature = "artifacts", ts(optional = nullable, as = "Option<ReplayFrom>"))]
         replay_from: Option<Value>,
         /// Makes a retry harmless.
         #[serde(default, skip_serializing_if = "Option::is_none")]

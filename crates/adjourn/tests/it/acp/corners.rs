@@ -102,7 +102,7 @@ fn what_has_come_to_an_end_when_the_editor_leaves_is_still_answered() {
     let suspend = editor.request("session/suspend", json!({ "sessionId": session }));
     editor.hang_up();
     let answer = editor.answer(prompt).unwrap();
-    assert_eq!(answer["stopReason"], "end_turn");
+    assert_eq!(answer["_meta"]["adjourn/suspend"]["state"], "suspended");
     assert!(editor.answer(suspend).unwrap()["handle"].is_string());
     assert_eq!(editor.close(), 0);
     assert_eq!(home.json(&["show", &session])["state"], "suspended");
