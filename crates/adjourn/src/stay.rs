@@ -69,11 +69,17 @@ pub struct Stop {
 }
 
 impl Stop {
-    pub async fn now(self) -> Result<(), Failure> {
+    pub async fn now(mut self) -> Result<(), Failure> {
         let _ = self.stop.send(());
-        match self.task.await {
-            Ok(result) => Ok(result?),
-            Err(_) => Err(Failure::other("the host panicked")),
+        (&mut self.task).await.map_err(|_| panicked())?.map_err(Failure::from)
+    }
+
+    /// Waits until it ends by itself, and returns why it did; it is over then.
+    pub async fn ended(&mut self) -> Failure {
+        match (&mut self.task).await {
+            Ok(Err(error)) => error.into(),
+            Ok(Ok(())) => Failure::other("the host ended"),
+            Err(_) => panicked(),
         }
     }
 
@@ -93,6 +99,22 @@ impl Stop {
             stopped = output.live_while(self.now(), line) => stopped.map(|()| true),
             _ = signals.next() => Ok(false),
         }
+    }
+}
+
+fn panicked() -> Failure {
+    Failure::other("the host panicked")
+}
+
+/// Waits until this process's own host ends by itself, if there is one.
+async fn host_ended(working: &mut Option<Stop>) -> Failure {
+    match working {
+        Some(host) => {
+            let failure = host.ended().await;
+            *working = None;
+            failure
+        }
+        None => std::future::pending().await,
     }
 }
 
@@ -158,6 +180,7 @@ pub async fn stay(
         tokio::select! {
             () = output.live_while(watcher.wait(), || live(&view())) => {}
             ended = signals.next() => return Ok(Stayed::Ended(ended)),
+            failure = host_ended(working) => return Err(failure),
         }
     }
 }
