@@ -8,7 +8,7 @@ use adjourn_core::carry::Budget;
 use adjourn_core::command::{Close, Prompt, Reach};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
-use adjourn_core::session::State;
+use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Founding};
 use adjourn_host::said::Said;
 use adjourn_host::script::Script;
@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
+use crate::show::View;
 use crate::signals::Signals;
 use crate::stay::{Stayed, Stop, Until, host, leave, outcome, stay};
 use crate::terminal::Output;
@@ -42,11 +43,18 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         };
         if matches!(session.state, State::Suspended(_)) {
             stop(working).await?;
-            let host = match Living::of(&place)?.is_empty() {
-                true => "no host is left to wake it: start `adjourn serve`",
-                false => "another host wakes it",
+            let living = Living::of(&place)?;
+            let view = View { session: &session, now: place.clock.now(), living: &living };
+            let wakes = match session.phase() {
+                Phase::Asking => format!("answer it with `adjourn prompt {id} ANSWER`"),
+                // Nothing but a person wakes it.
+                _ if view.wakes_by_hand() => format!("wake it with `adjourn resume {id}`"),
+                _ if living.is_empty() => {
+                    "no host is left to wake it: start `adjourn serve`".to_owned()
+                }
+                _ => "another host wakes it".to_owned(),
             };
-            output.talk(&format!("[it stays parked; {host}]"));
+            output.talk(&format!("[it stays parked; {wakes}]"));
             return Ok(());
         }
         // A run that failed is the last one: what comes next was written for one that did not.
