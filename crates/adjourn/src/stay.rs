@@ -120,16 +120,18 @@ async fn host_ended(working: &mut Option<Stop>) -> Failure {
 
 /// Shows what a session says and does, until it is time to leave it alone.
 ///
-/// If there is no host, or none that can run it, this process becomes one.
+/// It begins after `from`, the session as a command left it: another host may have said something
+/// since. If there is no host, or none that can run it, this process becomes one.
 pub async fn stay(
     place: &Place,
-    id: SessionId,
+    from: &Session,
     until: Until,
     working: &mut Option<Stop>,
     signals: &mut Signals,
     output: &Output,
 ) -> Result<Stayed, Failure> {
-    let mut watcher = Watch::after(place, &*place.session(id)?);
+    let id = from.id;
+    let mut watcher = Watch::after(place, from);
     let mut last = None;
     loop {
         let Some(seen) = watcher.look()? else { return Err(Failure::no_session(id)) };
@@ -150,7 +152,9 @@ pub async fn stay(
             }
             // Where a live line shows what moves, only what stands is worth a line of its own.
             let moves = session.run().is_some() && session.suspended().is_none();
-            if last != Some(session.phase()) && !(output.is_live() && moves) {
+            // What waits for this process's own host does not wait.
+            let own = working.is_some() && matches!(session.state, State::Ready(_));
+            if last != Some(session.phase()) && !own && !(output.is_live() && moves) {
                 output.talk(&format!("[{}]", view().text()));
             }
         }

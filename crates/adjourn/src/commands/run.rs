@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use adjourn_core::actor::Actor;
 use adjourn_core::carry::Budget;
@@ -9,7 +10,7 @@ use adjourn_core::command::{Close, Prompt, Reach};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, State};
-use adjourn_core::{Command, Founding};
+use adjourn_core::{Command, Founding, Session};
 use adjourn_host::said::Said;
 use adjourn_host::script::Script;
 use adjourn_store::{Request, Store as _};
@@ -34,13 +35,14 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let until = if run.detach { Until::Parked } else { Until::Idle };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
-        say(&place, id, by(), &run.prompt).await?;
-        let session = match stay(&place, id, until, &mut working, &mut signals, output).await? {
-            Stayed::Done(session) => session,
-            Stayed::Ended(ended) => {
-                return leave(&place, id, working, (ended, &mut signals), output).await;
-            }
-        };
+        let prompted = say(&place, id, by(), &run.prompt).await?;
+        let session =
+            match stay(&place, &prompted, until, &mut working, &mut signals, output).await? {
+                Stayed::Done(session) => session,
+                Stayed::Ended(ended) => {
+                    return leave(&place, id, working, (ended, &mut signals), output).await;
+                }
+            };
         if matches!(session.state, State::Suspended(_)) {
             stop(working).await?;
             let living = Living::of(&place)?;
@@ -101,8 +103,13 @@ pub async fn create(place: &Place, driver: DriverSpec) -> Result<SessionId, Fail
     Ok(done.session.id)
 }
 
-/// Gives a session a message.
-pub async fn say(place: &Place, id: SessionId, by: Actor, text: &str) -> Result<(), Failure> {
+/// Gives a session a message, and returns it as it is then.
+pub async fn say(
+    place: &Place,
+    id: SessionId,
+    by: Actor,
+    text: &str,
+) -> Result<Arc<Session>, Failure> {
     let said = Said::user(text);
     let session = place.store.session(id)?;
     // Whoever answers at a terminal answers the question that they see.
@@ -111,6 +118,5 @@ pub async fn say(place: &Place, id: SessionId, by: Actor, text: &str) -> Result<
     let prompt =
         Prompt { content: said.content(), message_id: None, handle, reach: Reach::OwnFace };
     let request = Request::new(id, by, Command::Prompt(prompt)).saying(vec![said.encode()]);
-    place.give(request).await?;
-    Ok(())
+    Ok(place.give(request).await?.session)
 }
