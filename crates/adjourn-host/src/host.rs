@@ -36,6 +36,8 @@ const BATCH: usize = 256;
 const LOOK: Duration = Duration::from_secs(1);
 /// How often a host clears away what dead watchers have left beside the store.
 const SWEEP: Duration = Duration::from_secs(10);
+/// How long a command rests that found no room in the store, before it is tried again.
+const NO_ROOM: Duration = Duration::from_millis(250);
 /// How many ready sessions are looked at to find those this host can run.
 const CANDIDATES: usize = 256;
 /// How many sessions a host remembers that it will not try again.
@@ -129,13 +131,15 @@ impl<S: Store> Host<S> {
     pub async fn run(mut self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
         let mut stop = std::pin::pin!(stop);
         loop {
-            match self.work().await {
-                // Somebody else kept the write lock, and nothing happened: it is tried again.
-                Ok(()) | Err(Error::Locked { .. }) => {}
+            let worked = match self.work().await {
+                Ok(()) => true,
+                Err(error) if passes(&error) => false,
                 Err(error) => return Err(error),
-            }
+            };
             let clock = Arc::clone(&self.clock);
-            let due = self.store.next_due()?.map(|due| clock.sleep_until(due));
+            // What could not be done now is still due: it is tried again when the host looks.
+            let due = self.store.next_due()?.filter(|_| worked);
+            let due = due.map(|due| clock.sleep_until(due));
             let due = async {
                 match due {
                     Some(due) => due.await,
@@ -433,8 +437,14 @@ impl<S: Store> Host<S> {
     }
 }
 
-/// Gives a command, however long somebody else keeps the write lock: a process that was stopped in
-/// the middle of a commit, say. Nothing has happened until the lock is free.
+/// Returns whether nothing has happened, and it can be tried again: somebody else kept the write
+/// lock, or the disk is full.
+const fn passes(error: &Error) -> bool {
+    matches!(error, Error::Locked { .. } | Error::Full(_))
+}
+
+/// Gives a command, however long somebody else keeps the write lock (a process that was stopped in
+/// the middle of a commit, say), and however long the disk is full. Nothing has happened until then.
 pub(crate) async fn patiently<S: Store>(
     store: &S,
     request: &Request,
@@ -442,7 +452,8 @@ pub(crate) async fn patiently<S: Store>(
     loop {
         let request = request.clone();
         match store.transact(move |tx| tx.command(request)).await {
-            Err(CommandError::Store(Error::Locked { .. })) => {}
+            Err(CommandError::Store(Error::Full(_))) => tokio::time::sleep(NO_ROOM).await,
+            Err(CommandError::Store(error)) if passes(&error) => {}
             answer => return answer,
         }
     }

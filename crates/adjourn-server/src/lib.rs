@@ -9,12 +9,13 @@ mod problem;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_host::doorbell::Hosts;
 use adjourn_store::{CommandError, Store};
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
@@ -25,6 +26,8 @@ use problem::Problem;
 
 /// A request may have this much: a batch of events with their data.
 const BODY_BYTES: usize = 4 * 1024 * 1024;
+/// How long a request's body may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(30);
 /// A batch may have this many events; they are acknowledged in one commit.
 const BATCH: usize = 256;
 
@@ -65,28 +68,27 @@ fn router<S: Store>(intake: Intake<S>) -> Router {
         .with_state(intake)
 }
 
-async fn events<S: Store>(
-    State(intake): State<Intake<S>>,
-    headers: HeaderMap,
-    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
-) -> Response {
-    match take(intake, &headers, body).await {
+async fn events<S: Store>(State(intake): State<Intake<S>>, request: Request) -> Response {
+    match take(intake, request).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn take<S: Store>(
-    intake: Intake<S>,
-    headers: &HeaderMap,
-    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
-) -> Result<Response, Problem> {
-    authorised(intake.token.as_deref(), headers)?;
+async fn take<S: Store>(intake: Intake<S>, request: Request) -> Result<Response, Problem> {
+    // Nothing is read for strangers.
+    authorised(intake.token.as_deref(), request.headers())?;
+    let headers = request.headers().clone();
+    let body = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, &())).await;
+    let body = body.map_err(|_| {
+        let problem = format!("the body did not arrive within {BODY_TIME:?}");
+        Problem::new(StatusCode::REQUEST_TIMEOUT, problem)
+    })?;
     let body = body.map_err(|rejection| {
         Problem::new(rejection.status(), format!("the body cannot be taken: {rejection}"))
     })?;
     let now = intake.store.environment().now();
-    let events = cloud_event::read(headers, &body, &intake.tenant, now)?;
+    let events = cloud_event::read(&headers, &body, &intake.tenant, now)?;
     if events.len() > BATCH {
         let problem = format!("a batch may have {BATCH} events, this one has {}", events.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, problem));

@@ -44,6 +44,11 @@ impl Failure {
         Self::new(Kind::Refused(reason), message)
     }
 
+    /// The store, or what it needs, cannot be made or used.
+    pub fn store(message: impl Into<String>) -> Self {
+        Self::new(Kind::Store, message)
+    }
+
     pub fn other(message: impl Into<String>) -> Self {
         Self::new(Kind::Other, message)
     }

@@ -39,12 +39,15 @@ impl Place {
         if let (Source::Default, Some(directory)) = (&settings.store.source, path.parent()) {
             let mut private = std::fs::DirBuilder::new();
             private.recursive(true).mode(0o700).create(directory).map_err(|error| {
-                Failure::other(format!("cannot make {}: {error}", directory.display()))
+                Failure::store(format!("cannot make {}: {error}", directory.display()))
             })?;
         }
         let keys = KeyDir::new(directory("XDG_CONFIG_HOME", ".config")?.join("keys"));
         let keys = keys.load(Machine.now()).map_err(|error| {
-            let failure = Failure::other(error.to_string());
+            let failure = Failure::store(match std::error::Error::source(&error) {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            });
             match error.hint() {
                 Some(hint) => failure.hint(hint),
                 None => failure,

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use crate::living::Living;
 use crate::terminal::{Look, one_line};
 
+/// What wakes a session that waits for nothing else.
+const BY_HAND: &str = "on a resume";
+
 /// A session at a time, among the hosts that are alive then.
 pub struct View<'a> {
     pub session: &'a Session,
@@ -116,6 +119,11 @@ impl View<'_> {
         }
     }
 
+    /// Returns whether nothing but somebody's resume wakes it.
+    pub fn wakes_by_hand(&self) -> bool {
+        self.wakes() == BY_HAND
+    }
+
     /// Says what wakes a session that is parked, besides a resume.
     pub fn wakes(&self) -> String {
         let Some(suspended) = self.session.suspended() else { return String::new() };
@@ -143,7 +151,7 @@ impl View<'_> {
             });
         }
         match wakes.is_empty() {
-            true => "on a resume".to_owned(),
+            true => BY_HAND.to_owned(),
             false => wakes.join(" or "),
         }
     }

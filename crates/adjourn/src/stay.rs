@@ -69,11 +69,17 @@ pub struct Stop {
 }
 
 impl Stop {
-    pub async fn now(self) -> Result<(), Failure> {
+    pub async fn now(mut self) -> Result<(), Failure> {
         let _ = self.stop.send(());
-        match self.task.await {
-            Ok(result) => Ok(result?),
-            Err(_) => Err(Failure::other("the host panicked")),
+        (&mut self.task).await.map_err(|_| panicked())?.map_err(Failure::from)
+    }
+
+    /// Waits until it ends by itself, and returns why it did; it is over then.
+    pub async fn ended(&mut self) -> Failure {
+        match (&mut self.task).await {
+            Ok(Err(error)) => error.into(),
+            Ok(Ok(())) => Failure::other("the host ended"),
+            Err(_) => panicked(),
         }
     }
 
@@ -96,18 +102,36 @@ impl Stop {
     }
 }
 
+fn panicked() -> Failure {
+    Failure::other("the host panicked")
+}
+
+/// Waits until this process's own host ends by itself, if there is one.
+async fn host_ended(working: &mut Option<Stop>) -> Failure {
+    match working {
+        Some(host) => {
+            let failure = host.ended().await;
+            *working = None;
+            failure
+        }
+        None => std::future::pending().await,
+    }
+}
+
 /// Shows what a session says and does, until it is time to leave it alone.
 ///
-/// If there is no host, or none that can run it, this process becomes one.
+/// It begins after `from`, the session as a command left it: another host may have said something
+/// since. If there is no host, or none that can run it, this process becomes one.
 pub async fn stay(
     place: &Place,
-    id: SessionId,
+    from: &Session,
     until: Until,
     working: &mut Option<Stop>,
     signals: &mut Signals,
     output: &Output,
 ) -> Result<Stayed, Failure> {
-    let mut watcher = Watch::after(place, &*place.session(id)?);
+    let id = from.id;
+    let mut watcher = Watch::after(place, from);
     let mut last = None;
     loop {
         let Some(seen) = watcher.look()? else { return Err(Failure::no_session(id)) };
@@ -128,7 +152,9 @@ pub async fn stay(
             }
             // Where a live line shows what moves, only what stands is worth a line of its own.
             let moves = session.run().is_some() && session.suspended().is_none();
-            if last != Some(session.phase()) && !(output.is_live() && moves) {
+            // What waits for this process's own host does not wait.
+            let own = working.is_some() && matches!(session.state, State::Ready(_));
+            if last != Some(session.phase()) && !own && !(output.is_live() && moves) {
                 output.talk(&format!("[{}]", view().text()));
             }
         }
@@ -158,6 +184,7 @@ pub async fn stay(
         tokio::select! {
             () = output.live_while(watcher.wait(), || live(&view())) => {}
             ended = signals.next() => return Ok(Stayed::Ended(ended)),
+            failure = host_ended(working) => return Err(failure),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! `demo`: a tour without a network, in a store of its own that goes away.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::session::Phase;
-use adjourn_store::Store as _;
+use adjourn_host::clock::Machine;
 use adjourn_store::rows::NewEvent;
+use adjourn_store::{Environment as _, Store as _};
 use serde_json::json;
 
 use crate::commands::run::{create, say};
@@ -15,6 +17,7 @@ use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
 use crate::show::View;
+use crate::signals::{Ended, Signals};
 use crate::stay::host;
 use crate::story::event;
 use crate::terminal::Output;
@@ -37,7 +40,16 @@ const SCRIPT: &str = r#"{"runs": [[
 const READ: Duration = Duration::from_millis(1500);
 
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
     let directory = Scratch::new()?;
+    tokio::select! {
+        ended = guide(settings, &directory, output) => ended,
+        Ended(code) = signals.next() => Err(Failure::interrupted(code, "the tour ends here")),
+    }
+}
+
+/// Shows everything, in order.
+async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Result<(), Failure> {
     let place = Place::open(&settings.with_store(directory.0.join("demo.db")))?;
     let id = create(&place, DriverSpec::script(SCRIPT)).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
@@ -124,9 +136,13 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Result<Self, Failure> {
-        let name = format!("adjourn-demo-{}", std::process::id());
+        // A name that nobody can have taken before, and not for others to look into.
+        let name = format!("adjourn-demo-{}", Machine.uuid().simple());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path)
+        let mut private = std::fs::DirBuilder::new();
+        private
+            .mode(0o700)
+            .create(&path)
             .map_err(|error| Failure::other(format!("cannot make {}: {error}", path.display())))?;
         Ok(Self(path))
     }

@@ -12,6 +12,6 @@ use crate::typed::typed;
 pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
     let id = place.find(&prompt.which.session)?;
-    say(&place, id, by(), &typed(prompt.text)?).await?;
-    go_on(&place, id, prompt.detach, output).await
+    let session = say(&place, id, by(), &typed(prompt.text)?).await?;
+    go_on(&place, &session, prompt.detach, output).await
 }

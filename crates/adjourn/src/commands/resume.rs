@@ -1,12 +1,11 @@
 //! `resume`: wakes a session, and runs it on if nobody else does.
 
-use adjourn_core::Command;
 use adjourn_core::carry::AddBudget;
 use adjourn_core::command;
 use adjourn_core::event::What;
 use adjourn_core::facts::Answer;
-use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, Resumption, State};
+use adjourn_core::{Command, Session};
 use adjourn_host::said::Said;
 use adjourn_store::{Done, Request};
 use serde_json::{Value, json};
@@ -55,7 +54,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     if let (true, Some(resumed)) = (output.json, resumed(&done)) {
         output.data(&json!({ "resumed": resumption(resumed) }).to_string());
     }
-    go_on(&place, id, resume.detach, output).await
+    go_on(&place, &done.session, resume.detach, output).await
 }
 
 /// Returns what a resume has resumed; where its key was used before, what it resumed then.
@@ -71,17 +70,20 @@ fn resumed(done: &Done) -> Option<&Resumption> {
     })
 }
 
-/// Stays with a session that has work to do, as its host if there is no other.
+/// Stays with a session that a command gave work to do, as its host if there is no other.
+///
+/// `session` is what the command made of it. By now another host may be done with it; what that
+/// one said and how it ended is told all the same.
 pub async fn go_on(
     place: &Place,
-    id: SessionId,
+    session: &Session,
     detach: bool,
     output: &Output,
 ) -> Result<(), Failure> {
-    let session = place.session(id)?;
+    let id = session.id;
     let hosted = !Living::of(place)?.is_empty();
     if detach || !matches!(session.state, State::Ready(_) | State::Running(_)) {
-        place.tell(&session, output)?;
+        place.tell(session, output)?;
         if detach && !hosted && matches!(session.state, State::Ready(_)) {
             output.talk("nothing runs it yet; start `adjourn serve`");
         }
@@ -89,7 +91,7 @@ pub async fn go_on(
     }
     let mut signals = Signals::new()?;
     let mut working = if hosted { None } else { Some(host(place).await?) };
-    let stayed = stay(place, id, Until::Parked, &mut working, &mut signals, output).await;
+    let stayed = stay(place, session, Until::Parked, &mut working, &mut signals, output).await;
     if let Ok(Stayed::Ended(ended)) = stayed {
         return leave(place, id, working, (ended, &mut signals), output).await;
     }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use adjourn_core::actor::Actor;
 use adjourn_core::carry::Budget;
 use adjourn_core::command::{Close, Prompt, Reach};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
-use adjourn_core::session::State;
-use adjourn_core::{Command, Founding};
+use adjourn_core::session::{Phase, State};
+use adjourn_core::{Command, Founding, Session};
 use adjourn_host::said::Said;
 use adjourn_host::script::Script;
 use adjourn_store::{Request, Store as _};
@@ -19,6 +20,7 @@ use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::{Place, by};
 use crate::settings::Settings;
+use crate::show::View;
 use crate::signals::Signals;
 use crate::stay::{Stayed, Stop, Until, host, leave, outcome, stay};
 use crate::terminal::Output;
@@ -33,20 +35,28 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let until = if run.detach { Until::Parked } else { Until::Idle };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
-        say(&place, id, by(), &run.prompt).await?;
-        let session = match stay(&place, id, until, &mut working, &mut signals, output).await? {
-            Stayed::Done(session) => session,
-            Stayed::Ended(ended) => {
-                return leave(&place, id, working, (ended, &mut signals), output).await;
-            }
-        };
+        let prompted = say(&place, id, by(), &run.prompt).await?;
+        let session =
+            match stay(&place, &prompted, until, &mut working, &mut signals, output).await? {
+                Stayed::Done(session) => session,
+                Stayed::Ended(ended) => {
+                    return leave(&place, id, working, (ended, &mut signals), output).await;
+                }
+            };
         if matches!(session.state, State::Suspended(_)) {
             stop(working).await?;
-            let host = match Living::of(&place)?.is_empty() {
-                true => "no host is left to wake it: start `adjourn serve`",
-                false => "another host wakes it",
+            let living = Living::of(&place)?;
+            let view = View { session: &session, now: place.clock.now(), living: &living };
+            let wakes = match session.phase() {
+                Phase::Asking => format!("answer it with `adjourn prompt {id} ANSWER`"),
+                // Nothing but a person wakes it.
+                _ if view.wakes_by_hand() => format!("wake it with `adjourn resume {id}`"),
+                _ if living.is_empty() => {
+                    "no host is left to wake it: start `adjourn serve`".to_owned()
+                }
+                _ => "another host wakes it".to_owned(),
             };
-            output.talk(&format!("[it stays parked; {host}]"));
+            output.talk(&format!("[it stays parked; {wakes}]"));
             return Ok(());
         }
         // A run that failed is the last one: what comes next was written for one that did not.
@@ -93,8 +103,13 @@ pub async fn create(place: &Place, driver: DriverSpec) -> Result<SessionId, Fail
     Ok(done.session.id)
 }
 
-/// Gives a session a message.
-pub async fn say(place: &Place, id: SessionId, by: Actor, text: &str) -> Result<(), Failure> {
+/// Gives a session a message, and returns it as it is then.
+pub async fn say(
+    place: &Place,
+    id: SessionId,
+    by: Actor,
+    text: &str,
+) -> Result<Arc<Session>, Failure> {
     let said = Said::user(text);
     let session = place.store.session(id)?;
     // Whoever answers at a terminal answers the question that they see.
@@ -103,6 +118,5 @@ pub async fn say(place: &Place, id: SessionId, by: Actor, text: &str) -> Result<
     let prompt =
         Prompt { content: said.content(), message_id: None, handle, reach: Reach::OwnFace };
     let request = Request::new(id, by, Command::Prompt(prompt)).saying(vec![said.encode()]);
-    place.give(request).await?;
-    Ok(())
+    Ok(place.give(request).await?.session)
 }

@@ -1,6 +1,7 @@
 //! `serve`: a host that runs what is ready and wakes what is due, until it is told to stop.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_server::{Intake, needs_token};
 use tokio::net::TcpListener;
@@ -14,29 +15,65 @@ use crate::signals::{Ended, Signals};
 use crate::stay::host;
 use crate::terminal::Output;
 
+/// How long requests that are under way may take when the host stops.
+const HANG_UP: Duration = Duration::from_secs(1);
+
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let place = Place::open(settings)?;
-    let listening = listen(&place, output).await?;
-    let working = host(&place).await?;
+    let mut listening = listen(&place, output).await?;
+    let mut working = host(&place).await?;
     output.talk(&format!("serving {}; stop with Ctrl-C", place.store.path().display()));
-    let Ended(code) = signals.next().await;
+    let stopped = tokio::select! {
+        Ended(code) = signals.next() => Ok(code),
+        // There is nobody left to give anything back: others find what it had.
+        failure = working.ended() => return Err(failure),
+        failure = unheard(&mut listening) => Err(failure),
+    };
     output.talk("stopping: giving sessions back");
-    // First no more events are taken, then what they woke is given back.
-    if let Some((stop, task)) = listening {
-        let _ = stop.send(());
-        let _ = task.await;
-    }
-    match working.or(&place, &mut signals, output).await? {
-        true => Ok(()),
-        false => {
+    // Whoever is in the middle of a request keeps no session waiting.
+    let closing = tokio::spawn(close(listening));
+    let given_back = working.or(&place, &mut signals, output).await?;
+    match (stopped, given_back) {
+        (Err(failure), _) => Err(failure),
+        (Ok(_), true) => {
+            let _ = closing.await;
+            Ok(())
+        }
+        (Ok(code), false) => {
             let message = "did not wait: calls in flight are cut off, their outcome is unknown";
             Err(Failure::interrupted(code, message))
         }
     }
 }
 
-type Listening = (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>);
+/// The intake of events, and how to stop it.
+struct Listening {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+/// Waits until events are taken no longer although nobody said so, and returns why.
+async fn unheard(listening: &mut Option<Listening>) -> Failure {
+    let ended = match listening {
+        Some(listening) => (&mut listening.task).await,
+        None => std::future::pending().await,
+    };
+    *listening = None;
+    match ended {
+        Ok(Err(error)) => Failure::other(format!("cannot listen any longer: {error}")),
+        _ => Failure::other("the listener ended"),
+    }
+}
+
+/// Takes no more events; requests that are under way have a moment to end.
+async fn close(listening: Option<Listening>) {
+    let Some(Listening { stop, mut task }) = listening else { return };
+    let _ = stop.send(());
+    if tokio::time::timeout(HANG_UP, &mut task).await.is_err() {
+        task.abort();
+    }
+}
 
 /// Takes events over HTTP, if it is asked to.
 async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Failure> {
@@ -69,5 +106,5 @@ async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Fai
     let task = tokio::spawn(adjourn_server::serve(listener, intake, async move {
         let _ = stopped.await;
     }));
-    Ok(Some((stop, task)))
+    Ok(Some(Listening { stop, task }))
 }

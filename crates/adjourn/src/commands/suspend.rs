@@ -1,7 +1,8 @@
 //! `suspend`: pauses a session, and says so when it is paused.
 
-use adjourn_core::command::{self, Requester};
+use adjourn_core::command::{self, Loss, Requester};
 use adjourn_core::conditions::{Conditions, Spelling};
+use adjourn_core::event::{Event, SuspendedEvent, What};
 use adjourn_core::id::{Handle, RequestId, SessionId};
 use adjourn_core::{Command, Rejected, Session};
 use adjourn_store::{CommandError, Request};
@@ -39,12 +40,22 @@ pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Resu
     let Some(handle) = pending(&done.session) else { return place.tell(&done.session, output) };
     let mut watcher = Watch::after(&place, &done.session);
     let mut said = String::new();
+    let mut fate = None;
     loop {
-        let Some(Seen { session, .. }) = watcher.look()? else {
+        let Some(Seen { session, moments }) = watcher.look()? else {
             return Err(Failure::no_session(id));
         };
+        fate = fate.or_else(|| moments.iter().find_map(|moment| fate_of(handle, &moment.event)));
         if pending(&session) != Some(handle) {
-            return place.tell(&session, output);
+            // Somebody may have woken it by now; it was suspended all the same.
+            return match fate.unwrap_or_else(|| Err("it was not suspended".to_owned())) {
+                Ok(()) => place.tell(&session, output),
+                Err(why) => Err(Failure::refused("WITHDRAWN", why)
+                    .hint(format!("`adjourn log {id}` has the whole story"))),
+            };
+        }
+        if recover(&place, &session).await? {
+            continue;
         }
         let living = Living::of(&place)?;
         let view = || View { session: &session, now: place.clock.now(), living: &living };
@@ -62,6 +73,39 @@ pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Resu
             () = output.live_while(watcher.wait(), line) => {}
             ended = signals.next() => return withdraw(&place, id, request, ended, output).await,
         }
+    }
+}
+
+/// Returns whether an event has made a pause that was pending, or why there will be none.
+fn fate_of(handle: Handle, event: &Event) -> Option<Result<(), String>> {
+    let by = &event.by;
+    match &event.what {
+        What::Suspended(SuspendedEvent { park, hold, .. }) => {
+            let mut made = [Some(park), hold.as_ref()].into_iter().flatten();
+            made.any(|parked| parked.pause.handle == handle).then_some(Ok(()))
+        }
+        What::SuspendWithdrawn(withdrawn) if withdrawn.handle == handle => {
+            Some(Err(format!("not suspended: {by} took it back")))
+        }
+        What::CancelRequested(_) => Some(Err(format!("not suspended: {by} canceled its run"))),
+        What::SessionEnded(_) => Some(Err(format!("not suspended: {by} ended the session"))),
+        _ => None,
+    }
+}
+
+/// Takes a session from a host that died, since nobody else may be there to do it: a call of
+/// such a host never returns. Returns whether it did.
+async fn recover(place: &Place, session: &Session) -> Result<bool, Failure> {
+    let Some(owner) = session.owner() else { return Ok(false) };
+    if place.hosts.is_alive(owner.host).unwrap_or(true) {
+        return Ok(false);
+    }
+    let recover = command::Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
+    match place.give(Request::new(session.id, by(), Command::Recover(recover))).await {
+        Ok(_) => Ok(true),
+        // Somebody else was faster.
+        Err(CommandError::Rejected(_)) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -192,6 +192,18 @@ impl Serving {
         self.child.id()
     }
 
+    /// Waits until it ends by itself, and returns its code and what it said at last.
+    pub fn ends(mut self) -> (i32, String) {
+        let start = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < Duration::from_secs(20), "it goes on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut talk = String::new();
+        std::io::Read::read_to_string(&mut self.talk, &mut talk).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), talk)
+    }
+
     /// Ends it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

@@ -10,6 +10,7 @@
 mod acp;
 mod by_hand;
 mod conformance;
+mod endings;
 mod events;
 mod generated;
 mod home;
