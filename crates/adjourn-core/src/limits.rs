@@ -69,7 +69,10 @@ pub const GRACE: Duration = Duration::from_secs(30);
 pub const MAX_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Refuses a text that is longer than `limit` bytes.
-pub(crate) fn text(path: &str, text: &str, limit: usize) -> Result<(), Rejected> {
+///
+/// # Errors
+/// How long it may be, at `path`.
+pub fn text(path: &str, text: &str, limit: usize) -> Result<(), Rejected> {
     if text.len() > limit {
         return Err(Rejected::too_large(path, limit));
     }
@@ -77,7 +80,10 @@ pub(crate) fn text(path: &str, text: &str, limit: usize) -> Result<(), Rejected>
 }
 
 /// Refuses an optional text that is longer than `limit` bytes.
-pub(crate) fn optional(path: &str, value: Option<&str>, limit: usize) -> Result<(), Rejected> {
+///
+/// # Errors
+/// How long it may be, at `path`.
+pub fn optional(path: &str, value: Option<&str>, limit: usize) -> Result<(), Rejected> {
     value.map_or(Ok(()), |value| text(path, value, limit))
 }
 
@@ -96,7 +102,10 @@ pub fn name(path: &str, value: &str) -> Result<(), Rejected> {
 }
 
 /// Refuses a value whose JSON is longer than `limit` bytes.
-pub(crate) fn json<T: Serialize>(path: &str, value: &T, limit: usize) -> Result<(), Rejected> {
+///
+/// # Errors
+/// How long it may be, at `path`.
+pub fn json<T: Serialize>(path: &str, value: &T, limit: usize) -> Result<(), Rejected> {
     if json_bytes(value) > limit {
         return Err(Rejected::too_large(path, limit));
     }

@@ -11,6 +11,8 @@ use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{AskedCall, CallId};
+use adjourn_core::limits;
+use adjourn_core::rejected::Rejected;
 use adjourn_core::session::Outcome;
 use serde::Deserialize;
 use serde_json::Value;
@@ -125,6 +127,10 @@ impl Script {
     /// Where it is wrong, and how.
     pub fn parse(source: &str) -> Result<Self, ScriptError> {
         let wrong = |path: String, problem: String| ScriptError { path, problem };
+        if source.len() > limits::DRIVER_SPEC_BYTES {
+            let problem = format!("longer than {} bytes", limits::DRIVER_SPEC_BYTES);
+            return Err(wrong("script".to_owned(), problem));
+        }
         let parsed: Source = serde_json::from_str(source)
             .map_err(|error| wrong("script".to_owned(), error.to_string()))?;
         let (runs, repeats, name) = match (parsed.runs, parsed.steps) {
@@ -185,16 +191,20 @@ impl Item {
         Ok(match written {
             Written::Say(WrittenSay::Text(text)) => Self::Say(Say { text, ms: 0 }),
             Written::Say(WrittenSay::Slowly(say)) => Self::Say(say),
-            Written::Tool(tool) => Self::Tools { tools: vec![tool], at_once: true },
-            Written::Tools(tools) if tools.is_empty() => {
-                return Err((".tools".to_owned(), "must not be empty".to_owned()));
+            Written::Tool(tool) => {
+                within(".tool", limits::name("name", &tool.name))?;
+                Self::Tools { tools: vec![tool], at_once: true }
             }
-            Written::Sequence(tools) if tools.is_empty() => {
-                return Err((".sequence".to_owned(), "must not be empty".to_owned()));
+            Written::Tools(tools) => {
+                check_tools(".tools", &tools)?;
+                Self::Tools { tools, at_once: true }
             }
-            Written::Tools(tools) => Self::Tools { tools, at_once: true },
-            Written::Sequence(tools) => Self::Tools { tools, at_once: false },
+            Written::Sequence(tools) => {
+                check_tools(".sequence", &tools)?;
+                Self::Tools { tools, at_once: false }
+            }
             Written::Await(WrittenAwait { reason, summary, conditions }) => {
+                within(".await", check_wait(&reason, summary.as_deref()))?;
                 let conditions =
                     Conditions::parse(&conditions, Spelling::Camel).map_err(|invalid| {
                         let invalid = invalid.within("conditions");
@@ -203,13 +213,60 @@ impl Item {
                 Self::Await { reason, summary, conditions }
             }
             Written::Ask(WrittenAsk { question, context, choices }) => {
-                Self::Ask(Question { question, context, choices, originating_failure_kind: None })
+                let question =
+                    Question { question, context, choices, originating_failure_kind: None };
+                within(".ask", check_question(&question))?;
+                Self::Ask(question)
             }
-            Written::Fail(why) => Self::Fail(why),
+            Written::Fail(why) => {
+                within("", limits::text("fail", &why, limits::REASON_BYTES))?;
+                Self::Fail(why)
+            }
             Written::End(true) => Self::End,
             Written::End(false) => return Err((".end".to_owned(), "expected true".to_owned())),
         })
     }
+}
+
+/// Says where in an item something is that the lifecycle would refuse when the item is run.
+fn within(place: &str, checked: Result<(), Rejected>) -> Result<(), (String, String)> {
+    checked.map_err(|refused| match refused {
+        Rejected::Invalid { path, problem } => (format!("{place}.{path}"), problem),
+        other => (place.to_owned(), other.to_string()),
+    })
+}
+
+fn check_tools(place: &str, tools: &[Tool]) -> Result<(), (String, String)> {
+    let wrong = |problem: String| Err((place.to_owned(), problem));
+    if tools.is_empty() {
+        return wrong("must not be empty".to_owned());
+    }
+    if tools.len() > limits::OPEN_CALLS {
+        return wrong(format!("more than {} tools in one item", limits::OPEN_CALLS));
+    }
+    for (index, tool) in tools.iter().enumerate() {
+        within(&format!("{place}[{index}]"), limits::name("name", &tool.name))?;
+    }
+    Ok(())
+}
+
+fn check_wait(reason: &str, summary: Option<&str>) -> Result<(), Rejected> {
+    if reason.trim().is_empty() {
+        return Err(blank("reason"));
+    }
+    limits::text("reason", reason, limits::REASON_BYTES)?;
+    limits::optional("summary", summary, limits::SUMMARY_BYTES)
+}
+
+fn check_question(question: &Question) -> Result<(), Rejected> {
+    if question.question.trim().is_empty() {
+        return Err(blank("question"));
+    }
+    limits::json("question", question, limits::QUESTION_BYTES)
+}
+
+fn blank(path: &str) -> Rejected {
+    Rejected::Invalid { path: path.to_owned(), problem: "must not be empty".to_owned() }
 }
 
 /// A place in a script: the next item of a run.

@@ -48,3 +48,45 @@ fn a_mistake_is_named_by_its_place() {
         assert!(refusal.starts_with(expected), "{refusal}");
     }
 }
+
+#[test]
+fn what_the_lifecycle_would_refuse_is_refused_on_reading() {
+    let long = |bytes: usize| "x".repeat(bytes);
+    let tools = |count: usize| vec![r#"{"name": "a"}"#; count].join(", ");
+    let cases = [
+        (r#"{"await": {"reason": " "}}"#.to_owned(), ".await.reason: must not be empty"),
+        (
+            format!(r#"{{"await": {{"reason": "{}"}}}}"#, long(4097)),
+            ".await.reason: longer than 4096",
+        ),
+        (
+            format!(r#"{{"await": {{"reason": "x", "summary": "{}"}}}}"#, long(16385)),
+            ".await.summary: longer than 16384",
+        ),
+        (r#"{"ask": {"question": " "}}"#.to_owned(), ".ask.question: must not be empty"),
+        (
+            format!(r#"{{"ask": {{"question": "{}"}}}}"#, long(16385)),
+            ".ask.question: longer than 16384",
+        ),
+        (r#"{"tool": {"name": ""}}"#.to_owned(), ".tool.name: must not be empty"),
+        (
+            r#"{"tools": [{"name": "a"}, {"name": ""}]}"#.to_owned(),
+            ".tools[1].name: must not be empty",
+        ),
+        (
+            format!(r#"{{"sequence": [{{"name": "{}"}}]}}"#, long(257)),
+            ".sequence[0].name: longer than 256",
+        ),
+        (format!(r#"{{"tools": [{}]}}"#, tools(65)), ".tools: more than 64"),
+        (format!(r#"{{"sequence": [{}]}}"#, tools(65)), ".sequence: more than 64"),
+        (format!(r#"{{"fail": "{}"}}"#, long(4097)), ".fail: longer than 4096"),
+    ];
+    for (item, expected) in cases {
+        let refusal = Script::parse(&format!(r#"{{"steps": [{item}]}}"#)).unwrap_err().to_string();
+        assert!(refusal.starts_with(&format!("steps[0]{expected}")), "{refusal}");
+    }
+    assert!(Script::parse(&format!(r#"{{"steps": [{{"tools": [{}]}}]}}"#, tools(64))).is_ok());
+    let script = format!(r#"{{"steps": [{{"say": "{}"}}]}}"#, long(512 * 1024));
+    let refusal = Script::parse(&script).unwrap_err().to_string();
+    assert_eq!(refusal, "script: longer than 524288 bytes");
+}
