@@ -120,7 +120,8 @@ fn a_suspend_does_not_wait_for_a_dead_host() {
 #[test]
 fn a_home_that_cannot_be_made_is_a_failure_of_the_store() {
     let home = Home::new();
-    home.file(".config", "in the way");
+    std::fs::create_dir_all(home.path(".config/adjourn")).unwrap();
+    home.file(".config/adjourn/keys", "in the way");
     let told = home.told(&["ls"]);
     assert_eq!(told.code, 5, "{told:?}");
     assert!(told.talk.contains("Not a directory") || told.talk.contains("exists"), "{told:?}");
