@@ -20,12 +20,6 @@ pub fn write() -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        reason = "a test that fails should stop where it fails"
-    )]
-
     use std::collections::BTreeMap;
 
     use serde_json::{Value, json};

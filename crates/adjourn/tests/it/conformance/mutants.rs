@@ -18,12 +18,7 @@ fn mutants() -> Vec<(&'static str, &'static str, Value, &'static str)> {
         ),
         ("park-resume-without-a-handle", "/steps/1/answer/handle", json!("h2"), "step 2 (at 1s): "),
         ("resume-wrong-handle", "/steps/1/refused/reason", json!("HELD"), "step 2 (at 1s): "),
-        (
-            "end-by-the-agent",
-            "/steps/1/refused",
-            Value::Null,
-            "step 2 (at 1s): the verb of step 2: refused ENDED: ",
-        ),
+        ("end-by-the-agent", "/steps/1/refused", Value::Null, "step 2 (at 1s): refused ENDED: "),
         ("resume-transcript", "/timeline/1/resumed/cause", json!("timeout"), "timeline[1]."),
         ("resume-transcript", "/turns/1/input", json!("stop"), "turns[1].input: "),
         ("resume-transcript", "/turns/1/sees", json!("digest"), "turns[1].sees: "),
