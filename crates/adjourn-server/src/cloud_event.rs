@@ -13,27 +13,37 @@ const MANY: &str = "application/cloudevents-batch+json";
 /// The extension that addresses an event to a session.
 const SESSION: &str = "adjournsession";
 
+/// Whether a request has an event, or a list of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    One,
+    Many,
+}
+
 /// Reads the events of a request.
 pub(crate) fn read(
     headers: &HeaderMap,
     body: &[u8],
     tenant: &str,
     now: Timestamp,
-) -> Result<Vec<NewEvent>, Problem> {
-    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+) -> Result<(Vec<NewEvent>, Form), Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = kind.unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let reading = Reading { tenant, now };
     match kind.as_str() {
-        ONE => Ok(vec![reading.structured("", json(body)?)?]),
+        ONE => Ok((vec![reading.structured("", json(body)?)?], Form::One)),
         MANY => match json(body)? {
-            Value::Array(events) => events
-                .into_iter()
-                .enumerate()
-                .map(|(index, event)| reading.structured(&format!("[{index}]."), event))
-                .collect(),
+            Value::Array(events) => {
+                let read = |(index, event)| reading.structured(&format!("[{index}]."), event);
+                let events: Result<_, _> = events.into_iter().enumerate().map(read).collect();
+                Ok((events?, Form::Many))
+            }
             _ => Err(Problem::at("", "expected a list of events")),
         },
-        _ if headers.contains_key("ce-type") => Ok(vec![reading.binary(headers, &kind, body)?]),
+        _ if headers.contains_key("ce-type") => {
+            Ok((vec![reading.binary(headers, &kind, body)?], Form::One))
+        }
         _ => Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             format!("expected {ONE}, {MANY}, or ce- headers"),
@@ -73,7 +83,7 @@ impl Reading<'_> {
                 return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem));
             }
         };
-        self.event("ce-", |name| Ok(text(headers, &format!("ce-{name}"))), data)
+        self.event("ce-", |name| decoded(headers, &format!("ce-{name}")), data)
     }
 
     fn event(
@@ -124,8 +134,35 @@ fn attribute(
     }
 }
 
-fn text(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+/// Returns an attribute of an event in binary mode: perhaps quoted, then percent-encoded UTF-8.
+fn decoded(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let unquoted = unquoted(value.as_bytes());
+    let mut bytes = unquoted.iter().copied();
+    let mut decoded = Vec::with_capacity(unquoted.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16));
+        let code = digit().zip(digit()).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        decoded.push(code.ok_or_else(|| Problem::at(name, "expected two hex digits after `%`"))?);
+    }
+    let text = String::from_utf8(decoded);
+    text.map(Some).map_err(|_| Problem::at(name, "expected UTF-8, percent-encoded"))
+}
+
+/// Takes the quotes off a value, and the backslashes out of it, if it has them.
+fn unquoted(value: &[u8]) -> Vec<u8> {
+    let inner = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    let Some(inner) = inner else { return value.to_vec() };
+    let mut bytes = inner.iter().copied();
+    let mut unquoted = Vec::with_capacity(inner.len());
+    while let Some(byte) = bytes.next() {
+        unquoted.push(if byte == b'\\' { bytes.next().unwrap_or(byte) } else { byte });
+    }
+    unquoted
 }
 
 fn json(body: &[u8]) -> Result<Value, Problem> {

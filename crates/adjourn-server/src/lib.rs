@@ -11,8 +11,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn_core::id::Seq;
 use adjourn_host::doorbell::Hosts;
-use adjourn_store::{CommandError, Store};
+use adjourn_store::rows::NewEvent;
+use adjourn_store::{CommandError, Store, Transaction};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
@@ -22,6 +24,7 @@ use axum::routing::post;
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use cloud_event::Form;
 use problem::Problem;
 
 /// A request may have this much: a batch of events with their data.
@@ -64,8 +67,18 @@ pub const fn needs_token(address: &SocketAddr) -> bool {
 fn router<S: Store>(intake: Intake<S>) -> Router {
     Router::new()
         .route("/v1/events", post(events::<S>))
+        .method_not_allowed_fallback(only_post)
+        .fallback(nothing_there)
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .with_state(intake)
+}
+
+async fn only_post() -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "events are sent by POST")
+}
+
+async fn nothing_there() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "there is nothing here; events go to /v1/events")
 }
 
 async fn events<S: Store>(State(intake): State<Intake<S>>, request: Request) -> Response {
@@ -88,7 +101,7 @@ async fn take<S: Store>(intake: Intake<S>, request: Request) -> Result<Response,
         Problem::new(rejection.status(), format!("the body cannot be taken: {rejection}"))
     })?;
     let now = intake.store.environment().now();
-    let events = cloud_event::read(&headers, &body, &intake.tenant, now)?;
+    let (events, form) = cloud_event::read(&headers, &body, &intake.tenant, now)?;
     if events.len() > BATCH {
         let problem = format!("a batch may have {BATCH} events, this one has {}", events.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, problem));
@@ -96,8 +109,12 @@ async fn take<S: Store>(intake: Intake<S>, request: Request) -> Result<Response,
     let acknowledged = intake
         .store
         .transact(move |tx| {
-            let acknowledge = |event: &_| tx.acknowledge(event);
-            events.iter().map(acknowledge).collect::<Result<Vec<_>, CommandError>>()
+            let acknowledge = |(index, event)| match (acknowledge(tx, event), form) {
+                (Err(error), Form::Many) => Err(Problem::from(error).within(index)),
+                (Err(error), Form::One) => Err(error.into()),
+                (Ok(acknowledged), _) => Ok(acknowledged),
+            };
+            events.iter().enumerate().map(acknowledge).collect::<Result<Vec<_>, Problem>>()
         })
         .await?;
     intake.hosts.ring();
@@ -107,12 +124,28 @@ async fn take<S: Store>(intake: Intake<S>, request: Request) -> Result<Response,
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
+/// Stores an event, unless it is for a session that there is not.
+fn acknowledge(tx: &mut Transaction<'_>, event: &NewEvent) -> Result<(Seq, bool), CommandError> {
+    let (seq, fresh) = tx.acknowledge(event)?;
+    // One that is known was for a session that was there; it may have been pruned since.
+    if let (Some(id), true) = (event.session, fresh)
+        && tx.session(id)?.is_none_or(|session| session.tenant != event.tenant)
+    {
+        return Err(CommandError::NotFound(id));
+    }
+    Ok((seq, fresh))
+}
+
 /// Refuses whoever does not show the token.
 fn authorised(token: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(token) = token else { return Ok(()) };
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
-    if shown.is_some_and(|shown| same(shown.as_bytes(), token.as_bytes())) {
+    let shown = shown.and_then(|value| value.split_once(' '));
+    let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    if shown
+        .map(|(_, shown)| shown.trim_start())
+        .is_some_and(|shown| same(shown.as_bytes(), token.as_bytes()))
+    {
         return Ok(());
     }
     Err(Problem::new(StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong"))

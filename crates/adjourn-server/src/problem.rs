@@ -1,8 +1,8 @@
 //! Refusals over HTTP: a status, and an object that says what and where.
 
 use adjourn_core::Rejected;
-use adjourn_store::CommandError;
-use axum::http::{StatusCode, header};
+use adjourn_store::{CommandError, Error};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -14,20 +14,38 @@ pub(crate) struct Problem {
     detail: String,
 }
 
+/// Where the store finds the data of an event too large.
+const DATA: &str = "data";
+
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, path: None, detail: detail.into() }
     }
 
+    /// A field is wrong, or the whole of the body if `path` is empty.
     pub(crate) fn at(path: impl Into<String>, detail: impl Into<String>) -> Self {
-        let status = StatusCode::BAD_REQUEST;
-        Self { status, path: Some(path.into()), detail: detail.into() }
+        let path = Some(path.into()).filter(|path| !path.is_empty());
+        Self { status: StatusCode::BAD_REQUEST, path, detail: detail.into() }
+    }
+
+    /// The same, but for an event that is one of many.
+    #[must_use]
+    pub(crate) fn within(mut self, index: usize) -> Self {
+        self.path = Some(match self.path {
+            Some(path) => format!("[{index}].{path}"),
+            None => format!("[{index}]"),
+        });
+        self
     }
 }
 
 impl From<CommandError> for Problem {
     fn from(error: CommandError) -> Self {
         match error {
+            // All that can be wrong with data that was read is its length.
+            CommandError::Rejected(Rejected::Invalid { path, problem }) if path == DATA => {
+                Self { status: StatusCode::PAYLOAD_TOO_LARGE, ..Self::at(path, problem) }
+            }
             CommandError::Rejected(Rejected::Invalid { path, problem }) => Self::at(path, problem),
             CommandError::Rejected(refused) => Self::new(StatusCode::CONFLICT, refused.to_string()),
             CommandError::NotFound(id) => {
@@ -37,6 +55,12 @@ impl From<CommandError> for Problem {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
             }
         }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        CommandError::Store(error).into()
     }
 }
 
@@ -50,6 +74,11 @@ impl IntoResponse for Problem {
             object.insert("path".to_owned(), path.into());
         }
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
-        (self.status, kind, problem.to_string()).into_response()
+        let mut response = (self.status, kind, problem.to_string()).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
     }
 }

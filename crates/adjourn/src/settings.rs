@@ -103,6 +103,12 @@ impl Settings {
         let token_file = serve.and_then(|serve| serve.token_file.clone());
         let tenant = event.and_then(|event| event.tenant.clone());
         let source = event.and_then(|event| event.source.clone());
+        // An empty variable means none; an empty flag is one that somebody failed to fill.
+        for (key, flag) in [(&TOKEN, &token), (&TENANT_KEY, &tenant), (&SOURCE, &source)] {
+            if let Some(flag) = flag {
+                text(flag).map_err(|problem| Failure::usage(format!("{}: {problem}", key.flag)))?;
+            }
+        }
         let (running, drain) = serve.map_or((None, None), |serve| (serve.max_running, serve.drain));
         let host = adjourn_host::Config::default();
         Ok(Self {

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use adjourn_core::Session;
+use adjourn_core::conditions::{DueWhy, OnTimeout, Trigger};
 use adjourn_core::session::{Phase, Resumption, Wait};
 use adjourn_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::living::Living;
-use crate::terminal::{Look, one_line};
+use crate::terminal::{Look, one_line, shorten};
+
+/// The most of a trigger that is shown.
+const TRIGGER_CHARACTERS: usize = 48;
 
 /// What wakes a session that waits for nothing else.
 const BY_HAND: &str = "on a resume";
@@ -136,25 +140,45 @@ impl View<'_> {
             if let Some(pattern) = &conditions.on_event {
                 wakes.push(format!("on {}", one_line(&pattern.to_string())));
             }
-            if conditions.trigger.is_some() {
-                wakes.push("on its trigger".to_owned());
-            }
+            wakes.extend(conditions.trigger.iter().flat_map(triggers));
         }
         if let Some(due) = shown.due {
-            wakes.push(match due.at > self.now {
+            let timeout = shown.pause.conditions.as_ref().and_then(|all| all.timeout.as_ref());
+            let fails = due.why == DueWhy::Timeout
+                && timeout.is_some_and(|timeout| timeout.action() == OnTimeout::Fail);
+            let when = match (due.at > self.now, due.why) {
+                (false, _) => "now".to_owned(),
+                (true, DueWhy::At) => format!("at {}", due.at),
                 // Rounded up: what has begun is not over.
-                true => {
+                (true, _) => {
                     let left = due.at.since(self.now) + Duration::from_millis(999);
                     format!("in {}", span(left))
                 }
-                false => "now".to_owned(),
-            });
+            };
+            // A run that fails does not wake.
+            if fails && wakes.is_empty() {
+                wakes.push("on a resume".to_owned());
+            }
+            wakes.push(if fails { format!("fails {when}") } else { when });
         }
         match wakes.is_empty() {
             true => BY_HAND.to_owned(),
             false => wakes.join(" or "),
         }
     }
+}
+
+/// Says which events a trigger waits for; its points in time are said by what is due.
+fn triggers(trigger: &Trigger) -> Vec<String> {
+    let parts = match trigger {
+        Trigger::Any(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let events = parts.iter().filter(|part| !matches!(part, Trigger::At(_)));
+    let written = |part: &Trigger| serde_json::to_string(part).unwrap_or_default();
+    events
+        .map(|part| format!("on {}", shorten(&one_line(&written(part)), TRIGGER_CHARACTERS)))
+        .collect()
 }
 
 /// Returns a resumption as an object.

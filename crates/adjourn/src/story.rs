@@ -1,15 +1,90 @@
 //! What happened and what was said, a line for each.
 
+use std::collections::BTreeMap;
+
 use adjourn_core::arrival::Arrival;
+use adjourn_core::command::{CallResult, Loss, ReturnedCall};
 use adjourn_core::event::{Event, What};
+use adjourn_core::ledger::CallId;
 use adjourn_core::session::{Pause, Resumption, Wait};
 use adjourn_core::time::Timestamp;
 use adjourn_host::said::Said;
 
 use crate::terminal::{Look, Output, one_line};
 
-/// Says what an event was, for a log.
+/// What happened so far, as far as what happens next is told by it.
+#[derive(Debug, Default)]
+pub struct Story {
+    /// The tools of calls that are open: later events name only the call.
+    tools: BTreeMap<CallId, String>,
+}
+
+impl Story {
+    /// Says what an event was, for a log.
+    pub fn event(&mut self, event: &Event, output: &Output) -> String {
+        if let What::CallsAsked(asked) = &event.what {
+            let tools = asked.calls.iter().map(|call| (call.id.clone(), call.tool.clone()));
+            self.tools.extend(tools);
+        }
+        let line = line(event, &self.detail(&event.what), output);
+        match &event.what {
+            What::CallsReturned(returned) => {
+                returned.calls.iter().for_each(|call| drop(self.tools.remove(&call.id)));
+            }
+            What::RunStarted(_) | What::RunEnded(_) => self.tools.clear(),
+            _ => {}
+        }
+        line
+    }
+
+    fn detail(&self, what: &What) -> String {
+        match what {
+            What::CallsDispatched(dispatched) => self.named(&dispatched.calls),
+            What::CallsReturned(returned) => {
+                let one = |call: &ReturnedCall| match call.result {
+                    CallResult::Done => self.tool(&call.id).to_owned(),
+                    CallResult::Failed => format!("{} failed", self.tool(&call.id)),
+                    CallResult::Declined => format!("{} was declined", self.tool(&call.id)),
+                };
+                returned.calls.iter().map(one).collect::<Vec<_>>().join(", ")
+            }
+            What::CallsAbandoned(abandoned) => self.named(&abandoned.calls),
+            What::Drained(drained) if drained.unknown.is_empty() => String::new(),
+            What::Drained(drained) => format!("left behind: {}", self.named(&drained.unknown)),
+            What::HostLost(lost) => {
+                let how = match lost.how {
+                    Loss::Died => "died",
+                    Loss::Takeover => "was taken over from",
+                };
+                let mut text = format!("{} {how}", lost.host);
+                if !lost.again.is_empty() {
+                    text += &format!("; runs again: {}", self.named(&lost.again));
+                }
+                if !lost.unknown.is_empty() {
+                    text += &format!("; left behind: {}", self.named(&lost.unknown));
+                }
+                text
+            }
+            other => detail(other),
+        }
+    }
+
+    fn named(&self, calls: &[CallId]) -> String {
+        calls.iter().map(|call| self.tool(call)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns a call's tool; what was asked may have been pruned.
+    fn tool(&self, call: &CallId) -> &str {
+        self.tools.get(call).map_or("a call", String::as_str)
+    }
+}
+
+/// Says what an event was that stands for itself.
 pub fn event(event: &Event, output: &Output) -> String {
+    Story::default().event(event, output)
+}
+
+fn line(event: &Event, detail: &str, output: &Output) -> String {
     let look = match &event.what {
         What::Suspended(_) | What::HoldLaid(_) => Look::Yellow,
         What::Resumed(_) | What::HoldLifted(_) => Look::Green,
@@ -20,7 +95,7 @@ pub fn event(event: &Event, output: &Output) -> String {
     let at = output.word(Look::Dim, &event.at.to_string());
     let name = output.word(look, &format!("{:<18}", event.what.name()));
     let by = output.word(Look::Dim, &format!("{:<10}", event.by.to_string()));
-    format!("{at}  {name} {by} {}", one_line(&detail(&event.what))).trim_end().to_owned()
+    format!("{at}  {name} {by} {}", one_line(detail)).trim_end().to_owned()
 }
 
 /// Says what was said, for a transcript.

@@ -45,6 +45,7 @@ pub struct Output {
     pub json: bool,
     data_in_colour: bool,
     talk_in_colour: bool,
+    data_on_terminal: bool,
     live: bool,
     /// Whether a live line stands at the end of stderr.
     drawn: Cell<bool>,
@@ -63,6 +64,7 @@ impl Output {
             json,
             data_in_colour: colour && std::io::stdout().is_terminal(),
             talk_in_colour: colour && std::io::stderr().is_terminal(),
+            data_on_terminal: !json && std::io::stdout().is_terminal(),
             live: able && std::io::stderr().is_terminal(),
             drawn: Cell::new(false),
             started: Instant::now(),
@@ -98,7 +100,9 @@ impl Output {
     pub fn talk(&self, line: &str) {
         if !self.json {
             self.clear();
-            let line = paint(self.talk_in_colour, Look::Dim, line);
+            // What others wrote is in it.
+            let line = if std::io::stderr().is_terminal() { lines(line) } else { line.to_owned() };
+            let line = paint(self.talk_in_colour, Look::Dim, &line);
             let _ = writeln!(std::io::stderr(), "{line}");
         }
     }
@@ -122,6 +126,15 @@ impl Output {
     /// Returns a word of data as it looks here.
     pub fn word(&self, look: Look, text: &str) -> String {
         paint(self.data_in_colour, look, text)
+    }
+
+    /// Returns text of others as it may be shown here: on a terminal it must not move the cursor,
+    /// in a pipe it stays as it is.
+    pub fn clean(&self, text: &str) -> String {
+        match self.data_on_terminal {
+            true => lines(text),
+            false => text.to_owned(),
+        }
     }
 
     /// Returns how many columns a line of data may have, if somebody looks at it.
@@ -203,6 +216,12 @@ pub fn shorten(text: &str, most: usize) -> String {
     }
     let kept: String = text.chars().take(most.saturating_sub(1)).collect();
     kept.trim_end().to_owned() + "…"
+}
+
+/// Returns a text of some lines without anything that could move the cursor elsewhere.
+fn lines(text: &str) -> String {
+    let kept = |c: char| matches!(c, '\n' | '\t') || !c.is_control();
+    text.chars().map(|c| if kept(c) { c } else { ' ' }).collect()
 }
 
 /// Returns a text on one line: what others wrote must not move the cursor.

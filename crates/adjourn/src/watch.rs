@@ -51,6 +51,17 @@ impl Watch {
         Ok(Some(Seen { session, moments: self.watcher.rest()? }))
     }
 
+    /// Returns the next page of what has come, and the session as it was before that was read.
+    pub fn page(&mut self) -> Result<Option<Seen>, Error> {
+        let Some(session) = self.watcher.session()? else { return Ok(None) };
+        Ok(Some(Seen { session, moments: self.watcher.page()? }))
+    }
+
+    /// Returns whether there are more pages at once.
+    pub fn is_behind(&self) -> bool {
+        self.watcher.is_behind()
+    }
+
     /// Waits until there may be something new.
     pub async fn wait(&self) {
         self.bell.rung().await;

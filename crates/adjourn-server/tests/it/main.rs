@@ -43,8 +43,14 @@ async fn fixture(token: Option<&str>) -> Fixture {
 impl Fixture {
     /// Posts, and returns the status and the body.
     async fn post(&self, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+        let (status, _, body) = self.send("POST /v1/events", headers, body).await;
+        (status, body)
+    }
+
+    /// Sends a request, and returns the status, the head of the answer in lower case, and the body.
+    async fn send(&self, what: &str, headers: &[(&str, &str)], body: &str) -> (u16, String, Value) {
         let mut request = format!(
-            "POST /v1/events HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {}\r\n",
+            "{what} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {}\r\n",
             body.len()
         );
         for (name, value) in headers {
@@ -60,7 +66,7 @@ impl Fixture {
         let answer = String::from_utf8(answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+        (status, head.to_ascii_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null))
     }
 }
 
@@ -102,9 +108,14 @@ async fn events_are_taken_in_every_form_and_once() {
 async fn what_is_wrong_is_named_and_nothing_of_it_is_stored() {
     let fixture = fixture(None).await;
     let long =
-        format!(r#"{{"specversion":"1.0","id":"1","source":"ci","type":"{}"}}"#, "x".repeat(300));
+        format!(r#"{{"specversion":"1.0","id":"1","source":"ci","type":"{}"}}"#, "x".repeat(301));
     let half = r#"[{"specversion":"1.0","id":"1","source":"ci","type":"a"},
                    {"specversion":"1.0","id":"2","source":"ci"}]"#;
+    let long_second = format!(r#"[{}, {long}]"#, long.replace("xx", ""));
+    let large = format!(
+        r#"{{"specversion":"1.0","id":"1","source":"ci","type":"a","data":"{}"}}"#,
+        "x".repeat(256 * 1024)
+    );
     type Headers<'a> = &'a [(&'a str, &'a str)];
     let cases: &[(Headers<'_>, &str, u16, &str)] = &[
         (&[], "{}", 415, ""),
@@ -128,11 +139,14 @@ async fn what_is_wrong_is_named_and_nothing_of_it_is_stored() {
         ),
         (&[ONE], &long, 400, "type"),
         (&[MANY], half, 400, "[1].type"),
+        (&[MANY], &long_second, 400, "[1].type"),
+        (&[ONE], &large, 413, "data"),
     ];
     for (headers, body, expected, path) in cases {
         let (status, problem) = fixture.post(headers, body).await;
         assert_eq!(status, *expected, "{body}: {problem}");
-        assert_eq!(problem["path"].as_str().unwrap_or_default(), *path, "{body}: {problem}");
+        let expected = (!path.is_empty()).then_some(*path);
+        assert_eq!(problem.get("path").and_then(Value::as_str), expected, "{body}: {problem}");
         assert!(problem["detail"].is_string());
     }
     let huge = format!(r#"{{"data":"{}"}}"#, "x".repeat(5 * 1024 * 1024));
@@ -149,6 +163,73 @@ async fn whoever_does_not_show_the_token_is_refused() {
         let (status, _) = fixture.post(&[ONE, ("authorization", header)], event).await;
         assert_eq!(status, 401, "{header}");
     }
-    assert_eq!(fixture.post(&[ONE], event).await.0, 401);
-    assert_eq!(fixture.post(&[ONE, ("authorization", "Bearer secret")], event).await.0, 200);
+    let (status, head, _) = fixture.send("POST /v1/events", &[ONE], event).await;
+    assert_eq!(status, 401);
+    assert!(head.contains("\r\nwww-authenticate: bearer"), "{head}");
+    for header in ["Bearer secret", "bearer secret", "BEARER  secret"] {
+        let (status, _) = fixture.post(&[ONE, ("authorization", header)], event).await;
+        assert_eq!(status, 200, "{header}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attributes_in_headers_are_decoded() {
+    let fixture = fixture(None).await;
+    let sent = |id: &'static str| {
+        [("ce-specversion", "1.0"), ("ce-id", id), ("ce-source", "ci"), ("ce-type", "a")]
+    };
+    // The same event again is known by its id, however that was written.
+    for (written, meant) in [
+        ("a%20b", "a b"),
+        ("caf%C3%A9%e2%82%ac", "café€"),
+        ("café", "café"),
+        (r#""to \"be\"""#, r#"to \"be\""#),
+        ("100%25", "100%"),
+    ] {
+        let (status, body) = fixture.post(&sent(written), "").await;
+        assert_eq!((status, &body["acknowledged"][0]["fresh"]), (200, &true.into()), "{written}");
+        let event = serde_json::json!({
+            "specversion": "1.0", "id": meant, "source": "ci", "type": "a",
+        });
+        let (_, body) = fixture.post(&[ONE], &event.to_string()).await;
+        assert_eq!(body["acknowledged"][0]["fresh"], false, "{written}");
+    }
+    let stored = fixture.store.size().unwrap().events;
+    for wrong in ["%", "%2", "%zz", "%+1", "%FF", "%C3"] {
+        let (status, problem) = fixture.post(&sent(wrong), "").await;
+        assert_eq!((status, &problem["path"]), (400, &"ce-id".into()), "{wrong}: {problem}");
+    }
+    assert_eq!(fixture.store.size().unwrap().events, stored);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_for_a_session_that_is_not_there_is_not_stored() {
+    let fixture = fixture(None).await;
+    let id = adjourn_core::id::SessionId::new(fixture.store.environment().uuid());
+    let event = format!(
+        r#"{{"specversion":"1.0","id":"1","source":"ci","type":"a","adjournsession":"{id}"}}"#
+    );
+    let (status, problem) = fixture.post(&[ONE], &event).await;
+    assert_eq!(status, 404, "{problem}");
+    assert_eq!(problem["detail"], format!("there is no session {id}"));
+    let many = format!(r#"[{{"specversion":"1.0","id":"2","source":"ci","type":"a"}}, {event}]"#);
+    let (status, problem) = fixture.post(&[MANY], &many).await;
+    assert_eq!((status, &problem["path"]), (404, &"[1]".into()), "{problem}");
+    assert_eq!(fixture.store.size().unwrap().events, 0, "nothing was stored");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_there_is_told_as_a_problem() {
+    let fixture = fixture(None).await;
+    for (what, expected) in [
+        ("GET /v1/events", 405),
+        ("DELETE /v1/events", 405),
+        ("POST /v1/event", 404),
+        ("GET /", 404),
+    ] {
+        let (status, head, problem) = fixture.send(what, &[ONE], "").await;
+        assert_eq!((status, &problem["status"]), (expected, &expected.into()), "{what}");
+        assert!(head.contains("application/problem+json"), "{head}");
+        assert_eq!(head.contains("\r\nallow: post"), expected == 405, "{head}");
+    }
 }

@@ -1,7 +1,7 @@
 //! `event`: tells the store that something happened.
 
-use adjourn_store::Store as _;
 use adjourn_store::rows::NewEvent;
+use adjourn_store::{CommandError, Store as _};
 use serde_json::json;
 
 use crate::arguments::Event;
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::terminal::Output;
+use crate::terminal::{Output, one_line};
 use crate::typed::typed;
 
 pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(), Failure> {
@@ -18,11 +18,17 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         serde_json::from_str::<serde_json::Value>(data)
             .map_err(|error| Failure::usage(format!("--data is not JSON: {error}")))?;
     }
-    let place = Place::open(settings)?;
     let (name, subject) = match event.name.split_once(':') {
         Some((name, subject)) => (name.to_owned(), Some(subject.to_owned())),
         None => (event.name, None),
     };
+    if name.is_empty() {
+        return Err(Failure::usage("NAME: must not be empty").hint("say what happened: ci.passed"));
+    }
+    if let Some(odd) = odd(&name) {
+        output.talk(&one_line(&format!("the name {name:?} {odd}; it is sent as it is")));
+    }
+    let place = Place::open(settings)?;
     let new = NewEvent {
         id: event.id.unwrap_or_else(|| place.clock.uuid().to_string()),
         source: settings.source.value.clone(),
@@ -33,7 +39,19 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         session: event.session.as_deref().map(|text| place.find(text)).transpose()?,
         data,
     };
-    let (seq, fresh) = place.store.transact(move |tx| tx.acknowledge(&new)).await?;
+    let acknowledged = place.store.transact(move |tx| {
+        let (seq, fresh) = tx.acknowledge(&new)?;
+        // One that is known was for a session that was there; it may have been pruned since.
+        match new.session {
+            Some(id)
+                if fresh && tx.session(id)?.is_none_or(|session| session.tenant != new.tenant) =>
+            {
+                Err(CommandError::NotFound(id))
+            }
+            _ => Ok((seq, fresh)),
+        }
+    });
+    let (seq, fresh) = acknowledged.await?;
     place.hosts.ring();
     let line = if fresh { format!("{seq}") } else { format!("{seq} (known already)") };
     output.object(&json!({ "seq": seq, "fresh": fresh }), &line);
@@ -41,4 +59,15 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         output.talk("stored; it is delivered when a host runs: `adjourn serve`");
     }
     Ok(())
+}
+
+/// Says what is odd about the name of an event: it is taken, but hardly what was meant.
+fn odd(name: &str) -> Option<&'static str> {
+    if name.contains('*') {
+        return Some("has a wildcard, which only means something to whoever waits");
+    }
+    if name.contains(char::is_whitespace) {
+        return Some("has a space");
+    }
+    name.split('.').any(str::is_empty).then_some("has an empty part")
 }

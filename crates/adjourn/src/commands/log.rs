@@ -8,7 +8,7 @@ use crate::arguments::Log;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::story::{event, words};
+use crate::story::{Story, words};
 use crate::terminal::Output;
 use crate::watch::{Seen, Watch};
 
@@ -16,8 +16,9 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
     let place = Place::open(settings)?;
     let id = place.find(&log.which.session)?;
     let mut watcher = Watch::from_start(&place, id);
+    let mut story = Story::default();
     loop {
-        let Some(Seen { session, moments }) = watcher.look()? else {
+        let Some(Seen { session, moments }) = watcher.page()? else {
             return Err(Failure::no_session(id));
         };
         for moment in &moments {
@@ -25,10 +26,18 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
                 transcript(moment, output);
             } else {
                 let object = serde_json::to_value(&moment.event).unwrap_or_default();
-                output.object(&object, &event(&moment.event, output));
+                output.object(&object, &story.event(&moment.event, output));
             }
         }
-        if !log.follow || matches!(session.state, State::Ended(_)) || !output.is_read() {
+        if !output.is_read() {
+            return Ok(());
+        }
+        // A journal of any length is shown in little memory. Whoever follows it has seen all that
+        // led to a state only when nothing comes after that was read.
+        if watcher.is_behind() || (log.follow && !moments.is_empty()) {
+            continue;
+        }
+        if !log.follow || matches!(session.state, State::Ended(_)) {
             return Ok(());
         }
         watcher.wait().await;
@@ -47,6 +56,6 @@ fn transcript(moment: &Moment, output: &Output) {
         {
             object.extend(said);
         }
-        output.object(&object, &words(event.at, said));
+        output.object(&object, &output.clean(&words(event.at, said)));
     }
 }

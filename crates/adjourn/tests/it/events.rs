@@ -62,3 +62,65 @@ fn a_deadline_that_passed_while_nothing_ran_acts_once_at_the_start() {
     }
     assert_eq!(resumed(&home, &id), 1);
 }
+
+#[test]
+fn an_event_for_nobody_is_refused() {
+    let home = Home::new();
+    let id = home.parked(SCRIPT);
+    let unknown = "sess-01890000-0000-7000-8000-000000000000";
+    let told = home.told(&["event", "a", "--session", unknown]);
+    assert_eq!((told.code, told.data.as_str()), (4, ""), "{told:?}");
+    let told = home.told(&["event", "a", "--session", &id, "--tenant", "another"]);
+    assert_eq!((told.code, told.data.as_str()), (4, ""), "{told:?}");
+    let told = home.told(&["event", ""]);
+    assert_eq!(told.code, 2, "{told:?}");
+    assert!(told.talk.starts_with("error: NAME: must not be empty"), "{}", told.talk);
+    // None of them was stored.
+    assert_eq!(home.json(&["event", "a", "--session", &id])["seq"], 1);
+}
+
+#[test]
+fn a_name_that_is_hardly_meant_is_remarked_upon() {
+    let home = Home::new();
+    for (name, remark) in
+        [("ci.*", "has a wildcard"), ("ci passed", "has a space"), ("ci..a", "has an empty part")]
+    {
+        let told = home.told(&["event", name]);
+        assert_eq!(told.code, 0, "{told:?}");
+        assert!(told.talk.contains(remark), "{}", told.talk);
+    }
+    let told = home.told(&["event", "ci.passed:src/*.rs"]);
+    assert!(!told.talk.contains("the name"), "{}", told.talk);
+}
+
+#[test]
+fn what_wakes_is_said_by_its_trigger_and_its_time() {
+    let home = Home::new();
+    for (conditions, expected) in [
+        (
+            r#"{"trigger": {"exact": {"name": "ci.passed"}}}"#,
+            r#"; wakes on {"exact":{"name":"ci.passed"}}"#,
+        ),
+        (r#"{"trigger": {"at": "2999-01-01T00:00:00Z"}}"#, "; wakes at 2999-01-01T00:00:00.000Z"),
+        (
+            r#"{"trigger": {"any": [{"prefix": {"name": "ci."}}, {"at": "2999-01-01T00:00:00Z"}]}}"#,
+            r#"; wakes on {"prefix":{"name":"ci."}} or at 2999-01-01T00:00:00.000Z"#,
+        ),
+        (
+            r#"{"onEvent": "a", "timeout": {"durationMinutes": 30, "onTimeout": "fail"}}"#,
+            "; wakes on a or fails in ",
+        ),
+        (
+            r#"{"timeout": {"durationMinutes": 30, "onTimeout": "fail"}}"#,
+            "; wakes on a resume or fails in ",
+        ),
+    ] {
+        let script =
+            format!(r#"{{"steps": [{{"await": {{"reason": "x", "conditions": {conditions}}}}}]}}"#);
+        let id = home.parked(&script);
+        let shown = home.told(&["show", &id]).data;
+        let first = shown.lines().next().unwrap();
+        assert!(first.contains(expected), "{first}");
+        assert!(expected.ends_with("in ") || first.ends_with(expected), "{first}");
+    }
+}

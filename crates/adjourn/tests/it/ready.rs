@@ -49,6 +49,9 @@ fn whoever_stays_with_a_session_takes_over_when_its_host_is_gone() {
     assert!(String::from_utf8(output.stdout).unwrap().starts_with("done\n"));
     let log = home.told(&["log", &id]).data;
     assert_eq!(log.matches("host_lost").count(), 1, "{log}");
+    let lost = log.lines().find(|line| line.contains("host_lost")).unwrap();
+    assert!(lost.ends_with(" died; runs again: again"), "{lost}");
+    assert!(log.lines().any(|l| l.contains("calls_returned") && l.ends_with(" again")), "{log}");
 }
 
 #[test]

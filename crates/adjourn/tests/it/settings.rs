@@ -194,3 +194,18 @@ fn a_token_is_read_from_its_file_and_one_that_others_can_read_is_named() {
     assert!(said.contains("token can be read by others: chmod 600 "), "{said}");
     assert_eq!(serving.terminate(), 0);
 }
+
+#[test]
+fn a_flag_that_is_empty_is_refused() {
+    let home = Home::new();
+    for arguments in [
+        &["serve", "--listen", "0.0.0.0:0", "--token", ""][..],
+        &["serve", "--token", " "],
+        &["event", "a", "--source", ""],
+        &["event", "a", "--tenant", ""],
+    ] {
+        let told = home.told(arguments);
+        assert_eq!((told.code, told.data.as_str()), (2, ""), "{told:?}");
+        assert!(told.talk.contains("expected a text that is not blank"), "{}", told.talk);
+    }
+}

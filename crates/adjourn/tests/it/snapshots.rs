@@ -138,8 +138,8 @@ fn the_life_of_a_session_for_people() {
         TIME  step_finished      agent      building
         TIME  step_started       agent
         TIME  calls_asked        agent      build
-        TIME  calls_dispatched   agent
-        TIME  calls_returned     agent
+        TIME  calls_dispatched   agent      build
+        TIME  calls_returned     agent      build
         TIME  step_finished      agent
         TIME  step_started       agent
         TIME  step_finished      agent
@@ -271,7 +271,7 @@ fn the_program_explains_itself() {
               --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
               --json           Print one JSON object per line
 
-        Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, 5 store, 130 interrupted by Ctrl-C, 1 anything else.
+        Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, 5 store, 129, 130 and 143 interrupted by a hangup, by Ctrl-C and by a termination, 1 anything else.
     "#]].assert_eq(&home.told(&["--help"]).data);
     // Nothing was typed: the same, but as a mistake.
     let told = home.told(&[]);

@@ -92,3 +92,16 @@ fn a_log_and_a_session_are_dimmed_where_they_explain() {
     failed.until("\x1b[31merror:\x1b[0m there is no session");
     assert_eq!(failed.end().0, 4);
 }
+
+#[test]
+fn what_others_wrote_moves_no_cursor_on_a_terminal_and_stays_as_it_is_in_a_pipe() {
+    let home = Home::new();
+    let id = home
+        .parked(r#"{"steps": [{"say": "one\n\u001b[2Jtwo\u0007"}, {"await": {"reason": "x"}}]}"#);
+    let terminal = OnTerminal::start(home.command(&["log", &id, "--transcript"]), 80);
+    terminal.until("[2Jtwo");
+    assert!(!terminal.raw().contains("\x1b[2J"), "{:?}", terminal.raw());
+    assert!(!terminal.raw().contains('\x07'), "{:?}", terminal.raw());
+    let piped = home.told(&["log", &id, "--transcript"]).data;
+    assert!(piped.contains("\x1b[2Jtwo\x07"), "{piped:?}");
+}
