@@ -7,7 +7,7 @@ use expect_test::expect;
 use crate::home::Home;
 
 const FILE: &str = r#"
-store = "work/store.db"
+store = "agents/store.db"
 tenant = "acme"
 
 [serve]
@@ -83,7 +83,7 @@ fn flags_override_variables_which_override_the_file() {
     "#]]
     .assert_eq(&home.plain(&told.data));
     let store = &home.jsons(&["config"])[0];
-    assert_eq!(home.plain(store["value"].as_str().unwrap()), "~/.config/adjourn/work/store.db");
+    assert_eq!(home.plain(store["value"].as_str().unwrap()), "~/.config/adjourn/agents/store.db");
 }
 
 #[test]
