@@ -79,11 +79,6 @@ impl Story {
     }
 }
 
-/// Says what an event was that stands for itself.
-pub fn event(event: &Event, output: &Output) -> String {
-    Story::default().event(event, output)
-}
-
 fn line(event: &Event, detail: &str, output: &Output) -> String {
     let look = match &event.what {
         What::Suspended(_) | What::HoldLaid(_) => Look::Yellow,

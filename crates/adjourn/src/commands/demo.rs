@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::show::View;
 use crate::signals::{Ended, Signals};
 use crate::stay::host;
-use crate::story::event;
+use crate::story::Story;
 use crate::terminal::Output;
 use crate::watch::Watch;
 
@@ -75,9 +75,10 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     working.now().await?;
 
     tour.talk("The same story, read back from the journal:");
+    let mut story = Story::default();
     for entry in tour.place.store.journal(id, 1, 1000)? {
         let object = serde_json::to_value(&entry.event).unwrap_or_default();
-        output.object(&object, &event(&entry.event, output));
+        output.object(&object, &story.event(&entry.event, output));
     }
     Ok(())
 }

@@ -24,6 +24,8 @@ fn the_tour_parks_wakes_and_reads_its_journal_back() {
             "agent: Deployed. Done."
         ]
     );
+    let dispatched = told.data.lines().find(|line| line.contains("calls_dispatched")).unwrap();
+    assert!(dispatched.ends_with("build"), "{dispatched}");
     for happened in ["condition_fired", "timeout", "explicit_resume", "run_ended"] {
         assert!(told.data.contains(happened), "no {happened} in {}", told.data);
     }

@@ -46,9 +46,9 @@ fn what_is_too_long_too_deep_or_unknown_is_refused() {
         (&["--add-budget", "NaNusd"], "--add-budget: "),
     ];
     let event: &[(&[&str], &str)] = &[
-        (&[&name], ": longer than 256 bytes"),
+        (&[&name], "type: longer than 256 bytes"),
         (&[""], "NAME: must not be empty"),
-        (&["a\u{7}"], ": must not hold control characters"),
+        (&["a\u{7}"], "type: must not hold control characters"),
         (&[&format!("a:{name}")], "subject: longer than 256 bytes"),
         (&["a", "--id", &name], "id: longer than 256 bytes"),
         (&["a", "--id", ""], "id: must not be empty"),
