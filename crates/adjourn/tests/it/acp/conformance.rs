@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 use crate::conformance::{event_arguments, told};
 use crate::home::Home;
 
+/// The word for what an agent that goes leaves unanswered, although it was taken.
+const LEFT: &str = "(left)";
+
 /// How many scenarios are played at once: they mostly wait.
 const AT_ONCE: usize = 8;
 
@@ -77,7 +80,9 @@ impl Face for Window {
         let prompt = json!({ "prompt": [{ "type": "text", "text": text }] });
         // In version 1 the answer comes when the turn is over, whatever became of it.
         let reply = self.give("session/prompt", prompt, |answer| match answer {
-            Err(refusal) if refusal.reason != "RUN_FAILED" => Err(refusal),
+            Err(refusal) if !["RUN_FAILED", LEFT].contains(&refusal.reason.as_str()) => {
+                Err(refusal)
+            }
             _ => Ok(Value::Null),
         });
         if self.version == 1 { reply.at_the_end() } else { reply }
@@ -90,7 +95,7 @@ impl Face for Window {
         });
         // One that is withdrawn later was taken all the same.
         let reply = self.give("session/suspend", request, |answer| match answer {
-            Err(refusal) if refusal.reason != "WITHDRAWN" => Err(refusal),
+            Err(refusal) if !["WITHDRAWN", LEFT].contains(&refusal.reason.as_str()) => Err(refusal),
             _ => Ok(Value::Null),
         });
         reply.at_the_end()
@@ -276,12 +281,13 @@ fn hear(message: &Value, pending: &Mutex<HashMap<u64, Heard>>, timeline: &Mutex<
     let Some(heard) = pending.lock().unwrap().remove(&id) else { return };
     heard(match message.get("error") {
         None => Ok(message["result"].clone()),
-        // The agent goes; a verb that it took is journaled all the same.
-        Some(error) if error["code"] == -32800 => Ok(Value::Null),
         Some(error) => {
             let text = |value: &Value| value.as_str().map(str::to_owned);
             Err(Refusal {
-                reason: text(&error["data"]["reason"]).unwrap_or_else(|| "(broken)".to_owned()),
+                reason: match (&error["code"], text(&error["data"]["reason"])) {
+                    (code, None) if *code == -32800 => LEFT.to_owned(),
+                    (_, reason) => reason.unwrap_or_else(|| "(broken)".to_owned()),
+                },
                 path: text(&error["data"]["path"]),
                 message: error.to_string(),
             })
