@@ -11,9 +11,13 @@ const MOST: usize = 64;
 /// How much of each reason is told.
 const REASON_CHARACTERS: usize = 200;
 
-/// What a host says about itself: whatever it was given to say, and what it cannot run.
+/// What a host says about itself: whatever it was given to say, whom it is
+/// there for, and what it cannot run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct About {
+    /// The one session that it drives, if it is there for one only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    only: Option<SessionId>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     declined: BTreeMap<SessionId, String>,
     #[serde(flatten)]
@@ -24,6 +28,18 @@ impl About {
     /// Reads what a host said; what cannot be read says nothing.
     pub fn parse(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Adds that it drives one session only.
+    #[must_use]
+    pub const fn only(mut self, id: SessionId) -> Self {
+        self.only = Some(id);
+        self
+    }
+
+    /// Returns whether it drives a session at all, if it can.
+    pub fn drives(&self, id: SessionId) -> bool {
+        self.only.is_none_or(|only| only == id)
     }
 
     /// Adds what it cannot run, as far as there is room.

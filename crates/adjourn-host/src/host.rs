@@ -15,6 +15,7 @@ use adjourn_core::command::{Loss, Recover};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::id::{HostId, SessionId};
+use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
 use adjourn_store::rows::{HostRow, SessionNo};
@@ -24,6 +25,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::about::About;
 use crate::clock::Clock;
+use crate::config::{Claims, Config};
 use crate::declined::{Again, Declined};
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::{Drive, Signal};
@@ -42,24 +44,6 @@ const NO_ROOM: Duration = Duration::from_millis(250);
 const CANDIDATES: usize = 256;
 /// How many sessions a host remembers that it will not try again.
 const DECLINED: usize = 4096;
-
-/// How a host works.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Sessions it drives at once.
-    pub max_running: usize,
-    /// How long calls in flight may go on when it stops.
-    pub drain: Duration,
-    /// What it says about itself: a JSON object, as text.
-    pub about: String,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        let drain = adjourn_core::limits::GRACE;
-        Self { max_running: 64, drain, about: "{}".to_owned() }
-    }
-}
 
 /// How the driving of a session ended: with the claim, with the store, or with a panic.
 type Driven = Result<Result<(), Error>, JoinError>;
@@ -100,7 +84,8 @@ impl<S: Store> Host<S> {
             what: "cannot announce the host".to_owned(),
             source: Arc::new(error),
         })?;
-        let row = HostRow { id, since: clock.now(), about: About::parse(&config.about).to_text() };
+        let about = about(&config).to_text();
+        let row = HostRow { id, since: clock.now(), about };
         let announced = row.clone();
         store.transact(move |tx| tx.announce(&announced)).await?;
         Ok(Self {
@@ -240,8 +225,34 @@ impl<S: Store> Host<S> {
         Ok(())
     }
 
-    /// Claims what is ready and can be run here, as far as there is room.
+    /// Claims what is ready and can be run here, and tells others what cannot.
     async fn claim(&mut self) -> Result<(), Error> {
+        match self.config.claims {
+            Claims::All => self.claim_as_there_is_room().await?,
+            Claims::Only(id) => self.claim_only(id).await?,
+        }
+        self.say_what_is_declined().await
+    }
+
+    /// Claims the one session that this host is for.
+    async fn claim_only(&mut self, id: SessionId) -> Result<(), Error> {
+        let session = self.store.session(id)?;
+        if !session.is_some_and(|session| matches!(session.state, State::Ready(_))) {
+            self.declined.clear();
+            return Ok(());
+        }
+        // One that was taken from this host is claimed again when its task has let go.
+        if self.running.contains_key(&id) {
+            return Ok(());
+        }
+        match self.driver(id)? {
+            Some(driver) => self.claim_all(vec![(id, driver)]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Claims whatever is ready, as far as there is room.
+    async fn claim_as_there_is_room(&mut self) -> Result<(), Error> {
         let mut after = SessionNo(0);
         let mut declined = HashSet::new();
         while self.running.len() < self.config.max_running {
@@ -268,13 +279,13 @@ impl<S: Store> Host<S> {
             }
             self.claim_all(drivers).await?;
         }
-        self.say_what_is_declined().await
+        Ok(())
     }
 
     /// Tells others what this host cannot run, if that has changed.
     async fn say_what_is_declined(&mut self) -> Result<(), Error> {
         let declined = self.declined.iter().map(|(id, declined)| (*id, declined.why.as_str()));
-        let about = About::parse(&self.config.about).declining(declined).to_text();
+        let about = about(&self.config).declining(declined).to_text();
         if self.row.about == about {
             return Ok(());
         }
@@ -434,6 +445,15 @@ impl<S: Store> Host<S> {
 
     fn by(&self) -> Actor {
         Actor::new(Face::Host, "").on(self.id)
+    }
+}
+
+/// Returns what a host says about itself before it has looked at any session.
+fn about(config: &Config) -> About {
+    let about = About::parse(&config.about);
+    match config.claims {
+        Claims::All => about,
+        Claims::Only(id) => about.only(id),
     }
 }
 

@@ -7,6 +7,7 @@
 
 pub mod about;
 pub mod clock;
+mod config;
 mod declined;
 pub mod doorbell;
 mod drive;
@@ -17,4 +18,5 @@ pub mod said;
 pub mod script;
 pub mod watch;
 
-pub use host::{Config, Host};
+pub use config::{Claims, Config};
+pub use host::Host;

@@ -1,7 +1,7 @@
 //! The hosts of a store that are alive, and why a session waits although they are.
 
 use adjourn_core::Session;
-use adjourn_core::id::HostId;
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
 use adjourn_host::about::About;
 use adjourn_store::Store as _;
@@ -20,14 +20,27 @@ impl Living {
         Ok(Self(alive.map(|host| (host.id, About::parse(&host.about))).collect()))
     }
 
+    /// Returns whether there is none at all, not even one that is there for a session of its own:
+    /// any of them delivers events.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns those that drive a session, if they can.
+    pub fn for_session(&self, id: SessionId) -> impl Iterator<Item = &(HostId, About)> {
+        self.0.iter().filter(move |(_, about)| about.drives(id))
+    }
+
+    /// Returns whether nobody is there to drive a session.
+    pub fn nobody_for(&self, id: SessionId) -> bool {
+        self.for_session(id).next().is_none()
     }
 
     /// Returns why no host can run a session, if all of them said so.
     pub fn refusal(&self, session: &Session) -> Option<String> {
         let declined = self.declined(session);
-        (!declined.is_empty() && declined.len() == self.0.len()).then(|| declined.join("; "))
+        let all = self.for_session(session.id).count();
+        (!declined.is_empty() && declined.len() == all).then(|| declined.join("; "))
     }
 
     /// Says what a session waits for that nobody runs.
@@ -37,7 +50,7 @@ impl Living {
             State::Running(_) | State::Quiescing(_) => {
                 let owner = session.owner()?.host;
                 let alive = self.0.iter().any(|(id, _)| *id == owner);
-                (!alive).then(|| match self.is_empty() {
+                (!alive).then(|| match self.nobody_for(session.id) {
                     true => "its host died; start `adjourn serve` to go on".to_owned(),
                     false => "its host died; another takes over".to_owned(),
                 })
@@ -50,7 +63,7 @@ impl Living {
         if let Some(refusal) = self.refusal(session) {
             return refusal;
         }
-        match self.0.len() {
+        match self.for_session(session.id).count() {
             0 => "waits for a host: none is running; start `adjourn serve`".to_owned(),
             1 => "waits for a host: one is running".to_owned(),
             all => format!("waits for a host: {all} are running"),
@@ -65,6 +78,6 @@ impl Living {
                 None => format!("a host cannot run it: {why}"),
             })
         };
-        self.0.iter().filter_map(declines).collect()
+        self.for_session(session.id).filter_map(declines).collect()
     }
 }

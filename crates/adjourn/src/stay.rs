@@ -9,7 +9,7 @@ use adjourn_core::session::{Outcome, Phase, State};
 use adjourn_host::clock::Clock;
 use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
-use adjourn_host::{Config, Host};
+use adjourn_host::{Claims, Config, Host};
 use adjourn_store::Sqlite;
 use tokio::sync::oneshot;
 
@@ -41,17 +41,17 @@ pub enum Stayed {
 
 /// Runs a host in this process, where nobody can be asked for permissions, and returns how to
 /// stop it.
-pub async fn host(place: &Place) -> Result<Stop, Failure> {
-    host_with(place, Scripted::new(Arc::clone(&place.clock))).await
+pub async fn host(place: &Place, claims: Claims) -> Result<Stop, Failure> {
+    host_with(place, claims, Scripted::new(Arc::clone(&place.clock))).await
 }
 
 /// Runs a host in this process, and returns how to stop it.
-pub async fn host_with(place: &Place, drivers: Scripted) -> Result<Stop, Failure> {
+pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Result<Stop, Failure> {
     let clock: Arc<dyn Clock> = Arc::clone(&place.clock);
     let drivers = Arc::new(drivers);
     let about = format!(r#"{{"pid":{}}}"#, std::process::id());
     let Settings { max_running, drain, .. } = &place.settings;
-    let config = Config { max_running: max_running.value, drain: drain.value, about };
+    let config = Config { max_running: max_running.value, drain: drain.value, claims, about };
     let host: Host<Sqlite> =
         Host::join(place.store.clone(), place.hosts.clone(), clock, drivers, config).await?;
     let (stop, stopped) = oneshot::channel::<()>();
@@ -83,23 +83,44 @@ impl Stop {
         }
     }
 
-    /// Stops it, but does not wait longer than until the next signal; returns whether it stopped.
+    /// Stops it, but does not wait longer than until the next signal; returns that one if it came
+    /// first.
     pub async fn or(
         self,
         place: &Place,
         signals: &mut Signals,
         output: &Output,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Option<Ended>, Failure> {
         let by = place.clock.now().after(place.settings.drain.value);
         let line = || {
             let left = span(by.since(place.clock.now()) + Duration::from_millis(999));
             format!("giving sessions back: calls in flight have {left} · Ctrl-C does not wait")
         };
         tokio::select! {
-            stopped = output.live_while(self.now(), line) => stopped.map(|()| true),
-            _ = signals.next() => Ok(false),
+            stopped = output.live_while(self.now(), line) => stopped.map(|()| None),
+            ended = signals.next() => Ok(Some(ended)),
         }
     }
+}
+
+/// Stops this process's own host, if there is one; the next signal ends the command instead.
+pub async fn stop(
+    working: Option<Stop>,
+    place: &Place,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<(), Failure> {
+    let Some(working) = working else { return Ok(()) };
+    match working.or(place, signals, output).await? {
+        None => Ok(()),
+        Some(Ended(code)) => Err(did_not_wait(code)),
+    }
+}
+
+/// Somebody was in too much of a hurry for a host to give its sessions back.
+pub fn did_not_wait(code: u8) -> Failure {
+    let message = "did not wait: calls in flight are cut off, and their outcome is unknown";
+    Failure::interrupted(code, message).hint("`adjourn serve` takes over")
 }
 
 fn panicked() -> Failure {
@@ -121,7 +142,7 @@ async fn host_ended(working: &mut Option<Stop>) -> Failure {
 /// Shows what a session says and does, until it is time to leave it alone.
 ///
 /// It begins after `from`, the session as a command left it: another host may have said something
-/// since. If there is no host, or none that can run it, this process becomes one.
+/// since. If nobody drives it, or nobody can, this process becomes its host, and no other session's.
 pub async fn stay(
     place: &Place,
     from: &Session,
@@ -176,8 +197,8 @@ pub async fn stay(
                 let hint = format!("start a host that can, or end it: adjourn cancel {id}");
                 return Err(Failure::other(format!("nobody runs it: {refusal}")).hint(hint));
             }
-            (None, refusal) if refusal.is_some() || living.is_empty() => {
-                *working = Some(host(place).await?);
+            (None, refusal) if refusal.is_some() || living.nobody_for(id) => {
+                *working = Some(host(place, Claims::Only(id)).await?);
             }
             _ => {}
         }
@@ -212,10 +233,9 @@ pub async fn leave(
 ) -> Result<(), Failure> {
     let Ended(code) = ended;
     if let Some(working) = working
-        && !working.or(place, signals, output).await?
+        && working.or(place, signals, output).await?.is_some()
     {
-        let message = "did not wait: calls in flight are cut off, and their outcome is unknown";
-        return Err(Failure::interrupted(code, message).hint("`adjourn serve` takes over"));
+        return Err(did_not_wait(code));
     }
     let session = place.session(id)?;
     let living = Living::of(place)?;
@@ -227,7 +247,7 @@ pub async fn leave(
         (State::Suspended(_), _) => {
             (format!("left; it stays parked, and wakes {wakes}"), format!("adjourn resume {id}"))
         }
-        (State::Ready(_), _) if living.is_empty() => {
+        (State::Ready(_), _) if living.nobody_for(id) => {
             ("given back; it goes on when a host runs".to_owned(), "adjourn serve".to_owned())
         }
         (State::Idle, _) => ("left; it is idle".to_owned(), format!("adjourn prompt {id} TEXT")),

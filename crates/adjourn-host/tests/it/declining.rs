@@ -122,3 +122,29 @@ fn what_a_host_says_of_itself_is_bounded() {
     assert_eq!(ids.iter().filter(|id| read.declines(**id).is_some()).count(), 64);
     assert_eq!(About::parse("nonsense"), About::default());
 }
+
+#[tokio::test]
+async fn a_host_for_one_session_leaves_the_others_to_others() {
+    let fixture = Fixture::new();
+    let script = r#"{"steps": [{"await": {"reason": "x", "conditions": {"onEvent": "go"}}},
+                               {"say": "done"}]}"#;
+    let (own, other) = (fixture.create(script), fixture.create(script));
+    fixture.prompt(other, "go");
+    let host = fixture.host_for(own).await;
+    fixture.prompt(own, "go");
+    fixture.until_state(own, "suspended").await;
+    assert_eq!(fixture.session(other).state.name(), "ready");
+
+    // It says so, and does for others what is no driving.
+    let about = About::parse(&fixture.store.hosts().unwrap()[0].about);
+    assert!(about.drives(own) && !about.drives(other));
+    let every = fixture.host().await;
+    fixture.until_state(other, "suspended").await;
+    every.stop().await;
+    fixture.event("go");
+    fixture.until_state(own, "idle").await;
+    fixture.until_state(other, "ready").await;
+    host.stop().await;
+    let claims = fixture.happened(other).iter().filter(|name| **name == "claimed").count();
+    assert_eq!(claims, 1, "only by the one that takes every session");
+}

@@ -18,7 +18,7 @@ use adjourn_host::doorbell::Hosts;
 use adjourn_host::driver::Drivers;
 use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
-use adjourn_host::{Config, Host};
+use adjourn_host::{Claims, Config, Host};
 use adjourn_record::keys::{Key, Keys};
 use adjourn_store::rows::NewEvent;
 use adjourn_store::sqlite::Options;
@@ -145,8 +145,19 @@ impl Fixture {
     }
 
     pub async fn host_with(&self, drivers: Arc<dyn Drivers>) -> Working {
+        self.host_as(drivers, Config::default()).await
+    }
+
+    /// Starts a host that is there for one session only.
+    pub async fn host_for(&self, id: SessionId) -> Working {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
-        let host = Host::join(self.store.clone(), self.hosts(), clock, drivers, Config::default());
+        let config = Config { claims: Claims::Only(id), ..Config::default() };
+        self.host_as(Arc::new(Scripted::new(clock)), config).await
+    }
+
+    async fn host_as(&self, drivers: Arc<dyn Drivers>, config: Config) -> Working {
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let host = Host::join(self.store.clone(), self.hosts(), clock, drivers, config);
         let host = host.await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(host.run(async move {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use adjourn_acp::{Desk, Face, Options};
 use adjourn_core::driver::DriverSpec;
+use adjourn_host::Claims;
 use adjourn_host::script::Scripted;
 
 use crate::arguments::{Acp, OnDisconnect, Profile, StatusWords};
@@ -12,7 +13,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
-use crate::stay::host_with;
+use crate::stay::{did_not_wait, host_with};
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
@@ -21,7 +22,7 @@ pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), F
     let place = Place::open(settings)?;
     let desk = Desk::default();
     let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(desk.clone()));
-    let working = host_with(&place, drivers).await?;
+    let working = host_with(&place, Claims::All, drivers).await?;
     let face = Arc::new(Face {
         store: place.store.clone(),
         hosts: place.hosts.clone(),
@@ -35,23 +36,19 @@ pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), F
     ));
     let signals = tokio::sync::Mutex::new(signals);
     let mut ended = None;
-    let mut given_back = Ok(true);
+    let mut hurried = Ok(None);
     // A signal is an editor that goes away; a second one does not wait.
     let stop = async { ended = Some(signals.lock().await.next().await) };
     let drain = async {
         let mut signals = signals.lock().await;
-        given_back = working.or(&place, &mut signals, output).await;
+        hurried = working.or(&place, &mut signals, output).await;
     };
     let served =
         adjourn_acp::serve(face, tokio::io::stdin(), tokio::io::stdout(), stop, drain).await;
     served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))?;
-    match (given_back?, ended) {
-        (true, _) => Ok(()),
-        (false, ended) => {
-            let Ended(code) = ended.unwrap_or(Ended(143));
-            let message = "did not wait: calls in flight are cut off, their outcome is unknown";
-            Err(Failure::interrupted(code, message))
-        }
+    match hurried? {
+        None => Ok(()),
+        Some(Ended(second)) => Err(did_not_wait(ended.map_or(second, |Ended(first)| first))),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::session::Phase;
+use adjourn_host::Claims;
 use adjourn_host::clock::Machine;
 use adjourn_store::rows::NewEvent;
 use adjourn_store::{Environment as _, Store as _};
@@ -54,7 +55,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     let id = create(&place, DriverSpec::script(SCRIPT)).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
-    let working = host(&tour.place).await?;
+    let working = host(&tour.place, Claims::Only(id)).await?;
     say(&tour.place, id, by(), "build and deploy").await?;
     tour.until(Phase::Suspended).await?;
 
@@ -66,7 +67,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     tokio::time::sleep(READ).await;
 
     tour.talk("Another host starts, finds the event, and wakes the agent: once.");
-    let working = host(&tour.place).await?;
+    let working = host(&tour.place, Claims::Only(id)).await?;
     tour.until(Phase::Asking).await?;
     tour.talk("A deadline woke it, too, and now it asks. We answer: north.");
     tokio::time::sleep(READ).await;

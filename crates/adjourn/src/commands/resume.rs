@@ -6,6 +6,7 @@ use adjourn_core::event::What;
 use adjourn_core::facts::Answer;
 use adjourn_core::session::{Phase, Resumption, State};
 use adjourn_core::{Command, Session};
+use adjourn_host::Claims;
 use adjourn_host::said::Said;
 use adjourn_store::{Done, Request};
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use crate::place::{Place, by};
 use crate::settings::Settings;
 use crate::show::resumption;
 use crate::signals::Signals;
-use crate::stay::{Stayed, Until, host, leave, outcome, stay};
+use crate::stay::{Stayed, Until, host, leave, outcome, stay, stop};
 use crate::terminal::Output;
 use crate::typed::typed;
 
@@ -54,7 +55,12 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     if let (true, Some(resumed)) = (output.json, resumed(&done)) {
         output.data(&json!({ "resumed": resumption(resumed) }).to_string());
     }
-    go_on(&place, &done.session, resume.detach, output).await
+    go_on(&place, &done.session, resume.detach, output).await?;
+    match done.answered {
+        // It was done before: so is what came of it, by now or by then.
+        Some(_) if !resume.detach => outcome(&*place.session(id)?),
+        _ => Ok(()),
+    }
 }
 
 /// Returns what a resume has resumed; where its key was used before, what it resumed then.
@@ -81,7 +87,7 @@ pub async fn go_on(
     output: &Output,
 ) -> Result<(), Failure> {
     let id = session.id;
-    let hosted = !Living::of(place)?.is_empty();
+    let hosted = !Living::of(place)?.nobody_for(id);
     if detach || !matches!(session.state, State::Ready(_) | State::Running(_)) {
         place.tell(session, output)?;
         if detach && !hosted && matches!(session.state, State::Ready(_)) {
@@ -90,14 +96,12 @@ pub async fn go_on(
         return Ok(());
     }
     let mut signals = Signals::new()?;
-    let mut working = if hosted { None } else { Some(host(place).await?) };
+    let mut working = if hosted { None } else { Some(host(place, Claims::Only(id)).await?) };
     let stayed = stay(place, session, Until::Parked, &mut working, &mut signals, output).await;
     if let Ok(Stayed::Ended(ended)) = stayed {
         return leave(place, id, working, (ended, &mut signals), output).await;
     }
-    if let Some(working) = working {
-        working.now().await?;
-    }
+    stop(working, place, &mut signals, output).await?;
     let Stayed::Done(session) = stayed? else { return Ok(()) };
     if !output.json {
         place.tell(&session, output)?;

@@ -11,6 +11,7 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Founding, Session};
+use adjourn_host::Claims;
 use adjourn_host::said::Said;
 use adjourn_host::script::Script;
 use adjourn_store::{Request, Store as _};
@@ -22,7 +23,7 @@ use crate::place::{Place, by};
 use crate::settings::Settings;
 use crate::show::View;
 use crate::signals::Signals;
-use crate::stay::{Stayed, Stop, Until, host, leave, outcome, stay};
+use crate::stay::{Stayed, Until, host, leave, outcome, stay, stop};
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
@@ -31,7 +32,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let id = create(&place, driver).await?;
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;
-    let mut working = Some(host(&place).await?);
+    let mut working = Some(host(&place, Claims::Only(id)).await?);
     let until = if run.detach { Until::Parked } else { Until::Idle };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
@@ -44,14 +45,14 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
                 }
             };
         if matches!(session.state, State::Suspended(_)) {
-            stop(working).await?;
+            stop(working, &place, &mut signals, output).await?;
             let living = Living::of(&place)?;
             let view = View { session: &session, now: place.clock.now(), living: &living };
             let wakes = match session.phase() {
                 Phase::Asking => format!("answer it with `adjourn prompt {id} ANSWER`"),
                 // Nothing but a person wakes it.
                 _ if view.wakes_by_hand() => format!("wake it with `adjourn resume {id}`"),
-                _ if living.is_empty() => {
+                _ if living.nobody_for(id) => {
                     "no host is left to wake it: start `adjourn serve`".to_owned()
                 }
                 _ => "another host wakes it".to_owned(),
@@ -62,7 +63,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         // A run that failed is the last one: what comes next was written for one that did not.
         let ended = matches!(session.state, State::Ended(_));
         if ended || number == runs || outcome(&session).is_err() {
-            stop(working).await?;
+            stop(working, &place, &mut signals, output).await?;
             if !ended {
                 let close = Command::Close(Close { reason: None });
                 place.give(Request::new(id, by(), close)).await?;
@@ -71,13 +72,6 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         }
     }
     Ok(())
-}
-
-async fn stop(working: Option<Stop>) -> Result<(), Failure> {
-    match working {
-        Some(working) => working.now().await,
-        None => Ok(()),
-    }
 }
 
 /// Reads a script from its file, and what a session with it needs.

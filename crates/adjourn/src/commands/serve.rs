@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn_host::Claims;
 use adjourn_server::{Intake, needs_token};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -12,7 +13,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
-use crate::stay::host;
+use crate::stay::{did_not_wait, host};
 use crate::terminal::Output;
 
 /// How long requests that are under way may take when the host stops.
@@ -22,7 +23,7 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let place = Place::open(settings)?;
     let mut listening = listen(&place, output).await?;
-    let mut working = host(&place).await?;
+    let mut working = host(&place, Claims::All).await?;
     output.talk(&format!("serving {}; stop with Ctrl-C", place.store.path().display()));
     let stopped = tokio::select! {
         Ended(code) = signals.next() => Ok(code),
@@ -36,14 +37,11 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let given_back = working.or(&place, &mut signals, output).await?;
     match (stopped, given_back) {
         (Err(failure), _) => Err(failure),
-        (Ok(_), true) => {
+        (Ok(_), None) => {
             let _ = closing.await;
             Ok(())
         }
-        (Ok(code), false) => {
-            let message = "did not wait: calls in flight are cut off, their outcome is unknown";
-            Err(Failure::interrupted(code, message))
-        }
+        (Ok(code), Some(_)) => Err(did_not_wait(code)),
     }
 }
 

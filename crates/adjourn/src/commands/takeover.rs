@@ -71,8 +71,7 @@ fn tell(place: &Place, session: &Session, host: HostId, output: &Output) -> Resu
         )),
         _ => {}
     }
-    let mut others = hosts.iter().filter(|row| row.id != host);
-    let nobody = !others.any(|row| place.hosts.is_alive(row.id).unwrap_or(true));
+    let nobody = !living.for_session(session.id).any(|(id, _)| *id != host);
     if matches!(session.state, State::Ready(_)) && nobody {
         output.talk("no other host runs; start one: `adjourn serve`");
     }

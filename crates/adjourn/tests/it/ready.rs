@@ -110,3 +110,50 @@ fn it_is_said_who_cannot_run_a_session_and_why() {
     assert_eq!(serving.terminate(), 0);
     assert_eq!(home.json(&["show", &id])["notice"], none, "a host that left says nothing");
 }
+
+#[test]
+fn a_command_in_the_foreground_runs_its_own_session_only() {
+    let home = Home::new();
+    let parked = r#"{"steps": [{"await": {"reason": "x"}}, {"say": "done"}]}"#;
+    let stranger = home.parked(parked);
+    let script = home.file("own.json", parked);
+    let mut running = home.command(&["run", "--script", &script]).spawn().unwrap();
+    let start = std::time::Instant::now();
+    let own = loop {
+        let suspended = |session: &&serde_json::Value| {
+            session["state"] == "suspended" && session["sessionId"] != stranger.as_str()
+        };
+        if let Some(session) = home.jsons(&["ls"]).iter().find(suspended) {
+            break session["sessionId"].as_str().unwrap().to_owned();
+        }
+        assert!(start.elapsed().as_secs() < 20, "it never parked");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+
+    // A stranger's session does not end up in a process that goes away soon.
+    let told = home.told(&["resume", &stranger, "--detach"]);
+    assert_eq!(told.talk, "nothing runs it yet; start `adjourn serve`\n");
+    let none = "waits for a host: none is running; start `adjourn serve`";
+    assert_eq!(home.json(&["show", &stranger])["notice"], none);
+
+    // Its own goes on there, whoever wakes it.
+    let told = home.told(&["resume", &own]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(running.wait().unwrap().success());
+    assert_eq!(home.json(&["show", &stranger])["state"], "ready");
+}
+
+#[test]
+fn a_key_that_is_used_again_tells_how_the_run_ended() {
+    let home = Home::new();
+    let id = home.parked(r#"{"steps": [{"await": {"reason": "x"}}, {"fail": "no room"}]}"#);
+    let resume = ["resume", id.as_str(), "--idempotency-key", "k"];
+    let first = home.told(&resume);
+    assert_eq!(first.code, 1, "{first:?}");
+    assert!(first.talk.ends_with("error: the run failed: no room\n"), "{first:?}");
+    let again = home.told(&resume);
+    assert_eq!(again.code, 1, "{again:?}");
+    assert!(again.talk.ends_with("error: the run failed: no room\n"), "{again:?}");
+    let detached = home.told(&["resume", &id, "--idempotency-key", "k", "--detach"]);
+    assert_eq!(detached.code, 0, "whoever does not stay is told that it was taken: {detached:?}");
+}
