@@ -109,7 +109,7 @@ impl WakeReport {
         if let Some(value) = &self.value {
             let _ = write!(text, " Input: {value}");
         } else if self.input.is_some() {
-            text.push_str(" The answer is the next user message.");
+            text.push_str(" The answer is the user's message.");
         }
         if let Some(earlier) = &self.earlier {
             let _ = write!(text, "\nBefore that: {}", earlier.text());

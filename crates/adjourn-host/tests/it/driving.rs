@@ -39,9 +39,8 @@ async fn an_agent_parks_wakes_asks_and_is_answered() {
         .said(id)
         .into_iter()
         .map(|said| match said {
-            Said::Host { text, .. } => {
-                text.split_whitespace().take(4).collect::<Vec<_>>().join(" ")
-            }
+            // What comes behind it has the event's id.
+            Said::Host { text, .. } => text.split(" (").next().unwrap().to_owned(),
             other => other.text(),
         })
         .collect();
@@ -50,9 +49,9 @@ async fn an_agent_parks_wakes_asks_and_is_answered() {
         [
             "go",
             "building",
-            "[adjourn] Woken after 0ms",
+            "[adjourn] Woken after 0ms by event ci.passed",
             "monthly",
-            "[adjourn] Resumed after 0ms.",
+            "[adjourn] Resumed after 0ms. The answer is the user's message.",
             "done"
         ]
     );
