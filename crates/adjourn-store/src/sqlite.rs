@@ -73,6 +73,7 @@ pub struct Sqlite(Arc<Inner>);
 
 struct Inner {
     path: PathBuf,
+    file: connection::FileId,
     environment: Arc<dyn Environment>,
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     writer: Option<std::thread::JoinHandle<()>>,
@@ -92,6 +93,7 @@ impl Sqlite {
             let problem = "it is a directory".to_owned();
             return Err(Error::NotAStore { path, problem });
         }
+        let (path, file) = connection::settle(&path)?;
         let (connection, mut turnstile) = connection::open_writer(&path, &points, max_pages)?;
         turnstile.patience = patience;
         register(&connection, &mut turnstile, &keys)?;
@@ -116,6 +118,7 @@ impl Sqlite {
             .map_err(|error| Error::io("cannot start the writer", error))?;
         Ok(Self(Arc::new(Inner {
             path,
+            file,
             environment,
             queue: Some(queue),
             writer: Some(writer),
@@ -125,7 +128,7 @@ impl Sqlite {
         })))
     }
 
-    /// Returns where the file is.
+    /// Returns where the file really is, whatever links led to it.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -161,7 +164,7 @@ impl Sqlite {
         let idle = self.readers().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => connection::open_reader(&self.0.path)?,
+            None => connection::open_reader(&self.0.path, self.0.file)?,
         };
         let result = read(&connection);
         let mut readers = self.readers();

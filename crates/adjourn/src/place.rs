@@ -53,7 +53,6 @@ impl Place {
                 None => failure,
             }
         })?;
-        let hosts = Hosts::beside(&path);
         let nowhere =
             path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.exists());
         let store =
@@ -63,6 +62,7 @@ impl Place {
                     false => error.into(),
                 },
             )?;
+        let hosts = Hosts::beside(store.path());
         Ok(Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone() })
     }
 

@@ -1,8 +1,8 @@
 //! Opening the file: what it must be, and how it is set up.
 
 use std::fs::File;
-use std::io;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -24,16 +24,35 @@ const STATEMENTS: usize = 96;
 /// How long a reader waits while another process recovers or resets the WAL.
 const READ_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Opens the file for writing, making it or bringing it to the newest version as needed.
+/// A file, whatever it is called: its device and its number there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId(u64, u64);
+
+impl FileId {
+    fn at(path: &Path) -> Result<Self, Error> {
+        let about = path.metadata().map_err(|error| cannot(path, error.to_string()))?;
+        Ok(Self(about.dev(), about.ino()))
+    }
+}
+
+/// Makes the file, if it is not there, and returns where it really is, and which file it is.
+///
+/// What lies beside a store is found by its name, so whoever comes to it over a link must know it by
+/// the same name as everybody else.
+pub(super) fn settle(path: &Path) -> Result<(PathBuf, FileId), Error> {
+    make_private(path)?;
+    let path = path.canonicalize().map_err(|error| cannot(path, error.to_string()))?;
+    let file = FileId::at(&path)?;
+    Ok((path, file))
+}
+
+/// Opens the file for writing, bringing it to the newest version as needed.
 pub(super) fn open_writer(
     path: &Path,
     points: &Points,
     max_pages: Option<u32>,
 ) -> Result<(Connection, Turnstile), Error> {
-    make_private(path)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = open(path, flags)?;
     // Only a file without tables takes this. For one with tables it would be a write all the same,
     // into a file that may be somebody else's, or read-only, or locked.
@@ -49,7 +68,7 @@ pub(super) fn open_writer(
     .map_err(|error| cannot_open(path, error))?;
     if mode != "wal" {
         let problem = "the file system does not support write-ahead logging".to_owned();
-        return Err(Error::CannotOpen { path: path.to_owned(), problem });
+        return Err(cannot(path, problem));
     }
     // A commit is durable when it returns: that is what is acknowledged.
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -72,17 +91,21 @@ pub(super) fn open_writer(
 
 /// Makes the file, if it is not there, for its owner alone: it will hold what people say.
 fn make_private(path: &Path) -> Result<(), Error> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-
-    match File::options().write(true).create_new(true).mode(0o600).open(path) {
+    if path.exists() {
+        return Ok(());
+    }
+    // Not emptied: somebody else may be making it just now.
+    match File::options().write(true).create(true).truncate(false).mode(0o600).open(path) {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(Error::CannotOpen { path: path.to_owned(), problem: error.to_string() }),
+        Err(error) => Err(cannot(path, error.to_string())),
     }
 }
 
-/// Opens the file for reading.
-pub(super) fn open_reader(path: &Path) -> Result<Connection, Error> {
+/// Opens the file for reading, if it is still the one that was opened for writing.
+pub(super) fn open_reader(path: &Path, file: FileId) -> Result<Connection, Error> {
+    if FileId::at(path)? != file {
+        return Err(cannot(path, "the store was moved away while it was in use".to_owned()));
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = open(path, flags)?;
     connection.pragma_update(None, "query_only", true)?;
@@ -133,9 +156,11 @@ fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
         return not_a_store(path, "it is not a database");
     }
     match Error::from(error) {
-        Error::Sqlite(error) => {
-            Error::CannotOpen { path: path.to_owned(), problem: error.to_string() }
-        }
+        Error::Sqlite(error) => cannot(path, error.to_string()),
         other => other,
     }
+}
+
+fn cannot(path: &Path, problem: String) -> Error {
+    Error::CannotOpen { path: path.to_owned(), problem }
 }

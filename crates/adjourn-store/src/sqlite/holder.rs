@@ -23,7 +23,8 @@ impl Holder {
     pub(super) fn of(store: &Path) -> Self {
         let process = std::fs::metadata(beside(store, "-shm")).ok().and_then(|index| {
             let locks = std::fs::read_to_string("/proc/locks").ok()?;
-            locks.lines().find_map(|line| writes(line, index.ino()))
+            let file = format!("{}:{}", device(index.dev()), index.ino());
+            locks.lines().find_map(|line| writes(line, &file))
         });
         Self { process, stopped: process.is_some_and(is_stopped) }
     }
@@ -41,13 +42,22 @@ impl fmt::Display for Holder {
 
 /// Returns whose lock a line of the system's list is, if it is the write lock in a file.
 ///
-/// A line is like `7: POSIX  ADVISORY  WRITE 4711 fe:00:1234 120 120`.
-fn writes(line: &str, file: u64) -> Option<u32> {
+/// A line is like `7: POSIX  ADVISORY  WRITE 4711 fe:00:1234 120 120`; the file is its device and
+/// its number there. Where the list names another device than the file itself does (some file
+/// systems have several), nobody is found: better than somebody else.
+fn writes(line: &str, file: &str) -> Option<u32> {
     let mut words = line.split_whitespace().skip_while(|word| *word != "WRITE").skip(1);
     let process = words.next()?.parse().ok()?;
-    let inode: u64 = words.next()?.rsplit(':').next()?.parse().ok()?;
+    let locked = words.next()?;
     let (start, end): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    (inode == file && (start..=end).contains(&WRITE_LOCK)).then_some(process)
+    (locked == file && (start..=end).contains(&WRITE_LOCK)).then_some(process)
+}
+
+/// Returns a device as the system's list of locks writes it.
+fn device(device: u64) -> String {
+    let major = ((device >> 32) & 0xffff_f000) | ((device >> 8) & 0xfff);
+    let minor = ((device >> 12) & 0xffff_ff00) | (device & 0xff);
+    format!("{major:02x}:{minor:02x}")
 }
 
 fn is_stopped(process: u32) -> bool {
@@ -59,7 +69,7 @@ fn is_stopped(process: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::writes;
+    use super::{device, writes};
 
     #[test]
     fn the_write_lock_is_told_from_others() {
@@ -69,11 +79,17 @@ mod tests {
             ("7: POSIX  ADVISORY  WRITE 4711 fe:00:1234 121 121", None),
             ("7: POSIX  ADVISORY  READ 4711 fe:00:1234 120 120", None),
             ("7: POSIX  ADVISORY  WRITE 4711 fe:00:1235 120 120", None),
+            ("7: POSIX  ADVISORY  WRITE 4711 fe:01:1234 120 120", None),
             ("7: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", None),
             ("7: POSIX  ADVISORY  WRITE -1 fe:00:1234 120 120", None),
             ("", None),
         ] {
-            assert_eq!(writes(line, 1234), process, "{line}");
+            assert_eq!(writes(line, "fe:00:1234"), process, "{line}");
         }
+    }
+
+    #[test]
+    fn a_device_is_written_as_the_system_does() {
+        assert_eq!([0xfe00, 0x19, 0x10_0300].map(device), ["fe:00", "00:19", "03:100"]);
     }
 }

@@ -446,7 +446,7 @@ impl Rows for SqliteRows<'_> {
     fn add_host(&mut self, host: &HostRow) -> Result<(), Error> {
         self.run(
             "INSERT INTO host (id, since, about) VALUES (?1, ?2, ?3)
-             ON CONFLICT (id) DO UPDATE SET about = excluded.about",
+             ON CONFLICT (id) DO UPDATE SET about = excluded.about WHERE about != excluded.about",
             params![host.id.uuid().as_bytes(), host.since.as_millis(), host.about],
         )?;
         Ok(())

@@ -54,16 +54,21 @@ impl Turnstile {
         if try_begin(connection)? {
             return Ok(());
         }
-        let failed = |error| Error::io("cannot wait for the write lock", error);
-        self.queue.lock_shared().map_err(failed)?;
-        let result = self.wait(connection);
-        self.queue.unlock().map_err(failed)?;
+        let mut announced = false;
+        let result = self.wait(connection, &mut announced);
+        if announced {
+            let failed = |error| Error::io("cannot leave the queue for the write lock", error);
+            self.queue.unlock().map_err(failed)?;
+        }
         result
     }
 
-    fn wait(&mut self, connection: &Connection) -> Result<(), Error> {
+    fn wait(&mut self, connection: &Connection, announced: &mut bool) -> Result<(), Error> {
         let start = Instant::now();
         while start.elapsed() < self.patience {
+            // Never waited for: a process that was stopped while it looked into the queue has it
+            // for itself, and that is no reason not to write.
+            *announced = *announced || self.queue.try_lock_shared().is_ok();
             self.retries += 1;
             std::thread::sleep(RETRY);
             if try_begin(connection)? {

@@ -125,6 +125,26 @@ fn a_process_stopped_while_it_waits_costs_the_others_a_gap_and_no_more() {
 }
 
 #[test]
+fn a_process_stopped_while_it_looks_who_waits_holds_nobody_up() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let id = fixture.create(&store);
+    // As if it had been stopped right there: it has the queue for itself, and the lock is free soon.
+    let queue = File::open(fixture.path().with_extension("db-queue")).unwrap();
+    queue.try_lock().unwrap();
+    let lock = rusqlite::Connection::open(fixture.path()).unwrap();
+    // Until it has met a lock that was taken, and got over it.
+    while store.metrics().retries == 0 {
+        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let written = turn(&store, id);
+        std::thread::sleep(GAP);
+        lock.execute_batch("COMMIT").unwrap();
+        written.wait().unwrap();
+    }
+    queue.unlock().unwrap();
+}
+
+#[test]
 fn a_store_can_be_made_by_many_at_once() {
     const MAKERS: u16 = 6;
     for _ in 0..10 {

@@ -18,6 +18,7 @@ mod fairness;
 mod faults;
 mod fixture;
 mod holes;
+mod names;
 mod rows_written;
 mod signing;
 mod smoke;
