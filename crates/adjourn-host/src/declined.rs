@@ -33,6 +33,11 @@ impl Declined {
         Self { why, turn: turn(session), again }
     }
 
+    /// Takes note of a session that cannot be read.
+    pub(crate) const fn damaged(why: String) -> Self {
+        Self { why, turn: None, again: Again::Soon }
+    }
+
     /// Returns whether it is not tried again in its turn.
     pub(crate) const fn is_final(&self) -> bool {
         matches!(self.again, Again::Never)

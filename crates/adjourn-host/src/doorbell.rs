@@ -11,7 +11,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,17 +36,22 @@ pub struct Hosts {
 pub struct Presence {
     hosts: Hosts,
     id: HostId,
-    /// Held, not read.
-    _lock: File,
+    lock: File,
     socket: tokio::net::UnixDatagram,
 }
 
 impl Hosts {
-    /// Names the directory beside `store`.
+    /// Names the directory beside `store`, which is to be the file's own path: over a link, hosts
+    /// would not find each other.
     pub fn beside(store: &Path) -> Self {
         let mut name = store.as_os_str().to_owned();
         name.push(".hosts");
         Self { directory: name.into() }
+    }
+
+    /// Returns where the directory is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Announces a host: takes its lock, and opens its socket.
@@ -54,20 +59,30 @@ impl Hosts {
     /// # Errors
     /// The directory cannot be written.
     pub fn join(&self, id: HostId) -> io::Result<Presence> {
-        fs::create_dir_all(&self.directory)?;
         let lock = self.take(id)?;
+        let socket = self.bind(id)?;
+        Ok(Presence { hosts: self.clone(), id, lock, socket })
+    }
+
+    /// Opens the socket of a host whose lock is taken.
+    fn bind(&self, id: HostId) -> io::Result<tokio::net::UnixDatagram> {
+        // What is there under its name is what is left of an earlier one.
+        let _ = fs::remove_file(self.socket(id));
         let near = Near::new(&self.directory)?;
         let socket = UnixDatagram::bind(near.path(&self.socket(id)))?;
         socket.set_nonblocking(true)?;
-        let socket = tokio::net::UnixDatagram::from_std(socket)?;
-        Ok(Presence { hosts: self.clone(), id, _lock: lock, socket })
+        tokio::net::UnixDatagram::from_std(socket)
     }
 
     /// Takes the lock of a host that is about to live.
     fn take(&self, id: HostId) -> io::Result<File> {
+        // For its owner alone: whoever can open a lock can hold it, too.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let path = self.lock(id);
         for _ in 0..TRIES {
-            let lock = File::options().create(true).truncate(false).write(true).open(&path)?;
+            let mut private = File::options();
+            private.create(true).truncate(false).write(true).mode(0o600);
+            let lock = private.open(&path)?;
             match lock.try_lock() {
                 Ok(()) if is_at(&lock, &path) => return Ok(lock),
                 // It was cleared away before it was locked, or is about to be.
@@ -205,6 +220,23 @@ impl Near {
 }
 
 impl Presence {
+    /// Announces the host anew if somebody has cleared its lock or its socket away; returns whether
+    /// that was so. Others took it for dead meanwhile.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn renew(&mut self) -> io::Result<bool> {
+        let locked = is_at(&self.lock, &self.hosts.lock(self.id));
+        if locked && self.hosts.socket(self.id).exists() {
+            return Ok(false);
+        }
+        if !locked {
+            self.lock = self.hosts.take(self.id)?;
+        }
+        self.socket = self.hosts.bind(self.id)?;
+        Ok(true)
+    }
+
     /// Waits until somebody rings.
     pub async fn rung(&self) {
         let mut nothing = [0; 1];

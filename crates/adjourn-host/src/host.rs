@@ -3,22 +3,21 @@
 //! There is no task per parked session. What there is to do is found in the store's indexes, at
 //! every ring and at least once a second.
 
-use std::collections::{HashMap, HashSet};
+mod claims;
+
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
-use adjourn_core::driver::DriverSpec;
-use adjourn_core::event::What;
 use adjourn_core::id::{HostId, SessionId};
-use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
-use adjourn_store::rows::{HostRow, SessionNo};
+use adjourn_store::rows::HostRow;
 use adjourn_store::{CommandError, Done, Error, Request, Store};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
@@ -40,10 +39,6 @@ const LOOK: Duration = Duration::from_secs(1);
 const SWEEP: Duration = Duration::from_secs(10);
 /// How long a command rests that found no room in the store, before it is tried again.
 const NO_ROOM: Duration = Duration::from_millis(250);
-/// How many ready sessions are looked at to find those this host can run.
-const CANDIDATES: usize = 256;
-/// How many sessions a host remembers that it will not try again.
-const DECLINED: usize = 4096;
 
 /// How the driving of a session ended: with the claim, with the store, or with a panic.
 type Driven = Result<Result<(), Error>, JoinError>;
@@ -63,6 +58,8 @@ pub struct Host<S> {
     declined: HashMap<SessionId, Declined>,
     /// What it has said about itself.
     row: HostRow,
+    /// When to look next whether others know of it.
+    be_known_at: Instant,
     /// When to clear away next.
     sweep_at: Timestamp,
 }
@@ -80,15 +77,10 @@ impl<S: Store> Host<S> {
         config: Config,
     ) -> Result<Self, Error> {
         let id = HostId::new(clock.uuid());
-        let presence = hosts.join(id).map_err(|error| Error::Io {
-            what: "cannot announce the host".to_owned(),
-            source: Arc::new(error),
-        })?;
+        let presence = hosts.join(id).map_err(|error| unannounced(&hosts, error))?;
         let about = about(&config).to_text();
         let row = HostRow { id, since: clock.now(), about };
-        let announced = row.clone();
-        store.transact(move |tx| tx.announce(&announced)).await?;
-        Ok(Self {
+        let host = Self {
             store,
             clock,
             drivers,
@@ -100,8 +92,11 @@ impl<S: Store> Host<S> {
             running: HashMap::new(),
             declined: HashMap::new(),
             row,
+            be_known_at: Instant::now(),
             sweep_at: Timestamp::from_millis(0),
-        })
+        };
+        host.announce().await?;
+        Ok(host)
     }
 
     /// Returns the host's id.
@@ -153,6 +148,7 @@ impl<S: Store> Host<S> {
     /// The write lock is taken only where a read has found something: every host is rung by every
     /// commit of the others.
     async fn work(&mut self) -> Result<(), Error> {
+        self.be_known().await?;
         self.recover().await?;
         let mut rings = false;
         while self.anything_due()? {
@@ -218,138 +214,35 @@ impl<S: Store> Host<S> {
             self.hosts.bury(host.id);
         }
         let now = self.clock.now();
-        if self.sweep_at <= now {
+        // A time that is too far off is one of before the clock was set back.
+        if self.sweep_at <= now || self.sweep_at > now.after(SWEEP) {
             self.sweep_at = now.after(SWEEP);
             self.hosts.sweep();
         }
         Ok(())
     }
 
-    /// Claims what is ready and can be run here, and tells others what cannot.
-    async fn claim(&mut self) -> Result<(), Error> {
-        match self.config.claims {
-            Claims::All => self.claim_as_there_is_room().await?,
-            Claims::Only(id) => self.claim_only(id).await?,
-        }
-        self.say_what_is_declined().await
-    }
-
-    /// Claims the one session that this host is for.
-    async fn claim_only(&mut self, id: SessionId) -> Result<(), Error> {
-        let session = self.store.session(id)?;
-        if !session.is_some_and(|session| matches!(session.state, State::Ready(_))) {
-            self.declined.clear();
+    /// Sees to it that others know this host to be alive, whoever has cleared its files away.
+    ///
+    /// What it had may be others' by then, and is refused to it; what it claims from now on is its
+    /// own.
+    async fn be_known(&mut self) -> Result<(), Error> {
+        // Not by the wall clock, which may be set back.
+        if Instant::now() < self.be_known_at {
             return Ok(());
         }
-        // One that was taken from this host is claimed again when its task has let go.
-        if self.running.contains_key(&id) {
-            return Ok(());
-        }
-        match self.driver(id)? {
-            Some(driver) => self.claim_all(vec![(id, driver)]).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Claims whatever is ready, as far as there is room.
-    async fn claim_as_there_is_room(&mut self) -> Result<(), Error> {
-        let mut after = SessionNo(0);
-        let mut declined = HashSet::new();
-        while self.running.len() < self.config.max_running {
-            let ready = self.store.ready(after, CANDIDATES)?;
-            let Some((last, _)) = ready.last() else {
-                // All were looked at: whoever is not among them has moved on.
-                self.declined.retain(|id, known| known.is_final() || declined.contains(id));
-                break;
-            };
-            after = *last;
-            let room = self.config.max_running - self.running.len();
-            let mut drivers = Vec::new();
-            for (_, id) in ready {
-                // One that was taken from this host is claimed again when its task has let go.
-                if drivers.len() < room
-                    && !self.running.contains_key(&id)
-                    && let Some(driver) = self.driver(id)?
-                {
-                    drivers.push((id, driver));
-                }
-                if self.declined.contains_key(&id) {
-                    declined.insert(id);
-                }
-            }
-            self.claim_all(drivers).await?;
+        self.be_known_at = Instant::now() + LOOK;
+        if self.presence.renew().map_err(|error| unannounced(&self.hosts, error))? {
+            self.announce().await?;
         }
         Ok(())
     }
 
-    /// Tells others what this host cannot run, if that has changed.
-    async fn say_what_is_declined(&mut self) -> Result<(), Error> {
-        let declined = self.declined.iter().map(|(id, declined)| (*id, declined.why.as_str()));
-        let about = about(&self.config).declining(declined).to_text();
-        if self.row.about == about {
-            return Ok(());
-        }
-        self.row.about = about;
+    /// Tells others what this host says about itself.
+    async fn announce(&self) -> Result<(), Error> {
         let row = self.row.clone();
         self.store.transact(move |tx| tx.announce(&row)).await?;
         self.hosts.ring();
-        Ok(())
-    }
-
-    /// Makes the driver of a session, if it can be run here.
-    fn driver(&mut self, id: SessionId) -> Result<Option<Box<dyn Driver>>, Error> {
-        let now = self.clock.now();
-        if let Some(known) = self.declined.get(&id)
-            && let Some(session) = self.store.session(id)?
-            && known.holds(&session, now)
-        {
-            return Ok(None);
-        }
-        let Some(spec) = self.spec(id)? else { return Ok(None) };
-        let made = match self.drivers.lacks(id, &spec) {
-            Some(why) => Err((why, Again::Soon)),
-            None => self.drivers.make(&spec).map_err(|why| (why, Again::After(now))),
-        };
-        Ok(match made {
-            Ok(driver) => {
-                self.declined.remove(&id);
-                Some(driver)
-            }
-            Err((why, again)) => {
-                if let Some(session) = self.store.session(id)? {
-                    self.decline(&session, why, again);
-                }
-                None
-            }
-        })
-    }
-
-    /// Claims sessions in one commit, and drives those that nobody else was faster with.
-    async fn claim_all(&mut self, drivers: Vec<(SessionId, Box<dyn Driver>)>) -> Result<(), Error> {
-        if drivers.is_empty() {
-            return Ok(());
-        }
-        let by = self.by();
-        let ids: Vec<_> = drivers.iter().map(|(id, _)| *id).collect();
-        let claims = self.store.transact(move |tx| -> Result<Vec<_>, Error> {
-            let claim = |id| match tx.command(Request::new(id, by.clone(), Command::Claim)) {
-                Ok(done) => Ok(Some(done.session)),
-                // Another host was faster, or a gate is shut. One that cannot be read keeps nobody
-                // from the others; verifying names it.
-                Err(
-                    CommandError::Rejected(_)
-                    | CommandError::NotFound(_)
-                    | CommandError::Store(Error::Damaged(_)),
-                ) => Ok(None),
-                Err(CommandError::Store(error)) => Err(error),
-            };
-            ids.into_iter().map(claim).collect()
-        });
-        for ((_, driver), claimed) in drivers.into_iter().zip(claims.await?) {
-            if let Some(session) = claimed {
-                self.drive(session, driver);
-            }
-        }
         Ok(())
     }
 
@@ -376,29 +269,17 @@ impl<S: Store> Host<S> {
         self.tasks.spawn(async move { (id, Aborts(driving).await) });
     }
 
-    /// Leaves a session to others, for a while or for good.
-    fn decline(&mut self, session: &Session, why: String, again: Again) {
-        // Which of them are still there cannot be told cheaply; those that are come back at once.
-        if self.declined.len() >= DECLINED {
-            self.declined.clear();
-        }
-        self.declined.insert(session.id, Declined::new(why, session, again));
-    }
-
-    /// Reads what a session was created with.
-    fn spec(&self, id: SessionId) -> Result<Option<DriverSpec>, Error> {
-        Ok(self.store.founding(id)?.and_then(|entry| match entry.event.what {
-            What::SessionCreated(created) => Some(created.driver),
-            _ => None,
-        }))
-    }
-
     /// Takes note that a task has ended.
     async fn done(&mut self, done: Result<(SessionId, Driven), JoinError>) -> Result<(), Error> {
         // The outer task does nothing that could panic, and nobody aborts it.
         let Ok((id, driven)) = done else { return Ok(()) };
         self.running.remove(&id);
         match driven {
+            // It stays where it is, for whoever mends the store; the others go on.
+            Ok(Err(Error::Damaged(why))) => {
+                self.decline(id, Declined::damaged(why));
+                Ok(())
+            }
             Ok(result) => result,
             Err(_) => self.panicked(id).await,
         }
@@ -408,7 +289,7 @@ impl<S: Store> Host<S> {
     async fn panicked(&mut self, id: SessionId) -> Result<(), Error> {
         let Some(session) = self.store.session(id)? else { return Ok(()) };
         let why = "its driver panicked".to_owned();
-        self.decline(&session, why, Again::Never);
+        self.decline(id, Declined::new(why, &session, Again::Never));
         let Some(owner) = session.owner().filter(|owner| owner.host == self.id) else {
             return Ok(());
         };
@@ -434,8 +315,13 @@ impl<S: Store> Host<S> {
     async fn drain(mut self) -> Result<(), Error> {
         let by = self.clock.now().after(self.config.drain);
         self.tell(Some(by));
-        while let Some(done) = self.tasks.join_next().await {
-            self.done(done).await?;
+        while !self.tasks.is_empty() {
+            tokio::select! {
+                Some(done) = self.tasks.join_next() => self.done(done).await?,
+                // What goes on until its calls return can still be suspended and canceled.
+                () = self.presence.rung() => self.tell(None),
+                () = tokio::time::sleep(LOOK) => self.tell(None),
+            }
         }
         let id = self.id;
         self.store.transact(move |tx| tx.forget(id)).await?;
@@ -494,6 +380,11 @@ impl Drop for Aborts {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+fn unannounced(hosts: &Hosts, error: std::io::Error) -> Error {
+    let what = format!("cannot announce the host in {}", hosts.directory().display());
+    Error::Io { what, source: Arc::new(error) }
 }
 
 fn store_error(error: CommandError) -> Error {

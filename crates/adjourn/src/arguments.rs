@@ -60,7 +60,7 @@ pub enum Verb {
     Cancel(Reasoned),
     /// End a session
     Close(Reasoned),
-    /// Take a session from a host that hangs, for another host to go on with
+    /// Take a session from a host that hangs, for whichever host is free to go on with
     Takeover(Which),
     /// Drop events and answers that are no longer needed
     Prune,

@@ -104,6 +104,11 @@ impl<S: Store> Drive<S> {
         if let Err(refused) = self.commit(Command::Dispatch(dispatch), &[]).await? {
             return self.refused(refused).await;
         }
+        // A process that was stopped in the middle of its commit may have lost the session since,
+        // and what it was about to start may have been started elsewhere.
+        if let Step::Over = self.reload()? {
+            return Ok(Step::Over);
+        }
         let session = Arc::clone(&self.session);
         for id in ids {
             let Some(open) = session.calls.get(&id) else { continue };

@@ -14,3 +14,4 @@ mod fixture;
 mod hung;
 mod permissions;
 mod scripts;
+mod unharmed;
