@@ -165,6 +165,9 @@ pub struct Serve {
     /// How long calls in flight may go on when it stops [env: ADJOURN_DRAIN] [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub drain: Option<Duration>,
+    /// Sessions to keep in memory [env: ADJOURN_CACHE] [default: 4096]
+    #[arg(long, value_name = "N", value_parser = crate::settings::count)]
+    pub cache: Option<usize>,
 }
 
 #[derive(Debug, Args)]

@@ -298,6 +298,7 @@ fn the_largest_commands_explain_themselves() {
               --token-file <PATH>   A file that holds it [env: ADJOURN_TOKEN_FILE]
               --max-running <N>     Sessions to drive at once [env: ADJOURN_MAX_RUNNING] [default: 64]
               --drain <DURATION>    How long calls in flight may go on when it stops [env: ADJOURN_DRAIN] [default: 30s]
+              --cache <N>           Sessions to keep in memory [env: ADJOURN_CACHE] [default: 4096]
           -h, --help                Print help
 
         Options of every command:
