@@ -199,9 +199,9 @@ fn the_life_of_a_session_for_programs() {
         $ adjourn cancel sess:0 --reason 'not needed' --json
         {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"canceled","error":"not needed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn prompt sess:0 'once more' --json
-        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{}}
         $ adjourn suspend sess:0 --json
-        {"sessionId":"sess:0","runId":"run:1","state":"suspended","outcome":"completed","handle":"suspend:3","initiator":"client","wait":"open","suspendedAt":"TIME","summary":"paused by cli:ann","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"suspended","outcome":"completed","handle":"suspend:3","initiator":"client","wait":"open","suspendedAt":"TIME","summary":"paused by cli:ann","totals":{}}
         $ adjourn resume sess:0 --json
         {"resumed":{"handle":"suspend:3","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
         {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
