@@ -1,5 +1,7 @@
 //! What one would do in two terminals.
 
+use serde_json::Value;
+
 use crate::home::Home;
 
 const SCRIPT: &str = r#"{"runs": [[
@@ -115,12 +117,31 @@ fn a_session_is_suspended_held_and_lifted_from_another_terminal() {
     let held = home.json(&["suspend", part, "--reason", "review", "--timeout", "2h"]);
     assert_eq!(held["initiator"], "client");
     assert!(held["held"].is_string());
-    assert!(home.told(&["show", part]).data.contains(": review, by cli:ann; wakes in 2h\n"));
+    assert_eq!(held["heldWait"]["handle"], held["held"]);
+    assert_eq!(held["heldWait"]["resumeWhen"]["onEvent"], "ci.passed:main");
+    let shown = home.told(&["show", part]).data;
+    assert!(shown.contains(": review, by cli:ann; wakes in 2h\n  under it, for "), "{shown}");
+    assert!(shown.contains("; wakes on ci.passed:main"), "{shown}");
+    // What it waits for may happen meanwhile; nothing moves before the hold is lifted.
+    let serving = home.serve();
+    home.json(&["event", "ci.passed:main"]);
+    home.until_log(&id, "fired_under_hold");
+    assert_eq!(serving.terminate(), 0);
+    let shown = home.told(&["show", part]).data;
+    assert!(shown.contains("; that is over, and acts when the hold is lifted\n"), "{shown}");
     let lifted = home.json(&["resume", part, "--detach"]);
-    assert_eq!(lifted["initiator"], "agent");
+    assert_eq!((&lifted["state"], &lifted["heldWait"]), (&"ready".into(), &Value::Null));
     assert_eq!(home.json(&["cancel", part])["outcome"], "canceled");
     assert_eq!(home.json(&["close", part])["state"], "ended");
     assert_eq!(home.told(&["ls"]).data, "");
+    // What is over is listed for whoever asks, and counted for everybody else.
+    let open = home.told(&["new", "--script", &script]).data.trim().to_owned();
+    let told = home.told(&["ls"]);
+    assert!(told.data.starts_with(&open) && told.data.lines().count() == 1, "{told:?}");
+    assert_eq!(told.talk, "1 more ended; `adjourn ls --all` has them\n");
+    let told = home.told(&["ls", "--all"]);
+    assert!(told.data.starts_with(&id) && told.data.lines().count() == 2, "{told:?}");
+    assert_eq!(told.talk, "");
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn the_life_of_a_session_for_people() {
         $ adjourn close sess:0
         sess:0  ended for 0s: last run completed
         $ adjourn ls
-        2> nothing is open; 1 ended, `adjourn ls --json` has them
+        2> nothing is open; 1 ended, `adjourn ls --all` has them
         $ adjourn prune
         dropped 0 events and 0 answers
         $ adjourn backup ~/copy.db
@@ -178,9 +178,9 @@ fn the_life_of_a_session_for_programs() {
         $ adjourn show sess:0 --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn suspend sess:0 --reason review --timeout 30d --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI"}}
         $ adjourn ls --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI"}}
         $ adjourn resume sess:0 --detach --json
         {"resumed":{"handle":"suspend:1","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
@@ -240,7 +240,7 @@ fn the_program_explains_itself() {
         Usage: adjourn [OPTIONS] <COMMAND>
 
         Commands:
-          demo         A tour of a minute: an agent parks, wakes from an event and a deadline, asks and is answered
+          demo         A tour of ten seconds: an agent parks, wakes from an event and a deadline, asks and is answered
           run          Run a scripted agent, and stay with it until it ends
           new          Make a session that waits for its first prompt, and print its id
           serve        Be a host: run what is ready, and wake what is due
@@ -341,7 +341,7 @@ fn the_largest_commands_explain_themselves() {
               --input <JSON>           A value for the agent; - reads it from stdin
               --fresh                  Start the turn with a digest instead of the whole transcript
               --idempotency-key <KEY>  Makes a retry harmless
-              --add-budget <AMOUNT>    Raise the budget: 5usd, 20000tokens
+              --add-budget <AMOUNT>    Raise the budget: 5usd, 20000tokens, or both: 5usd,20000tokens
               --detach                 Only commit; whoever hosts the session runs it
           -h, --help                   Print help
 
