@@ -4,6 +4,7 @@
 
 mod arguments;
 mod commands;
+mod entry;
 mod failure;
 mod living;
 mod mistake;

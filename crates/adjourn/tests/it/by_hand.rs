@@ -36,7 +36,7 @@ fn the_tour_parks_wakes_and_reads_its_journal_back() {
 #[test]
 fn the_tour_is_objects_for_programs() {
     let objects = Home::new().jsons(&["demo"]);
-    let said = objects.iter().filter(|object| object["agent"].is_string()).count();
+    let said = objects.iter().filter(|object| object["said"]["role"] == "agent").count();
     assert_eq!(said, 3, "{objects:?}");
     assert_eq!(objects.iter().filter(|object| object["state"].is_string()).count(), 3);
 }
@@ -172,6 +172,27 @@ fn a_session_is_made_paused_woken_and_read_without_a_host() {
     let shown: Vec<_> =
         shown.lines().map(|line| &line["2026-11-15T14:16:35.958Z".len()..]).collect();
     assert_eq!(shown, ["  user   go", "  agent  two", "         lines"]);
+}
+
+#[test]
+fn a_host_says_where_it_serves_and_that_it_has_stopped_for_programs() {
+    use std::io::BufRead as _;
+
+    let home = Home::new();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
+    let mut serving = home.command(&arguments).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(serving.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    let begun = next()["serving"].clone();
+    assert_eq!(begun["pid"], serving.id());
+    assert_eq!(begun["store"], home.path(".local/share/adjourn/store.db").to_str().unwrap());
+    let url = begun["listening"].as_str().unwrap();
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/v1/events").unwrap();
+    std::net::TcpStream::connect(address).unwrap();
+    crate::home::signal(&serving, rustix::process::Signal::TERM);
+    assert_eq!(next()["stopped"]["pid"], serving.id());
+    assert_eq!(lines.count(), 0);
+    assert_eq!(serving.wait().unwrap().code(), Some(0));
 }
 
 #[test]

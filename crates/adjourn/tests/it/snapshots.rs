@@ -172,6 +172,8 @@ fn the_life_of_a_session_for_programs() {
     expect![[r#"
         $ adjourn ls --json
         $ adjourn run --script ~/ci.json --detach --json
+        {"said":{"index":1,"revision":5,"at":"TIME","role":"agent","text":"building"}}
+        {"said":{"index":2,"revision":9,"at":"TIME","role":"tool","call":"0.1-0-6","result":"build done"}}
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn ls --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
@@ -221,14 +223,53 @@ fn a_log_is_the_journal_for_programs() {
     let home = Home::new();
     let id = home.parked(SCRIPT);
     let text = home.told(&["log", &id]).data;
-    let names = text.lines().map(|line| line.split_whitespace().nth(1).unwrap().to_owned());
-    let kinds = home.jsons(&["log", &id]).into_iter().map(|event| {
-        let keys = event.as_object().unwrap().keys();
-        let kind = keys.filter(|key| key.contains('/')).collect::<Vec<_>>();
-        assert_eq!(kind.len(), 1, "{event}");
-        kind[0].split('/').next().unwrap().to_owned()
-    });
-    assert_eq!(names.collect::<Vec<_>>(), kinds.collect::<Vec<_>>());
+    let objects = home.jsons(&["log", &id]);
+    assert_eq!(text.lines().count(), objects.len());
+    for (number, (line, object)) in (1..).zip(text.lines().zip(&objects)) {
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!((&object["at"], &object["event"]), (&words[0].into(), &words[1].into()));
+        assert_eq!((&object["revision"], &object["version"]), (&number.into(), &1.into()));
+        assert!(object["by"]["face"].is_string(), "{object}");
+    }
+    let parked = objects.last().unwrap();
+    assert_eq!(parked["park"]["reason"], "waiting on ci");
+    let shown = home.json(&["show", &id]);
+    assert_eq!(parked["park"]["suspendedAt"], shown["suspendedAt"]);
+    assert_eq!(parked["park"]["due"]["at"], shown["dueAt"]);
+    assert_eq!(parked["park"]["conditions"], shown["resumeWhen"]);
+}
+
+#[test]
+fn a_run_for_programs_has_all_that_people_see_and_ends_with_the_end() {
+    let home = Home::new();
+    let script = home.file(
+        "quick.json",
+        r#"{"runs": [[{"say": "building"}, {"tool": {"name": "build"}}],
+                     [{"say": "done"}], [{"fail": "the disk is full"}]]}"#,
+    );
+    let mut transcript = Transcript::new(&home);
+    transcript.type_in(&["run", "--script", &script, "--json"]);
+    let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
+    transcript.type_in(&["log", &id, "--transcript", "--json"]);
+    expect![[r#"
+        $ adjourn run --script ~/quick.json --json
+        {"said":{"index":1,"revision":5,"at":"TIME","role":"agent","text":"building"}}
+        {"said":{"index":2,"revision":9,"at":"TIME","role":"tool","call":"0.1-0-6","result":"build done"}}
+        {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"completed","totals":{}}
+        {"said":{"index":4,"revision":15,"at":"TIME","role":"agent","text":"done"}}
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{}}
+        {"sessionId":"sess:0","runId":"run:2","state":"idle","outcome":"failed","error":"the disk is full","totals":{}}
+        {"sessionId":"sess:0","runId":"run:2","state":"ended","outcome":"failed","error":"the disk is full","totals":{}}
+        {"error":{"reason":"OTHER","message":"the run failed: the disk is full"}}
+        ? 1
+        $ adjourn log sess:0 --transcript --json
+        {"index":0,"revision":2,"at":"TIME","role":"user","content":"go"}
+        {"index":1,"revision":5,"at":"TIME","role":"agent","text":"building"}
+        {"index":2,"revision":9,"at":"TIME","role":"tool","call":"0.1-0-6","result":"build done"}
+        {"index":3,"revision":12,"at":"TIME","role":"user","content":"go"}
+        {"index":4,"revision":15,"at":"TIME","role":"agent","text":"done"}
+        {"index":5,"revision":17,"at":"TIME","role":"user","content":"go"}
+    "#]].assert_eq(&transcript.text());
 }
 
 #[test]
