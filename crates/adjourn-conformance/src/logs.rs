@@ -3,8 +3,9 @@
 use adjourn_core::event::What;
 use adjourn_core::id::RunId;
 use adjourn_core::session::{Opening, Parked, Resumption, Run, WakeReport};
+use adjourn_core::time::Timestamp;
 use adjourn_core::{Event, Session};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::face::Ending;
 
@@ -25,11 +26,44 @@ pub fn ending(journal: &str, transcript: &str) -> Result<Ending, String> {
         words.push(serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))?);
     }
     let mut reader = Reader { words, ..Reader::default() };
-    for (index, line) in journal.lines().enumerate() {
-        let event = serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))?;
-        reader.take(index as u64 + 1, &event)?;
+    for line in journal.lines() {
+        let (revision, event) = entry(line).map_err(|error| format!("{line}: {error}"))?;
+        reader.take(revision, &event)?;
     }
     Ok(reader.ending)
+}
+
+/// Fields that hold a time, which the journal has as a number.
+const TIMES: &[&str] = &["at", "time", "requestedAt", "suspendedAt", "resumedAt", "abandonAt"];
+/// Fields that hold what others wrote, and no times of the journal's.
+const THEIRS: &[&str] = &["conditions", "driver", "labels", "meta", "value"];
+
+/// Reads a line of a journal back into the event that it shows, and its revision.
+fn entry(line: &str) -> Result<(u64, Event), String> {
+    let mut fields: Map<String, Value> =
+        serde_json::from_str(line).map_err(|error| error.to_string())?;
+    read_times(&mut fields);
+    let mut take = |name: &str| fields.remove(name).ok_or_else(|| format!("{name} is missing"));
+    let (revision, at, by) = (take("revision")?, take("at")?, take("by")?);
+    let (name, version) = (take("event")?, take("version")?);
+    let kind = format!("{}/{version}", name.as_str().unwrap_or_default());
+    let event = json!({ "at": at, "by": by, kind: fields });
+    let event = serde_json::from_value(event).map_err(|error| error.to_string())?;
+    Ok((revision.as_u64().ok_or("revision is no number")?, event))
+}
+
+fn read_times(fields: &mut Map<String, Value>) {
+    for (name, value) in fields {
+        match value {
+            Value::String(text) if TIMES.contains(&name.as_str()) => {
+                if let Ok(time) = Timestamp::parse(text) {
+                    *value = time.as_millis().into();
+                }
+            }
+            Value::Object(fields) if !THEIRS.contains(&name.as_str()) => read_times(fields),
+            _ => {}
+        }
+    }
 }
 
 /// Returns what observers are told of something that happened.

@@ -81,6 +81,10 @@ impl Session {
                     (None, Some(content)) => Opening::Prompt(content.clone()),
                     (None, None) => Opening::Prompt(Content::text("")),
                 };
+                // What woke an earlier run says nothing about this one.
+                if started.wake.is_none() {
+                    self.woke = None;
+                }
                 self.state = State::Ready(Run {
                     id: started.run,
                     started_at: event.at,

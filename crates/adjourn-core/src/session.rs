@@ -69,7 +69,7 @@ pub struct Session {
     /// How the last run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
-    /// The last wake.
+    /// The last wake, unless a prompt has begun another run since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub woke: Option<Resumption>,
     /// What became of the last suspensions.

@@ -6,7 +6,9 @@ use crate::carry::Totals;
 use crate::conditions::Conditions;
 use crate::id::{Handle, RunId, SessionId};
 use crate::ledger::CallState;
-use crate::session::{Cause, Initiator, Outcome, Phase, Session, State, Wait};
+use crate::session::{
+    Cause, Initiator, Outcome, Parked, Pause, Phase, Session, State, Suspended, Wait,
+};
 use crate::time::Timestamp;
 
 /// What there is to say about a session: one JSON object.
@@ -32,7 +34,7 @@ pub struct Status<'a> {
     /// The pause that is pending or in force.
     #[serde(flatten)]
     pub pause: Option<PauseStatus<'a>>,
-    /// The last wake.
+    /// The last wake, unless a prompt has begun another run since.
     #[serde(flatten)]
     pub woke: Option<WokeStatus>,
     /// Calls in flight: what a pause waits for.
@@ -145,35 +147,51 @@ impl Session {
         }
     }
 
+    /// Returns the agent's own wait, while a hold lies over it.
+    pub fn held_status(&self) -> Option<PauseStatus<'_>> {
+        let Suspended { park, hold: Some(_), .. } = self.suspended()? else { return None };
+        Some(one(&park.pause, Some(park)))
+    }
+
     fn pause_status(&self) -> Option<PauseStatus<'_>> {
         let suspended = self.suspended();
-        let shown = suspended.map(crate::session::Suspended::shown);
+        let shown = suspended.map(Suspended::shown);
         let pause = match shown {
             Some(shown) => &shown.pause,
             None => self.pending_pause()?,
         };
-        let question = match &pause.wait {
-            Wait::Open => None,
-            Wait::Question(question) => Some(question),
-        };
+        let status = one(pause, shown);
         Some(PauseStatus {
-            handle: pause.handle,
-            initiator: pause.initiator,
-            wait: if question.is_some() { "question" } else { "open" },
-            reason: pause.reason.as_deref(),
-            suspended_at: shown.map(|shown| shown.suspended_at),
-            resume_when: pause.conditions.as_ref(),
-            due_at: shown.and_then(|shown| shown.due).map(|due| due.at),
-            summary: self.summary().filter(|_| question.is_none()),
-            question: question.map(|question| question.question.as_str()),
-            context: question.and_then(|question| question.context.as_deref()),
-            choices: question.map(|question| question.choices.as_slice()).unwrap_or_default(),
-            originating_failure_kind: question
-                .and_then(|question| question.originating_failure_kind.as_deref()),
+            summary: self.summary().filter(|_| status.question.is_none()),
             held: suspended
                 .filter(|suspended| suspended.hold.is_some())
                 .map(|suspended| suspended.park.pause.handle),
+            ..status
         })
+    }
+}
+
+/// Returns what there is to say about one pause, whatever lies over it or under it.
+fn one<'a>(pause: &'a Pause, parked: Option<&Parked>) -> PauseStatus<'a> {
+    let question = match &pause.wait {
+        Wait::Open => None,
+        Wait::Question(question) => Some(question),
+    };
+    PauseStatus {
+        handle: pause.handle,
+        initiator: pause.initiator,
+        wait: if question.is_some() { "question" } else { "open" },
+        reason: pause.reason.as_deref(),
+        suspended_at: parked.map(|parked| parked.suspended_at),
+        resume_when: pause.conditions.as_ref(),
+        due_at: parked.and_then(|parked| parked.due).map(|due| due.at),
+        summary: pause.summary.clone(),
+        question: question.map(|question| question.question.as_str()),
+        context: question.and_then(|question| question.context.as_deref()),
+        choices: question.map(|question| question.choices.as_slice()).unwrap_or_default(),
+        originating_failure_kind: question
+            .and_then(|question| question.originating_failure_kind.as_deref()),
+        held: None,
     }
 }
 

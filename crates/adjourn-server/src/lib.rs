@@ -21,6 +21,11 @@ use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use axum::serve::Listener;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -29,6 +34,8 @@ use problem::Problem;
 
 /// A request may have this much: a batch of events with their data.
 const BODY_BYTES: usize = 4 * 1024 * 1024;
+/// How long the head of a request may take to arrive, the wait for its first byte included.
+const HEAD_TIME: Duration = Duration::from_secs(30);
 /// How long a request's body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// A batch may have this many events; they are acknowledged in one commit.
@@ -47,16 +54,36 @@ pub struct Intake<S> {
     pub token: Option<Arc<str>>,
 }
 
-/// Serves the intake until `stop`.
+/// Serves the intake until `stop`, and until requests that are under way then are answered.
 ///
 /// # Errors
-/// The listener fails.
+/// None so far: a connection that cannot be accepted is one that its caller tries again.
 pub async fn serve<S: Store>(
-    listener: TcpListener,
+    mut listener: TcpListener,
     intake: Intake<S>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    axum::serve(listener, router(intake)).with_graceful_shutdown(stop).await
+    // What axum serves by itself waits for a request's head for ever.
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+    let router = router(intake);
+    let connections = GracefulShutdown::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let (stream, _) = tokio::select! {
+            accepted = Listener::accept(&mut listener) => accepted,
+            () = &mut stop => break,
+        };
+        let service = TowerToHyperService::new(router.clone());
+        let connection = connections.watch(http.serve_connection(TokioIo::new(stream), service));
+        tokio::spawn(async move {
+            // A caller that goes away in the middle of a request is nobody's failure.
+            let _ = connection.await;
+        });
+    }
+    drop(listener);
+    connections.shutdown().await;
+    Ok(())
 }
 
 /// Returns whether a listener there needs a token: everybody on the network could reach it.

@@ -40,6 +40,8 @@ use writer::{Counters, Job, Work, Writer};
 
 /// Commands that may wait for the writer; beyond it callers wait to be let in.
 const QUEUE: usize = 1024;
+/// Sessions kept folded if nobody says otherwise: at one or two KiB each, a few MiB.
+pub const CACHE: usize = 4096;
 /// Reading connections kept open for reuse.
 const READERS: usize = 8;
 
@@ -55,6 +57,8 @@ pub struct Options {
     pub max_pages: Option<u32>,
     /// How long to wait for the write lock while another process has it.
     pub patience: Duration,
+    /// How many sessions are kept folded in memory, so that most commands need not read them.
+    pub cache: usize,
     /// What tests do at named points.
     pub points: Points,
 }
@@ -62,8 +66,15 @@ pub struct Options {
 impl Options {
     /// The plain way to open a store.
     pub fn new(path: impl Into<PathBuf>, environment: Arc<dyn Environment>, keys: Keys) -> Self {
-        let (max_pages, patience, points) = (None, PATIENCE, Points::default());
-        Self { path: path.into(), environment, keys, max_pages, patience, points }
+        Self {
+            path: path.into(),
+            environment,
+            keys,
+            max_pages: None,
+            patience: PATIENCE,
+            cache: CACHE,
+            points: Points::default(),
+        }
     }
 }
 
@@ -88,7 +99,7 @@ impl Sqlite {
     /// # Errors
     /// What is there is no store, or a newer one, or cannot be written.
     pub fn open(options: Options) -> Result<Self, Error> {
-        let Options { path, environment, keys, max_pages, patience, points } = options;
+        let Options { path, environment, keys, max_pages, patience, cache, points } = options;
         if path.is_dir() {
             let problem = "it is a directory".to_owned();
             return Err(Error::NotAStore { path, problem });
@@ -100,7 +111,7 @@ impl Sqlite {
         // From here on the turnstile waits; SQLite must not, or it would sleep with its own ideas
         // of how long. Before, it must: others may be opening or closing the same file.
         connection.busy_timeout(Duration::ZERO)?;
-        let cache = Arc::new(Cache::default());
+        let cache = Arc::new(Cache::new(cache));
         let counters = Arc::new(Counters::default());
         let (queue, receiver) = mpsc::channel(QUEUE);
         let writer = Writer {
@@ -247,6 +258,10 @@ impl Store for Sqlite {
             let done = rows.cursor()?.done();
             Ok(rows.event_after(done)?.is_some())
         })
+    }
+
+    fn ids(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+        self.read(|connection| reader::ids(connection, after, limit))
     }
 
     fn ready(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {

@@ -32,7 +32,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// A tour of a minute: an agent parks, wakes from an event and a deadline, asks and is answered
+    /// A tour of ten seconds: an agent parks, wakes from an event and a deadline, asks and is answered
     Demo,
     /// Run a scripted agent, and stay with it until it ends
     Run(Run),
@@ -43,7 +43,7 @@ pub enum Verb {
     /// Be an agent that editors start: ACP on stdin and stdout
     Acp(Acp),
     /// List sessions: what waits, since when, and what will wake it
-    Ls,
+    Ls(Ls),
     /// Show one session
     Show(Which),
     /// Show what happened to a session
@@ -165,6 +165,16 @@ pub struct Serve {
     /// How long calls in flight may go on when it stops [env: ADJOURN_DRAIN] [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub drain: Option<Duration>,
+    /// Sessions to keep in memory [env: ADJOURN_CACHE] [default: 4096]
+    #[arg(long, value_name = "N", value_parser = crate::settings::count)]
+    pub cache: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub struct Ls {
+    /// Those that have ended, too; --json always lists them
+    #[arg(long)]
+    pub all: bool,
 }
 
 #[derive(Debug, Args)]
@@ -252,7 +262,7 @@ pub struct Resume {
     /// Makes a retry harmless
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
-    /// Raise the budget: 5usd, 20000tokens
+    /// Raise the budget: 5usd, 20000tokens, or both: 5usd,20000tokens
     #[arg(long, value_name = "AMOUNT")]
     pub add_budget: Option<String>,
     /// Only commit; whoever hosts the session runs it

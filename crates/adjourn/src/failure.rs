@@ -55,7 +55,7 @@ impl Failure {
 
     pub fn no_session(id: SessionId) -> Self {
         Self::not_found(format!("there is no session {id}"))
-            .hint("`adjourn ls --json` lists all there are")
+            .hint("`adjourn ls --all` lists all there are")
     }
 
     /// Somebody ended the command by a signal; it is told, but it is no error.

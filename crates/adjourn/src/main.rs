@@ -4,8 +4,10 @@
 
 mod arguments;
 mod commands;
+mod entry;
 mod failure;
 mod living;
+mod mistake;
 mod place;
 mod settings;
 mod show;
@@ -19,6 +21,7 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::ErrorKind;
 
 use arguments::{Arguments, Verb};
 use failure::Failure;
@@ -35,13 +38,13 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             // What was meant cannot be known, but programs say so at any place.
-            if std::env::args_os().any(|argument| argument == "--json") {
-                let text = error.to_string();
-                let first = text.split("\n\n").next().unwrap_or_default();
-                let message = first.strip_prefix("error: ").unwrap_or(first);
-                Output::new(true).failure(&Failure::usage(message));
-            } else {
-                let _ = error.print();
+            let json = std::env::args_os().any(|argument| argument == "--json");
+            match error.kind() {
+                // Whoever types nothing else is shown what there is.
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !json => {
+                    let _ = error.print();
+                }
+                _ => Output::new(json).failure(&mistake::told(&error)),
             }
             return ExitCode::from(failure::USAGE);
         }
@@ -87,7 +90,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::New(new) => commands::new::run(settings, &new, output).await,
         Verb::Serve(_) => commands::serve::run(settings, output).await,
         Verb::Acp(acp) => commands::acp::run(settings, acp, output).await,
-        Verb::Ls => commands::ls::run(settings, output),
+        Verb::Ls(ls) => commands::ls::run(settings, &ls, output),
         Verb::Show(which) => commands::show::run(settings, &which, output),
         Verb::Log(log) => commands::log::run(settings, &log, output).await,
         Verb::Suspend(suspend) => commands::suspend::run(settings, suspend, output).await,

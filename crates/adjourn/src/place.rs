@@ -23,6 +23,9 @@ use crate::terminal::Output;
 /// Whose sessions are, if nobody says otherwise.
 pub const TENANT: &str = "local";
 
+/// Ids looked at at a time, to find one by a part of it.
+const PAGE: usize = 4096;
+
 /// An open store, and the bell of its hosts.
 #[derive(Clone)]
 pub struct Place {
@@ -55,13 +58,12 @@ impl Place {
         })?;
         let nowhere =
             path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.exists());
-        let store =
-            Sqlite::open(Options::new(path, Arc::new(Machine), keys)).map_err(
-                |error| match nowhere {
-                    true => Failure::from(error).hint("make its directory first"),
-                    false => error.into(),
-                },
-            )?;
+        let cache = settings.cache.value;
+        let options = Options { cache, ..Options::new(path, Arc::new(Machine), keys) };
+        let store = Sqlite::open(options).map_err(|error| match nowhere {
+            true => Failure::from(error).hint("make its directory first"),
+            false => error.into(),
+        })?;
         let hosts = Hosts::beside(store.path());
         Ok(Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone() })
     }
@@ -75,10 +77,10 @@ impl Place {
         let mut after = SessionNo(0);
         if text.len() >= 4 {
             loop {
-                let page = self.store.sessions(after, 256)?;
+                let page = self.store.ids(after, PAGE)?;
                 let Some((last, _)) = page.last() else { break };
                 after = *last;
-                let ids = page.iter().map(|(_, session)| session.id);
+                let ids = page.iter().map(|(_, id)| *id);
                 found.extend(ids.filter(|id| id.to_string().contains(text)));
             }
         }

@@ -19,7 +19,7 @@ use crate::place::{TENANT, directory};
 use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
-    DRAIN, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS, STORE,
+    CACHE, DRAIN, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS, STORE,
     TENANT_KEY, TOKEN, TOKEN_FILE,
 };
 
@@ -64,6 +64,7 @@ pub struct Settings {
     token_file: Held<Option<PathBuf>>,
     pub max_running: Held<usize>,
     pub drain: Held<Duration>,
+    pub cache: Held<usize>,
     pub profile: Held<Profile>,
     pub status_words: Held<StatusWords>,
     pub on_disconnect: Held<OnDisconnect>,
@@ -110,6 +111,7 @@ impl Settings {
             }
         }
         let (running, drain) = serve.map_or((None, None), |serve| (serve.max_running, serve.drain));
+        let cache = serve.and_then(|serve| serve.cache);
         let host = adjourn_host::Config::default();
         Ok(Self {
             store: match layers.path(layers.pick(&STORE, store, path_of)?)? {
@@ -126,6 +128,7 @@ impl Settings {
             token_file: layers.path(layers.pick(&TOKEN_FILE, token_file, path_of)?)?.optional(),
             max_running: layers.pick(&MAX_RUNNING, running, count)?.by_default(host.max_running),
             drain: layers.pick(&DRAIN, drain, duration)?.by_default(host.drain),
+            cache: layers.pick(&CACHE, cache, count)?.by_default(adjourn_store::sqlite::CACHE),
             profile: layers
                 .pick(&PROFILE, acp.and_then(|acp| acp.profile), one_of)?
                 .by_default(Profile::Adjourn),
@@ -191,6 +194,7 @@ impl Settings {
             row(&TOKEN_FILE, some_path(&self.token_file), &self.token_file.source),
             row(&MAX_RUNNING, Some(json!(self.max_running.value)), &self.max_running.source),
             row(&DRAIN, drain, &self.drain.source),
+            row(&CACHE, Some(json!(self.cache.value)), &self.cache.source),
             row(&PROFILE, word(&self.profile.value), &self.profile.source),
             row(&STATUS_WORDS, word(&self.status_words.value), &self.status_words.source),
             row(&ON_DISCONNECT, word(&self.on_disconnect.value), &self.on_disconnect.source),

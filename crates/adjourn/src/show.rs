@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::conditions::{DueWhy, OnTimeout, Trigger};
-use adjourn_core::session::{Phase, Resumption, Wait};
+use adjourn_core::session::{Parked, Phase, Resumption, Suspended, Wait};
 use adjourn_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -38,10 +38,12 @@ impl View<'_> {
     pub fn json(&self) -> Value {
         // The status is made of text and numbers; it always encodes.
         let mut status = serde_json::to_value(self.session.status()).unwrap_or_default();
-        if let (Some(status), Some(waits)) =
-            (status.as_object_mut(), self.living.waits_for(self.session))
-        {
-            status.insert("notice".to_owned(), waits.into());
+        if let Some(status) = status.as_object_mut() {
+            let held = self.session.held_status();
+            let held = held.and_then(|held| serde_json::to_value(held).ok());
+            status.extend(held.map(|held| ("heldWait".to_owned(), held)));
+            let waits = self.living.waits_for(self.session);
+            status.extend(waits.map(|waits| ("notice".to_owned(), waits.into())));
         }
         status
     }
@@ -130,20 +132,41 @@ impl View<'_> {
 
     /// Says what wakes a session that is parked, besides a resume.
     pub fn wakes(&self) -> String {
-        let Some(suspended) = self.session.suspended() else { return String::new() };
-        let shown = suspended.shown();
+        let suspended = self.session.suspended();
+        suspended.map(|suspended| self.wakes_from(suspended.shown())).unwrap_or_default()
+    }
+
+    /// Says what the agent itself waits for, while a hold lies over it.
+    pub fn under(&self) -> Option<String> {
+        let Suspended { park, hold: Some(_), fired, .. } = self.session.suspended()? else {
+            return None;
+        };
+        let why = match &park.pause.wait {
+            Wait::Question(question) => question.question.as_str(),
+            Wait::Open => park.pause.reason.as_deref().unwrap_or("the agent waits"),
+        };
+        let wakes = match fired {
+            Some(_) => "that is over, and acts when the hold is lifted".to_owned(),
+            None => format!("wakes {}", self.wakes_from(park)),
+        };
+        let since = span(self.now.since(park.suspended_at));
+        Some(format!("under it, for {since}: {}; {wakes}", one_line(why)))
+    }
+
+    fn wakes_from(&self, parked: &Parked) -> String {
+        let pause = &parked.pause;
         let mut wakes = Vec::new();
-        if let Wait::Question(_) = &shown.pause.wait {
+        if let Wait::Question(_) = &pause.wait {
             wakes.push("on an answer".to_owned());
         }
-        if let Some(conditions) = &shown.pause.conditions {
+        if let Some(conditions) = &pause.conditions {
             if let Some(pattern) = &conditions.on_event {
                 wakes.push(format!("on {}", one_line(&pattern.to_string())));
             }
             wakes.extend(conditions.trigger.iter().flat_map(triggers));
         }
-        if let Some(due) = shown.due {
-            let timeout = shown.pause.conditions.as_ref().and_then(|all| all.timeout.as_ref());
+        if let Some(due) = parked.due {
+            let timeout = pause.conditions.as_ref().and_then(|all| all.timeout.as_ref());
             let fails = due.why == DueWhy::Timeout
                 && timeout.is_some_and(|timeout| timeout.action() == OnTimeout::Fail);
             let when = match (due.at > self.now, due.why) {

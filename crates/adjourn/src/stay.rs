@@ -11,8 +11,10 @@ use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claims, Config, Host};
 use adjourn_store::Sqlite;
+use serde_json::json;
 use tokio::sync::oneshot;
 
+use crate::entry;
 use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
@@ -160,13 +162,16 @@ pub async fn stay(
         let living = Living::of(place)?;
         let view = || View { session, now: place.clock.now(), living: &living };
         if output.json {
+            for words in seen.moments.iter().flat_map(entry::said) {
+                output.data(&json!({ "said": words }).to_string());
+            }
             if !seen.moments.is_empty() {
                 output.data(&view().json().to_string());
             }
         } else {
             for said in seen.said() {
                 match said {
-                    Said::Agent { text, aborted: false } => output.data(text),
+                    Said::Agent { text, aborted: false } => output.data(&output.clean(text)),
                     Said::Tool { result, .. } => output.talk(&format!("· {result}")),
                     Said::Agent { .. } | Said::User { .. } | Said::Host { .. } => {}
                 }

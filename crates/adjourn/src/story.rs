@@ -103,7 +103,9 @@ pub fn words(at: Timestamp, said: &Said) -> String {
         Said::Host { .. } => "host",
     };
     // Further lines stand below the first one's words.
-    let text = said.text().replace('\n', &format!("\n{:1$}", "", at.to_string().len() + 9));
+    let text = said.text();
+    let text = text.trim_end_matches('\n');
+    let text = text.replace('\n', &format!("\n{:1$}", "", at.to_string().len() + 9));
     format!("{at}  {role:<6} {text}")
 }
 

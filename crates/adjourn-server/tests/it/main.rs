@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_core::time::Timestamp;
 use adjourn_host::clock::Machine;
@@ -67,6 +68,21 @@ impl Fixture {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, head.to_ascii_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_never_ends_the_head_of_a_request_is_hung_up_on() {
+    let fixture = fixture(None).await;
+    for begun in ["", "POST /v1/events HTTP/1.1\r\nhost: te"] {
+        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        let start = tokio::time::Instant::now();
+        let mut answer = Vec::new();
+        // The clock of this test goes on by itself when there is nothing else to do.
+        let ended = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut answer));
+        ended.await.expect("the connection is closed").unwrap();
+        assert!(start.elapsed() >= Duration::from_secs(29), "{begun:?}: {:?}", start.elapsed());
     }
 }
 

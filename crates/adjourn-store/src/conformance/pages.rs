@@ -46,6 +46,8 @@ pub(super) fn sessions_are_listed_in_pages<S: Store>(world: World<S>) {
         for session in listed {
             assert_eq!(session, world.session(session.id));
         }
+        let only = turn_pages(limit, |after| world.store.ids(after, limit).unwrap());
+        assert_eq!(only, created);
     }
     assert!(world.store.sessions(SessionNo(0), 0).unwrap().is_empty());
     assert!(world.store.sessions(SessionNo(i64::MAX), 10).unwrap().is_empty());

@@ -65,6 +65,24 @@ pub(super) fn ready(
     limit: usize,
 ) -> Result<Vec<(SessionNo, SessionId)>, Error> {
     let sql = "SELECT no, id FROM session WHERE state = 1 AND no > ?1 ORDER BY no LIMIT ?2";
+    numbered(connection, sql, after, limit)
+}
+
+pub(super) fn ids(
+    connection: &Connection,
+    after: SessionNo,
+    limit: usize,
+) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+    let sql = "SELECT no, id FROM session WHERE no > ?1 ORDER BY no LIMIT ?2";
+    numbered(connection, sql, after, limit)
+}
+
+fn numbered(
+    connection: &Connection,
+    sql: &str,
+    after: SessionNo,
+    limit: usize,
+) -> Result<Vec<(SessionNo, SessionId)>, Error> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![after.0, limit], |row| {

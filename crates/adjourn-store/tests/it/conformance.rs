@@ -93,6 +93,10 @@ impl Store for Twice {
         self.next().sessions(after, limit)
     }
 
+    fn ids(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+        self.next().ids(after, limit)
+    }
+
     fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error> {
         self.next().places(id, revision)
     }

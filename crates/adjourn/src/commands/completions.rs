@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::CommandFactory as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, Completions, Man};
 use crate::failure::Failure;
@@ -13,7 +13,8 @@ pub fn completions(completions: &Completions, output: &Output) {
     let mut script = Vec::new();
     let mut command = Arguments::command();
     clap_complete::generate(completions.shell, &mut command, "adjourn", &mut script);
-    output.bytes(&script);
+    let shell = completions.shell.to_string();
+    text(output, script, |script| json!({ "shell": shell, "completions": script }));
 }
 
 pub fn man(man: &Man, output: &Output) -> Result<(), Failure> {
@@ -29,8 +30,16 @@ fn page(output: &Output) -> Result<(), Failure> {
     clap_mangen::Man::new(Arguments::command())
         .render(&mut page)
         .map_err(|error| Failure::other(format!("cannot make the page: {error}")))?;
-    output.bytes(&page);
+    text(output, page, |page| json!({ "page": page }));
     Ok(())
+}
+
+/// Prints a text as it is, or in an object for programs.
+fn text(output: &Output, bytes: Vec<u8>, object: impl FnOnce(&str) -> Value) {
+    match output.json {
+        true => output.data(&object(&String::from_utf8_lossy(&bytes)).to_string()),
+        false => output.bytes(&bytes),
+    }
 }
 
 /// Writes one page for each command.

@@ -26,20 +26,26 @@ pub fn run(settings: &Settings, output: &Output) {
 
 /// Prints a file with every setting, commented out.
 pub fn defaults(output: &Output) {
-    output.data("# Settings of adjourn. Flags and environment variables override them.");
-    output.data("# Paths are meant from where this file is; ~ is the home directory.");
+    let file = commented();
+    output.object(&json!({ "defaults": file }), file.trim_end());
+}
+
+fn commented() -> String {
+    let mut file = "# Settings of adjourn. Flags and environment variables override them.\n\
+                    # Paths are meant from where this file is; ~ is the home directory.\n"
+        .to_owned();
     let mut section = "";
     for key in KEYS {
         let (inside, name) = key.name.split_once('.').unwrap_or(("", key.name));
+        file += "\n";
         if inside != section {
-            output.data(&format!("\n[{inside}]"));
+            file += &format!("[{inside}]\n");
             section = inside;
-        } else {
-            output.data("");
         }
         for line in key.about.lines() {
-            output.data(&format!("# {line}"));
+            file += &format!("# {line}\n");
         }
-        output.data(&format!("# {name} = {}", key.example));
+        file += &format!("# {name} = {}\n", key.example);
     }
+    file
 }

@@ -8,11 +8,13 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::session::Phase;
 use adjourn_host::Claims;
 use adjourn_host::clock::Machine;
+use adjourn_host::said::Said;
 use adjourn_store::rows::NewEvent;
 use adjourn_store::{Environment as _, Store as _};
 use serde_json::json;
 
 use crate::commands::run::{create, say};
+use crate::entry::{happened, said};
 use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::{Place, by};
@@ -78,7 +80,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     tour.talk("The same story, read back from the journal:");
     let mut story = Story::default();
     for entry in tour.place.store.journal(id, 1, 1000)? {
-        let object = serde_json::to_value(&entry.event).unwrap_or_default();
+        let object = happened(entry.revision, &entry.event);
         output.object(&object, &story.event(&entry.event, output));
     }
     Ok(())
@@ -98,10 +100,12 @@ impl Tour<'_> {
     async fn until(&mut self, phase: Phase) -> Result<(), Failure> {
         loop {
             if let Some(seen) = self.watcher.look()? {
-                for said in seen.said() {
-                    if let adjourn_host::said::Said::Agent { text, .. } = said {
-                        let line = format!("agent: {text}");
-                        self.output.object(&json!({ "agent": text }), &line);
+                for moment in &seen.moments {
+                    for (object, said) in said(moment).zip(&moment.said) {
+                        if let Said::Agent { text, .. } = said {
+                            let line = format!("agent: {text}");
+                            self.output.object(&json!({ "said": object }), &line);
+                        }
                     }
                 }
                 if seen.session.phase() == phase {

@@ -1,10 +1,9 @@
 //! `log`: what happened to a session.
 
 use adjourn_core::session::State;
-use adjourn_host::watch::Moment;
-use serde_json::{Value, json};
 
 use crate::arguments::Log;
+use crate::entry::{happened, said};
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
@@ -23,9 +22,12 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
         };
         for moment in &moments {
             if log.transcript {
-                transcript(moment, output);
+                let at = moment.event.at;
+                for (object, said) in said(moment).zip(&moment.said) {
+                    output.object(&object, &output.clean(&words(at, said)));
+                }
             } else {
-                let object = serde_json::to_value(&moment.event).unwrap_or_default();
+                let object = happened(moment.revision, &moment.event);
                 output.object(&object, &story.event(&moment.event, output));
             }
         }
@@ -41,21 +43,5 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
             return Ok(());
         }
         watcher.wait().await;
-    }
-}
-
-/// Shows what was said, each with its place in the transcript and the entry of the journal that it
-/// came with.
-fn transcript(moment: &Moment, output: &Output) {
-    let Moment { revision, event, from, said, .. } = moment;
-    for (index, said) in (*from..).zip(said) {
-        let mut object =
-            json!({ "index": index, "revision": revision, "at": event.at.to_string() });
-        if let (Some(object), Ok(Value::Object(said))) =
-            (object.as_object_mut(), serde_json::to_value(said))
-        {
-            object.extend(said);
-        }
-        output.object(&object, &output.clean(&words(event.at, said)));
     }
 }

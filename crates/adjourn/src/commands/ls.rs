@@ -4,6 +4,7 @@ use adjourn_core::session::State;
 use adjourn_store::Store as _;
 use adjourn_store::rows::SessionNo;
 
+use crate::arguments::Ls;
 use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
@@ -18,7 +19,7 @@ const ID_CHARACTERS: usize = 12;
 /// The least of a reason that is shown on a narrow terminal.
 const WHY_CHARACTERS: usize = 16;
 
-pub fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
     let living = Living::of(&place)?;
     let mut table = Table::new(output);
@@ -31,20 +32,22 @@ pub fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
         let mut rows = Vec::new();
         for (_, session) in &page {
             let view = View { session, now: place.clock.now(), living: &living };
-            // What is over is for `--json` and `show`; a list is for what can still happen.
+            // What is over is for those who ask; a list is for what can still happen.
             match (output.json, &session.state) {
                 (true, _) => output.data(&view.json().to_string()),
-                (false, State::Ended(_)) => ended += 1,
+                (false, State::Ended(_)) if !ls.all => ended += 1,
                 (false, _) => rows.push((session.id.to_string(), view.row())),
             }
         }
         table.print(rows);
     }
-    if !table.any {
-        output.talk(&match ended {
-            0 => "no sessions; `adjourn demo` shows what one does".to_owned(),
-            ended => format!("nothing is open; {ended} ended, `adjourn ls --json` has them"),
-        });
+    match (table.any, ended) {
+        (false, 0) => output.talk("no sessions; `adjourn demo` shows what one does"),
+        (false, ended) => {
+            output.talk(&format!("nothing is open; {ended} ended, `adjourn ls --all` has them"));
+        }
+        (true, 0) => {}
+        (true, ended) => output.talk(&format!("{ended} more ended; `adjourn ls --all` has them")),
     }
     Ok(())
 }

@@ -28,8 +28,16 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let said = match resume.input.map(typed).transpose()? {
         None => None,
         Some(input) => {
-            // A word without quotes is what people type; it is taken as text.
-            let value = serde_json::from_str(&input).unwrap_or_else(|_| Value::from(input));
+            let value = match serde_json::from_str(&input) {
+                Ok(value) => value,
+                // What begins like an object, a list or a quoted text was meant to be one.
+                Err(error) if input.trim_start().starts_with(['{', '[', '"']) => {
+                    return Err(Failure::usage(format!("--input is not JSON: {error}"))
+                        .hint("a text that begins like this needs quotes of its own: '\"{x}\"'"));
+                }
+                // A word without quotes is what people type; it is taken as text.
+                Err(_) => Value::from(input),
+            };
             Some(value).filter(|value| !value.is_null()).map(|content| Said::User { content })
         }
     };
@@ -109,24 +117,32 @@ pub async fn go_on(
     outcome(&session)
 }
 
-/// Reads `5usd`, `0.5usd` or `20000tokens`.
+/// Reads `5usd`, `20000tokens`, or both with a comma between them.
 fn budget(text: &str) -> Result<AddBudget, Failure> {
-    let wrong = || Failure::usage("--add-budget: expected an amount like 5usd or 20000tokens");
-    if let Some(usd) = text.strip_suffix("usd") {
-        let usd: f64 = usd.parse().map_err(|_| wrong())?;
-        let micros = (usd * 1e6).round();
-        if !(1.0..=1e15).contains(&micros) {
-            return Err(wrong());
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it was just found to be a positive number of moderate size"
-        )]
-        let cost_micro_usd = micros as u64;
-        return Ok(AddBudget { cost_micro_usd, tokens: 0 });
+    let mut added = AddBudget::default();
+    for part in text.split(',') {
+        let (to, amount) = if let Some(usd) = part.strip_suffix("usd") {
+            (&mut added.cost_micro_usd, micros(usd))
+        } else {
+            (&mut added.tokens, part.strip_suffix("tokens").and_then(|tokens| tokens.parse().ok()))
+        };
+        // Nothing to add, or the same twice, is not what was meant.
+        *to = amount.filter(|amount| *amount > 0 && *to == 0).ok_or_else(|| {
+            Failure::usage(
+                "--add-budget: expected an amount like 5usd, 20000tokens or 5usd,20000tokens",
+            )
+        })?;
     }
-    let tokens = text.strip_suffix("tokens").ok_or_else(wrong)?;
-    let tokens = tokens.parse().ok().filter(|tokens| *tokens > 0).ok_or_else(wrong)?;
-    Ok(AddBudget { cost_micro_usd: 0, tokens })
+    Ok(added)
+}
+
+/// Reads dollars as millionths of one.
+fn micros(usd: &str) -> Option<u64> {
+    let micros = (usd.parse::<f64>().ok()? * 1e6).round();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it was just found to be a positive number of moderate size"
+    )]
+    (1.0..=1e15).contains(&micros).then_some(micros as u64)
 }

@@ -66,7 +66,11 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
             stop(working, &place, &mut signals, output).await?;
             if !ended {
                 let close = Command::Close(Close { reason: None });
-                place.give(Request::new(id, by(), close)).await?;
+                let done = place.give(Request::new(id, by(), close)).await?;
+                // People were told that it is done; programs read the last state off the data.
+                if output.json {
+                    place.tell(&done.session, output)?;
+                }
             }
             return outcome(&session);
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use adjourn_host::Claims;
 use adjourn_server::{Intake, needs_token};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -24,7 +25,13 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
     let mut listening = listen(&place, output).await?;
     let mut working = host(&place, Claims::All).await?;
-    output.talk(&format!("serving {}; stop with Ctrl-C", place.store.path().display()));
+    let (store, pid) = (place.store.path().display().to_string(), std::process::id());
+    output.talk(&format!("serving {store}; stop with Ctrl-C"));
+    if output.json {
+        let url = listening.as_ref().map(|listening| &listening.url);
+        let serving = json!({ "store": store, "pid": pid, "listening": url });
+        output.data(&json!({ "serving": serving }).to_string());
+    }
     let stopped = tokio::select! {
         Ended(code) = signals.next() => Ok(code),
         // There is nobody left to give anything back: others find what it had.
@@ -39,6 +46,9 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
         (Err(failure), _) => Err(failure),
         (Ok(_), None) => {
             let _ = closing.await;
+            if output.json {
+                output.data(&json!({ "stopped": { "store": store, "pid": pid } }).to_string());
+            }
             Ok(())
         }
         (Ok(code), Some(_)) => Err(did_not_wait(code)),
@@ -47,6 +57,8 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
 
 /// The intake of events, and how to stop it.
 struct Listening {
+    /// Where events go.
+    url: String,
     stop: oneshot::Sender<()>,
     task: JoinHandle<std::io::Result<()>>,
 }
@@ -66,7 +78,7 @@ async fn unheard(listening: &mut Option<Listening>) -> Failure {
 
 /// Takes no more events; requests that are under way have a moment to end.
 async fn close(listening: Option<Listening>) {
-    let Some(Listening { stop, mut task }) = listening else { return };
+    let Some(Listening { stop, mut task, .. }) = listening else { return };
     let _ = stop.send(());
     if tokio::time::timeout(HANG_UP, &mut task).await.is_err() {
         task.abort();
@@ -93,7 +105,8 @@ async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Fai
     })?;
     // Port 0 asks for any; say which it is.
     let address = listener.local_addr().unwrap_or(address);
-    output.talk(&format!("listening on http://{address}/v1/events"));
+    let url = format!("http://{address}/v1/events");
+    output.talk(&format!("listening on {url}"));
     let intake = Intake {
         store: place.store.clone(),
         hosts: place.hosts.clone(),
@@ -104,5 +117,5 @@ async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Fai
     let task = tokio::spawn(adjourn_server::serve(listener, intake, async move {
         let _ = stopped.await;
     }));
-    Ok(Some(Listening { stop, task }))
+    Ok(Some(Listening { url, stop, task }))
 }

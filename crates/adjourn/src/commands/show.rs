@@ -21,8 +21,12 @@ pub fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Fa
     }
     let text = view.text();
     output.data(&format!("{}  {}", output.word(Look::Bold, &id.to_string()), text));
+    if let Some(under) = view.under() {
+        output.data(&format!("  {under}"));
+    }
     for (key, value) in object.as_object().into_iter().flatten() {
-        if key != "sessionId" {
+        // What has a line above needs none here.
+        if key != "sessionId" && key != "heldWait" {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let key = output.word(Look::Dim, &format!("{key:<20}"));
             output.data(&format!("  {key} {}", one_line(&value)));

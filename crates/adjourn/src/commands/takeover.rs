@@ -1,4 +1,4 @@
-//! `takeover`: takes a session from a host that hangs, for another host to go on with.
+//! `takeover`: takes a session from a host that hangs, for whichever host is free to go on with.
 
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::id::HostId;

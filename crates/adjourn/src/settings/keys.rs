@@ -83,7 +83,15 @@ pub const DRAIN: Key = Key {
     about: "How long calls in flight may go on when a host stops.",
     example: r#""30s""#,
 };
-
+pub const CACHE: Key = Key {
+    name: "host.cache",
+    flag: "--cache",
+    variable: "ADJOURN_CACHE",
+    whole: true,
+    about: "Sessions that a process keeps in memory, at one or two KiB each, to be quick.\n\
+            Nothing depends on it: what is not there is read from the store.",
+    example: "4096",
+};
 pub const PROFILE: Key = Key {
     name: "acp.profile",
     flag: "--profile",
@@ -120,6 +128,7 @@ pub const KEYS: &[Key] = &[
     TOKEN_FILE,
     MAX_RUNNING,
     DRAIN,
+    CACHE,
     PROFILE,
     STATUS_WORDS,
     ON_DISCONNECT,

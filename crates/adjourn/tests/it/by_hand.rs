@@ -1,5 +1,7 @@
 //! What one would do in two terminals.
 
+use serde_json::Value;
+
 use crate::home::Home;
 
 const SCRIPT: &str = r#"{"runs": [[
@@ -34,7 +36,7 @@ fn the_tour_parks_wakes_and_reads_its_journal_back() {
 #[test]
 fn the_tour_is_objects_for_programs() {
     let objects = Home::new().jsons(&["demo"]);
-    let said = objects.iter().filter(|object| object["agent"].is_string()).count();
+    let said = objects.iter().filter(|object| object["said"]["role"] == "agent").count();
     assert_eq!(said, 3, "{objects:?}");
     assert_eq!(objects.iter().filter(|object| object["state"].is_string()).count(), 3);
 }
@@ -115,12 +117,31 @@ fn a_session_is_suspended_held_and_lifted_from_another_terminal() {
     let held = home.json(&["suspend", part, "--reason", "review", "--timeout", "2h"]);
     assert_eq!(held["initiator"], "client");
     assert!(held["held"].is_string());
-    assert!(home.told(&["show", part]).data.contains(": review, by cli:ann; wakes in 2h\n"));
+    assert_eq!(held["heldWait"]["handle"], held["held"]);
+    assert_eq!(held["heldWait"]["resumeWhen"]["onEvent"], "ci.passed:main");
+    let shown = home.told(&["show", part]).data;
+    assert!(shown.contains(": review, by cli:ann; wakes in 2h\n  under it, for "), "{shown}");
+    assert!(shown.contains("; wakes on ci.passed:main"), "{shown}");
+    // What it waits for may happen meanwhile; nothing moves before the hold is lifted.
+    let serving = home.serve();
+    home.json(&["event", "ci.passed:main"]);
+    home.until_log(&id, "fired_under_hold");
+    assert_eq!(serving.terminate(), 0);
+    let shown = home.told(&["show", part]).data;
+    assert!(shown.contains("; that is over, and acts when the hold is lifted\n"), "{shown}");
     let lifted = home.json(&["resume", part, "--detach"]);
-    assert_eq!(lifted["initiator"], "agent");
+    assert_eq!((&lifted["state"], &lifted["heldWait"]), (&"ready".into(), &Value::Null));
     assert_eq!(home.json(&["cancel", part])["outcome"], "canceled");
     assert_eq!(home.json(&["close", part])["state"], "ended");
     assert_eq!(home.told(&["ls"]).data, "");
+    // What is over is listed for whoever asks, and counted for everybody else.
+    let open = home.told(&["new", "--script", &script]).data.trim().to_owned();
+    let told = home.told(&["ls"]);
+    assert!(told.data.starts_with(&open) && told.data.lines().count() == 1, "{told:?}");
+    assert_eq!(told.talk, "1 more ended; `adjourn ls --all` has them\n");
+    let told = home.told(&["ls", "--all"]);
+    assert!(told.data.starts_with(&id) && told.data.lines().count() == 2, "{told:?}");
+    assert_eq!(told.talk, "");
 }
 
 #[test]
@@ -151,6 +172,27 @@ fn a_session_is_made_paused_woken_and_read_without_a_host() {
     let shown: Vec<_> =
         shown.lines().map(|line| &line["2026-11-15T14:16:35.958Z".len()..]).collect();
     assert_eq!(shown, ["  user   go", "  agent  two", "         lines"]);
+}
+
+#[test]
+fn a_host_says_where_it_serves_and_that_it_has_stopped_for_programs() {
+    use std::io::BufRead as _;
+
+    let home = Home::new();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
+    let mut serving = home.command(&arguments).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(serving.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    let begun = next()["serving"].clone();
+    assert_eq!(begun["pid"], serving.id());
+    assert_eq!(begun["store"], home.path(".local/share/adjourn/store.db").to_str().unwrap());
+    let url = begun["listening"].as_str().unwrap();
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/v1/events").unwrap();
+    std::net::TcpStream::connect(address).unwrap();
+    crate::home::signal(&serving, rustix::process::Signal::TERM);
+    assert_eq!(next()["stopped"]["pid"], serving.id());
+    assert_eq!(lines.count(), 0);
+    assert_eq!(serving.wait().unwrap().code(), Some(0));
 }
 
 #[test]

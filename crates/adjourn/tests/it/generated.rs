@@ -47,3 +47,18 @@ fn a_broken_configuration_does_not_reach_a_shell_that_starts() {
     }
     assert_eq!(home.told(&["config", "--config", &broken]).code, 2);
 }
+
+#[test]
+fn what_is_text_comes_in_an_object_for_programs() {
+    let home = Home::new();
+    let cases: [(&[&str], &str); 3] = [
+        (&["completions", "bash"], "completions"),
+        (&["man"], "page"),
+        (&["config", "--defaults"], "defaults"),
+    ];
+    for (arguments, key) in cases {
+        let objects = home.jsons(arguments);
+        assert_eq!(objects.len(), 1);
+        assert_eq!(objects[0][key], home.told(arguments).data.as_str(), "{arguments:?}");
+    }
+}

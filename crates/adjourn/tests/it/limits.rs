@@ -44,6 +44,11 @@ fn what_is_too_long_too_deep_or_unknown_is_refused() {
         (&["--add-budget", "0tokens"], "--add-budget: "),
         (&["--add-budget", "5eur"], "--add-budget: "),
         (&["--add-budget", "NaNusd"], "--add-budget: "),
+        (&["--add-budget", "5usd,"], "--add-budget: "),
+        (&["--add-budget", "5tokens,5tokens"], "--add-budget: "),
+        (&["--input", "{broken"], "--input is not JSON: "),
+        (&["--input", " [1,"], "--input is not JSON: "),
+        (&["--input", "\"no end"], "--input is not JSON: "),
     ];
     let event: &[(&[&str], &str)] = &[
         (&[&name], "type: longer than 256 bytes"),

@@ -78,3 +78,78 @@ fn a_refusal_is_an_object_for_programs() {
     let object: serde_json::Value = serde_json::from_str(&told.data).unwrap();
     assert_eq!((told.code, &object["error"]["reason"]), (3, &"TASK_BUSY".into()));
 }
+
+#[test]
+fn what_cannot_be_read_is_told_in_a_sentence_and_a_hint() {
+    let home = Home::new();
+    let mut transcript = crate::transcript::Transcript::new(&home);
+    let cases: &[&[&str]] = &[
+        &["frobnicate"],
+        &["suspnd", "x"],
+        &["suspend"],
+        &["log", "x", "--folow"],
+        &["suspend", "x", "--mode", "slowly"],
+        &["suspend", "x", "--timeout", "5x"],
+        &["suspend", "x", "--on-timeout", "fail"],
+    ];
+    for arguments in cases {
+        for json in [&[] as &[_], &["--json"]] {
+            assert_eq!(transcript.type_in(&[arguments, json].concat()).code, 2);
+        }
+    }
+    transcript.type_in(&["--json"]);
+    expect_test::expect![[r#"
+        $ adjourn frobnicate
+        2> error: unrecognized subcommand 'frobnicate'
+        2> hint: usage: adjourn [OPTIONS] <COMMAND>
+        ? 2
+        $ adjourn frobnicate --json
+        {"error":{"reason":"USAGE","message":"unrecognized subcommand 'frobnicate'","hint":"usage: adjourn [OPTIONS] <COMMAND>"}}
+        ? 2
+        $ adjourn suspnd x
+        2> error: unrecognized subcommand 'suspnd'
+        2> hint: a similar subcommand exists: 'suspend'
+        ? 2
+        $ adjourn suspnd x --json
+        {"error":{"reason":"USAGE","message":"unrecognized subcommand 'suspnd'","hint":"a similar subcommand exists: 'suspend'"}}
+        ? 2
+        $ adjourn suspend
+        2> error: the following required arguments were not provided: <SESSION>
+        2> hint: usage: adjourn suspend <SESSION>
+        ? 2
+        $ adjourn suspend --json
+        {"error":{"reason":"USAGE","message":"the following required arguments were not provided: <SESSION>","hint":"usage: adjourn suspend --json <SESSION>"}}
+        ? 2
+        $ adjourn log x --folow
+        2> error: unexpected argument '--folow' found
+        2> hint: a similar argument exists: '--follow'
+        ? 2
+        $ adjourn log x --folow --json
+        {"error":{"reason":"USAGE","message":"unexpected argument '--folow' found","hint":"a similar argument exists: '--follow'"}}
+        ? 2
+        $ adjourn suspend x --mode slowly
+        2> error: invalid value 'slowly' for '--mode <MODE>' [possible values: finish_step, interrupt_immediate, wait_for_completion]
+        2> hint: `--help` after the command says more
+        ? 2
+        $ adjourn suspend x --mode slowly --json
+        {"error":{"reason":"USAGE","message":"invalid value 'slowly' for '--mode <MODE>' [possible values: finish_step, interrupt_immediate, wait_for_completion]","hint":"`--help` after the command says more"}}
+        ? 2
+        $ adjourn suspend x --timeout 5x
+        2> error: invalid value '5x' for '--timeout <DURATION>': expected a number and a unit: 500ms, 90s, 30m, 2h or 1d
+        2> hint: `--help` after the command says more
+        ? 2
+        $ adjourn suspend x --timeout 5x --json
+        {"error":{"reason":"USAGE","message":"invalid value '5x' for '--timeout <DURATION>': expected a number and a unit: 500ms, 90s, 30m, 2h or 1d","hint":"`--help` after the command says more"}}
+        ? 2
+        $ adjourn suspend x --on-timeout fail
+        2> error: the following required arguments were not provided: --timeout <DURATION>
+        2> hint: usage: adjourn suspend --timeout <DURATION> --on-timeout <ACTION> <SESSION>
+        ? 2
+        $ adjourn suspend x --on-timeout fail --json
+        {"error":{"reason":"USAGE","message":"the following required arguments were not provided: --timeout <DURATION>","hint":"usage: adjourn suspend --timeout <DURATION> --on-timeout <ACTION> --json <SESSION>"}}
+        ? 2
+        $ adjourn --json
+        {"error":{"reason":"USAGE","message":"a command is missing","hint":"`adjourn --help` lists them"}}
+        ? 2
+    "#]].assert_eq(&transcript.text());
+}

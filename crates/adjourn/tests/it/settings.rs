@@ -17,6 +17,7 @@ token_file = "~/token"
 [host]
 max_running = 8
 drain = "1500ms"
+cache = 100
 
 [acp]
 on_disconnect = "suspend"
@@ -48,6 +49,7 @@ fn without_anything_the_defaults_hold() {
         serve.token_file  -  default
         host.max_running  64  default
         host.drain  30s  default
+        host.cache  4096  default
         acp.profile  adjourn  default
         acp.status_words  auto  default
         acp.on_disconnect  continue  default
@@ -77,9 +79,10 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"serve.token_file","value":"~/token","source":"~/.config/adjourn/config.toml:7"}
         {"key":"host.max_running","value":8,"source":"~/.config/adjourn/config.toml:10"}
         {"key":"host.drain","value":"1500ms","source":"~/.config/adjourn/config.toml:11"}
+        {"key":"host.cache","value":100,"source":"~/.config/adjourn/config.toml:12"}
         {"key":"acp.profile","value":"adjourn","source":"default"}
         {"key":"acp.status_words","value":"auto","source":"default"}
-        {"key":"acp.on_disconnect","value":"suspend","source":"~/.config/adjourn/config.toml:14"}
+        {"key":"acp.on_disconnect","value":"suspend","source":"~/.config/adjourn/config.toml:15"}
     "#]]
     .assert_eq(&home.plain(&told.data));
     let store = &home.jsons(&["config"])[0];

@@ -125,7 +125,7 @@ fn the_life_of_a_session_for_people() {
         $ adjourn close sess:0
         sess:0  ended for 0s: last run completed
         $ adjourn ls
-        2> nothing is open; 1 ended, `adjourn ls --json` has them
+        2> nothing is open; 1 ended, `adjourn ls --all` has them
         $ adjourn prune
         dropped 0 events and 0 answers
         $ adjourn backup ~/copy.db
@@ -172,15 +172,17 @@ fn the_life_of_a_session_for_programs() {
     expect![[r#"
         $ adjourn ls --json
         $ adjourn run --script ~/ci.json --detach --json
+        {"said":{"index":1,"revision":5,"at":"TIME","role":"agent","text":"building"}}
+        {"said":{"index":2,"revision":9,"at":"TIME","role":"tool","call":"0.1-0-6","result":"build done"}}
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn ls --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn show sess:0 --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn suspend sess:0 --reason review --timeout 30d --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI"}}
         $ adjourn ls --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by cli:ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI"}}
         $ adjourn resume sess:0 --detach --json
         {"resumed":{"handle":"suspend:1","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
@@ -199,9 +201,9 @@ fn the_life_of_a_session_for_programs() {
         $ adjourn cancel sess:0 --reason 'not needed' --json
         {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"canceled","error":"not needed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn prompt sess:0 'once more' --json
-        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{}}
         $ adjourn suspend sess:0 --json
-        {"sessionId":"sess:0","runId":"run:1","state":"suspended","outcome":"completed","handle":"suspend:3","initiator":"client","wait":"open","suspendedAt":"TIME","summary":"paused by cli:ann","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"suspended","outcome":"completed","handle":"suspend:3","initiator":"client","wait":"open","suspendedAt":"TIME","summary":"paused by cli:ann","totals":{}}
         $ adjourn resume sess:0 --json
         {"resumed":{"handle":"suspend:3","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
         {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
@@ -221,14 +223,53 @@ fn a_log_is_the_journal_for_programs() {
     let home = Home::new();
     let id = home.parked(SCRIPT);
     let text = home.told(&["log", &id]).data;
-    let names = text.lines().map(|line| line.split_whitespace().nth(1).unwrap().to_owned());
-    let kinds = home.jsons(&["log", &id]).into_iter().map(|event| {
-        let keys = event.as_object().unwrap().keys();
-        let kind = keys.filter(|key| key.contains('/')).collect::<Vec<_>>();
-        assert_eq!(kind.len(), 1, "{event}");
-        kind[0].split('/').next().unwrap().to_owned()
-    });
-    assert_eq!(names.collect::<Vec<_>>(), kinds.collect::<Vec<_>>());
+    let objects = home.jsons(&["log", &id]);
+    assert_eq!(text.lines().count(), objects.len());
+    for (number, (line, object)) in (1..).zip(text.lines().zip(&objects)) {
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!((&object["at"], &object["event"]), (&words[0].into(), &words[1].into()));
+        assert_eq!((&object["revision"], &object["version"]), (&number.into(), &1.into()));
+        assert!(object["by"]["face"].is_string(), "{object}");
+    }
+    let parked = objects.last().unwrap();
+    assert_eq!(parked["park"]["reason"], "waiting on ci");
+    let shown = home.json(&["show", &id]);
+    assert_eq!(parked["park"]["suspendedAt"], shown["suspendedAt"]);
+    assert_eq!(parked["park"]["due"]["at"], shown["dueAt"]);
+    assert_eq!(parked["park"]["conditions"], shown["resumeWhen"]);
+}
+
+#[test]
+fn a_run_for_programs_has_all_that_people_see_and_ends_with_the_end() {
+    let home = Home::new();
+    let script = home.file(
+        "quick.json",
+        r#"{"runs": [[{"say": "building"}, {"tool": {"name": "build"}}],
+                     [{"say": "done"}], [{"fail": "the disk is full"}]]}"#,
+    );
+    let mut transcript = Transcript::new(&home);
+    transcript.type_in(&["run", "--script", &script, "--json"]);
+    let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
+    transcript.type_in(&["log", &id, "--transcript", "--json"]);
+    expect![[r#"
+        $ adjourn run --script ~/quick.json --json
+        {"said":{"index":1,"revision":5,"at":"TIME","role":"agent","text":"building"}}
+        {"said":{"index":2,"revision":9,"at":"TIME","role":"tool","call":"0.1-0-6","result":"build done"}}
+        {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"completed","totals":{}}
+        {"said":{"index":4,"revision":15,"at":"TIME","role":"agent","text":"done"}}
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{}}
+        {"sessionId":"sess:0","runId":"run:2","state":"idle","outcome":"failed","error":"the disk is full","totals":{}}
+        {"sessionId":"sess:0","runId":"run:2","state":"ended","outcome":"failed","error":"the disk is full","totals":{}}
+        {"error":{"reason":"OTHER","message":"the run failed: the disk is full"}}
+        ? 1
+        $ adjourn log sess:0 --transcript --json
+        {"index":0,"revision":2,"at":"TIME","role":"user","content":"go"}
+        {"index":1,"revision":5,"at":"TIME","role":"agent","text":"building"}
+        {"index":2,"revision":9,"at":"TIME","role":"tool","call":"0.1-0-6","result":"build done"}
+        {"index":3,"revision":12,"at":"TIME","role":"user","content":"go"}
+        {"index":4,"revision":15,"at":"TIME","role":"agent","text":"done"}
+        {"index":5,"revision":17,"at":"TIME","role":"user","content":"go"}
+    "#]].assert_eq(&transcript.text());
 }
 
 #[test]
@@ -240,7 +281,7 @@ fn the_program_explains_itself() {
         Usage: adjourn [OPTIONS] <COMMAND>
 
         Commands:
-          demo         A tour of a minute: an agent parks, wakes from an event and a deadline, asks and is answered
+          demo         A tour of ten seconds: an agent parks, wakes from an event and a deadline, asks and is answered
           run          Run a scripted agent, and stay with it until it ends
           new          Make a session that waits for its first prompt, and print its id
           serve        Be a host: run what is ready, and wake what is due
@@ -254,7 +295,7 @@ fn the_program_explains_itself() {
           event        Tell the store that something happened
           cancel       End the run of a session
           close        End a session
-          takeover     Take a session from a host that hangs, for another host to go on with
+          takeover     Take a session from a host that hangs, for whichever host is free to go on with
           prune        Drop events and answers that are no longer needed
           backup       Write a copy of the store
           config       Show what is set, and where each value came from
@@ -298,6 +339,7 @@ fn the_largest_commands_explain_themselves() {
               --token-file <PATH>   A file that holds it [env: ADJOURN_TOKEN_FILE]
               --max-running <N>     Sessions to drive at once [env: ADJOURN_MAX_RUNNING] [default: 64]
               --drain <DURATION>    How long calls in flight may go on when it stops [env: ADJOURN_DRAIN] [default: 30s]
+              --cache <N>           Sessions to keep in memory [env: ADJOURN_CACHE] [default: 4096]
           -h, --help                Print help
 
         Options of every command:
@@ -340,7 +382,7 @@ fn the_largest_commands_explain_themselves() {
               --input <JSON>           A value for the agent; - reads it from stdin
               --fresh                  Start the turn with a digest instead of the whole transcript
               --idempotency-key <KEY>  Makes a retry harmless
-              --add-budget <AMOUNT>    Raise the budget: 5usd, 20000tokens
+              --add-budget <AMOUNT>    Raise the budget: 5usd, 20000tokens, or both: 5usd,20000tokens
               --detach                 Only commit; whoever hosts the session runs it
           -h, --help                   Print help
 

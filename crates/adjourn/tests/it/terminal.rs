@@ -105,3 +105,17 @@ fn what_others_wrote_moves_no_cursor_on_a_terminal_and_stays_as_it_is_in_a_pipe(
     let piped = home.told(&["log", &id, "--transcript"]).data;
     assert!(piped.contains("\x1b[2Jtwo\x07"), "{piped:?}");
 }
+
+#[test]
+fn an_agent_that_is_watched_moves_no_cursor_either() {
+    let home = Home::new();
+    let words = "\\u001b[2Jtwo\\u0007";
+    let script = format!(r#"{{"runs": [[{{"say": "{words}"}}]]}}"#);
+    let script = home.file("script.json", &script);
+    let terminal = OnTerminal::start(home.command(&["run", "--script", &script]), 80);
+    terminal.until("[2Jtwo");
+    assert!(!terminal.raw().contains("\x1b[2J"), "{:?}", terminal.raw());
+    assert!(!terminal.raw().contains('\x07'), "{:?}", terminal.raw());
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(home.told(&["run", "--script", &script]).data, "\x1b[2Jtwo\x07\n");
+}

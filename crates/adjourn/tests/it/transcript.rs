@@ -101,9 +101,14 @@ fn time(text: &str) -> Option<&str> {
     text.find('Z').map(|end| &text[end + 1..])
 }
 
-/// Reads how long ago something was that has just happened.
+/// Reads how long ago something was that has just happened, or how long it took.
 fn a_moment<'a>(before: &str, text: &'a str) -> Option<&'a str> {
-    let digit = text.chars().next()?.is_ascii_digit();
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let stands_alone = before.ends_with(' ') && !before.ends_with("m ");
-    (digit && stands_alone).then(|| text[1..].strip_prefix('s')).flatten()
+    let rest = &text[digits..];
+    match (digits, stands_alone) {
+        (1.., true) if before.ends_with("after ") && rest.starts_with("ms") => Some(&rest[2..]),
+        (1, true) => rest.strip_prefix('s'),
+        _ => None,
+    }
 }

@@ -138,3 +138,18 @@ fn a_lift_passes_on_what_it_says_about_the_transcript() {
     let woke = play.world.session.woke.as_ref().unwrap();
     assert!(woke.continue_transcript);
 }
+
+#[test]
+fn what_woke_a_run_is_not_shown_of_the_next() {
+    let cause = |play: &Play| play.world.session.status().woke.map(|woke| woke.cause.as_str());
+    let mut play = Play::new();
+    play.run("prompt build\nclaim\nstep\nawait ci on=ci.passed\nevent ci.passed");
+    assert_eq!(cause(&play), Some("condition_fired"));
+    play.run("claim\nstep\nfinish end=completed");
+    assert_eq!(cause(&play), Some("condition_fired"), "it is the last run still");
+    play.run("prompt next");
+    assert_eq!(cause(&play), None);
+    // A wake that began a run belongs to it.
+    play.run("claim\nstep\nfinish end=completed\nsuspend\nresume input=more");
+    assert_eq!(cause(&play), Some("explicit_resume"));
+}
