@@ -151,7 +151,7 @@ fn every_flag_for_programs() {
         {"index":6,"revision":21,"at":"TIME","role":"agent","text":"three"}
         $ adjourn resume sess:1 --input 'go on' --json
         {"resumed":{"handle":"suspend:2","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME"}}
-        {"said":{"index":8,"revision":28,"at":"TIME","role":"host","text":"[adjourn] Resumed after 0s. It had waited because: third. The answer is the next user message."}}
+        {"said":{"index":8,"revision":28,"at":"TIME","role":"host","text":"[adjourn] Resumed after 0s. It had waited because: third. The answer is the user's message."}}
         {"sessionId":"sess:1","runId":"run:0","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
     "#]].assert_eq(&flags(&["--json"]));
 }
