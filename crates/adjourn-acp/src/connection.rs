@@ -5,37 +5,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use adjourn_core::Command;
 use adjourn_core::command::{self, Mode};
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use adjourn_core::{Command, Session};
 use adjourn_host::watch::Bell;
-use adjourn_store::rows::SessionNo;
 use adjourn_store::{Request, Store};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::content;
-use crate::face::{Face, OnDisconnect, StatusWords};
+use crate::face::{Face, OnDisconnect};
+use crate::introduction::introduction;
 use crate::lines::{LINE_BYTES, Line, Lines};
-use crate::peer::{Dialect, EXTENSION, Peer, Version};
-use crate::permission;
-use crate::requests::{self, Attach, CancelRequest, Initialize, List, Named, New, Prompt, Replay};
-use crate::rpc::{
-    Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION,
-};
+use crate::peer::{Dialect, Peer, Version};
+use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Prompt, Replay};
+use crate::rpc::{Error, INVALID_REQUEST, Id, Incoming, Outgoing, Params, UNSUPPORTED_VERSION};
 use crate::session::{Ask, Attachment, Out};
-use crate::suspension::{SessionStatus, SessionSuspendRequest, SuspendCapabilities};
-use crate::update::{meta, with};
+use crate::suspension::SessionSuspendRequest;
 
 /// Messages that wait to be written; whoever has more waits for the reader.
 const QUEUE: usize = 16;
 /// How much is put together before it is sent.
 const BATCH_BYTES: usize = 64 * 1024;
-/// Sessions on one page of `session/list`.
-const PAGE: usize = 50;
 
 /// How long a client that has gone away may take to read what is left for it.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -119,8 +113,8 @@ struct Open {
     attached: Arc<AtomicBool>,
 }
 
-struct Connection<S> {
-    face: Arc<Face<S>>,
+pub(crate) struct Connection<S> {
+    pub(crate) face: Arc<Face<S>>,
     /// The client, once it has introduced itself.
     peer: Option<Arc<Peer>>,
     out: Out,
@@ -339,90 +333,8 @@ impl<S: Store> Connection<S> {
         Err(Error::invalid(field, &format!("this agent has {what}")))
     }
 
-    fn status(&self, named: &Named, peer: &Peer) -> Result<Value, Error> {
-        let words = match (self.face.options.status, peer.version) {
-            (StatusWords::ByVersion, Version::V1) => StatusWords::Live,
-            (StatusWords::ByVersion, Version::V2) => StatusWords::Open,
-            (words, _) => words,
-        };
-        let session = match (self.face.find(&named.session_id), words) {
-            (Ok(session), _) => session,
-            (Err(error), StatusWords::Live) if error.code == NOT_FOUND => {
-                return Ok(json!({ "status": SessionStatus::NotFound }));
-            }
-            (Err(error), _) => return Err(error),
-        };
-        let over = matches!(session.state, State::Ended(_));
-        let live = !over && (self.is_attached(session.id) || self.face.is_driven(&session));
-        let status = match (words, live) {
-            (StatusWords::Live, true) => SessionStatus::Live,
-            (StatusWords::Live, false) => SessionStatus::NotFound,
-            (_, true) => SessionStatus::Open,
-            (_, false) if session.suspended().is_some() => SessionStatus::Suspended,
-            (_, false) => SessionStatus::Saved,
-        };
-        let answer = json!({ "status": status, "_meta": meta(&session, peer, None) });
-        Ok(match (status, peer.version) {
-            (SessionStatus::Open, Version::V2) => {
-                let asks =
-                    self.is_attached(session.id) && permission::is_asked(&self.face.desk, &session);
-                let foreground = permission::foreground(&session, asks);
-                with(answer, "state", foreground.state(&session, peer))
-            }
-            _ => answer,
-        })
-    }
-
-    fn is_attached(&self, id: SessionId) -> bool {
+    pub(crate) fn is_attached(&self, id: SessionId) -> bool {
         self.sessions.get(&id).is_some_and(|open| open.attached.load(Ordering::Relaxed))
-    }
-
-    fn list(&self, list: &List, peer: &Peer) -> Result<Value, Error> {
-        let after = match &list.cursor {
-            Some(cursor) => cursor
-                .parse()
-                .map_err(|_| Error::invalid("cursor", "not a cursor of this agent"))?,
-            None => 0,
-        };
-        let mut after = SessionNo(after);
-        let mut sessions = Vec::new();
-        loop {
-            let page = self.face.store.sessions(after, PAGE)?;
-            let Some((last, _)) = page.last() else {
-                return Ok(json!({ "sessions": sessions }));
-            };
-            after = *last;
-            for (_, session) in &page {
-                if let Some(info) = self.info(session, list, peer)? {
-                    sessions.push(info);
-                }
-            }
-            if sessions.len() >= PAGE {
-                return Ok(json!({ "sessions": sessions, "nextCursor": after.0.to_string() }));
-            }
-        }
-    }
-
-    /// Describes a session that is not over, if it is one of those that are wanted.
-    fn info(&self, session: &Session, list: &List, peer: &Peer) -> Result<Option<Value>, Error> {
-        if matches!(session.state, State::Ended(_)) || session.tenant != self.face.options.tenant {
-            return Ok(None);
-        }
-        let cwd = self.face.cwd(session.id)?.unwrap_or_else(|| "/".to_owned());
-        if list.cwd.as_ref().is_some_and(|wanted| *wanted != cwd) {
-            return Ok(None);
-        }
-        let mut info = json!({
-            "sessionId": session.id, "cwd": cwd, "updatedAt": session.at.to_string(),
-        });
-        let title = session.memory.first_prompt.lines().next().unwrap_or_default();
-        if !title.is_empty() {
-            info = with(info, "title", title);
-        }
-        if session.suspended().is_some() {
-            info = with(info, "_meta", meta(session, peer, None));
-        }
-        Ok(Some(info))
     }
 
     /// Asks something of a session, which serves this connection from then on.
@@ -493,68 +405,10 @@ impl<S: Store> Connection<S> {
     }
 }
 
-/// Who we are and what we can do.
-fn introduction(version: Version) -> Value {
-    let extension = json!({
-        "version": 1,
-        "modes": [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion],
-        "resumeCauses": SuspendCapabilities::ours().resume_causes,
-    });
-    let info =
-        json!({ "name": "adjourn", "title": "adjourn", "version": env!("CARGO_PKG_VERSION") });
-    let with_ours = |mut capabilities: Map<String, Value>| {
-        if let Ok(Value::Object(ours)) = serde_json::to_value(SuspendCapabilities::ours()) {
-            capabilities.extend(ours);
-        }
-        Value::Object(capabilities)
-    };
-    match version {
-        Version::V1 => {
-            let capabilities = json!({
-                "loadSession": true,
-                "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
-                "mcpCapabilities": { "http": false, "sse": false },
-                "sessionCapabilities": {
-                    "list": {}, "delete": {}, "resume": {}, "close": {}, "status": {},
-                    "_meta": { EXTENSION: extension },
-                },
-            });
-            json!({
-                "protocolVersion": 1,
-                "agentCapabilities": with_ours(object(capabilities)),
-                "agentInfo": info,
-                "authMethods": [],
-            })
-        }
-        Version::V2 => {
-            let capabilities = json!({
-                "session": {
-                    "prompt": { "image": {}, "audio": {}, "embeddedContext": {} },
-                    "mcp": { "stdio": {} },
-                    "delete": {}, "status": {},
-                    "_meta": { EXTENSION: extension },
-                },
-            });
-            json!({
-                "protocolVersion": 2,
-                "info": info,
-                "capabilities": with_ours(object(capabilities)),
-            })
-        }
-    }
-}
-
 /// Returns a path without the slashes at its end.
 fn plain(path: &str) -> &str {
     match path.trim_end_matches('/') {
         "" => "/",
         plain => plain,
-    }
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(object) => object,
-        _ => Map::new(),
     }
 }

@@ -1,0 +1,62 @@
+//! The past of a session, told again.
+
+use adjourn_core::Session;
+use adjourn_core::event::What;
+use adjourn_core::session::{Phase, Wait};
+use adjourn_host::watch::{Moment, Watcher};
+use adjourn_store::Store;
+
+use crate::rpc::Error;
+use crate::session::{Attachment, View};
+
+/// How much of a replay is put together before it is sent.
+const REPLAY_BYTES: usize = 256 * 1024;
+
+impl<S: Store> Attachment<S> {
+    /// Shows what happened between two revisions; the view then stands before the second.
+    pub(crate) async fn replay(&mut self, from: u64, until: u64) -> Result<(), Error> {
+        let mut watcher = Watcher::from_start(self.face.store.clone(), self.id);
+        let mut session: Option<Session> = None;
+        while watcher.next_revision() < until {
+            let page = watcher.page_before(until)?;
+            if page.is_empty() && !watcher.is_behind() {
+                break;
+            }
+            for moment in page {
+                match &mut session {
+                    Some(session) => session.evolve(&moment.event),
+                    None => session = Session::born(&moment.event),
+                }
+                if let Some(session) = &session
+                    && moment.revision >= from
+                {
+                    self.show_again(session, &moment);
+                }
+                if self.lines.len() > REPLAY_BYTES {
+                    self.flush().await?;
+                }
+            }
+        }
+        if let Some(session) = session {
+            let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
+            self.question = asks.map(|suspended| suspended.park.pause.handle);
+            self.view = Some(View { session, watcher });
+        }
+        Ok(())
+    }
+
+    /// Shows a moment of the past.
+    fn show_again(&mut self, session: &Session, moment: &Moment) {
+        self.words(moment);
+        self.calls(moment);
+        self.wait_is_over(moment);
+        if let What::Suspended(suspended) = &moment.event.what
+            && let Wait::Question(_) = &suspended.park.pause.wait
+        {
+            self.question_words(&suspended.park);
+        }
+        if self.peer.opted_in() {
+            self.lifecycle_of(session, moment, false);
+        }
+    }
+}
