@@ -1,6 +1,7 @@
 //! Answers to those who wait: prompts, resumes and suspends.
 
 use adjourn_core::command::Mode;
+use adjourn_core::event::What;
 use adjourn_core::session::{Outcome, Quiescing, State, Stopping};
 use adjourn_core::{Rejected, Session};
 use adjourn_host::watch::Moment;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::peer::Version;
 use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR};
-use crate::session::{Attachment, WaitingResume};
+use crate::session::{Attachment, View, WaitingResume};
 use crate::show::message_id;
 use crate::suspension::{SessionSuspendResponse, echoed};
 use crate::update;
@@ -106,13 +107,27 @@ impl<S: Store> Attachment<S> {
     }
 }
 
-/// Returns whether a turn is being broken off.
-pub(crate) fn is_interrupted(session: &Session) -> bool {
-    match &session.state {
-        State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
-            parking.client.as_ref().is_some_and(|client| client.mode == Mode::InterruptImmediate)
+impl<S> View<S> {
+    /// Returns whether the turn is being broken off, as an event finds it.
+    ///
+    /// A host that lets go makes what is pending happen at once, as if somebody had interrupted it.
+    /// That breaks a turn off only if something was in flight.
+    pub(crate) fn is_interrupted(&mut self, what: &What) -> bool {
+        let interrupted = match &self.session.state {
+            State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                let client = parking.client.as_ref();
+                client.is_some_and(|client| client.mode == Mode::InterruptImmediate)
+            }
+            _ => false,
+        };
+        match what {
+            What::Drained(_) | What::HostLost(_) | What::CallsAbandoned(_) => {
+                self.cut_off = Some(interrupted || self.session.in_flight());
+            }
+            What::Claimed(_) => self.cut_off = None,
+            _ => {}
         }
-        _ => false,
+        self.cut_off.unwrap_or(interrupted)
     }
 }
 

@@ -8,6 +8,7 @@ use adjourn_store::Store;
 
 use crate::rpc::Error;
 use crate::session::{Attachment, View};
+use crate::update::{self, Left};
 
 /// How much of a replay is put together before it is sent.
 const REPLAY_BYTES: usize = 256 * 1024;
@@ -23,14 +24,21 @@ impl<S: Store> Attachment<S> {
                 break;
             }
             for moment in page {
-                match &mut session {
-                    Some(session) => session.evolve(&moment.event),
-                    None => session = Session::born(&moment.event),
-                }
+                let left = match &mut session {
+                    Some(session) => {
+                        let left = update::calls_left(session, &moment.event.what);
+                        session.evolve(&moment.event);
+                        left
+                    }
+                    None => {
+                        session = Session::born(&moment.event);
+                        Vec::new()
+                    }
+                };
                 if let Some(session) = &session
                     && moment.revision >= from
                 {
-                    self.show_again(session, &moment);
+                    self.show_again(session, &moment, &left);
                 }
                 if self.lines.len() > REPLAY_BYTES {
                     self.flush().await?;
@@ -40,15 +48,15 @@ impl<S: Store> Attachment<S> {
         if let Some(session) = session {
             let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
             self.question = asks.map(|suspended| suspended.park.pause.handle);
-            self.view = Some(View { session, watcher });
+            self.view = Some(View::new(session, watcher));
         }
         Ok(())
     }
 
     /// Shows a moment of the past.
-    fn show_again(&mut self, session: &Session, moment: &Moment) {
+    fn show_again(&mut self, session: &Session, moment: &Moment, left: &[Left]) {
         self.words(moment);
-        self.calls(moment);
+        self.calls(moment, left);
         self.wait_is_over(moment);
         if let What::Suspended(suspended) = &moment.event.what
             && let Wait::Question(_) = &suspended.park.pause.wait

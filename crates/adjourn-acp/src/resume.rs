@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::face::Face;
 use crate::peer::{EXTENSION, Profile, Version};
+use crate::refusal::ALREADY_RESUMED;
 use crate::requests::{Replay, Wish};
 use crate::rpc::{Error, Id};
 use crate::session::{Attachment, WaitingResume};
@@ -87,6 +88,8 @@ impl<S: Store> Attachment<S> {
             Ok(done) => Ok(Some(done)),
             // Nothing to wake is no failure for somebody who only wants the session to go on.
             Err(error) if handle.is_none() && said.is_none() && forgiven(&error, wish) => Ok(None),
+            // What is on its way to rest cannot be resumed any more than what runs.
+            Err(error) if error.is("TASK_BUSY") => Err(Error { code: ALREADY_RESUMED, ..error }),
             Err(error) => Err(error),
         }
     }

@@ -97,6 +97,15 @@ pub(crate) struct WaitingResume {
 pub(crate) struct View<S> {
     pub(crate) session: Session,
     pub(crate) watcher: Watcher<S>,
+    /// Whether the host that let go of the session cut something off, once one has.
+    pub(crate) cut_off: Option<bool>,
+}
+
+impl<S> View<S> {
+    /// A session as it is, and what happens to it next.
+    pub(crate) const fn new(session: Session, watcher: Watcher<S>) -> Self {
+        Self { session, watcher, cut_off: None }
+    }
 }
 
 /// One session on one connection.
@@ -209,7 +218,7 @@ impl<S: Store> Attachment<S> {
         if self.view.is_none() {
             let session = self.face.find(&self.id.to_string())?;
             let watcher = Watcher::after(self.face.store.clone(), &session);
-            self.view = Some(View { session: Session::clone(&session), watcher });
+            self.view = Some(View::new(Session::clone(&session), watcher));
         }
         Ok(())
     }
@@ -304,15 +313,26 @@ impl<S: Store> Attachment<S> {
             // If it has just come to rest, there is nothing left to cancel.
             let _ = self.give(Command::Cancel(command::Cancel::default())).await;
         }
+        self.say_last().await;
         self.leave(id);
     }
 
     async fn delete(&mut self, id: &Id) {
         let close = Command::Close(command::Close::default());
         match self.give(close).await {
-            Ok(_) => self.leave(id),
+            Ok(_) => {
+                self.say_last().await;
+                self.leave(id);
+            }
             Err(error) if error.is("ENDED") => self.leave(id),
             Err(error) => self.lines.respond(id, &Err(error)),
+        }
+    }
+
+    /// Tells whoever sees the session what became of it, before it sees no more.
+    async fn say_last(&mut self) {
+        if let Err(error) = self.catch_up().await {
+            self.give_up(&error);
         }
     }
 

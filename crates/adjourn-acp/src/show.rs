@@ -19,12 +19,11 @@ use adjourn_host::watch::Moment;
 use adjourn_store::Store;
 use serde_json::{Value, json};
 
-use crate::answers::is_interrupted;
 use crate::content::blocks;
 use crate::peer::{Dialect, EXTENSION, Version};
 use crate::session::{Attachment, Ours};
 use crate::suspension::{ResumedUpdate, SessionAwaitResumptionRequest, SuspendedUpdate, echoed};
-use crate::update::{self, Call};
+use crate::update::{self, Call, Left};
 
 impl<S: Store> Attachment<S> {
     /// Takes a moment into the view, tells the client, and answers whoever waited for it.
@@ -33,7 +32,8 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn show(&mut self, moment: &Moment, whole: bool) {
         let Some(view) = &mut self.view else { return };
         let before = view.session.phase();
-        let interrupted = is_interrupted(&view.session);
+        let interrupted = view.is_interrupted(&moment.event.what);
+        let left = update::calls_left(&view.session, &moment.event.what);
         view.session.evolve(&moment.event);
         if before == Phase::Asking && view.session.phase() != Phase::Asking {
             self.forget_question();
@@ -50,14 +50,14 @@ impl<S: Store> Attachment<S> {
                 if visible {
                     self.lifecycle(moment);
                     self.words(moment);
-                    self.calls(moment);
+                    self.calls(moment, &left);
                 }
                 self.answer_prompts(moment, interrupted);
             }
             _ => {
                 if visible {
                     self.words(moment);
-                    self.calls(moment);
+                    self.calls(moment, &left);
                     self.question_as_words(before);
                 }
                 let answered = self.answer_prompts(moment, interrupted);
@@ -107,8 +107,8 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// What became of calls.
-    pub(crate) fn calls(&mut self, moment: &Moment) {
+    /// What became of calls; those that are `left` have no result.
+    pub(crate) fn calls(&mut self, moment: &Moment, left: &[Left]) {
         let version = self.peer.version;
         match &moment.event.what {
             What::CallsAsked(asked) => {
@@ -149,8 +149,8 @@ impl<S: Store> Attachment<S> {
             }
             _ => {}
         }
-        for (id, status, words) in update::calls_without_result(&moment.event.what) {
-            self.update(&update::call(version, id, status, Some(words)));
+        for (id, status, words) in left {
+            self.update(&update::call(version, id, *status, *words));
         }
     }
 
