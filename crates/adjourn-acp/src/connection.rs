@@ -1,6 +1,6 @@
 //! One connection: lines come in, requests are sorted to their sessions, lines go out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use adjourn_core::session::State;
 use adjourn_host::watch::Bell;
 use adjourn_store::{Request, Store};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -20,16 +20,15 @@ use crate::content;
 use crate::face::{Face, OnDisconnect};
 use crate::introduction::introduction;
 use crate::lines::{LINE_BYTES, Line, Lines};
+use crate::out::{self, BATCH_BYTES, Out};
 use crate::peer::{Dialect, Peer, Version};
 use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Prompt, Replay};
 use crate::rpc::{Error, INVALID_REQUEST, Id, Incoming, Outgoing, Params, UNSUPPORTED_VERSION};
-use crate::session::{Ask, Attachment, Out};
+use crate::session::{Ask, Attachment};
 use crate::suspension::SessionSuspendRequest;
 
-/// Messages that wait to be written; whoever has more waits for the reader.
+/// What may be asked of a session before it has done what was asked before.
 const QUEUE: usize = 16;
-/// How much is put together before it is sent.
-const BATCH_BYTES: usize = 64 * 1024;
 
 /// How long a client that has gone away may take to read what is left for it.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -53,8 +52,8 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (out, written) = mpsc::channel(QUEUE);
-    let mut writer = tokio::spawn(write(written, output));
+    let (out, written) = Out::new();
+    let mut writer = tokio::spawn(out::write(written, output));
     let (ring, rung) = watch::channel(());
     let bell = Bell::new(&face.hosts, &*face.clock);
     let ringer = tokio::spawn(async move {
@@ -78,7 +77,7 @@ where
     let gone = connection.out.clone();
     let result = tokio::select! {
         result = connection.read(Lines::new(input)) => result,
-        () = gone.closed() => Ok(()),
+        () = gone.gone() => Ok(()),
         () = stop => Ok(()),
     };
     drop(gone);
@@ -92,19 +91,6 @@ where
         writer.abort();
     }
     result
-}
-
-async fn write<W: AsyncWrite + Unpin>(
-    mut written: mpsc::Receiver<Vec<u8>>,
-    mut output: W,
-) -> std::io::Result<()> {
-    while let Some(bytes) = written.recv().await {
-        output.write_all(&bytes).await?;
-        if written.is_empty() {
-            output.flush().await?;
-        }
-    }
-    output.flush().await
 }
 
 /// A session of this connection.
@@ -365,8 +351,11 @@ impl<S: Store> Connection<S> {
                 waits: HashSet::new(),
                 aliases: HashMap::new(),
                 foreground: None,
+                inbox,
+                later: VecDeque::new(),
+                replaying: None,
             };
-            self.tasks.spawn(attachment.run(inbox, self.rung.clone()));
+            self.tasks.spawn(attachment.run(self.rung.clone()));
             Open { ask: sender, attached }
         });
         let _ = open.ask.send(ask).await;

@@ -6,18 +6,36 @@ use adjourn_core::session::{Phase, Wait};
 use adjourn_host::watch::{Moment, Watcher};
 use adjourn_store::Store;
 
-use crate::rpc::Error;
+use crate::out::BATCH_BYTES;
+use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::{Attachment, View};
 use crate::update::{self, Left};
 
-/// How much of a replay is put together before it is sent.
-const REPLAY_BYTES: usize = 256 * 1024;
-
 impl<S: Store> Attachment<S> {
     /// Shows what happened between two revisions; the view then stands before the second.
-    pub(crate) async fn replay(&mut self, from: u64, until: u64) -> Result<(), Error> {
-        let mut watcher = Watcher::from_start(self.face.store.clone(), self.id);
-        let mut session: Option<Session> = None;
+    ///
+    /// # Errors
+    /// The store fails, the client is gone, or `request` was taken back; then the view stays as it
+    /// was.
+    pub(crate) async fn replay(
+        &mut self,
+        request: Option<&Id>,
+        from: u64,
+        until: u64,
+    ) -> Result<(), Error> {
+        self.replaying = request.cloned();
+        let replayed = self.replay_between(from, until).await;
+        self.replaying = None;
+        replayed
+    }
+
+    async fn replay_between(&mut self, from: u64, until: u64) -> Result<(), Error> {
+        let can_be_taken_back = self.replaying.is_some();
+        let found = Watcher::at(self.face.store.clone(), self.id, from.min(until))?;
+        let (mut session, mut watcher) = match found {
+            Some((session, watcher)) => (Some(session), watcher),
+            None => (None, Watcher::from_start(self.face.store.clone(), self.id)),
+        };
         while watcher.next_revision() < until {
             let page = watcher.page_before(until)?;
             if page.is_empty() && !watcher.is_behind() {
@@ -40,9 +58,13 @@ impl<S: Store> Attachment<S> {
                 {
                     self.show_again(session, &moment, &left);
                 }
-                if self.lines.len() > REPLAY_BYTES {
+                if self.lines.len() > BATCH_BYTES {
                     self.flush().await?;
                 }
+            }
+            self.listen().await;
+            if can_be_taken_back && self.replaying.is_none() {
+                return Err(Error::new(CANCELLED, "the request was taken back"));
             }
         }
         if let Some(session) = session {

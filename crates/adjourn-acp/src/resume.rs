@@ -49,7 +49,9 @@ impl<S: Store> Attachment<S> {
             _ => seen,
         };
         if let Replay::From(revision) = wish.replay {
-            self.replay(revision, until).await?;
+            // What a wake has done is not taken back.
+            let woke = given.as_ref().is_some_and(|done| !done.events.is_empty());
+            self.replay(Some(id).filter(|_| !woke), revision, until).await?;
         }
         match given {
             Some(done) if !done.events.is_empty() => {

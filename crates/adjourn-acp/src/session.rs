@@ -4,7 +4,7 @@
 //! another, or one that is gone by now. So a second editor, a command line and a restart all look
 //! the same. `show.rs` has the order in which things are told.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::desk::Seat;
 use crate::face::Face;
+use crate::out::{BATCH_BYTES, Out};
 use crate::peer::Peer;
 use crate::requests::Wish;
 use crate::resume::revisions;
@@ -52,9 +53,6 @@ pub(crate) enum Ask {
     /// The answer to a request of ours.
     Answered { id: Id, result: Result<Value, Value> },
 }
-
-/// Where a connection's messages go; it is bounded, so that a slow reader slows us down.
-pub(crate) type Out = mpsc::Sender<Vec<u8>>;
 
 /// How a request of ours is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,19 +135,20 @@ pub(crate) struct Attachment<S> {
     /// Names that the client gave to suspensions.
     pub(crate) aliases: HashMap<String, Handle>,
     pub(crate) foreground: Option<Foreground>,
+    pub(crate) inbox: mpsc::Receiver<Ask>,
+    /// What was heard while something else was being done.
+    pub(crate) later: VecDeque<Ask>,
+    /// The request whose replay is under way, as long as it can be taken back.
+    pub(crate) replaying: Option<Id>,
 }
 
 impl<S: Store> Attachment<S> {
     /// Serves until the connection is gone.
-    pub(crate) async fn run(
-        mut self,
-        mut inbox: mpsc::Receiver<Ask>,
-        mut rung: watch::Receiver<()>,
-    ) {
+    pub(crate) async fn run(mut self, mut rung: watch::Receiver<()>) {
         let mut desk = self.face.desk.changes();
         loop {
             tokio::select! {
-                ask = inbox.recv() => match ask {
+                ask = self.next_ask() => match ask {
                     Some(ask) => self.take(ask).await,
                     None => return self.end().await,
                 },
@@ -350,7 +349,7 @@ impl<S: Store> Attachment<S> {
         self.lines.respond(id, &Ok(json!({})));
     }
 
-    async fn take_back(&mut self, id: &Id) {
+    pub(crate) async fn take_back(&mut self, id: &Id) {
         if let Some(suspend) = self.suspends.iter().find(|suspend| suspend.id == *id) {
             let withdraw = Command::Withdraw(Withdraw { request: suspend.request });
             // Refused if it has taken effect in the meantime; then it is answered as such. Others
@@ -407,16 +406,19 @@ impl<S: Store> Attachment<S> {
             let Some(view) = &mut self.view else { return Ok(()) };
             let moments = view.watcher.page()?;
             let more = view.watcher.is_behind();
-            for (index, moment) in moments.iter().enumerate() {
-                let next = moments.get(index + 1);
-                self.show(moment, next.is_none_or(|next| next.begins));
+            for moment in &moments {
+                self.show(moment);
+                if self.lines.len() > BATCH_BYTES {
+                    self.flush().await?;
+                }
             }
-            self.answer_suspends();
             if !more {
                 break;
             }
             self.flush().await?;
+            self.listen().await;
         }
+        self.answer_suspends();
         Ok(())
     }
 
@@ -436,15 +438,6 @@ impl<S: Store> Attachment<S> {
         for id in prompts.chain(suspends).chain(resumes) {
             self.lines.respond(&id, &Err(error.clone()));
         }
-    }
-
-    /// Sends what has been written.
-    pub(crate) async fn flush(&mut self) -> Result<(), Error> {
-        if self.lines.is_empty() {
-            return Ok(());
-        }
-        let gone = |_| Error::new(crate::rpc::INTERNAL_ERROR, "the client is gone");
-        self.out.send(self.lines.take()).await.map_err(gone)
     }
 
     /// Returns whether the session asks a person.

@@ -27,9 +27,7 @@ use crate::update::{self, Call, Left};
 
 impl<S: Store> Attachment<S> {
     /// Takes a moment into the view, tells the client, and answers whoever waited for it.
-    ///
-    /// `whole` says that the commit ends with it: only then is the state one that ever was.
-    pub(crate) fn show(&mut self, moment: &Moment, whole: bool) {
+    pub(crate) fn show(&mut self, moment: &Moment) {
         let Some(view) = &mut self.view else { return };
         let before = view.session.phase();
         let interrupted = view.is_interrupted(&moment.event.what);
@@ -69,7 +67,10 @@ impl<S: Store> Attachment<S> {
                     self.lifecycle(moment);
                     self.run_ended(moment, answered);
                 }
-                if whole || matches!(moment.event.what, What::Suspended(_) | What::HoldLaid(_)) {
+                // Before its commit ends, the state is one that never was.
+                if moment.ends
+                    || matches!(moment.event.what, What::Suspended(_) | What::HoldLaid(_))
+                {
                     self.answer_suspends();
                 }
                 if visible {

@@ -56,7 +56,16 @@ impl Process {
 
     /// Connects a client that speaks version 2.
     pub async fn connect(&self) -> Client {
-        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        self.connect_by(1 << 20).await
+    }
+
+    /// Connects a client that has to read if it is to be told much.
+    pub async fn connect_narrowly(&self) -> Client {
+        self.connect_by(1 << 10).await
+    }
+
+    async fn connect_by(&self, width: usize) -> Client {
+        let (ours, theirs) = tokio::io::duplex(width);
         let (input, output) = tokio::io::split(theirs);
         let (stop, drain) = (std::future::pending(), std::future::ready(()));
         let face = Arc::clone(&self.face);
@@ -102,11 +111,31 @@ impl Client {
     }
 
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.request(method, params).await;
+        self.answer(id).await["result"].clone()
+    }
+
+    /// Sends a request, and returns its id.
+    pub async fn request(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next;
         self.next += 1;
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        id
+    }
+
+    pub async fn notify(&mut self, method: &str, params: Value) {
+        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    }
+
+    /// Waits for the answer to a request.
+    pub async fn answer(&mut self, id: u64) -> Value {
         let answer = |message: &Value| message["id"] == id && message.get("method").is_none();
-        self.until("an answer", answer).await["result"].clone()
+        self.until("an answer", answer).await
+    }
+
+    /// Waits for an answer to whichever request.
+    pub async fn any_answer(&mut self) -> Value {
+        self.until("an answer", |message| message.get("method").is_none()).await
     }
 
     /// Waits for a request or a notification.

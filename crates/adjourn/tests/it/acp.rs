@@ -8,5 +8,6 @@ mod editor;
 mod hostile;
 mod lives;
 mod permission;
+mod replay;
 mod schema;
 mod sdk;
