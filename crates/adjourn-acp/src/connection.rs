@@ -23,7 +23,9 @@ use crate::lines::{LINE_BYTES, Line, Lines};
 use crate::out::{self, BATCH_BYTES, Out};
 use crate::peer::{Dialect, Peer, Version};
 use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Prompt, Replay};
-use crate::rpc::{Error, INVALID_REQUEST, Id, Incoming, Outgoing, Params, UNSUPPORTED_VERSION};
+use crate::rpc::{
+    Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION,
+};
 use crate::session::{Ask, Attachment};
 use crate::suspension::SessionSuspendRequest;
 
@@ -216,10 +218,11 @@ impl<S: Store> Connection<S> {
             "session/status" => self.status(&params.read()?, &peer).map(Some),
             "session/close" | "session/delete" => {
                 let Named { session_id } = params.read()?;
-                let session = self.face.find(&session_id)?;
-                let ask = match method {
-                    "session/close" => Ask::Close { id: id.clone() },
-                    _ => Ask::Delete { id: id.clone() },
+                let (session, ask) = match (self.face.find(&session_id), method) {
+                    (session, "session/close") => (session?, Ask::Close { id: id.clone() }),
+                    // What is not there need not be deleted.
+                    (Err(error), _) if error.code == NOT_FOUND => return Ok(Some(json!({}))),
+                    (session, _) => (session?, Ask::Delete { id: id.clone() }),
                 };
                 self.ask(session.id, ask).await;
                 // Its task ends with that.

@@ -16,7 +16,7 @@ use adjourn_core::id::{Handle, RequestId, SessionId};
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Session};
 use adjourn_host::said::Said;
-use adjourn_host::watch::Watcher;
+use adjourn_host::watch::{Moment, Watcher};
 use adjourn_store::{Done, Request, Store};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -29,7 +29,7 @@ use crate::requests::Wish;
 use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id, Outgoing};
 use crate::suspension::SessionAwaitResumptionResponse;
-use crate::update::Foreground;
+use crate::update::{self, Foreground};
 
 /// What a connection asks of one of its sessions.
 #[derive(Debug)]
@@ -317,13 +317,11 @@ impl<S: Store> Attachment<S> {
     }
 
     async fn delete(&mut self, id: &Id) {
-        let close = Command::Close(command::Close::default());
-        match self.give(close).await {
-            Ok(_) => {
+        match self.face.erase(self.id, Face::<S>::by(&self.peer)).await {
+            Ok(()) => {
                 self.say_last().await;
                 self.leave(id);
             }
-            Err(error) if error.is("ENDED") => self.leave(id),
             Err(error) => self.lines.respond(id, &Err(error)),
         }
     }
@@ -407,6 +405,7 @@ impl<S: Store> Attachment<S> {
             let moments = view.watcher.page()?;
             let more = view.watcher.is_behind();
             for moment in &moments {
+                self.bridge(moment)?;
                 self.show(moment);
                 if self.lines.len() > BATCH_BYTES {
                     self.flush().await?;
@@ -419,6 +418,22 @@ impl<S: Store> Attachment<S> {
             self.listen().await;
         }
         self.answer_suspends();
+        Ok(())
+    }
+
+    /// What led to this moment was erased, as it is only when a session is over: the view is
+    /// brought to where the moment finds it.
+    fn bridge(&mut self, moment: &Moment) -> Result<(), Error> {
+        let Some(view) = &mut self.view else { return Ok(()) };
+        if moment.revision == view.session.revision + 1 {
+            return Ok(());
+        }
+        let Some(now) = self.face.store.session(self.id)? else { return Ok(()) };
+        let left = update::calls_over(&view.session);
+        view.session = Session { revision: moment.revision - 1, ..Session::clone(&now) };
+        if self.attached.load(Ordering::Relaxed) {
+            self.calls_left(&left);
+        }
         Ok(())
     }
 

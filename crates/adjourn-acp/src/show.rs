@@ -150,8 +150,13 @@ impl<S: Store> Attachment<S> {
             }
             _ => {}
         }
+        self.calls_left(left);
+    }
+
+    /// Calls that are over without a result.
+    pub(crate) fn calls_left(&mut self, left: &[Left]) {
         for (id, status, words) in left {
-            self.update(&update::call(version, id, *status, *words));
+            self.update(&update::call(self.peer.version, id, *status, *words));
         }
     }
 

@@ -142,6 +142,8 @@ pub fn waiting(session: &Session) -> Option<CallId> {
     waits.then(|| pause.call.clone().unwrap_or_else(|| CallId(pause.handle.to_string())))
 }
 
+const UNKNOWN: &str = "its outcome is unknown: it was cut off while it ran";
+
 /// A call that is over without a result, how it stands, and what is to be said of it.
 pub type Left = (CallId, Call, Option<&'static str>);
 
@@ -151,8 +153,6 @@ pub type Left = (CallId, Call, Option<&'static str>);
 /// its run is over.
 pub fn calls_left(before: &Session, what: &What) -> Vec<Left> {
     const NOT_RUN: &str = "not run: the session was suspended before it started";
-    const NEVER_RUN: &str = "not run: the run ended before it started";
-    const UNKNOWN: &str = "its outcome is unknown: it was cut off while it ran";
     let mut left = Vec::new();
     let (not_run, unknown): (&[CallId], &[CallId]) = match what {
         What::CallsAbandoned(abandoned) => (&[], &abandoned.calls),
@@ -165,19 +165,7 @@ pub fn calls_left(before: &Session, what: &What) -> Vec<Left> {
         What::Drained(drained) => (&[], &drained.unknown),
         What::HostLost(lost) => (&[], &lost.unknown),
         What::RunEnded(_) => {
-            left.extend(before.calls.iter().filter_map(|open| {
-                let (status, words) = match open.state {
-                    // It has been told.
-                    CallState::NotRun | CallState::Unknown => return None,
-                    CallState::Dispatched => (Call::Failed, UNKNOWN),
-                    _ if open.started => (Call::Failed, UNKNOWN),
-                    CallState::Asked | CallState::Deferred | CallState::Waiting => {
-                        (Call::Cancelled, NEVER_RUN)
-                    }
-                };
-                let words = Some(words).filter(|_| open.state != CallState::Waiting);
-                Some((open.call.id.clone(), status, words))
-            }));
+            left = calls_over(before);
             (&[], &[])
         }
         _ => (&[], &[]),
@@ -189,6 +177,23 @@ pub fn calls_left(before: &Session, what: &What) -> Vec<Left> {
     let unknown = unknown.iter().filter(lost);
     left.extend(unknown.map(|id| (id.clone(), Call::Failed, Some(UNKNOWN))));
     left
+}
+
+/// Returns the calls that are open, as the end of the run leaves them.
+pub fn calls_over(session: &Session) -> Vec<Left> {
+    const NEVER_RUN: &str = "not run: the run ended before it started";
+    let over = session.calls.iter().filter_map(|open| {
+        let (status, words) = match open.state {
+            // It has been told.
+            CallState::NotRun | CallState::Unknown => return None,
+            CallState::Dispatched => (Call::Failed, Some(UNKNOWN)),
+            _ if open.started => (Call::Failed, Some(UNKNOWN)),
+            CallState::Asked | CallState::Deferred => (Call::Cancelled, Some(NEVER_RUN)),
+            CallState::Waiting => (Call::Cancelled, None),
+        };
+        Some((open.call.id.clone(), status, words))
+    });
+    over.collect()
 }
 
 /// News of the session that no standard update has words for: they stand in `_meta`.

@@ -108,7 +108,7 @@ pub(super) fn transcripts_are_read_from_any_entry<S: Store>(world: World<S>) {
         assert_eq!(page, expected[start..expected.len().min(start + limit)]);
     }
     // By size: as much as fits, and one entry that does not.
-    for (bytes, count) in [(0, 1), (5, 1), (11, 1), (12, 2), (usize::MAX, 3)] {
+    for (bytes, count) in [(0, 1), (5, 1), (10, 1), (11, 2), (usize::MAX, 3)] {
         let page = world.store.transcript_within(id, 0, 3, bytes).unwrap();
         assert_eq!(page, expected[..count], "{bytes}");
     }

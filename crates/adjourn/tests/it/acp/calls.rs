@@ -94,6 +94,30 @@ fn a_session_that_is_closed() {
 }
 
 #[test]
+fn a_session_that_is_deleted() {
+    let mut scene = Scene::new();
+    let mut other = Editor::v1(&scene.home, TWO_CALLS);
+    let replay = json!({ "sessionId": scene.session, "replayFrom": { "type": "start" } });
+    other.call("session/resume", replay).unwrap();
+    let suspend = other.request("session/suspend", json!({ "sessionId": scene.session }));
+    other.update("session_info_update");
+    let delete = json!({ "sessionId": scene.session });
+    scene.editor.call("session/delete", delete.clone()).unwrap();
+    assert_eq!(endings(&scene.editor), ["failed", "cancelled"]);
+    // Whoever else sees it is told, too, though what led to it is gone.
+    assert_eq!(other.answer(suspend).unwrap_err()["code"], 4001);
+    assert_eq!(endings(&other), ["failed", "failed"]);
+
+    let unknown = json!({ "sessionId": scene.session, "cwd": "/tmp", "mcpServers": [] });
+    assert_eq!(other.call("session/load", unknown).unwrap_err()["code"], -32002);
+    assert_eq!(other.call("session/status", delete.clone()).unwrap()["status"], "not_found");
+    assert_eq!(other.call("session/delete", delete).unwrap(), json!({}), "as if it were there");
+    let log = scene.home.told(&["log", &scene.session, "--transcript"]).data;
+    assert!(!log.contains("go"), "{log}");
+    assert_eq!(scene.home.told(&["ls"]).code, 0);
+}
+
+#[test]
 fn a_run_that_is_canceled_and_loses_its_host() {
     let mut scene = Scene::new();
     scene.cancel();

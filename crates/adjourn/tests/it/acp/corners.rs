@@ -196,6 +196,8 @@ fn a_session_that_is_over_is_not_live() {
     home.told(&["close", &session]);
     let status = editor.call("session/status", json!({ "sessionId": session })).unwrap();
     assert_eq!(status["status"], "not_found");
+    let prompt = editor.prompt(&session, "still there?");
+    assert_eq!(editor.answer(prompt).unwrap_err()["code"], 4010);
     let bare = editor.call("session/resume", json!({ "sessionId": session }));
     assert!(bare.is_ok(), "there is nothing to wake, and nobody asked for it: {bare:?}");
 }
