@@ -8,6 +8,7 @@ mod editor;
 mod hostile;
 mod lives;
 mod permission;
+mod proposals;
 mod replay;
 mod schema;
 mod sdk;
