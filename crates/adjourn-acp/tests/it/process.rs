@@ -24,14 +24,22 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Process {
     /// Held, so that it is there as long as the store.
-    _directory: TempDir,
+    directory: Arc<TempDir>,
     face: Arc<Face<Sqlite>>,
     host: JoinHandle<Result<(), adjourn_store::Error>>,
 }
 
 impl Process {
     pub async fn start(script: &str) -> Self {
-        let directory = TempDir::new().unwrap();
+        Self::start_in(Arc::new(TempDir::new().unwrap()), script).await
+    }
+
+    /// Starts another one on the same store.
+    pub async fn beside(&self, script: &str) -> Self {
+        Self::start_in(Arc::clone(&self.directory), script).await
+    }
+
+    async fn start_in(directory: Arc<TempDir>, script: &str) -> Self {
         let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
         let path = directory.path().join("store.db");
         let options = sqlite::Options::new(path, Arc::new(Machine), Keys::only(key));
@@ -51,7 +59,7 @@ impl Process {
             on_disconnect: OnDisconnect::Continue,
         };
         let face = Arc::new(Face { store, hosts, clock, desk, options });
-        Self { _directory: directory, face, host }
+        Self { directory, face, host }
     }
 
     /// Connects a client that speaks version 2.
