@@ -208,3 +208,61 @@ fn a_suspend_takes_a_session_echoes_what_it_is_given_and_says_nothing_to_the_age
     let speakers: Vec<_> = said.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     assert_eq!(speakers, ["user", "tool", "agent"], "the pause left no words: {said}");
 }
+
+/// SUS-101.
+#[test]
+fn the_trace_that_a_suspend_belongs_to_is_kept_with_it() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, PARKS);
+    let session = editor.new_session();
+    let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let parent = json!({ "traceparent": format!("00-{trace}-{span}-01") });
+    let suspend = json!({ "sessionId": session, "_meta": parent });
+    assert_eq!(editor.call("session/suspend", suspend).unwrap()["_meta"], parent);
+    let suspended = home.jsons(&["log", &session]).pop().unwrap();
+    let link = &suspended["suspended/1"]["park"]["pipelineSpanLink"];
+    assert_eq!(*link, json!({ "traceId": trace, "spanId": span }), "{suspended}");
+}
+
+/// SUS-60, SUS-64, SUS-65, SUS-90.
+#[test]
+fn a_caller_of_today_resumes_and_cancels_as_ever() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, PARKS);
+    let session = editor.new_session();
+    // Nothing is suspended: it is attached again, and that is all.
+    editor.call("session/resume", named(&session)).unwrap();
+    let meta = json!({ "sessionId": session, "cwd": "/tmp", "_meta": { "example.com/tab": 3 } });
+    editor.call("session/resume", meta).unwrap();
+    refused(editor.call("session/resume", json!({})), "sessionId");
+    let prompt = editor.prompt(&session, "go");
+    let handle = editor.answer(prompt).unwrap()["_meta"]["adjourn/suspend"]["handle"].clone();
+    editor.notify("session/cancel", named(&session));
+    editor.until("idle", |message| {
+        message["params"]["update"]["_meta"]["adjourn/suspend"]["state"] == "idle"
+    });
+    let unknown = ["suspended", "resumed"].map(Value::from);
+    let proposed =
+        |message: &Value| unknown.contains(&message["params"]["update"]["sessionUpdate"]);
+    assert!(!editor.heard().any(proposed), "{}", editor.dialog());
+    let late = json!({ "sessionId": session, "handle": handle });
+    let error = editor.call("session/resume", late).unwrap_err();
+    assert_eq!(error["code"], 4003, "a cancel leaves nothing to resume: {error}");
+}
+
+/// SUS-36, SUS-54.
+#[test]
+fn a_person_is_told_why_it_waits_where_an_editor_shows_such_things() {
+    let home = Home::new();
+    let script = r#"{"runs": [[
+      {"await": {"reason": "waiting on ci", "summary": "paused on a long build"}}
+    ]]}"#;
+    let capabilities = json!({ "session": { "notices": {} } });
+    let greeting = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
+    let mut editor = Editor::greeted(&home, script, &[], &greeting);
+    let session = editor.new_session();
+    editor.prompt(&session, "go");
+    let notice = editor.update("notice");
+    assert_eq!(notice["title"], "Paused: waiting on ci");
+    assert_eq!(notice["description"], "paused on a long build");
+}
