@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 
 use crate::content;
 use crate::face::{Face, OnDisconnect};
+use crate::hearing::Ask;
 use crate::introduction::introduction;
 use crate::lines::{LINE_BYTES, Line, Lines};
 use crate::out::{self, BATCH_BYTES, Out};
@@ -26,7 +27,7 @@ use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Promp
 use crate::rpc::{
     Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION,
 };
-use crate::session::{Ask, Attachment};
+use crate::session::Attachment;
 use crate::suspension::SessionSuspendRequest;
 
 /// What may be asked of a session before it has done what was asked before.

@@ -1,16 +1,44 @@
-//! What a client says while it is being told something.
+//! What a client asks of a session, also while it is being told something.
 //!
 //! Telling it may take as long as it likes to read. What it takes back or cancels meanwhile is
 //! taken back and canceled at once; everything else waits its turn.
 
-use adjourn_core::{Command, command};
+use adjourn_core::Command;
+use adjourn_core::command::{self, Suspend};
+use adjourn_core::facts::SpanLinks;
+use adjourn_host::said::Said;
 use adjourn_store::Store;
+use serde_json::Value;
 
+use crate::requests::Wish;
 use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR, Id};
-use crate::session::{Ask, Attachment};
+use crate::session::Attachment;
 
 /// What is kept for later; beyond that the client is not heard before it reads.
 const LATER: usize = 16;
+
+/// What a connection asks of one of its sessions.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// `session/new` was answered.
+    Begin,
+    /// `session/prompt`.
+    Prompt { id: Id, said: Said },
+    /// `session/suspend`.
+    Suspend { id: Id, suspend: Suspend, spans: SpanLinks },
+    /// `session/resume` and `session/load`.
+    Resume { id: Id, wish: Box<Wish>, load: bool },
+    /// `session/cancel`.
+    Cancel,
+    /// `session/close`.
+    Close { id: Id },
+    /// `session/delete`.
+    Delete { id: Id },
+    /// `$/cancel_request` for a request of this session.
+    TakeBack { id: Id },
+    /// The answer to a request of ours.
+    Answered { id: Id, result: Result<Value, Value> },
+}
 
 impl<S: Store> Attachment<S> {
     /// Returns what is asked next; nothing if nobody will ask any more.

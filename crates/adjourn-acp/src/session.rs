@@ -16,43 +16,20 @@ use adjourn_core::id::{Handle, RequestId, SessionId};
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Session};
 use adjourn_host::said::Said;
-use adjourn_host::watch::{Moment, Watcher};
+use adjourn_host::watch::Watcher;
 use adjourn_store::{Done, Request, Store};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::desk::Seat;
 use crate::face::Face;
+use crate::hearing::Ask;
 use crate::out::{BATCH_BYTES, Out};
 use crate::peer::Peer;
-use crate::requests::Wish;
 use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id, Outgoing};
 use crate::suspension::SessionAwaitResumptionResponse;
-use crate::update::{self, Foreground};
-
-/// What a connection asks of one of its sessions.
-#[derive(Debug)]
-pub(crate) enum Ask {
-    /// `session/new` was answered.
-    Begin,
-    /// `session/prompt`.
-    Prompt { id: Id, said: Said },
-    /// `session/suspend`.
-    Suspend { id: Id, suspend: Suspend, spans: SpanLinks },
-    /// `session/resume` and `session/load`.
-    Resume { id: Id, wish: Box<Wish>, load: bool },
-    /// `session/cancel`.
-    Cancel,
-    /// `session/close`.
-    Close { id: Id },
-    /// `session/delete`.
-    Delete { id: Id },
-    /// `$/cancel_request` for a request of this session.
-    TakeBack { id: Id },
-    /// The answer to a request of ours.
-    Answered { id: Id, result: Result<Value, Value> },
-}
+use crate::update::Foreground;
 
 /// How a request of ours is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -418,22 +395,6 @@ impl<S: Store> Attachment<S> {
             self.listen().await;
         }
         self.answer_suspends();
-        Ok(())
-    }
-
-    /// What led to this moment was erased, as it is only when a session is over: the view is
-    /// brought to where the moment finds it.
-    fn bridge(&mut self, moment: &Moment) -> Result<(), Error> {
-        let Some(view) = &mut self.view else { return Ok(()) };
-        if moment.revision == view.session.revision + 1 {
-            return Ok(());
-        }
-        let Some(now) = self.face.store.session(self.id)? else { return Ok(()) };
-        let left = update::calls_over(&view.session);
-        view.session = Session { revision: moment.revision - 1, ..Session::clone(&now) };
-        if self.attached.load(Ordering::Relaxed) {
-            self.calls_left(&left);
-        }
         Ok(())
     }
 

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::content::blocks;
 use crate::peer::{Dialect, EXTENSION, Version};
+use crate::rpc::Error;
 use crate::session::{Attachment, Ours};
 use crate::suspension::{ResumedUpdate, SessionAwaitResumptionRequest, SuspendedUpdate, echoed};
 use crate::update::{self, Call, Left};
@@ -83,6 +84,22 @@ impl<S: Store> Attachment<S> {
             self.phase(before, &moment.event.what);
         }
         self.own.retain(|own| *own.end() > moment.revision);
+    }
+
+    /// What led to this moment was erased, as it is only when a session is over: the view is
+    /// brought to where the moment finds it.
+    pub(crate) fn bridge(&mut self, moment: &Moment) -> Result<(), Error> {
+        let Some(view) = &mut self.view else { return Ok(()) };
+        if moment.revision == view.session.revision + 1 {
+            return Ok(());
+        }
+        let Some(now) = self.face.store.session(self.id)? else { return Ok(()) };
+        let left = update::calls_over(&view.session);
+        view.session = Session { revision: moment.revision - 1, ..Session::clone(&now) };
+        if self.attached.load(Ordering::Relaxed) {
+            self.calls_left(&left);
+        }
+        Ok(())
     }
 
     /// What was said.

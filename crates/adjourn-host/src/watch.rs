@@ -81,10 +81,11 @@ impl<S: Store> Watcher<S> {
         }
     }
 
-    /// Watches a session from a revision on, and returns the session before it; nothing if the
-    /// journal has no such place, or has lost it.
+    /// Watches a session from a revision on, and returns the session before it.
     ///
-    /// It reads a short stretch before the revision, and nothing of what lies before that.
+    /// It reads a short stretch before the revision, and nothing of what lies before that. It
+    /// returns nothing where that cannot be: near the beginning, beyond the end, or if the stretch
+    /// was pruned.
     ///
     /// # Errors
     /// The store fails.
@@ -92,9 +93,12 @@ impl<S: Store> Watcher<S> {
         let before = revision.saturating_sub(1);
         // The state is with the last entry of these that is not behind the revision.
         let base = before - before % STATE_EVERY;
-        let mut places = store.places(id, base.max(1))?;
-        let stretch = usize::try_from(revision - base.max(1)).unwrap_or(usize::MAX);
-        if base == 0 || places.len() < stretch {
+        if base == 0 {
+            return Ok(None);
+        }
+        let mut places = store.places(id, base)?;
+        let stretch = usize::try_from(revision - base).unwrap_or(usize::MAX);
+        if places.len() < stretch {
             return Ok(None);
         }
         let ahead = places.split_off(stretch);
