@@ -1,41 +1,37 @@
 //! One connection: lines come in, requests are sorted to their sessions, lines go out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use adjourn_core::Command;
 use adjourn_core::command::{self, Mode};
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use adjourn_core::{Command, Session};
 use adjourn_host::watch::Bell;
-use adjourn_store::rows::SessionNo;
 use adjourn_store::{Request, Store};
-use serde_json::{Map, Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::content;
-use crate::face::{Face, OnDisconnect, StatusWords};
+use crate::face::{Face, OnDisconnect};
+use crate::hearing::Ask;
+use crate::introduction::introduction;
 use crate::lines::{LINE_BYTES, Line, Lines};
-use crate::peer::{Dialect, EXTENSION, Peer, Version};
-use crate::permission;
-use crate::requests::{self, Attach, CancelRequest, Initialize, List, Named, New, Prompt, Replay};
+use crate::out::{self, BATCH_BYTES, Out};
+use crate::peer::{Dialect, Peer, Version};
+use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Prompt, Replay};
 use crate::rpc::{
     Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION,
 };
-use crate::session::{Ask, Attachment, Out};
-use crate::suspension::{SessionStatus, SessionSuspendRequest, SuspendCapabilities};
-use crate::update::{meta, with};
+use crate::session::Attachment;
+use crate::suspension::SessionSuspendRequest;
 
-/// Messages that wait to be written; whoever has more waits for the reader.
+/// What may be asked of a session before it has done what was asked before.
 const QUEUE: usize = 16;
-/// How much is put together before it is sent.
-const BATCH_BYTES: usize = 64 * 1024;
-/// Sessions on one page of `session/list`.
-const PAGE: usize = 50;
 
 /// How long a client that has gone away may take to read what is left for it.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -59,8 +55,8 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (out, written) = mpsc::channel(QUEUE);
-    let mut writer = tokio::spawn(write(written, output));
+    let (out, written) = Out::new();
+    let mut writer = tokio::spawn(out::write(written, output));
     let (ring, rung) = watch::channel(());
     let bell = Bell::new(&face.hosts, &*face.clock);
     let ringer = tokio::spawn(async move {
@@ -84,7 +80,7 @@ where
     let gone = connection.out.clone();
     let result = tokio::select! {
         result = connection.read(Lines::new(input)) => result,
-        () = gone.closed() => Ok(()),
+        () = gone.gone() => Ok(()),
         () = stop => Ok(()),
     };
     drop(gone);
@@ -100,27 +96,14 @@ where
     result
 }
 
-async fn write<W: AsyncWrite + Unpin>(
-    mut written: mpsc::Receiver<Vec<u8>>,
-    mut output: W,
-) -> std::io::Result<()> {
-    while let Some(bytes) = written.recv().await {
-        output.write_all(&bytes).await?;
-        if written.is_empty() {
-            output.flush().await?;
-        }
-    }
-    output.flush().await
-}
-
 /// A session of this connection.
 struct Open {
     ask: mpsc::Sender<Ask>,
     attached: Arc<AtomicBool>,
 }
 
-struct Connection<S> {
-    face: Arc<Face<S>>,
+pub(crate) struct Connection<S> {
+    pub(crate) face: Arc<Face<S>>,
     /// The client, once it has introduced itself.
     peer: Option<Arc<Peer>>,
     out: Out,
@@ -236,10 +219,11 @@ impl<S: Store> Connection<S> {
             "session/status" => self.status(&params.read()?, &peer).map(Some),
             "session/close" | "session/delete" => {
                 let Named { session_id } = params.read()?;
-                let session = self.face.find(&session_id)?;
-                let ask = match method {
-                    "session/close" => Ask::Close { id: id.clone() },
-                    _ => Ask::Delete { id: id.clone() },
+                let (session, ask) = match (self.face.find(&session_id), method) {
+                    (session, "session/close") => (session?, Ask::Close { id: id.clone() }),
+                    // What is not there need not be deleted.
+                    (Err(error), _) if error.code == NOT_FOUND => return Ok(Some(json!({}))),
+                    (session, _) => (session?, Ask::Delete { id: id.clone() }),
                 };
                 self.ask(session.id, ask).await;
                 // Its task ends with that.
@@ -339,90 +323,8 @@ impl<S: Store> Connection<S> {
         Err(Error::invalid(field, &format!("this agent has {what}")))
     }
 
-    fn status(&self, named: &Named, peer: &Peer) -> Result<Value, Error> {
-        let words = match (self.face.options.status, peer.version) {
-            (StatusWords::ByVersion, Version::V1) => StatusWords::Live,
-            (StatusWords::ByVersion, Version::V2) => StatusWords::Open,
-            (words, _) => words,
-        };
-        let session = match (self.face.find(&named.session_id), words) {
-            (Ok(session), _) => session,
-            (Err(error), StatusWords::Live) if error.code == NOT_FOUND => {
-                return Ok(json!({ "status": SessionStatus::NotFound }));
-            }
-            (Err(error), _) => return Err(error),
-        };
-        let over = matches!(session.state, State::Ended(_));
-        let live = !over && (self.is_attached(session.id) || self.face.is_driven(&session));
-        let status = match (words, live) {
-            (StatusWords::Live, true) => SessionStatus::Live,
-            (StatusWords::Live, false) => SessionStatus::NotFound,
-            (_, true) => SessionStatus::Open,
-            (_, false) if session.suspended().is_some() => SessionStatus::Suspended,
-            (_, false) => SessionStatus::Saved,
-        };
-        let answer = json!({ "status": status, "_meta": meta(&session, peer, None) });
-        Ok(match (status, peer.version) {
-            (SessionStatus::Open, Version::V2) => {
-                let asks =
-                    self.is_attached(session.id) && permission::is_asked(&self.face.desk, &session);
-                let foreground = permission::foreground(&session, asks);
-                with(answer, "state", foreground.state(&session, peer))
-            }
-            _ => answer,
-        })
-    }
-
-    fn is_attached(&self, id: SessionId) -> bool {
+    pub(crate) fn is_attached(&self, id: SessionId) -> bool {
         self.sessions.get(&id).is_some_and(|open| open.attached.load(Ordering::Relaxed))
-    }
-
-    fn list(&self, list: &List, peer: &Peer) -> Result<Value, Error> {
-        let after = match &list.cursor {
-            Some(cursor) => cursor
-                .parse()
-                .map_err(|_| Error::invalid("cursor", "not a cursor of this agent"))?,
-            None => 0,
-        };
-        let mut after = SessionNo(after);
-        let mut sessions = Vec::new();
-        loop {
-            let page = self.face.store.sessions(after, PAGE)?;
-            let Some((last, _)) = page.last() else {
-                return Ok(json!({ "sessions": sessions }));
-            };
-            after = *last;
-            for (_, session) in &page {
-                if let Some(info) = self.info(session, list, peer)? {
-                    sessions.push(info);
-                }
-            }
-            if sessions.len() >= PAGE {
-                return Ok(json!({ "sessions": sessions, "nextCursor": after.0.to_string() }));
-            }
-        }
-    }
-
-    /// Describes a session that is not over, if it is one of those that are wanted.
-    fn info(&self, session: &Session, list: &List, peer: &Peer) -> Result<Option<Value>, Error> {
-        if matches!(session.state, State::Ended(_)) || session.tenant != self.face.options.tenant {
-            return Ok(None);
-        }
-        let cwd = self.face.cwd(session.id)?.unwrap_or_else(|| "/".to_owned());
-        if list.cwd.as_ref().is_some_and(|wanted| *wanted != cwd) {
-            return Ok(None);
-        }
-        let mut info = json!({
-            "sessionId": session.id, "cwd": cwd, "updatedAt": session.at.to_string(),
-        });
-        let title = session.memory.first_prompt.lines().next().unwrap_or_default();
-        if !title.is_empty() {
-            info = with(info, "title", title);
-        }
-        if session.suspended().is_some() {
-            info = with(info, "_meta", meta(session, peer, None));
-        }
-        Ok(Some(info))
     }
 
     /// Asks something of a session, which serves this connection from then on.
@@ -453,8 +355,11 @@ impl<S: Store> Connection<S> {
                 waits: HashSet::new(),
                 aliases: HashMap::new(),
                 foreground: None,
+                inbox,
+                later: VecDeque::new(),
+                replaying: None,
             };
-            self.tasks.spawn(attachment.run(inbox, self.rung.clone()));
+            self.tasks.spawn(attachment.run(self.rung.clone()));
             Open { ask: sender, attached }
         });
         let _ = open.ask.send(ask).await;
@@ -493,68 +398,10 @@ impl<S: Store> Connection<S> {
     }
 }
 
-/// Who we are and what we can do.
-fn introduction(version: Version) -> Value {
-    let extension = json!({
-        "version": 1,
-        "modes": [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion],
-        "resumeCauses": SuspendCapabilities::ours().resume_causes,
-    });
-    let info =
-        json!({ "name": "adjourn", "title": "adjourn", "version": env!("CARGO_PKG_VERSION") });
-    let with_ours = |mut capabilities: Map<String, Value>| {
-        if let Ok(Value::Object(ours)) = serde_json::to_value(SuspendCapabilities::ours()) {
-            capabilities.extend(ours);
-        }
-        Value::Object(capabilities)
-    };
-    match version {
-        Version::V1 => {
-            let capabilities = json!({
-                "loadSession": true,
-                "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
-                "mcpCapabilities": { "http": false, "sse": false },
-                "sessionCapabilities": {
-                    "list": {}, "delete": {}, "resume": {}, "close": {}, "status": {},
-                    "_meta": { EXTENSION: extension },
-                },
-            });
-            json!({
-                "protocolVersion": 1,
-                "agentCapabilities": with_ours(object(capabilities)),
-                "agentInfo": info,
-                "authMethods": [],
-            })
-        }
-        Version::V2 => {
-            let capabilities = json!({
-                "session": {
-                    "prompt": { "image": {}, "audio": {}, "embeddedContext": {} },
-                    "mcp": { "stdio": {} },
-                    "delete": {}, "status": {},
-                    "_meta": { EXTENSION: extension },
-                },
-            });
-            json!({
-                "protocolVersion": 2,
-                "info": info,
-                "capabilities": with_ours(object(capabilities)),
-            })
-        }
-    }
-}
-
 /// Returns a path without the slashes at its end.
 fn plain(path: &str) -> &str {
     match path.trim_end_matches('/') {
         "" => "/",
         plain => plain,
-    }
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(object) => object,
-        _ => Map::new(),
     }
 }

@@ -8,10 +8,11 @@ use adjourn_core::carry::Budget;
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
 use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
-use adjourn_core::{Founding, Session};
+use adjourn_core::session::State;
+use adjourn_core::{Command, Founding, Session, command};
 use adjourn_host::clock::Clock;
 use adjourn_host::doorbell::Hosts;
-use adjourn_store::{Done, Request, Store};
+use adjourn_store::{CommandError, Done, Request, Store};
 use serde_json::{Map, Value};
 
 use crate::content::without_secrets;
@@ -118,15 +119,30 @@ impl<S: Store> Face<S> {
         Ok(self.store.transact(move |tx| tx.create(by, founding)).await?.session)
     }
 
-    /// Finds a session that a client names.
+    /// Ends a session, and erases what happened in it.
+    pub(crate) async fn erase(&self, id: SessionId, by: Actor) -> Result<(), Error> {
+        let close = Request::new(id, by, Command::Close(command::Close::default()));
+        let erased = self.store.transact(move |tx| {
+            tx.command(close)?;
+            tx.erase(id).map_err(CommandError::from)
+        });
+        erased.await?;
+        self.hosts.ring();
+        Ok(())
+    }
+
+    /// Finds a session that a client names; one that was erased is none.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Session>, Error> {
         let found = match name.parse() {
             Ok(id) => self.store.session(id)?,
             Err(_) => None,
         };
-        found
-            .filter(|session| session.tenant == self.options.tenant)
-            .ok_or_else(|| Error::no_session(name))
+        let found = found.filter(|session| session.tenant == self.options.tenant);
+        let Some(session) = found else { return Err(Error::no_session(name)) };
+        if matches!(session.state, State::Ended(_)) && self.store.founding(session.id)?.is_none() {
+            return Err(Error::no_session(name));
+        }
+        Ok(session)
     }
 
     /// Returns the directory a session works in.

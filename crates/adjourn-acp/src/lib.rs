@@ -8,17 +8,25 @@
 //! Start reading at `connection.rs`, then `session.rs`, then `show.rs`, which has the order in
 //! which a client is told things.
 
+mod answers;
 #[cfg(feature = "artifacts")]
 pub mod artifacts;
 mod connection;
 mod content;
 pub mod desk;
 pub mod face;
+mod hearing;
+mod introduction;
 pub mod lines;
+mod look;
+mod out;
 pub mod peer;
 mod permission;
+mod question;
 pub mod refusal;
+mod replay;
 mod requests;
+mod resume;
 pub mod rpc;
 mod session;
 mod show;

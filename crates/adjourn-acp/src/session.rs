@@ -4,16 +4,14 @@
 //! another, or one that is gone by now. So a second editor, a command line and a restart all look
 //! the same. `show.rs` has the order in which things are told.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use adjourn_core::carry::AddBudget;
 use adjourn_core::command::{self, Prompt, Reach, Requester, Suspend, Withdraw};
 use adjourn_core::driver::Need;
-use adjourn_core::event::What;
-use adjourn_core::facts::{Answer, SpanLinks};
+use adjourn_core::facts::SpanLinks;
 use adjourn_core::id::{Handle, RequestId, SessionId};
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Session};
@@ -25,37 +23,13 @@ use tokio::sync::{mpsc, watch};
 
 use crate::desk::Seat;
 use crate::face::Face;
-use crate::peer::{EXTENSION, Peer, Profile, Version};
-use crate::requests::{Replay, Wish};
+use crate::hearing::Ask;
+use crate::out::{BATCH_BYTES, Out};
+use crate::peer::Peer;
+use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id, Outgoing};
-use crate::suspension::{ResumedUpdate, SessionAwaitResumptionResponse};
-use crate::update::{Foreground, meta};
-
-/// What a connection asks of one of its sessions.
-#[derive(Debug)]
-pub(crate) enum Ask {
-    /// `session/new` was answered.
-    Begin,
-    /// `session/prompt`.
-    Prompt { id: Id, said: Said },
-    /// `session/suspend`.
-    Suspend { id: Id, suspend: Suspend, spans: SpanLinks },
-    /// `session/resume` and `session/load`.
-    Resume { id: Id, wish: Box<Wish>, load: bool },
-    /// `session/cancel`.
-    Cancel,
-    /// `session/close`.
-    Close { id: Id },
-    /// `session/delete`.
-    Delete { id: Id },
-    /// `$/cancel_request` for a request of this session.
-    TakeBack { id: Id },
-    /// The answer to a request of ours.
-    Answered { id: Id, result: Result<Value, Value> },
-}
-
-/// Where a connection's messages go; it is bounded, so that a slow reader slows us down.
-pub(crate) type Out = mpsc::Sender<Vec<u8>>;
+use crate::suspension::SessionAwaitResumptionResponse;
+use crate::update::Foreground;
 
 /// How a request of ours is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +72,15 @@ pub(crate) struct WaitingResume {
 pub(crate) struct View<S> {
     pub(crate) session: Session,
     pub(crate) watcher: Watcher<S>,
+    /// Whether the host that let go of the session cut something off, once one has.
+    pub(crate) cut_off: Option<bool>,
+}
+
+impl<S> View<S> {
+    /// A session as it is, and what happens to it next.
+    pub(crate) const fn new(session: Session, watcher: Watcher<S>) -> Self {
+        Self { session, watcher, cut_off: None }
+    }
 }
 
 /// One session on one connection.
@@ -129,19 +112,20 @@ pub(crate) struct Attachment<S> {
     /// Names that the client gave to suspensions.
     pub(crate) aliases: HashMap<String, Handle>,
     pub(crate) foreground: Option<Foreground>,
+    pub(crate) inbox: mpsc::Receiver<Ask>,
+    /// What was heard while something else was being done.
+    pub(crate) later: VecDeque<Ask>,
+    /// The request whose replay is under way, as long as it can be taken back.
+    pub(crate) replaying: Option<Id>,
 }
 
 impl<S: Store> Attachment<S> {
     /// Serves until the connection is gone.
-    pub(crate) async fn run(
-        mut self,
-        mut inbox: mpsc::Receiver<Ask>,
-        mut rung: watch::Receiver<()>,
-    ) {
+    pub(crate) async fn run(mut self, mut rung: watch::Receiver<()>) {
         let mut desk = self.face.desk.changes();
         loop {
             tokio::select! {
-                ask = inbox.recv() => match ask {
+                ask = self.next_ask() => match ask {
                     Some(ask) => self.take(ask).await,
                     None => return self.end().await,
                 },
@@ -201,22 +185,22 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Gives a command over this connection.
-    async fn give(&self, command: Command) -> Result<Done, Error> {
+    pub(crate) async fn give(&self, command: Command) -> Result<Done, Error> {
         self.face.give(Request::new(self.id, Face::<S>::by(&self.peer), command)).await
     }
 
     /// Makes sure that the session is watched.
-    fn watch(&mut self) -> Result<(), Error> {
+    pub(crate) fn watch(&mut self) -> Result<(), Error> {
         if self.view.is_none() {
             let session = self.face.find(&self.id.to_string())?;
             let watcher = Watcher::after(self.face.store.clone(), &session);
-            self.view = Some(View { session: Session::clone(&session), watcher });
+            self.view = Some(View::new(Session::clone(&session), watcher));
         }
         Ok(())
     }
 
     /// Shows the session to the client from a revision on.
-    fn attach(&mut self, from: u64) {
+    pub(crate) fn attach(&mut self, from: u64) {
         if !self.attached.swap(true, Ordering::Relaxed) {
             self.visible_from = from;
             self.foreground = None;
@@ -229,7 +213,7 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    fn detach(&mut self) {
+    pub(crate) fn detach(&mut self) {
         self.attached.store(false, Ordering::Relaxed);
         self.seat = None;
         self.question = None;
@@ -297,119 +281,6 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    async fn resume(&mut self, id: &Id, wish: &Wish, load: bool) -> Result<(), Error> {
-        let budget = wish.budget()?;
-        let handle = match &wish.fields.handle {
-            Some(name) => Some(self.handle(name)?),
-            None => None,
-        };
-        self.watch()?;
-        // What happened before is told first, to whoever saw the session already.
-        self.catch_up().await?;
-        let was_attached = self.attached.load(Ordering::Relaxed);
-        let implied = !load
-            && (self.peer.profile == Profile::Rfc || was_attached)
-            && !(was_attached && wish.only_replays());
-        let given = match wish.wakes() || implied {
-            true => self.wake(wish, handle, budget).await?,
-            false => None,
-        };
-        let Some(view) = &self.view else { return Ok(()) };
-        let seen = view.session.revision + 1;
-        // A replay ends where the live updates begin: where the client has been, or else where the
-        // wake is, or else where the session is now.
-        let until = match &given {
-            Some(done) if !was_attached && !done.events.is_empty() => *revisions(done).start(),
-            _ => seen,
-        };
-        if let Replay::From(revision) = wish.replay {
-            self.replay(revision, until).await?;
-        }
-        match given {
-            Some(done) if !done.events.is_empty() => {
-                let at = *revisions(&done).start();
-                self.attach(at);
-                let answer = self.standing(&done.session, resumed(&done));
-                self.resumes.push(WaitingResume { id: id.clone(), at, answer });
-            }
-            Some(done) => self.answer_attach(id, resumed(&done)),
-            None => self.answer_attach(id, Value::Null),
-        }
-        Ok(())
-    }
-
-    /// Wakes the session; nothing if there is nothing to wake and nobody in particular asked for it.
-    async fn wake(
-        &mut self,
-        wish: &Wish,
-        handle: Option<Handle>,
-        add_budget: Option<AddBudget>,
-    ) -> Result<Option<Done>, Error> {
-        let said = wish.fields.input.clone().filter(|input| !input.is_null());
-        let said = said.map(|content| Said::User { content });
-        let resume = command::Resume {
-            handle,
-            input: said.as_ref().map(Said::content),
-            continue_transcript: wish.fields.continue_transcript.unwrap_or(true),
-            idempotency_key: wish.fields.idempotency_key.clone(),
-            message_id: None,
-            add_budget,
-        };
-        let by = Face::<S>::by(&self.peer);
-        let request = Request::new(self.id, by, Command::Resume(resume));
-        let request = request.saying(said.iter().map(Said::encode).collect());
-        match self.face.give(request).await {
-            Ok(done) => Ok(Some(done)),
-            // Nothing to wake is no failure for somebody who only wants the session to go on.
-            Err(error) if handle.is_none() && said.is_none() && forgiven(&error, wish) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Finds the suspension that a client means, by our name for it or by its own.
-    fn handle(&self, name: &str) -> Result<Handle, Error> {
-        if let Some(handle) = self.aliases.get(name) {
-            return Ok(*handle);
-        }
-        name.parse().map_err(|_| {
-            let data = json!({ "reason": "SUSPENSION_HANDLE_MISMATCH", "handle": name });
-            let message = format!("{name:?} names no suspension of this session");
-            Error::new(crate::refusal::HANDLE_MISMATCH, message).with(data)
-        })
-    }
-
-    /// Answers that the session is attached, and shows where it stands.
-    fn answer_attach(&mut self, id: &Id, resumed: Value) {
-        let Some(view) = &self.view else { return };
-        let revision = view.session.revision;
-        let answer = self.standing(&view.session, resumed);
-        if self.peer.version == Version::V2 {
-            self.introduce_wait();
-        }
-        let Some(view) = &self.view else { return };
-        if self.peer.version == Version::V2 {
-            let foreground = self.foreground_of(&view.session);
-            let update = foreground.update(&view.session, &self.peer);
-            self.update(&update);
-            self.foreground = Some(foreground);
-        }
-        self.lines.respond(id, &Ok(answer));
-        let now = self.foreground.take();
-        self.attach(revision + 1);
-        self.foreground = now;
-        self.show_open_question();
-    }
-
-    /// Returns the answer to whoever attached or resumed: where the session stands, and what the
-    /// resume did, in `_meta`.
-    pub(crate) fn standing(&self, session: &Session, resumed: Value) -> Value {
-        let mut meta = meta(session, &self.peer, None);
-        if let (Some(Value::Object(status)), false) = (meta.get_mut(EXTENSION), resumed.is_null()) {
-            status.insert("resumed".to_owned(), resumed);
-        }
-        json!({ "_meta": meta })
-    }
-
     async fn close(&mut self, id: &Id) {
         let runs = self.face.store.session(self.id).ok().flatten().is_some_and(|session| {
             matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
@@ -418,15 +289,24 @@ impl<S: Store> Attachment<S> {
             // If it has just come to rest, there is nothing left to cancel.
             let _ = self.give(Command::Cancel(command::Cancel::default())).await;
         }
+        self.say_last().await;
         self.leave(id);
     }
 
     async fn delete(&mut self, id: &Id) {
-        let close = Command::Close(command::Close::default());
-        match self.give(close).await {
-            Ok(_) => self.leave(id),
-            Err(error) if error.is("ENDED") => self.leave(id),
+        match self.face.erase(self.id, Face::<S>::by(&self.peer)).await {
+            Ok(()) => {
+                self.say_last().await;
+                self.leave(id);
+            }
             Err(error) => self.lines.respond(id, &Err(error)),
+        }
+    }
+
+    /// Tells whoever sees the session what became of it, before it sees no more.
+    async fn say_last(&mut self) {
+        if let Err(error) = self.catch_up().await {
+            self.give_up(&error);
         }
     }
 
@@ -444,7 +324,7 @@ impl<S: Store> Attachment<S> {
         self.lines.respond(id, &Ok(json!({})));
     }
 
-    async fn take_back(&mut self, id: &Id) {
+    pub(crate) async fn take_back(&mut self, id: &Id) {
         if let Some(suspend) = self.suspends.iter().find(|suspend| suspend.id == *id) {
             let withdraw = Command::Withdraw(Withdraw { request: suspend.request });
             // Refused if it has taken effect in the meantime; then it is answered as such. Others
@@ -501,16 +381,20 @@ impl<S: Store> Attachment<S> {
             let Some(view) = &mut self.view else { return Ok(()) };
             let moments = view.watcher.page()?;
             let more = view.watcher.is_behind();
-            for (index, moment) in moments.iter().enumerate() {
-                let next = moments.get(index + 1);
-                self.show(moment, next.is_none_or(|next| next.begins));
+            for moment in &moments {
+                self.bridge(moment)?;
+                self.show(moment);
+                if self.lines.len() > BATCH_BYTES {
+                    self.flush().await?;
+                }
             }
-            self.answer_suspends();
             if !more {
                 break;
             }
             self.flush().await?;
+            self.listen().await;
         }
+        self.answer_suspends();
         Ok(())
     }
 
@@ -532,15 +416,6 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// Sends what has been written.
-    pub(crate) async fn flush(&mut self) -> Result<(), Error> {
-        if self.lines.is_empty() {
-            return Ok(());
-        }
-        let gone = |_| Error::new(crate::rpc::INTERNAL_ERROR, "the client is gone");
-        self.out.send(self.lines.take()).await.map_err(gone)
-    }
-
     /// Returns whether the session asks a person.
     pub(crate) fn is_asking(&self) -> bool {
         self.view.as_ref().is_some_and(|view| view.session.phase() == Phase::Asking)
@@ -550,41 +425,6 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn number(&self) -> Id {
         Id::number(self.numbers.fetch_add(1, Ordering::Relaxed))
     }
-}
-
-/// Returns whether a refusal does not matter to somebody who asked for nothing in particular.
-fn forgiven(error: &Error, wish: &Wish) -> bool {
-    let at_work = ["TASK_NOT_PAUSED", "TASK_BUSY", "ENDED"].iter().any(|word| error.is(word));
-    // Where every resume wakes, there would be no other way to see the session.
-    at_work
-        || (!wish.wakes() && error.is("HANDLE_REQUIRED"))
-        || (!wish.wakes() && error.is("EMPTY_REPLY"))
-}
-
-/// Returns the revisions that a commit added.
-fn revisions(done: &Done) -> RangeInclusive<u64> {
-    let last = done.session.revision;
-    last + 1 - done.events.len() as u64..=last
-}
-
-/// Returns what a resume did, the first time if it was not the first.
-fn resumed(done: &Done) -> Value {
-    let first = done.events.iter().find_map(|event| match &event.what {
-        What::Resumed(resumed) => Some(&resumed.resumption),
-        What::HoldLifted(lifted) => Some(&lifted.resumption),
-        _ => None,
-    });
-    let first = first.or(match &done.answered {
-        Some(Answer::Resumed(first)) => Some(first),
-        Some(Answer::Withdrawn { .. }) | None => None,
-    });
-    let Some(first) = first else { return Value::Null };
-    let mut resumed = serde_json::to_value(ResumedUpdate::of(first)).unwrap_or_default();
-    // It stands in an answer, not in an update.
-    if let Some(fields) = resumed.as_object_mut() {
-        fields.shift_remove("sessionUpdate");
-    }
-    resumed
 }
 
 /// Returns an id as the value that it is.

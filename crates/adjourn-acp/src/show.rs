@@ -8,37 +8,31 @@
 
 use std::sync::atomic::Ordering;
 
-use adjourn_core::command::{CallResult, Mode};
+use adjourn_core::Session;
+use adjourn_core::command::CallResult;
 use adjourn_core::event::What;
 use adjourn_core::ledger::CallId;
 use adjourn_core::pause::{Initiator, Parked, Resumption};
-use adjourn_core::session::{Outcome, Phase, Quiescing, State, Stopping, Wait};
-use adjourn_core::{Rejected, Session};
+use adjourn_core::session::{Phase, Wait};
 use adjourn_host::said::Said;
-use adjourn_host::watch::{Moment, Watcher};
+use adjourn_host::watch::Moment;
 use adjourn_store::Store;
 use serde_json::{Value, json};
 
 use crate::content::blocks;
 use crate::peer::{Dialect, EXTENSION, Version};
-use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR};
-use crate::session::{Attachment, Ours, View, WaitingResume};
-use crate::suspension::{
-    ResumedUpdate, SessionAwaitResumptionRequest, SessionSuspendResponse, SuspendedUpdate, echoed,
-};
-use crate::update::{self, Call};
-
-/// How much of a replay is put together before it is sent.
-const REPLAY_BYTES: usize = 256 * 1024;
+use crate::rpc::Error;
+use crate::session::{Attachment, Ours};
+use crate::suspension::{ResumedUpdate, SessionAwaitResumptionRequest, SuspendedUpdate, echoed};
+use crate::update::{self, Call, Left};
 
 impl<S: Store> Attachment<S> {
     /// Takes a moment into the view, tells the client, and answers whoever waited for it.
-    ///
-    /// `whole` says that the commit ends with it: only then is the state one that ever was.
-    pub(crate) fn show(&mut self, moment: &Moment, whole: bool) {
+    pub(crate) fn show(&mut self, moment: &Moment) {
         let Some(view) = &mut self.view else { return };
         let before = view.session.phase();
-        let interrupted = is_interrupted(&view.session);
+        let interrupted = view.is_interrupted(&moment.event.what);
+        let left = update::calls_left(&view.session, &moment.event.what);
         view.session.evolve(&moment.event);
         if before == Phase::Asking && view.session.phase() != Phase::Asking {
             self.forget_question();
@@ -55,14 +49,14 @@ impl<S: Store> Attachment<S> {
                 if visible {
                     self.lifecycle(moment);
                     self.words(moment);
-                    self.calls(moment);
+                    self.calls(moment, &left);
                 }
                 self.answer_prompts(moment, interrupted);
             }
             _ => {
                 if visible {
                     self.words(moment);
-                    self.calls(moment);
+                    self.calls(moment, &left);
                     self.question_as_words(before);
                 }
                 let answered = self.answer_prompts(moment, interrupted);
@@ -74,7 +68,10 @@ impl<S: Store> Attachment<S> {
                     self.lifecycle(moment);
                     self.run_ended(moment, answered);
                 }
-                if whole || matches!(moment.event.what, What::Suspended(_) | What::HoldLaid(_)) {
+                // Before its commit ends, the state is one that never was.
+                if moment.ends
+                    || matches!(moment.event.what, What::Suspended(_) | What::HoldLaid(_))
+                {
                     self.answer_suspends();
                 }
                 if visible {
@@ -89,55 +86,24 @@ impl<S: Store> Attachment<S> {
         self.own.retain(|own| *own.end() > moment.revision);
     }
 
-    /// Shows what happened between two revisions; the view then stands before the second.
-    pub(crate) async fn replay(&mut self, from: u64, until: u64) -> Result<(), Error> {
-        let mut watcher = Watcher::from_start(self.face.store.clone(), self.id);
-        let mut session: Option<Session> = None;
-        while watcher.next_revision() < until {
-            let page = watcher.page_before(until)?;
-            if page.is_empty() && !watcher.is_behind() {
-                break;
-            }
-            for moment in page {
-                match &mut session {
-                    Some(session) => session.evolve(&moment.event),
-                    None => session = Session::born(&moment.event),
-                }
-                if let Some(session) = &session
-                    && moment.revision >= from
-                {
-                    self.show_again(session, &moment);
-                }
-                if self.lines.len() > REPLAY_BYTES {
-                    self.flush().await?;
-                }
-            }
+    /// What led to this moment was erased, as it is only when a session is over: the view is
+    /// brought to where the moment finds it.
+    pub(crate) fn bridge(&mut self, moment: &Moment) -> Result<(), Error> {
+        let Some(view) = &mut self.view else { return Ok(()) };
+        if moment.revision == view.session.revision + 1 {
+            return Ok(());
         }
-        if let Some(session) = session {
-            let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
-            self.question = asks.map(|suspended| suspended.park.pause.handle);
-            self.view = Some(View { session, watcher });
+        let Some(now) = self.face.store.session(self.id)? else { return Ok(()) };
+        let left = update::calls_over(&view.session);
+        view.session = Session { revision: moment.revision - 1, ..Session::clone(&now) };
+        if self.attached.load(Ordering::Relaxed) {
+            self.calls_left(&left);
         }
         Ok(())
     }
 
-    /// Shows a moment of the past.
-    fn show_again(&mut self, session: &Session, moment: &Moment) {
-        self.words(moment);
-        self.calls(moment);
-        self.wait_is_over(moment);
-        if let What::Suspended(suspended) = &moment.event.what
-            && let Wait::Question(_) = &suspended.park.pause.wait
-        {
-            self.question_words(&suspended.park);
-        }
-        if self.peer.opted_in() {
-            self.lifecycle_of(session, moment, false);
-        }
-    }
-
     /// What was said.
-    fn words(&mut self, moment: &Moment) {
+    pub(crate) fn words(&mut self, moment: &Moment) {
         let version = self.peer.version;
         let own = self.own.iter().any(|own| own.contains(&moment.revision));
         for (index, said) in (moment.from..).zip(&moment.said) {
@@ -159,8 +125,8 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// What became of calls.
-    fn calls(&mut self, moment: &Moment) {
+    /// What became of calls; those that are `left` have no result.
+    pub(crate) fn calls(&mut self, moment: &Moment, left: &[Left]) {
         let version = self.peer.version;
         match &moment.event.what {
             What::CallsAsked(asked) => {
@@ -201,8 +167,13 @@ impl<S: Store> Attachment<S> {
             }
             _ => {}
         }
-        for (id, status, words) in update::calls_without_result(&moment.event.what) {
-            self.update(&update::call(version, id, status, Some(words)));
+        self.calls_left(left);
+    }
+
+    /// Calls that are over without a result.
+    pub(crate) fn calls_left(&mut self, left: &[Left]) {
+        for (id, status, words) in left {
+            self.update(&update::call(self.peer.version, id, *status, *words));
         }
     }
 
@@ -219,7 +190,7 @@ impl<S: Store> Attachment<S> {
     }
 
     /// The call that stands for the agent's wait is over (v2): before the state without it.
-    fn wait_is_over(&mut self, moment: &Moment) {
+    pub(crate) fn wait_is_over(&mut self, moment: &Moment) {
         if self.peer.version == Version::V1 {
             return;
         }
@@ -243,7 +214,7 @@ impl<S: Store> Attachment<S> {
         self.view = Some(view);
     }
 
-    fn lifecycle_of(&mut self, session: &Session, moment: &Moment, live: bool) {
+    pub(crate) fn lifecycle_of(&mut self, session: &Session, moment: &Moment, live: bool) {
         match &moment.event.what {
             What::Suspended(suspended) => {
                 for parked in [Some(&suspended.park), suspended.hold.as_ref()].into_iter().flatten()
@@ -301,21 +272,6 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// Nobody is asked any more: the form need not be answered.
-    fn forget_question(&mut self) {
-        let Some(handle) = self.question.take() else { return };
-        let answered = Ours::Question(handle);
-        let open: Vec<_> = self
-            .ours
-            .iter()
-            .filter(|(_, ours)| **ours == answered)
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in open {
-            self.call_off(&id);
-        }
-    }
-
     /// The state of the foreground, where it changed (v2).
     pub(crate) fn state(&mut self, visible: bool) {
         let Some(view) = &self.view else { return };
@@ -344,37 +300,6 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// Answers prompts: in v1 when the turn is over, in v2 when they are in.
-    ///
-    /// Returns whether there was one to answer.
-    fn answer_prompts(&mut self, moment: &Moment, interrupted: bool) -> bool {
-        let Some(view) = &self.view else { return false };
-        let at_rest =
-            matches!(view.session.state, State::Idle | State::Suspended(_) | State::Ended(_));
-        let ready = |after: u64| match self.peer.version {
-            Version::V1 => at_rest && moment.revision >= after,
-            Version::V2 => moment.revision >= after,
-        };
-        if !self.prompts.iter().any(|prompt| ready(prompt.after)) {
-            return false;
-        }
-        let result = match self.peer.version {
-            Version::V1 => self.stopped(&view.session, interrupted),
-            Version::V2 => {
-                let last = view.session.transcript.length.saturating_sub(1);
-                Ok(json!({ "messageId": message_id(last) }))
-            }
-        };
-        for prompt in self.prompts.extract_if(.., |prompt| ready(prompt.after)) {
-            let result = match prompt.taken_back {
-                true => Err(Error::new(CANCELLED, "the request was taken back")),
-                false => result.clone(),
-            };
-            self.lines.respond(&prompt.id, &result);
-        }
-        true
-    }
-
     /// A run that nobody's prompt waited for is over (v1): after a wake there is no other sign.
     fn run_ended(&mut self, moment: &Moment, answered: bool) {
         let Some(view) = &self.view else { return };
@@ -382,65 +307,6 @@ impl<S: Store> Attachment<S> {
         if ended && !answered && self.peer.version == Version::V1 {
             let update = update::info(&view.session, &self.peer);
             self.update(&update);
-        }
-    }
-
-    /// Says why a turn is over (v1).
-    fn stopped(&self, session: &Session, interrupted: bool) -> Result<Value, Error> {
-        let with_meta = |reason: &str| json!({ "stopReason": reason, "_meta": update::meta(session, &self.peer, None) });
-        if session.suspended().is_some() {
-            return Ok(with_meta(if interrupted { "cancelled" } else { "end_turn" }));
-        }
-        let Some(last) = &session.last_run else { return Ok(json!({ "stopReason": "end_turn" })) };
-        match last.outcome {
-            Outcome::Completed => Ok(json!({ "stopReason": "end_turn" })),
-            Outcome::Canceled => Ok(json!({ "stopReason": "cancelled" })),
-            Outcome::Rejected => Ok(json!({ "stopReason": "refusal" })),
-            Outcome::Failed => {
-                let why = last.error.as_deref().unwrap_or("it did not say why");
-                let error = Error::new(INTERNAL_ERROR, format!("the run failed: {why}"));
-                Err(error.with(json!({ "reason": "RUN_FAILED" })))
-            }
-        }
-    }
-
-    /// Answers resumes that were committed with this revision.
-    fn answer_resumes(&mut self, revision: u64) {
-        for WaitingResume { id, answer, .. } in
-            self.resumes.extract_if(.., |resume| resume.at <= revision)
-        {
-            self.lines.respond(&id, &Ok(answer));
-        }
-    }
-
-    /// Answers suspends that took effect, or never will.
-    pub(crate) fn answer_suspends(&mut self) {
-        let Some(view) = &self.view else { return };
-        let session = &view.session;
-        let pending = session.pending_pause().map(|pause| pause.handle);
-        for suspend in self.suspends.extract_if(.., |suspend| {
-            session.revision >= suspend.after && pending != Some(suspend.handle)
-        }) {
-            let parked = session.suspended().and_then(|suspended| {
-                let mut waits =
-                    [Some(&suspended.park), suspended.hold.as_ref()].into_iter().flatten();
-                waits.find(|parked| parked.pause.handle == suspend.handle)
-            });
-            let result = match parked {
-                Some(parked) => {
-                    let answer = SessionSuspendResponse::of(parked, session.summary());
-                    let answer = serde_json::to_value(answer).unwrap_or_default();
-                    match self.peer.harn() {
-                        true => {
-                            let meta = update::meta(session, &self.peer, echoed(parked));
-                            Ok(update::with(answer, "_meta", meta))
-                        }
-                        false => Ok(answer),
-                    }
-                }
-                None => Err(never(session, suspend.handle).into()),
-            };
-            self.lines.respond(&suspend.id, &result);
         }
     }
 
@@ -471,75 +337,6 @@ impl<S: Store> Attachment<S> {
         self.lines.request(&id, method, &request);
     }
 
-    /// Shows a question that has just come up, as words.
-    fn question_as_words(&mut self, before: Phase) {
-        if before != Phase::Asking && self.is_asking() && !self.peer.forms {
-            self.show_open_question();
-        }
-    }
-
-    /// Shows a question that has just come up, as a form.
-    fn question_as_form(&mut self, before: Phase) {
-        let lifted = before == Phase::Suspended;
-        if before != Phase::Asking && self.is_asking() && (self.peer.forms || lifted) {
-            self.show_open_question();
-        }
-    }
-
-    /// Shows the question that is open, unless this client has seen it.
-    pub(crate) fn show_open_question(&mut self) {
-        let Some(suspended) = self.view.as_ref().and_then(|view| view.session.suspended()) else {
-            return;
-        };
-        let parked = suspended.park.clone();
-        let Wait::Question(question) = &parked.pause.wait else { return };
-        let handle = parked.pause.handle;
-        let seen = match self.peer.forms {
-            true => self.ours.values().any(|ours| *ours == Ours::Question(handle)),
-            false => self.question == Some(handle),
-        };
-        if suspended.hold.is_some() || seen {
-            return;
-        }
-        self.question = Some(handle);
-        if !self.peer.forms {
-            return self.question_words(&parked);
-        }
-        let mut answer = json!({ "type": "string", "title": question.question });
-        if !question.choices.is_empty() {
-            answer = update::with(answer, "enum", question.choices.clone());
-        }
-        let message = match &question.context {
-            Some(context) => format!("{}\n\n{context}", question.question),
-            None => question.question.clone(),
-        };
-        let id = self.number();
-        self.ours.insert(id.clone(), Ours::Question(handle));
-        self.lines.request(
-            &id,
-            "elicitation/create",
-            &json!({
-                "mode": "form", "sessionId": self.id, "message": message,
-                "requestedSchema": {
-                    "type": "object", "properties": { "answer": answer }, "required": ["answer"],
-                },
-            }),
-        );
-    }
-
-    fn question_words(&mut self, parked: &Parked) {
-        let Wait::Question(question) = &parked.pause.wait else { return };
-        let mut words = question.question.clone();
-        if let Some(context) = &question.context {
-            words += &format!("\n\n{context}");
-        }
-        for choice in &question.choices {
-            words += &format!("\n- {choice}");
-        }
-        let id = format!("question-{}", parked.pause.handle);
-        self.update(&update::agent_message(self.peer.version, &id, &words, false));
-    }
-
     /// Sends an update.
     pub(crate) fn update(&mut self, update: &Value) {
         self.lines.notify("session/update", &json!({ "sessionId": self.id, "update": update }));
@@ -553,25 +350,7 @@ impl<S: Store> Attachment<S> {
     }
 }
 
-/// Returns whether a turn is being broken off.
-fn is_interrupted(session: &Session) -> bool {
-    match &session.state {
-        State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
-            parking.client.as_ref().is_some_and(|client| client.mode == Mode::InterruptImmediate)
-        }
-        _ => false,
-    }
-}
-
-/// Says why a suspend never took effect.
-fn never(session: &Session, handle: adjourn_core::id::Handle) -> Rejected {
-    match session.past.iter().find(|past| past.handle == handle) {
-        Some(past) => Rejected::Withdrawn { handle, at: past.at, by: past.by.clone() },
-        None => Rejected::NotSuspendable { phase: session.phase() },
-    }
-}
-
 /// The id of a message: its place in the transcript.
-fn message_id(index: u64) -> String {
+pub(crate) fn message_id(index: u64) -> String {
     format!("m{index}")
 }

@@ -5,7 +5,7 @@
 use adjourn_core::Session;
 use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
-use adjourn_core::ledger::{AskedCall, CallId};
+use adjourn_core::ledger::{AskedCall, CallId, CallState};
 use adjourn_core::pause::{Initiator, Parked};
 use adjourn_core::session::{Phase, Wait};
 use serde_json::{Map, Value, json};
@@ -142,21 +142,58 @@ pub fn waiting(session: &Session) -> Option<CallId> {
     waits.then(|| pause.call.clone().unwrap_or_else(|| CallId(pause.handle.to_string())))
 }
 
-/// Returns the calls that an event leaves without a result, and what is to be said of them.
-pub fn calls_without_result(what: &What) -> Vec<(&CallId, Call, &'static str)> {
-    const NOT_RUN: &str = "not run: the session was suspended before it started";
-    const UNKNOWN: &str = "its outcome is unknown: it was cut off while it ran";
+const UNKNOWN: &str = "its outcome is unknown: it was cut off while it ran";
+
+/// A call that is over without a result, how it stands, and what is to be said of it.
+pub type Left = (CallId, Call, Option<&'static str>);
+
+/// Returns the calls that an event ends without a result.
+///
+/// `before` is the session as the event finds it. No call that a client was shown stays open when
+/// its run is over.
+pub fn calls_left(before: &Session, what: &What) -> Vec<Left> {
+    const NOT_RUN: &str = "not run: it was stopped before it started";
+    let mut left = Vec::new();
     let (not_run, unknown): (&[CallId], &[CallId]) = match what {
         What::CallsAbandoned(abandoned) => (&[], &abandoned.calls),
         What::Suspended(suspended) => (&suspended.not_run, &suspended.unknown),
-        What::Resumed(resumed) => (&resumed.not_run, &resumed.unknown),
+        What::Resumed(resumed) => {
+            let waited = before.calls.at(CallState::Waiting);
+            left.extend(waited.into_iter().map(|id| (id, Call::Completed, None)));
+            (&resumed.not_run, &resumed.unknown)
+        }
         What::Drained(drained) => (&[], &drained.unknown),
         What::HostLost(lost) => (&[], &lost.unknown),
+        What::RunEnded(_) => {
+            left = calls_over(before);
+            (&[], &[])
+        }
         _ => (&[], &[]),
     };
-    let not_run = not_run.iter().map(|id| (id, Call::Cancelled, NOT_RUN));
-    let unknown = unknown.iter().map(|id| (id, Call::Failed, UNKNOWN));
-    not_run.chain(unknown).collect()
+    left.extend(not_run.iter().map(|id| (id.clone(), Call::Cancelled, Some(NOT_RUN))));
+    // A call that was known to be lost before is told once.
+    let lost =
+        |id: &&CallId| before.calls.get(id).is_none_or(|open| open.state != CallState::Unknown);
+    let unknown = unknown.iter().filter(lost);
+    left.extend(unknown.map(|id| (id.clone(), Call::Failed, Some(UNKNOWN))));
+    left
+}
+
+/// Returns the calls that are open, as the end of the run leaves them.
+pub fn calls_over(session: &Session) -> Vec<Left> {
+    const NEVER_RUN: &str = "not run: the run ended before it started";
+    let over = session.calls.iter().filter_map(|open| {
+        let (status, words) = match open.state {
+            // It has been told.
+            CallState::NotRun | CallState::Unknown => return None,
+            CallState::Dispatched => (Call::Failed, Some(UNKNOWN)),
+            _ if open.started => (Call::Failed, Some(UNKNOWN)),
+            CallState::Asked | CallState::Deferred => (Call::Cancelled, Some(NEVER_RUN)),
+            CallState::Waiting => (Call::Cancelled, None),
+        };
+        Some((open.call.id.clone(), status, words))
+    });
+    over.collect()
 }
 
 /// News of the session that no standard update has words for: they stand in `_meta`.

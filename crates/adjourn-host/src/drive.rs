@@ -143,7 +143,7 @@ impl<S: Store> Drive<S> {
         }
         for open in self.session.calls.iter() {
             let fate = match open.state {
-                CallState::NotRun => "not run: the session was suspended before it started",
+                CallState::NotRun => "not run: it was stopped before it started",
                 CallState::Unknown => "its outcome is unknown: it was cut off while it ran",
                 CallState::Asked
                 | CallState::Dispatched

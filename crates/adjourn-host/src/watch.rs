@@ -7,6 +7,7 @@ use std::time::Duration;
 use adjourn_core::Session;
 use adjourn_core::event::Event;
 use adjourn_core::id::{HostId, SessionId};
+use adjourn_core::journal::{Entry, STATE_EVERY};
 use adjourn_core::transcript::Head;
 use adjourn_store::rows::EntryNo;
 use adjourn_store::{Error, Store};
@@ -19,6 +20,8 @@ use crate::said::Said;
 const LOOK: Duration = Duration::from_millis(250);
 /// Entries read at a time.
 const PAGE: usize = 64;
+/// How much of what was said is read at a time, unless one moment has more.
+const PAGE_BYTES: usize = 256 * 1024;
 
 /// Something that happened, and the words that came with it.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,8 +30,8 @@ pub struct Moment {
     pub revision: u64,
     /// What happened.
     pub event: Event,
-    /// Whether it is the first event of its commit.
-    pub begins: bool,
+    /// Whether it is the last event of its commit.
+    pub ends: bool,
     /// The number of the first of its words in the transcript.
     pub from: u64,
     /// What was said with it.
@@ -38,34 +41,79 @@ pub struct Moment {
 /// A reader of one session's journal, in order and without gaps.
 ///
 /// It holds the places of what it has not read yet, and one page of it: a journal of any length
-/// is read in little memory.
+/// is read in little memory, whatever was said in it.
 #[derive(Debug, Clone)]
 pub struct Watcher<S> {
     store: S,
     id: SessionId,
-    /// The next revision to look for.
+    /// The next revision to hand out.
     revision: u64,
     /// The next transcript entry.
     said: u64,
+    /// Entries that were read, and not handed out; the last one says whether a commit goes on.
+    read: VecDeque<Entry>,
+    /// The revision that `ahead` begins with.
+    next: u64,
     ahead: VecDeque<EntryNo>,
 }
 
 impl<S: Store> Watcher<S> {
     /// Watches a session from its beginning.
     pub const fn from_start(store: S, id: SessionId) -> Self {
-        Self { store, id, revision: 1, said: 0, ahead: VecDeque::new() }
+        Self::from(store, id, 1, 0)
     }
 
     /// Watches what happens to a session after the state it is seen in.
     pub const fn after(store: S, session: &Session) -> Self {
         let Head { length, .. } = session.transcript;
+        Self::from(store, session.id, session.revision + 1, length)
+    }
+
+    const fn from(store: S, id: SessionId, revision: u64, said: u64) -> Self {
         Self {
             store,
-            id: session.id,
-            revision: session.revision + 1,
-            said: length,
+            id,
+            revision,
+            said,
+            read: VecDeque::new(),
+            next: revision,
             ahead: VecDeque::new(),
         }
+    }
+
+    /// Watches a session from a revision on, and returns the session before it.
+    ///
+    /// It reads a short stretch before the revision, and nothing of what lies before that. It
+    /// returns nothing where that cannot be: near the beginning, beyond the end, or if the stretch
+    /// was pruned.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn at(store: S, id: SessionId, revision: u64) -> Result<Option<(Session, Self)>, Error> {
+        let before = revision.saturating_sub(1);
+        // The state is with the last entry of these that is not behind the revision.
+        let base = before - before % STATE_EVERY;
+        if base == 0 {
+            return Ok(None);
+        }
+        let mut places = store.places(id, base)?;
+        let stretch = usize::try_from(revision - base).unwrap_or(usize::MAX);
+        if places.len() < stretch {
+            return Ok(None);
+        }
+        let ahead = places.split_off(stretch);
+        let mut entries = store.entries(id, &places)?.into_iter();
+        let state = entries.next().map(|first| first.state());
+        // One that another program wrote, or that was pruned, is found by reading everything.
+        let Some(Ok(Some(mut session))) = state else { return Ok(None) };
+        for entry in entries {
+            session.evolve(&entry.event);
+        }
+        if session.revision != before {
+            return Ok(None);
+        }
+        let watcher = Self { ahead: ahead.into(), ..Self::after(store, &session) };
+        Ok(Some((session, watcher)))
     }
 
     /// Returns the session as it is now.
@@ -76,9 +124,9 @@ impl<S: Store> Watcher<S> {
         self.store.session(self.id)
     }
 
-    /// Returns whether more pages were found than were read.
+    /// Returns whether more was found than was handed out.
     pub fn is_behind(&self) -> bool {
-        !self.ahead.is_empty()
+        !self.read.is_empty() || !self.ahead.is_empty()
     }
 
     /// Returns the next page of what has happened, at once; it is empty if nothing has, or if it
@@ -90,7 +138,7 @@ impl<S: Store> Watcher<S> {
         self.page_before(u64::MAX)
     }
 
-    /// Returns the next revision that it would read.
+    /// Returns the next revision that it would hand out.
     pub const fn next_revision(&self) -> u64 {
         self.revision
     }
@@ -100,36 +148,56 @@ impl<S: Store> Watcher<S> {
     /// # Errors
     /// The store fails.
     pub fn page_before(&mut self, until: u64) -> Result<Vec<Moment>, Error> {
-        if self.ahead.is_empty() {
+        if !self.is_behind() {
             // Most looks find nothing, and cost one indexed read.
             match self.store.session(self.id)? {
                 Some(session) if session.revision >= self.revision => {}
                 _ => return Ok(Vec::new()),
             }
             self.ahead = self.store.places(self.id, self.revision)?.into();
+            self.next = self.revision;
         }
-        let wanted = usize::try_from(until.saturating_sub(self.revision)).unwrap_or(usize::MAX);
-        let page: Vec<_> = self.ahead.drain(..self.ahead.len().min(PAGE).min(wanted)).collect();
-        let entries = self.store.entries(self.id, &page)?;
-        // Also over what was pruned: revisions are dense.
-        self.revision += page.len() as u64;
-        let end = entries.iter().filter_map(|entry| entry.event.transcript()).next_back();
+        // One more than is handed out, to see where a commit ends.
+        if self.read.len() < 2 {
+            let page: Vec<_> = self.ahead.drain(..self.ahead.len().min(PAGE)).collect();
+            self.read.extend(self.store.entries(self.id, &page)?);
+            self.next += page.len() as u64;
+        }
+        let wanted = self.read.iter().filter(|entry| entry.revision < until);
+        let end = wanted.filter_map(|entry| entry.event.transcript()).next_back();
         let missing = end.map_or(0, |end| end.length.saturating_sub(self.said));
-        let mut words = match usize::try_from(missing).unwrap_or(usize::MAX) {
-            0 => Vec::new().into_iter(),
-            missing => self.store.transcript(self.id, self.said, missing)?.into_iter(),
+        let mut words: VecDeque<_> = match usize::try_from(missing).unwrap_or(usize::MAX) {
+            0 => VecDeque::new(),
+            missing => {
+                let page = self.store.transcript_within(self.id, self.said, missing, PAGE_BYTES);
+                page?.into()
+            }
         };
-        let mut moments = Vec::with_capacity(entries.len());
-        for entry in entries {
+        let mut moments = Vec::new();
+        while let Some(entry) = self.read.front() {
+            if entry.revision >= until || (self.read.len() < 2 && !self.ahead.is_empty()) {
+                break;
+            }
             let from = self.said;
             let to = entry.event.transcript().map_or(from, |head| head.length.max(from));
-            let own = words.by_ref().take(usize::try_from(to - from).unwrap_or(usize::MAX));
+            let count = usize::try_from(to - from).unwrap_or(usize::MAX);
+            if words.len() < count {
+                // The rest is for the next page; what came with one moment is read whole.
+                if !moments.is_empty() {
+                    break;
+                }
+                words = self.store.transcript(self.id, from, count)?.into();
+            }
+            let own = words.drain(..count.min(words.len()));
             let said = own.filter_map(|bytes| Said::decode(&bytes).ok()).collect();
+            let Some(entry) = self.read.pop_front() else { break };
+            let ends = self.read.front().is_none_or(Entry::begins_decision);
+            let Entry { revision, event, .. } = entry;
             self.said = to;
-            let begins = entry.begins_decision();
-            let (revision, event) = (entry.revision, entry.event);
-            moments.push(Moment { revision, event, begins, from, said });
+            moments.push(Moment { revision, event, ends, from, said });
         }
+        // Also over what was pruned: revisions are dense.
+        self.revision = self.read.front().map_or(self.next, |entry| entry.revision);
         Ok(moments)
     }
 
@@ -139,7 +207,7 @@ impl<S: Store> Watcher<S> {
     /// The store fails.
     pub fn rest(&mut self) -> Result<Vec<Moment>, Error> {
         let mut all = self.page()?;
-        while !self.ahead.is_empty() {
+        while self.is_behind() {
             all.extend(self.page()?);
         }
         Ok(all)

@@ -233,6 +233,7 @@ cases! {
         answers_go_after_a_week,
         the_body_of_an_ended_session_goes_when_asked,
         pruning_goes_on_while_there_is_more,
+        one_session_is_erased_when_it_has_ended,
     }
     reads {
         a_read_sees_nothing_that_is_under_way,

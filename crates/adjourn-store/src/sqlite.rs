@@ -240,8 +240,14 @@ impl Store for Sqlite {
         self.read(|connection| reader::founding(connection, id))
     }
 
-    fn transcript(&self, id: SessionId, index: u64, limit: usize) -> Result<Vec<Vec<u8>>, Error> {
-        self.read(|connection| reader::transcript(connection, id, index, limit))
+    fn transcript_within(
+        &self,
+        id: SessionId,
+        index: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        self.read(|connection| reader::transcript(connection, id, index, limit, bytes))
     }
 
     fn event_data(&self, seq: Seq) -> Result<Option<String>, Error> {

@@ -96,7 +96,21 @@ pub trait Store: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// The store fails.
-    fn transcript(&self, id: SessionId, index: u64, limit: usize) -> Result<Vec<Vec<u8>>, Error>;
+    fn transcript(&self, id: SessionId, index: u64, limit: usize) -> Result<Vec<Vec<u8>>, Error> {
+        self.transcript_within(id, index, limit, usize::MAX)
+    }
+
+    /// Returns a page of a session's transcript that takes at most `bytes`, or has one entry.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn transcript_within(
+        &self,
+        id: SessionId,
+        index: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<Vec<u8>>, Error>;
 
     /// Returns an event's data, while it is kept.
     ///

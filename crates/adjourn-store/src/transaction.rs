@@ -10,6 +10,7 @@ use adjourn_core::conditions::{Conditions, event_keys};
 use adjourn_core::facts::{Answer, Answered, Fresh, LookBack, Sought, SpanLinks};
 use adjourn_core::id::{GateId, Handle, HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
+use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::{Digest, Head};
 use adjourn_core::{Command, Event, Facts, Founding, Rejected, Session, limits};
@@ -351,6 +352,19 @@ impl<'a> Transaction<'a> {
         pruned.more |= [pruned.sessions, pruned.events, pruned.answers].contains(&full);
         self.rows.give_back(GIVEN_BACK)?;
         Ok(pruned)
+    }
+
+    /// Drops what happened in a session that has ended, at once and not in time; its links and its
+    /// last entry stay. Returns how many journal entries lost their body.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn erase(&mut self, id: SessionId) -> Result<u64, Error> {
+        let Some(row) = self.rows.session(id)? else { return Ok(0) };
+        match self.load(&row)?.state {
+            State::Ended(_) => self.rows.prune_session(&row),
+            _ => Ok(0),
+        }
     }
 
     /// Announces a host.

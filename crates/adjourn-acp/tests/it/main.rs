@@ -9,3 +9,4 @@
 
 mod permissions;
 mod process;
+mod slow;

@@ -62,3 +62,27 @@ async fn what_nobody_sees_waits_and_is_asked_after_somebody_was_attached() {
     second.until_state("idle").await;
     assert_eq!(statuses(second.heard()), ["failed"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_process_holds_without_anybody_to_ask_is_freed_from_elsewhere() {
+    let process = Process::start(DEPLOYS).await;
+    let mut first = process.connect().await;
+    let session = first.new_session().await;
+    first.prompt(&session).await;
+    first.told(METHOD).await;
+    first.leave().await;
+
+    // Another process, on the same store, whose client sees the session.
+    let other = process.beside(DEPLOYS).await;
+    let mut second = other.connect().await;
+    second.call("session/resume", json!({ "sessionId": session })).await;
+    let status = second.call("session/status", json!({ "sessionId": session })).await;
+    assert_eq!(status["state"]["state"], "running", "it is not asked");
+    let suspended = second.call("session/suspend", json!({ "sessionId": session })).await;
+    let resume = json!({ "sessionId": session, "handle": suspended["handle"] });
+    second.call("session/resume", resume).await;
+    let asked = second.told(METHOD).await;
+    second.reply(&asked["id"], selected("allow")).await;
+    second.until_state("idle").await;
+    assert_eq!(statuses(second.heard()).last(), Some(&"completed"));
+}

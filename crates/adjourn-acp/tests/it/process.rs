@@ -24,14 +24,22 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Process {
     /// Held, so that it is there as long as the store.
-    _directory: TempDir,
+    directory: Arc<TempDir>,
     face: Arc<Face<Sqlite>>,
     host: JoinHandle<Result<(), adjourn_store::Error>>,
 }
 
 impl Process {
     pub async fn start(script: &str) -> Self {
-        let directory = TempDir::new().unwrap();
+        Self::start_in(Arc::new(TempDir::new().unwrap()), script).await
+    }
+
+    /// Starts another one on the same store.
+    pub async fn beside(&self, script: &str) -> Self {
+        Self::start_in(Arc::clone(&self.directory), script).await
+    }
+
+    async fn start_in(directory: Arc<TempDir>, script: &str) -> Self {
         let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
         let path = directory.path().join("store.db");
         let options = sqlite::Options::new(path, Arc::new(Machine), Keys::only(key));
@@ -51,12 +59,21 @@ impl Process {
             on_disconnect: OnDisconnect::Continue,
         };
         let face = Arc::new(Face { store, hosts, clock, desk, options });
-        Self { _directory: directory, face, host }
+        Self { directory, face, host }
     }
 
     /// Connects a client that speaks version 2.
     pub async fn connect(&self) -> Client {
-        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        self.connect_by(1 << 20).await
+    }
+
+    /// Connects a client that has to read if it is to be told much.
+    pub async fn connect_narrowly(&self) -> Client {
+        self.connect_by(1 << 10).await
+    }
+
+    async fn connect_by(&self, width: usize) -> Client {
+        let (ours, theirs) = tokio::io::duplex(width);
         let (input, output) = tokio::io::split(theirs);
         let (stop, drain) = (std::future::pending(), std::future::ready(()));
         let face = Arc::clone(&self.face);
@@ -102,11 +119,31 @@ impl Client {
     }
 
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.request(method, params).await;
+        self.answer(id).await["result"].clone()
+    }
+
+    /// Sends a request, and returns its id.
+    pub async fn request(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next;
         self.next += 1;
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        id
+    }
+
+    pub async fn notify(&mut self, method: &str, params: Value) {
+        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    }
+
+    /// Waits for the answer to a request.
+    pub async fn answer(&mut self, id: u64) -> Value {
         let answer = |message: &Value| message["id"] == id && message.get("method").is_none();
-        self.until("an answer", answer).await["result"].clone()
+        self.until("an answer", answer).await
+    }
+
+    /// Waits for an answer to whichever request.
+    pub async fn any_answer(&mut self) -> Value {
+        self.until("an answer", |message| message.get("method").is_none()).await
     }
 
     /// Waits for a request or a notification.

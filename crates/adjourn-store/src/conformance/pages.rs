@@ -109,6 +109,11 @@ pub(super) fn transcripts_are_read_from_any_entry<S: Store>(world: World<S>) {
         let start = usize::try_from(from).unwrap();
         assert_eq!(page, expected[start..expected.len().min(start + limit)]);
     }
+    // By size: as much as fits, and one entry that does not.
+    for (bytes, count) in [(0, 1), (5, 1), (10, 1), (11, 2), (usize::MAX, 3)] {
+        let page = world.store.transcript_within(id, 0, 3, bytes).unwrap();
+        assert_eq!(page, expected[..count], "{bytes}");
+    }
     for beyond in [301, 1 << 31, 1 << 32, (1 << 32) + 1, 1 << 40, u64::MAX] {
         assert!(world.store.transcript(id, beyond, 10).unwrap().is_empty(), "{beyond}");
     }

@@ -29,6 +29,27 @@ fn prune_events<S: Store>(world: &World<S>) -> u64 {
     prune(world, Retention::default(), 100).events
 }
 
+/// One session is erased at once when it has ended, even in the commit that ends it, and no other.
+pub(super) fn one_session_is_erased_when_it_has_ended<S: Store>(world: World<S>) {
+    let (id, other) = (world.create(), world.create());
+    for session in [id, other] {
+        world.done(prompt(session, "build"));
+    }
+    assert_eq!(world.keep(move |tx| tx.erase(id).map_err(CommandError::from)), 0, "it goes on");
+    world.agree(id);
+    world.done(close(other));
+    let erased = world.keep(move |tx| {
+        tx.command(close(id))?;
+        tx.erase(id).map_err(CommandError::from)
+    });
+    assert!(erased > 1, "{erased}");
+    assert_eq!(world.session(id).phase(), Phase::Ended);
+    assert!(world.store.founding(id).unwrap().is_none());
+    assert_eq!(world.transcript(id), words(&[]));
+    assert_eq!(world.transcript(other), words(&["build"]));
+    world.agree(other);
+}
+
 /// Events of the last day, answers of the last week and all sessions stay, up to the last moment.
 pub(super) fn what_is_young_stays<S: Store>(world: World<S>) {
     let id = world.create();

@@ -155,6 +155,7 @@ pub(super) fn transcript(
     id: SessionId,
     index: u64,
     limit: usize,
+    bytes: usize,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let Some(row) = SqliteRows::reading(connection).session(id)? else { return Ok(Vec::new()) };
     // Beyond this a place would be another's.
@@ -164,8 +165,17 @@ pub(super) fn transcript(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let end = place(SessionNo(row.no.0 + 1), 0);
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([place(row.no, index), end, limit], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    let mut rows = statement.query([place(row.no, index), end, limit])?;
+    let (mut page, mut taken) = (Vec::new(), 0_usize);
+    while let Some(row) = rows.next()? {
+        let body = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
+        taken = taken.saturating_add(body.len());
+        if taken > bytes && !page.is_empty() {
+            break;
+        }
+        page.push(body.to_vec());
+    }
+    Ok(page)
 }
 
 pub(super) fn event_data(connection: &Connection, seq: Seq) -> Result<Option<String>, Error> {

@@ -109,8 +109,14 @@ impl Store for Twice {
         self.next().founding(id)
     }
 
-    fn transcript(&self, id: SessionId, index: u64, limit: usize) -> Result<Vec<Vec<u8>>, Error> {
-        self.next().transcript(id, index, limit)
+    fn transcript_within(
+        &self,
+        id: SessionId,
+        index: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        self.next().transcript_within(id, index, limit, bytes)
     }
 
     fn event_data(&self, seq: Seq) -> Result<Option<String>, Error> {

@@ -1,5 +1,6 @@
 //! `adjourn acp` as an editor sees it: lines over a pipe.
 
+mod calls;
 mod conformance;
 mod corners;
 mod dialogs;
@@ -7,5 +8,7 @@ mod editor;
 mod hostile;
 mod lives;
 mod permission;
+mod proposals;
+mod replay;
 mod schema;
 mod sdk;

@@ -102,6 +102,7 @@ fn what_has_come_to_an_end_when_the_editor_leaves_is_still_answered() {
     let suspend = editor.request("session/suspend", json!({ "sessionId": session }));
     editor.hang_up();
     let answer = editor.answer(prompt).unwrap();
+    assert_eq!(answer["stopReason"], "end_turn", "its call came back, and nothing was cut off");
     assert_eq!(answer["_meta"]["adjourn/suspend"]["state"], "suspended");
     assert!(editor.answer(suspend).unwrap()["handle"].is_string());
     assert_eq!(editor.close(), 0);
@@ -132,6 +133,24 @@ fn of_two_who_suspend_one_takes_it_back() {
     editor.notify("$/cancel_request", json!({ "requestId": first }));
     assert_eq!(editor.answer(first).unwrap_err()["code"], -32800);
     assert!(editor.answer(second).unwrap()["handle"].is_string(), "the other still wants it");
+}
+
+#[test]
+fn words_for_a_session_that_is_not_suspended_are_refused_alike() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, BUILDS);
+    let session = editor.new_session();
+    editor.prompt(&session, "go");
+    editor.call_is("in_progress");
+    for (suspended, reason) in [(false, "TASK_NOT_PAUSED"), (true, "TASK_BUSY")] {
+        if suspended {
+            // It takes effect when the call has come back.
+            editor.request("session/suspend", json!({ "sessionId": session }));
+        }
+        let resume = json!({ "sessionId": session, "input": "hurry" });
+        let error = editor.call("session/resume", resume).unwrap_err();
+        assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(4003), &json!(reason)));
+    }
 }
 
 #[test]
@@ -177,6 +196,8 @@ fn a_session_that_is_over_is_not_live() {
     home.told(&["close", &session]);
     let status = editor.call("session/status", json!({ "sessionId": session })).unwrap();
     assert_eq!(status["status"], "not_found");
+    let prompt = editor.prompt(&session, "still there?");
+    assert_eq!(editor.answer(prompt).unwrap_err()["code"], 4010);
     let bare = editor.call("session/resume", json!({ "sessionId": session }));
     assert!(bare.is_ok(), "there is nothing to wake, and nobody asked for it: {bare:?}");
 }

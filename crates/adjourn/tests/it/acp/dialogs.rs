@@ -327,16 +327,16 @@ fn the_rest_of_the_surface() {
     editor.call("session/resume", elsewhere).unwrap_err();
     editor.call("session/close", json!({ "sessionId": session })).unwrap();
     editor.call("session/status", json!({ "sessionId": session })).unwrap();
+    let journal = home.told(&["log", &session, "--json"]).data;
+    assert!(journal.contains("TOKEN") && !journal.contains("not to be stored"), "{journal}");
     editor.call("session/delete", json!({ "sessionId": session })).unwrap();
     let ended = editor.prompt(&session, "still there?");
-    assert_eq!(editor.answer(ended).unwrap_err()["code"], 4010);
+    assert_eq!(editor.answer(ended).unwrap_err()["code"], -32002);
     editor.call("session/list", json!({})).unwrap();
     editor.call("session/status", json!({ "sessionId": "sess-nobody" })).unwrap();
     editor.call("session/prompt", json!({ "sessionId": "nobody", "prompt": [] })).unwrap_err();
     editor.call("session/fork", json!({ "sessionId": session })).unwrap_err();
     expect_file!["golden/v1-surface.jsonl"].assert_eq(&editor.dialog());
-    let journal = home.told(&["log", &session, "--json"]).data;
-    assert!(journal.contains("TOKEN") && !journal.contains("not to be stored"), "{journal}");
 }
 
 #[test]

@@ -192,6 +192,13 @@ impl Editor {
         input.flush().unwrap();
     }
 
+    /// Returns how much memory the agent has taken at most, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        let about = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let peak = about.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
     /// Says nothing more, and listens on.
     pub fn hang_up(&mut self) {
         self.input = None;

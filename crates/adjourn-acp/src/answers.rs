@@ -1,0 +1,140 @@
+//! Answers to those who wait: prompts, resumes and suspends.
+
+use adjourn_core::command::Mode;
+use adjourn_core::event::What;
+use adjourn_core::session::{Outcome, Quiescing, State, Stopping};
+use adjourn_core::{Rejected, Session};
+use adjourn_host::watch::Moment;
+use adjourn_store::Store;
+use serde_json::{Value, json};
+
+use crate::peer::Version;
+use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR};
+use crate::session::{Attachment, View, WaitingResume};
+use crate::show::message_id;
+use crate::suspension::{SessionSuspendResponse, echoed};
+use crate::update;
+
+impl<S: Store> Attachment<S> {
+    /// Answers prompts: in v1 when the turn is over, in v2 when they are in.
+    ///
+    /// Returns whether there was one to answer.
+    pub(crate) fn answer_prompts(&mut self, moment: &Moment, interrupted: bool) -> bool {
+        let Some(view) = &self.view else { return false };
+        let at_rest =
+            matches!(view.session.state, State::Idle | State::Suspended(_) | State::Ended(_));
+        let ready = |after: u64| match self.peer.version {
+            Version::V1 => at_rest && moment.revision >= after,
+            Version::V2 => moment.revision >= after,
+        };
+        if !self.prompts.iter().any(|prompt| ready(prompt.after)) {
+            return false;
+        }
+        let result = match self.peer.version {
+            Version::V1 => self.stopped(&view.session, interrupted),
+            Version::V2 => {
+                let last = view.session.transcript.length.saturating_sub(1);
+                Ok(json!({ "messageId": message_id(last) }))
+            }
+        };
+        for prompt in self.prompts.extract_if(.., |prompt| ready(prompt.after)) {
+            let result = match prompt.taken_back {
+                true => Err(Error::new(CANCELLED, "the request was taken back")),
+                false => result.clone(),
+            };
+            self.lines.respond(&prompt.id, &result);
+        }
+        true
+    }
+
+    /// Says why a turn is over (v1).
+    fn stopped(&self, session: &Session, interrupted: bool) -> Result<Value, Error> {
+        let with_meta = |reason: &str| json!({ "stopReason": reason, "_meta": update::meta(session, &self.peer, None) });
+        if session.suspended().is_some() {
+            return Ok(with_meta(if interrupted { "cancelled" } else { "end_turn" }));
+        }
+        let Some(last) = &session.last_run else { return Ok(json!({ "stopReason": "end_turn" })) };
+        match last.outcome {
+            Outcome::Completed => Ok(json!({ "stopReason": "end_turn" })),
+            Outcome::Canceled => Ok(json!({ "stopReason": "cancelled" })),
+            Outcome::Rejected => Ok(json!({ "stopReason": "refusal" })),
+            Outcome::Failed => {
+                let why = last.error.as_deref().unwrap_or("it did not say why");
+                let error = Error::new(INTERNAL_ERROR, format!("the run failed: {why}"));
+                Err(error.with(json!({ "reason": "RUN_FAILED" })))
+            }
+        }
+    }
+
+    /// Answers resumes that were committed with this revision.
+    pub(crate) fn answer_resumes(&mut self, revision: u64) {
+        for WaitingResume { id, answer, .. } in
+            self.resumes.extract_if(.., |resume| resume.at <= revision)
+        {
+            self.lines.respond(&id, &Ok(answer));
+        }
+    }
+
+    /// Answers suspends that took effect, or never will.
+    pub(crate) fn answer_suspends(&mut self) {
+        let Some(view) = &self.view else { return };
+        let session = &view.session;
+        let pending = session.pending_pause().map(|pause| pause.handle);
+        for suspend in self.suspends.extract_if(.., |suspend| {
+            session.revision >= suspend.after && pending != Some(suspend.handle)
+        }) {
+            let parked = session.suspended().and_then(|suspended| {
+                let mut waits =
+                    [Some(&suspended.park), suspended.hold.as_ref()].into_iter().flatten();
+                waits.find(|parked| parked.pause.handle == suspend.handle)
+            });
+            let result = match parked {
+                Some(parked) => {
+                    let answer = SessionSuspendResponse::of(parked, session.summary());
+                    let answer = serde_json::to_value(answer).unwrap_or_default();
+                    match self.peer.harn() {
+                        true => {
+                            let meta = update::meta(session, &self.peer, echoed(parked));
+                            Ok(update::with(answer, "_meta", meta))
+                        }
+                        false => Ok(answer),
+                    }
+                }
+                None => Err(never(session, suspend.handle).into()),
+            };
+            self.lines.respond(&suspend.id, &result);
+        }
+    }
+}
+
+impl<S> View<S> {
+    /// Returns whether the turn is being broken off, as an event finds it.
+    ///
+    /// A host that lets go makes what is pending happen at once, as if somebody had interrupted it.
+    /// That breaks a turn off only if something was in flight.
+    pub(crate) fn is_interrupted(&mut self, what: &What) -> bool {
+        let interrupted = match &self.session.state {
+            State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                let client = parking.client.as_ref();
+                client.is_some_and(|client| client.mode == Mode::InterruptImmediate)
+            }
+            _ => false,
+        };
+        match what {
+            What::Drained(_) | What::HostLost(_) | What::CallsAbandoned(_) => {
+                self.cut_off = Some(interrupted || self.session.in_flight());
+            }
+            What::Claimed(_) => self.cut_off = None,
+            _ => {}
+        }
+        self.cut_off.unwrap_or(interrupted)
+    }
+}
+
+/// Says why a suspend never took effect.
+fn never(session: &Session, handle: adjourn_core::id::Handle) -> Rejected {
+    match session.past.iter().find(|past| past.handle == handle) {
+        Some(past) => Rejected::Withdrawn { handle, at: past.at, by: past.by.clone() },
+        None => Rejected::NotSuspendable { phase: session.phase() },
+    }
+}

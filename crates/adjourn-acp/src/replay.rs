@@ -1,0 +1,92 @@
+//! The past of a session, told again.
+
+use adjourn_core::Session;
+use adjourn_core::event::What;
+use adjourn_core::session::{Phase, Wait};
+use adjourn_host::watch::{Moment, Watcher};
+use adjourn_store::Store;
+
+use crate::out::BATCH_BYTES;
+use crate::rpc::{CANCELLED, Error, Id};
+use crate::session::{Attachment, View};
+use crate::update::{self, Left};
+
+impl<S: Store> Attachment<S> {
+    /// Shows what happened between two revisions; the view then stands before the second.
+    ///
+    /// # Errors
+    /// The store fails, the client is gone, or `request` was taken back; then the view stays as it
+    /// was.
+    pub(crate) async fn replay(
+        &mut self,
+        request: Option<&Id>,
+        from: u64,
+        until: u64,
+    ) -> Result<(), Error> {
+        self.replaying = request.cloned();
+        let replayed = self.replay_between(from, until).await;
+        self.replaying = None;
+        replayed
+    }
+
+    async fn replay_between(&mut self, from: u64, until: u64) -> Result<(), Error> {
+        let can_be_taken_back = self.replaying.is_some();
+        let found = Watcher::at(self.face.store.clone(), self.id, from.min(until))?;
+        let (mut session, mut watcher) = match found {
+            Some((session, watcher)) => (Some(session), watcher),
+            None => (None, Watcher::from_start(self.face.store.clone(), self.id)),
+        };
+        while watcher.next_revision() < until {
+            let page = watcher.page_before(until)?;
+            if page.is_empty() && !watcher.is_behind() {
+                break;
+            }
+            for moment in page {
+                let left = match &mut session {
+                    Some(session) => {
+                        let left = update::calls_left(session, &moment.event.what);
+                        session.evolve(&moment.event);
+                        left
+                    }
+                    None => {
+                        session = Session::born(&moment.event);
+                        Vec::new()
+                    }
+                };
+                if let Some(session) = &session
+                    && moment.revision >= from
+                {
+                    self.show_again(session, &moment, &left);
+                }
+                if self.lines.len() > BATCH_BYTES {
+                    self.flush().await?;
+                }
+            }
+            self.listen().await;
+            if can_be_taken_back && self.replaying.is_none() {
+                return Err(Error::new(CANCELLED, "the request was taken back"));
+            }
+        }
+        if let Some(session) = session {
+            let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
+            self.question = asks.map(|suspended| suspended.park.pause.handle);
+            self.view = Some(View::new(session, watcher));
+        }
+        Ok(())
+    }
+
+    /// Shows a moment of the past.
+    fn show_again(&mut self, session: &Session, moment: &Moment, left: &[Left]) {
+        self.words(moment);
+        self.calls(moment, left);
+        self.wait_is_over(moment);
+        if let What::Suspended(suspended) = &moment.event.what
+            && let Wait::Question(_) = &suspended.park.pause.wait
+        {
+            self.question_words(&suspended.park);
+        }
+        if self.peer.opted_in() {
+            self.lifecycle_of(session, moment, false);
+        }
+    }
+}

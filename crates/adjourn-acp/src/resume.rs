@@ -1,0 +1,177 @@
+//! `session/resume` and `session/load`: a client comes to see a session, or to wake it, or both.
+
+use std::ops::RangeInclusive;
+use std::sync::atomic::Ordering;
+
+use adjourn_core::carry::AddBudget;
+use adjourn_core::command;
+use adjourn_core::event::What;
+use adjourn_core::facts::Answer;
+use adjourn_core::id::Handle;
+use adjourn_core::{Command, Session};
+use adjourn_host::said::Said;
+use adjourn_store::{Done, Request, Store};
+use serde_json::{Value, json};
+
+use crate::face::Face;
+use crate::peer::{EXTENSION, Profile, Version};
+use crate::refusal::ALREADY_RESUMED;
+use crate::requests::{Replay, Wish};
+use crate::rpc::{Error, Id};
+use crate::session::{Attachment, WaitingResume};
+use crate::suspension::ResumedUpdate;
+use crate::update::meta;
+
+impl<S: Store> Attachment<S> {
+    pub(crate) async fn resume(&mut self, id: &Id, wish: &Wish, load: bool) -> Result<(), Error> {
+        let budget = wish.budget()?;
+        let handle = match &wish.fields.handle {
+            Some(name) => Some(self.handle(name)?),
+            None => None,
+        };
+        self.watch()?;
+        // What happened before is told first, to whoever saw the session already.
+        self.catch_up().await?;
+        let was_attached = self.attached.load(Ordering::Relaxed);
+        let implied = !load
+            && (self.peer.profile == Profile::Rfc || was_attached)
+            && !(was_attached && wish.only_replays());
+        let given = match wish.wakes() || implied {
+            true => self.wake(wish, handle, budget).await?,
+            false => None,
+        };
+        let Some(view) = &self.view else { return Ok(()) };
+        let seen = view.session.revision + 1;
+        // A replay ends where the live updates begin: where the client has been, or else where the
+        // wake is, or else where the session is now.
+        let until = match &given {
+            Some(done) if !was_attached && !done.events.is_empty() => *revisions(done).start(),
+            _ => seen,
+        };
+        if let Replay::From(revision) = wish.replay {
+            // What a wake has done is not taken back.
+            let woke = given.as_ref().is_some_and(|done| !done.events.is_empty());
+            self.replay(Some(id).filter(|_| !woke), revision, until).await?;
+        }
+        match given {
+            Some(done) if !done.events.is_empty() => {
+                let at = *revisions(&done).start();
+                self.attach(at);
+                let answer = self.standing(&done.session, resumed(&done));
+                self.resumes.push(WaitingResume { id: id.clone(), at, answer });
+            }
+            Some(done) => self.answer_attach(id, resumed(&done)),
+            None => self.answer_attach(id, Value::Null),
+        }
+        Ok(())
+    }
+
+    /// Wakes the session; nothing if there is nothing to wake and nobody in particular asked for it.
+    async fn wake(
+        &mut self,
+        wish: &Wish,
+        handle: Option<Handle>,
+        add_budget: Option<AddBudget>,
+    ) -> Result<Option<Done>, Error> {
+        let said = wish.fields.input.clone().filter(|input| !input.is_null());
+        let said = said.map(|content| Said::User { content });
+        let resume = command::Resume {
+            handle,
+            input: said.as_ref().map(Said::content),
+            continue_transcript: wish.fields.continue_transcript.unwrap_or(true),
+            idempotency_key: wish.fields.idempotency_key.clone(),
+            message_id: None,
+            add_budget,
+        };
+        let by = Face::<S>::by(&self.peer);
+        let request = Request::new(self.id, by, Command::Resume(resume));
+        let request = request.saying(said.iter().map(Said::encode).collect());
+        match self.face.give(request).await {
+            Ok(done) => Ok(Some(done)),
+            // Nothing to wake is no failure for somebody who only wants the session to go on.
+            Err(error) if handle.is_none() && said.is_none() && forgiven(&error, wish) => Ok(None),
+            // What is on its way to rest cannot be resumed any more than what runs.
+            Err(error) if error.is("TASK_BUSY") => Err(Error { code: ALREADY_RESUMED, ..error }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Finds the suspension that a client means, by our name for it or by its own.
+    fn handle(&self, name: &str) -> Result<Handle, Error> {
+        if let Some(handle) = self.aliases.get(name) {
+            return Ok(*handle);
+        }
+        name.parse().map_err(|_| {
+            let data = json!({ "reason": "SUSPENSION_HANDLE_MISMATCH", "handle": name });
+            let message = format!("{name:?} names no suspension of this session");
+            Error::new(crate::refusal::HANDLE_MISMATCH, message).with(data)
+        })
+    }
+
+    /// Answers that the session is attached, and shows where it stands.
+    fn answer_attach(&mut self, id: &Id, resumed: Value) {
+        let Some(view) = &self.view else { return };
+        let revision = view.session.revision;
+        let answer = self.standing(&view.session, resumed);
+        if self.peer.version == Version::V2 {
+            self.introduce_wait();
+        }
+        let Some(view) = &self.view else { return };
+        if self.peer.version == Version::V2 {
+            let foreground = self.foreground_of(&view.session);
+            let update = foreground.update(&view.session, &self.peer);
+            self.update(&update);
+            self.foreground = Some(foreground);
+        }
+        self.lines.respond(id, &Ok(answer));
+        let now = self.foreground.take();
+        self.attach(revision + 1);
+        self.foreground = now;
+        self.show_open_question();
+    }
+
+    /// Returns the answer to whoever attached or resumed: where the session stands, and what the
+    /// resume did, in `_meta`.
+    pub(crate) fn standing(&self, session: &Session, resumed: Value) -> Value {
+        let mut meta = meta(session, &self.peer, None);
+        if let (Some(Value::Object(status)), false) = (meta.get_mut(EXTENSION), resumed.is_null()) {
+            status.insert("resumed".to_owned(), resumed);
+        }
+        json!({ "_meta": meta })
+    }
+}
+
+/// Returns whether a refusal does not matter to somebody who asked for nothing in particular.
+fn forgiven(error: &Error, wish: &Wish) -> bool {
+    let at_work = ["TASK_NOT_PAUSED", "TASK_BUSY", "ENDED"].iter().any(|word| error.is(word));
+    // Where every resume wakes, there would be no other way to see the session.
+    at_work
+        || (!wish.wakes() && error.is("HANDLE_REQUIRED"))
+        || (!wish.wakes() && error.is("EMPTY_REPLY"))
+}
+
+/// Returns the revisions that a commit added.
+pub(crate) fn revisions(done: &Done) -> RangeInclusive<u64> {
+    let last = done.session.revision;
+    last + 1 - done.events.len() as u64..=last
+}
+
+/// Returns what a resume did, the first time if it was not the first.
+fn resumed(done: &Done) -> Value {
+    let first = done.events.iter().find_map(|event| match &event.what {
+        What::Resumed(resumed) => Some(&resumed.resumption),
+        What::HoldLifted(lifted) => Some(&lifted.resumption),
+        _ => None,
+    });
+    let first = first.or(match &done.answered {
+        Some(Answer::Resumed(first)) => Some(first),
+        Some(Answer::Withdrawn { .. }) | None => None,
+    });
+    let Some(first) = first else { return Value::Null };
+    let mut resumed = serde_json::to_value(ResumedUpdate::of(first)).unwrap_or_default();
+    // It stands in an answer, not in an update.
+    if let Some(fields) = resumed.as_object_mut() {
+        fields.shift_remove("sessionUpdate");
+    }
+    resumed
+}

@@ -1,0 +1,97 @@
+//! Clients that read slowly, or not at all: they are heard, and cost little.
+
+use serde_json::{Value, json};
+
+use crate::process::{Client, Process};
+
+/// How often somebody says something, and how much: more than anything between the agent and a
+/// client that does not read has room for.
+const WORDS: usize = 8;
+const LENGTH: usize = 500_000;
+
+const ASKS: &str = "session/request_permission";
+
+/// An agent that is told much, and then wants to do something.
+fn hears_much() -> String {
+    let mut runs = vec![json!([{ "say": "go on" }]); WORDS];
+    runs.push(json!([{ "tool": { "name": "deploy", "permission": true } }]));
+    json!({ "runs": runs }).to_string()
+}
+
+/// Makes a session in which much has been said.
+async fn told_much(client: &mut Client) -> String {
+    let session = client.new_session().await;
+    let blocks = json!([{ "type": "text", "text": "x".repeat(LENGTH) }]);
+    for _ in 0..WORDS {
+        let prompt = json!({ "sessionId": session, "prompt": blocks });
+        client.call("session/prompt", prompt).await;
+        client.until_state("idle").await;
+    }
+    session
+}
+
+/// Asks for all of a session, and reads no more than the beginning.
+async fn half_told(process: &Process, session: &str) -> (Client, u64) {
+    let mut client = process.connect_narrowly().await;
+    let replay = json!({ "sessionId": session, "replayFrom": { "type": "start" } });
+    let request = client.request("session/resume", replay).await;
+    client.told("session/update").await;
+    (client, request)
+}
+
+fn told_of(client: &Client) -> usize {
+    let heard = client.heard().iter();
+    heard.filter(|m| m["params"]["update"]["sessionUpdate"] == "user_message").count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_is_heard_before_a_replay_is_read() {
+    let process = Process::start(&hears_much()).await;
+    let mut first = process.connect().await;
+    let session = told_much(&mut first).await;
+    first.prompt(&session).await;
+    first.told(ASKS).await;
+    let (mut second, request) = half_told(&process, &session).await;
+    second.notify("session/cancel", json!({ "sessionId": session })).await;
+    first.until_state("idle").await;
+    assert_eq!(told_of(&second), 1, "it has read nothing more");
+    // The replay goes on to where it was to end, and what came later follows.
+    second.answer(request).await;
+    second.until_state("idle").await;
+    assert_eq!(told_of(&second), WORDS + 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_is_taken_back_and_so_is_what_waits_behind_it() {
+    let process = Process::start(&hears_much()).await;
+    let session = told_much(&mut process.connect().await).await;
+    let (mut second, request) = half_told(&process, &session).await;
+    let blocks = json!([{ "type": "text", "text": "and?" }]);
+    let prompt = json!({ "sessionId": session, "prompt": blocks });
+    let prompt = second.request("session/prompt", prompt).await;
+    for id in [prompt, request] {
+        second.notify("$/cancel_request", json!({ "requestId": id })).await;
+    }
+    let answers = [second.any_answer().await, second.any_answer().await];
+    let mut ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [request, prompt]);
+    for answer in answers {
+        assert_eq!(answer["error"]["code"], -32800, "{answer}");
+    }
+    assert!(told_of(&second) < WORDS, "it has stopped on the way");
+    let attached = second.call("session/resume", json!({ "sessionId": session })).await;
+    assert_eq!(attached["_meta"]["adjourn/suspend"]["state"], "idle");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_goes_for_what_was_asked_before_it_too() {
+    let process = Process::start(&hears_much()).await;
+    let session = told_much(&mut process.connect().await).await;
+    let (mut second, _) = half_told(&process, &session).await;
+    let blocks = json!([{ "type": "text", "text": "and?" }]);
+    second.request("session/prompt", json!({ "sessionId": session, "prompt": blocks })).await;
+    second.notify("session/cancel", json!({ "sessionId": session })).await;
+    let canceled = |message: &Value| message["params"]["update"]["stopReason"] == "cancelled";
+    second.until("canceled", canceled).await;
+}

@@ -1,0 +1,174 @@
+//! Whatever ends a call, a client that was shown it is told, once: live, and in every replay.
+
+use serde_json::{Value, json};
+
+use super::editor::Editor;
+use crate::home::{Home, Serving};
+
+/// One call is in flight for longer than any test, and one waits behind it.
+const TWO_CALLS: &str = r#"{"runs": [[
+  {"sequence": [{"name": "first", "ms": 600000}, {"name": "second"}]},
+  {"say": "over"}
+]]}"#;
+
+/// A session that another process runs, and an editor that looks on.
+struct Scene {
+    home: Home,
+    host: Option<Serving>,
+    session: String,
+    editor: Editor,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let home = Home::new();
+        let script = home.file("calls.json", TWO_CALLS);
+        let made = home.json(&["new", "--script", &script]);
+        let session = made["sessionId"].as_str().unwrap().to_owned();
+        let (host, _) = home.serve_with(&["--drain", "50ms"]);
+        home.told(&["prompt", &session, "go", "--detach"]);
+        home.until_in_flight("first");
+        let mut editor = Editor::greeted(&home, TWO_CALLS, &[], &json!({ "protocolVersion": 2 }));
+        let replay = json!({ "sessionId": session, "replayFrom": { "type": "start" } });
+        editor.call("session/resume", replay).unwrap();
+        Self { home, host: Some(host), session, editor }
+    }
+
+    fn cancel(&mut self) {
+        self.editor.notify("session/cancel", json!({ "sessionId": self.session }));
+    }
+
+    fn until(&self, state: &str) {
+        self.home.until(&self.session, "state", state);
+    }
+
+    /// Returns how each call ended, as it was told live; a replay must tell the same.
+    fn endings(&mut self) -> [String; 2] {
+        self.editor.overheard();
+        let live = endings(&self.editor);
+        for version in [2, 1] {
+            let greeting = json!({ "protocolVersion": version });
+            let mut later = Editor::greeted(&self.home, TWO_CALLS, &[], &greeting);
+            let replay = json!({ "sessionId": self.session, "replayFrom": { "type": "start" } });
+            later.call("session/resume", replay).unwrap();
+            // The first version has no word for what did not run.
+            let expected = live.clone().map(|ending| match version {
+                1 => ending.replace("cancelled", "failed"),
+                _ => ending,
+            });
+            assert_eq!(endings(&later), expected, "{}", later.dialog());
+        }
+        live
+    }
+}
+
+/// Returns the call that a message is about, and how it stands.
+fn ended(message: &Value) -> (&str, &str) {
+    let update = &message["params"]["update"];
+    let text = |field: &str| update[field].as_str().unwrap_or_default();
+    (text("toolCallId"), text("status"))
+}
+
+/// Returns everything final that was told of the first call and of the second.
+fn endings(editor: &Editor) -> [String; 2] {
+    let mut calls: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (id, status) in editor.heard().map(ended).filter(|(id, _)| !id.is_empty()) {
+        if !calls.iter().any(|(known, _)| *known == id) {
+            calls.push((id, Vec::new()));
+        }
+        let last = calls.iter_mut().find(|(known, _)| *known == id);
+        if let (Some((_, told)), "completed" | "failed" | "cancelled") = (last, status) {
+            told.push(status);
+        }
+    }
+    let [(_, first), (_, second)] = calls.as_slice() else { panic!("{}", editor.dialog()) };
+    [first.join(" "), second.join(" ")]
+}
+
+#[test]
+fn a_session_that_is_closed() {
+    let mut scene = Scene::new();
+    scene.home.told(&["close", &scene.session]);
+    scene.until("ended");
+    assert_eq!(scene.endings(), ["failed", "cancelled"]);
+}
+
+#[test]
+fn a_session_that_is_deleted() {
+    let mut scene = Scene::new();
+    let mut other = Editor::v1(&scene.home, TWO_CALLS);
+    let replay = json!({ "sessionId": scene.session, "replayFrom": { "type": "start" } });
+    other.call("session/resume", replay).unwrap();
+    let suspend = other.request("session/suspend", json!({ "sessionId": scene.session }));
+    other.update("session_info_update");
+    let delete = json!({ "sessionId": scene.session });
+    scene.editor.call("session/delete", delete.clone()).unwrap();
+    assert_eq!(endings(&scene.editor), ["failed", "cancelled"]);
+    // Whoever else sees it is told, too, though what led to it is gone.
+    assert_eq!(other.answer(suspend).unwrap_err()["code"], 4001);
+    assert_eq!(endings(&other), ["failed", "failed"]);
+
+    let unknown = json!({ "sessionId": scene.session, "cwd": "/tmp", "mcpServers": [] });
+    assert_eq!(other.call("session/load", unknown).unwrap_err()["code"], -32002);
+    assert_eq!(other.call("session/status", delete.clone()).unwrap()["status"], "not_found");
+    assert_eq!(other.call("session/delete", delete).unwrap(), json!({}), "as if it were there");
+    let log = scene.home.told(&["log", &scene.session, "--transcript"]).data;
+    assert!(!log.contains("go"), "{log}");
+    assert_eq!(scene.home.told(&["ls"]).code, 0);
+}
+
+#[test]
+fn a_run_that_is_canceled_and_loses_its_host() {
+    let mut scene = Scene::new();
+    scene.cancel();
+    scene.home.until_log(&scene.session, "cancel_requested");
+    scene.host.take().unwrap().kill();
+    scene.until("idle");
+    assert_eq!(scene.endings(), ["failed", "cancelled"]);
+}
+
+#[test]
+fn a_grace_that_is_over_and_a_cancel_of_what_is_parked() {
+    let mut scene = Scene::new();
+    let suspend =
+        json!({ "sessionId": scene.session, "mode": "interrupt_immediate", "graceMs": 50 });
+    scene.editor.call("session/suspend", suspend).unwrap();
+    scene.editor.overheard();
+    assert_eq!(endings(&scene.editor), ["failed", ""], "the second waits for the resume");
+    scene.cancel();
+    scene.until("idle");
+    assert_eq!(scene.endings(), ["failed", "cancelled"]);
+}
+
+#[test]
+fn a_grace_that_is_over_and_a_resume_with_words() {
+    let mut scene = Scene::new();
+    let suspend =
+        json!({ "sessionId": scene.session, "mode": "interrupt_immediate", "graceMs": 50 });
+    scene.editor.call("session/suspend", suspend).unwrap();
+    let resume = json!({ "sessionId": scene.session, "input": "leave it" });
+    scene.editor.call("session/resume", resume).unwrap();
+    scene.until("idle");
+    assert_eq!(scene.endings(), ["failed", "cancelled"]);
+}
+
+#[test]
+fn a_host_that_stops() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.host.take().unwrap().terminate(), 0);
+    scene.until("idle");
+    assert_eq!(scene.endings(), ["failed", "completed"], "the second runs on the next host");
+}
+
+#[test]
+fn a_host_that_hangs_and_is_taken_over() {
+    let mut scene = Scene::new();
+    let hangs = scene.host.take().unwrap();
+    hangs.stop();
+    scene.home.json(&["takeover", &scene.session]);
+    scene.until("suspended");
+    scene.cancel();
+    scene.until("idle");
+    assert_eq!(scene.endings(), ["failed", "cancelled"]);
+    hangs.go_on();
+}
