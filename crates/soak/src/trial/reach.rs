@@ -77,7 +77,7 @@ pub async fn run(directory: &Path, program: PathBuf) -> Vec<Figure> {
         bench.until(id, is_thinking).await;
         woken.push(start.elapsed());
     }
-    host.kill();
+    host.kill().expect("it lives until then");
     drop(bench);
     let mut figures = vec![
         figure("suspend of a session on a saturated host", suspended),
@@ -170,11 +170,11 @@ impl Bench {
             while hosts() < 2 {
                 tokio::time::sleep(LOOK).await;
             }
-            host.kill();
+            host.kill().expect("it lives until then");
             let start = Instant::now();
             self.until(id, taken).await;
             by_another.push(start.elapsed());
-            other.kill();
+            other.kill().expect("it lives until then");
             let start = Instant::now();
             let next = self.program.host(RUNNING);
             let again = |session: &Session| session.epoch.0 > epoch.0 + 1 && is_thinking(session);
@@ -182,7 +182,7 @@ impl Bench {
             by_the_next.push(start.elapsed());
             let cancel = Command::Cancel(Cancel { reason: None });
             self.reaches(id, cancel, |session| session.run().is_none()).await;
-            next.kill();
+            next.kill().expect("it lives until then");
         }
         vec![
             figure("a dead host's session, to another host", by_another),
