@@ -6,7 +6,8 @@ use std::time::Duration;
 use soak::dice;
 use soak::report::Report;
 use soak::trial::crash::{self, Length};
-use soak::trial::{reach, rolling};
+use soak::trial::reach::{self, Figure};
+use soak::trial::rolling;
 use tempfile::TempDir;
 
 /// The program that plays hosts and watchers.
@@ -61,10 +62,10 @@ async fn rolling_restarts_under_load_lose_nothing_and_repeat_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_foreign_command_reaches_a_session_promptly() {
     let directory = TempDir::new().expect("a directory");
-    for figure in reach::run(directory.path(), program()).await {
+    let figures = reach::run(directory.path(), program()).await;
+    for figure in &figures {
         println!("{figure}");
-        // Milliseconds on a machine that has nothing else to do; the dead are found within a
-        // second. Nothing here may come near the half minute that a hung store is waited for.
-        assert!(figure.median < Duration::from_secs(3), "{figure}");
     }
+    let problems: Vec<_> = figures.iter().filter_map(Figure::problem).collect();
+    assert_eq!(problems, Vec::<String>::new());
 }
