@@ -75,7 +75,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
         let json = Path::new(&target).join("bench.json");
         let svg = Path::new(&target).join("bench.svg");
         std::fs::write(&json, figures.json()?)?;
-        std::fs::write(&svg, plot::draw(&figures))?;
+        std::fs::write(&svg, plot::draw(&figures, &plot::Run::here()))?;
         eprintln!("written to {} and {}", json.display(), svg.display());
     }
     Ok(())
