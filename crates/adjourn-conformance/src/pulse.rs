@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -90,9 +89,9 @@ fn beat(pulse: &Weak<Pulse>) {
 /// Makes a page durable whenever it is asked to.
 fn commit(asked: &Receiver<()>, done: &Sender<()>) {
     // Where no file can be written, the hand-over alone is measured.
-    let mut scratch = Scratch::new();
+    let mut scratch = scratch();
     while asked.recv().is_ok() {
-        if let Some(Scratch { file, .. }) = &mut scratch {
+        if let Some(file) = &mut scratch {
             let _ = write(file);
         }
         if done.send(()).is_err() {
@@ -110,27 +109,16 @@ fn write(file: &mut File) -> std::io::Result<()> {
     file.sync_data()
 }
 
-/// A file where tests keep theirs.
-struct Scratch {
-    file: File,
-    path: PathBuf,
-}
-
-impl Scratch {
-    fn new() -> Option<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("adjourn-pulse-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        File::create_new(&path).ok().map(|file| Self { file, path })
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What is left of it is the system's to clear.
-        let _ = std::fs::remove_file(&self.path);
-    }
+/// Makes a file where tests keep theirs. It has lost its name before it is used, so that nothing
+/// is left of it however the process ends.
+fn scratch() -> Option<File> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("adjourn-pulse-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let file = File::create_new(&path).ok()?;
+    std::fs::remove_file(&path).ok()?;
+    Some(file)
 }
 
 #[cfg(test)]
@@ -160,5 +148,9 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(pulse.slowest(begin) > Duration::ZERO);
+        // A process that ends while it beats would leave what has a name.
+        let own = format!("adjourn-pulse-{}-", std::process::id());
+        let mut files = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+        assert!(!files.any(|file| file.file_name().to_string_lossy().starts_with(&own)));
     }
 }

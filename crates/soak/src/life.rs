@@ -17,8 +17,8 @@ use crate::oracle::Remembered;
 use crate::report::Report;
 use crate::story::{EVENT, Story};
 
-/// How long nothing may happen to a session before it counts as lost.
-const STUCK: Duration = Duration::from_secs(45);
+/// How long nothing may happen to a session before it counts as lost, in a trial.
+pub const STUCK: Duration = Duration::from_secs(45);
 /// The most who race for one resume or send one event.
 const RACERS: usize = 6;
 
@@ -29,6 +29,8 @@ pub struct Manners {
     pub temper: Temper,
     /// The longest pause between two looks at it, in milliseconds.
     pub pace_ms: u64,
+    /// How long nothing may happen to it before it counts as lost.
+    pub stuck: Duration,
 }
 
 /// What clients do to an agent besides what it waits for.
@@ -77,15 +79,16 @@ impl Life {
         let content = said.content();
         let prompt = Prompt { content, message_id: None, handle: None, reach: Reach::OwnFace };
         life.give(Command::Prompt(prompt), Some(said)).await.expect("a new session is idle");
-        life.until_it_ends().await;
+        let ended = life.until_it_ends().await;
         let mut checked = Report::default();
         life.remembered.check(&life.client, id, &mut checked).await;
-        checked.sessions = 1;
+        checked.sessions = u64::from(ended);
         life.tell(|report| report.add(checked));
         (id, story)
     }
 
-    async fn until_it_ends(&mut self) {
+    /// Treats it as clients do; returns whether it came to its end.
+    async fn until_it_ends(&mut self) -> bool {
         let (mut revision, mut since) = (0, Instant::now());
         loop {
             tokio::time::sleep(self.dice.millis(2, self.manners.pace_ms)).await;
@@ -95,7 +98,7 @@ impl Life {
                 (revision, since) = (session.revision, Instant::now());
             }
             match &session.state {
-                State::Ended(_) => return,
+                State::Ended(_) => return true,
                 State::Idle => {
                     let close = Command::Close(Close { reason: None });
                     // Two may close it.
@@ -106,11 +109,11 @@ impl Life {
                     self.disturb(&session).await;
                 }
             }
-            if since.elapsed() > STUCK {
+            if since.elapsed() > self.manners.stuck {
                 let problem =
                     format!("{}: nothing happens any more: {:?}", self.id, session.status());
                 self.tell(|report| report.lost.push(problem));
-                return;
+                return false;
             }
         }
     }
@@ -299,5 +302,23 @@ impl Life {
 
     fn tell(&self, tell: impl FnOnce(&mut Report)) {
         tell(&mut self.report.lock().expect("nobody panics while telling"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Scene;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_session_that_nobody_drives_is_lost_and_has_not_ended() {
+        let directory = tempfile::tempdir().unwrap();
+        let client = Client::new(&Scene::at(directory.path()));
+        let report = Arc::new(Mutex::new(Report::default()));
+        let stuck = Duration::from_millis(50);
+        let manners = Manners { temper: Temper::Calm, pace_ms: 3, stuck };
+        Life::live(client, Arc::clone(&report), Dice::new(1), manners, 0).await;
+        let report = report.lock().unwrap();
+        assert_eq!((report.sessions, report.lost.len()), (0, 1), "{}", report.problems());
     }
 }

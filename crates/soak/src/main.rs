@@ -87,6 +87,7 @@ impl Wanted {
         let directory = tempfile::tempdir()?;
         for figure in reach::run(directory.path(), program).await {
             println!("{figure}");
+            report.wrong.extend(figure.problem());
         }
         let minutes = start.elapsed().as_secs_f64() / 60.0;
         println!("soak: seed {seed}, {minutes:.1} minutes; {report}");

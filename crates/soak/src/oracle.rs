@@ -51,7 +51,20 @@ impl Remembered {
     /// # Panics
     /// The store fails.
     pub async fn check(&self, client: &Client, id: SessionId, report: &mut Report) {
-        let journal = whole_journal(client.store(), id);
+        self.compare(id, &whole_journal(client.store(), id), report);
+        for (event, seq) in &self.happened {
+            // The same event again has the number it had, and is no news.
+            match client.happens(0, event.clone(), "again", "again".to_owned()).await {
+                Ok((found, false)) if found == *seq => {}
+                other => report.lost.push(format!("event {event} with number {seq}: {other:?}")),
+            }
+        }
+        let count = self.done.len() + self.resumed.len() + self.happened.len();
+        report.acknowledged += count as u64;
+    }
+
+    /// Looks for the commands in a journal.
+    fn compare(&self, id: SessionId, journal: &[Entry], report: &mut Report) {
         for (revision, events) in &self.done {
             let end = usize::try_from(*revision).expect("a revision");
             let found = journal.get(end.saturating_sub(events.len())..end);
@@ -62,7 +75,7 @@ impl Remembered {
             }
         }
         let mut ends: HashMap<Handle, Vec<(Timestamp, Cause, &Actor)>> = HashMap::new();
-        for Entry { event, .. } in &journal {
+        for Entry { event, .. } in journal {
             let resumption = match &event.what {
                 What::Resumed(resumed) => &resumed.resumption,
                 What::HoldLifted(lifted) => &lifted.resumption,
@@ -82,15 +95,6 @@ impl Remembered {
                 report.lost.push(format!("{id}: somebody was told that {told}"));
             }
         }
-        for (event, seq) in &self.happened {
-            // The same event again has the number it had, and is no news.
-            match client.happens(0, event.clone(), "again", "again".to_owned()).await {
-                Ok((found, false)) if found == *seq => {}
-                other => report.lost.push(format!("event {event} with number {seq}: {other:?}")),
-            }
-        }
-        let count = self.done.len() + self.resumed.len() + self.happened.len();
-        report.acknowledged += count as u64;
     }
 }
 
@@ -115,6 +119,17 @@ pub fn check_marks(
     report: &mut Report,
 ) {
     let text = std::fs::read_to_string(scene.marks()).unwrap_or_default();
+    let stories = stories.iter().map(|(id, story)| (*id, story, whole_journal(store, *id)));
+    compare_marks(&text, stories, marks, report);
+}
+
+/// Compares marks with stories and journals.
+fn compare_marks<'a>(
+    text: &str,
+    stories: impl IntoIterator<Item = (SessionId, &'a Story, Vec<Entry>)>,
+    marks: Marks,
+    report: &mut Report,
+) {
     let mut calls: HashMap<&str, HashMap<&str, Vec<&str>>> = HashMap::new();
     for line in text.lines() {
         let mut words = line.split(' ');
@@ -123,9 +138,8 @@ pub fn check_marks(
         calls.entry(session).or_default().entry(tool).or_default().push(call);
         report.calls += 1;
     }
-    for (id, story) in stories {
+    for (id, story, journal) in stories {
         let calls = calls.remove(id.to_string().as_str()).unwrap_or_default();
-        let journal = whole_journal(store, *id);
         let (dispatched, returned) = ledger(&journal);
         for lost in journal.iter().filter_map(|entry| match &entry.event.what {
             What::HostLost(lost) => Some(lost),
@@ -191,3 +205,6 @@ pub fn verify(store: &Sqlite, report: &mut Report) {
 fn whole_journal(store: &Sqlite, id: SessionId) -> Vec<Entry> {
     store.journal(id, 1, usize::MAX).expect("the store works")
 }
+
+#[cfg(test)]
+mod tests;

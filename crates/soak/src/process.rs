@@ -2,6 +2,7 @@
 //!
 //! A child ends when its input does, so none outlives a trial that is cut short.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -12,6 +13,8 @@ use crate::scene::Scene;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often somebody looks who waits for a process.
 const LOOK: Duration = Duration::from_millis(1);
+/// SIGKILL, as an exit status has it.
+const KILLED: i32 = 9;
 
 /// Starts the processes of a trial.
 #[derive(Debug, Clone)]
@@ -54,17 +57,45 @@ impl Process {
         self.0.id()
     }
 
-    /// Ends it with SIGKILL; returns whether it was still there.
-    pub fn kill(mut self) -> bool {
-        let there = self.0.try_wait().expect("a child").is_none();
-        let _ = self.0.kill();
-        self.0.wait().expect("a child");
-        there
+    /// Returns how it has ended, if it has.
+    ///
+    /// # Panics
+    /// The system does not know.
+    pub fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().expect("a child")
     }
 
-    /// Asks it to end, with SIGTERM.
-    pub fn ask_to_end(&self) {
-        self.signal("TERM");
+    /// Ends it with SIGKILL.
+    ///
+    /// # Errors
+    /// It had ended before, and how.
+    ///
+    /// # Panics
+    /// The system does not know.
+    pub fn kill(mut self) -> Result<(), ExitStatus> {
+        if let Some(status) = self.has_ended() {
+            return Err(status);
+        }
+        let _ = self.0.kill();
+        let status = self.0.wait().expect("a child");
+        // It may have been quicker.
+        if status.signal() == Some(KILLED) { Ok(()) } else { Err(status) }
+    }
+
+    /// Asks it to end, with SIGTERM, as soon as it listens: one that has only just started would
+    /// die of it.
+    ///
+    /// # Panics
+    /// It never listens.
+    pub async fn ask_to_end(&mut self) {
+        let start = Instant::now();
+        while self.has_ended().is_none() {
+            if listens(self.id()) {
+                return self.signal("TERM");
+            }
+            assert!(start.elapsed() < PATIENCE, "process {} does not listen", self.id());
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Waits until it has ended.
@@ -74,7 +105,7 @@ impl Process {
     pub async fn ended(mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
-            if let Some(status) = self.0.try_wait().expect("a child") {
+            if let Some(status) = self.has_ended() {
                 return status;
             }
             assert!(start.elapsed() < PATIENCE, "process {} does not end", self.id());
@@ -82,7 +113,7 @@ impl Process {
         }
     }
 
-    /// Stops it with SIGSTOP, and returns when all of its threads stand still.
+    /// Stops it with SIGSTOP, and returns when all of its threads stand still or have ended.
     ///
     /// # Panics
     /// It does not stop.
@@ -90,7 +121,7 @@ impl Process {
         self.signal("STOP");
         let start = Instant::now();
         // One thread takes the signal and passes it on; the others run on until then.
-        while !threads(self.id()).all(|state| state == 'T') {
+        while !threads(self.id()).all(|state| matches!(state, 'T' | 'Z')) {
             assert!(start.elapsed() < PATIENCE, "process {} does not stop", self.id());
             tokio::time::sleep(LOOK).await;
         }
@@ -124,6 +155,15 @@ fn threads(id: u32) -> impl Iterator<Item = char> {
         // The state follows the name, which stands in brackets.
         about.rsplit(") ").next()?.chars().next()
     })
+}
+
+/// Returns whether a process has something of its own that it does when SIGTERM comes.
+fn listens(id: u32) -> bool {
+    const TERM: u32 = 15;
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|caught| caught & (1 << (TERM - 1)) != 0)
 }
 
 /// Returns the program that runs now.

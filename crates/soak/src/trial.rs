@@ -5,6 +5,7 @@ pub mod reach;
 pub mod rolling;
 
 use std::collections::BTreeMap;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,13 +18,15 @@ use crate::client::Client;
 use crate::dice::Dice;
 use crate::life::{Life, Manners};
 use crate::oracle::{self, Marks};
-use crate::process::Program;
+use crate::process::{Process, Program};
 use crate::report::Report;
 use crate::scene::Scene;
 use crate::story::Story;
 
 /// How long what takes milliseconds may take on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How often somebody looks who waits for a host.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Agents at work, and what is known of them.
 pub struct Stage {
@@ -52,6 +55,45 @@ impl Stage {
             over: Arc::default(),
             lives: JoinSet::new(),
         }
+    }
+
+    /// Waits until the first hosts are in the list of the store.
+    ///
+    /// # Errors
+    /// One of them has ended instead: nobody would drive the agents.
+    ///
+    /// # Panics
+    /// The store fails, or nothing happens.
+    pub async fn join(&self, hosts: &mut [Process]) -> Result<(), String> {
+        let start = Instant::now();
+        while self.client.store().hosts().expect("the store works").len() < hosts.len() {
+            if let Some(status) = hosts.iter_mut().find_map(Process::has_ended) {
+                return Err(format!("a host ended with {status} before it began"));
+            }
+            assert!(start.elapsed() < PATIENCE, "the hosts do not begin");
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// Asks a host to end, and waits until it has; returns whether it ended well.
+    ///
+    /// # Panics
+    /// It does not end.
+    pub async fn dismiss(&self, mut host: Process) -> bool {
+        let early = host.has_ended();
+        host.ask_to_end().await;
+        let status = host.ended().await;
+        let ended_well = early.is_none() && status.success();
+        if !ended_well {
+            self.died(status);
+        }
+        ended_well
+    }
+
+    /// Notes that a host ended that should not have, or not so.
+    pub fn died(&self, status: ExitStatus) {
+        self.note(|report| report.wrong.push(format!("a host ended by itself: {status}")));
     }
 
     /// Sets so many agents to work. Where one ends the next begins, until [`Stage::last_ones`].
@@ -103,7 +145,7 @@ impl Stage {
     /// The store fails.
     pub async fn reckon(self, marks: Marks) -> Report {
         // Whatever the dead have left, the next host clears away, and leaves nothing itself.
-        let host = self.program.host(1);
+        let mut host = self.program.host(1);
         let start = Instant::now();
         let announced = format!(r#"{{"pid":{}}}"#, host.id());
         let only = |store: &adjourn_store::Sqlite| {
@@ -111,11 +153,14 @@ impl Stage {
             hosts.len() == 1 && hosts.iter().all(|row| row.about == announced)
         };
         while !(only(self.client.store()) && self.scene.files_of_hosts().len() == 2) {
+            // It is dismissed below, and then somebody asks how it ended.
+            if host.has_ended().is_some() {
+                break;
+            }
             assert!(start.elapsed() < PATIENCE, "the dead are not buried");
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(LOOK).await;
         }
-        host.ask_to_end();
-        assert!(host.ended().await.success(), "a host that has nothing to do ends well");
+        self.dismiss(host).await;
         let mut report = std::mem::take(&mut *self.report.lock().expect("nobody panics"));
         let store = self.client.store();
         for path in self.scene.files_of_hosts() {

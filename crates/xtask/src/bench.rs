@@ -32,6 +32,10 @@ const ROUNDS: usize = 5;
 const FEW: usize = 10_000;
 const MANY: usize = 1_000_000;
 
+/// What can be measured by itself.
+const PARTS: &[&str] =
+    &["commits", "messages", "foreign", "wake", "http", "pipe", "acp", "status", "storm", "parked"];
+
 /// What can be left out or chosen.
 struct Choice {
     /// Leaves out what needs a million sessions; its figures are then missing, not guessed.
@@ -47,7 +51,7 @@ impl Choice {
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--quick" => choice.quick = true,
-                "--only" => choice.only = arguments.next().cloned(),
+                "--only" => choice.only = Some(part(arguments.next())?),
                 other => bail!("no argument {other:?}; there are --quick and --only PART"),
             }
         }
@@ -56,6 +60,14 @@ impl Choice {
 
     fn wants(&self, part: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only == part)
+    }
+}
+
+/// Returns the part of the benchmarks that was named.
+fn part(name: Option<&String>) -> Result<String> {
+    match name.filter(|name| PARTS.contains(&name.as_str())) {
+        Some(part) => Ok(part.clone()),
+        None => bail!("--only takes one of {}, and not {name:?}", PARTS.join(", ")),
     }
 }
 
@@ -75,7 +87,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
         let json = Path::new(&target).join("bench.json");
         let svg = Path::new(&target).join("bench.svg");
         std::fs::write(&json, figures.json()?)?;
-        std::fs::write(&svg, plot::draw(&figures))?;
+        std::fs::write(&svg, plot::draw(&figures, &plot::Run::here()))?;
         eprintln!("written to {} and {}", json.display(), svg.display());
     }
     Ok(())
@@ -95,6 +107,10 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
     if choice.wants("parked") && !choice.quick {
         eprintln!("parking {MANY} sessions");
         many = Some(Parked::build(&place.join("many.db"), MANY)?);
+    }
+    // Once, and before others are at work in the same store.
+    if let Some(largest) = many.as_ref().or(few.as_ref()).filter(|_| choice.wants("parked")) {
+        figures.add("disk_per_parked_bytes", largest.disk_per_session()?);
     }
     if choice.wants("storm") {
         eprintln!("parking {} sessions that are due", storm::DEADLINES);
@@ -141,16 +157,15 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
         if let (Some(empty), Some(few)) = (&empty, &few)
             && choice.wants("parked")
         {
-            let nothing = empty.restart()?;
-            figures.add("restart_empty_ms", nothing.millis);
-            figures.add("restart_10k_ms", few.restart()?.millis);
-            let largest = many.as_ref().unwrap_or(few);
-            figures.add("disk_per_parked_bytes", largest.disk_per_session()?);
+            figures.add("restart_empty_ms", empty.restart()?);
+            figures.add("restart_10k_ms", few.restart()?);
             if let Some(many) = &many {
-                let restarted = many.restart()?;
-                figures.add("restart_1m_ms", restarted.millis);
-                let grown = restarted.resident.saturating_sub(nothing.resident);
-                figures.add("rss_per_parked_bytes_1m", grown as f64 / MANY as f64);
+                figures.add("restart_1m_ms", many.restart()?);
+                let (few, many) = (few.resident_after_work()?, many.resident_after_work()?);
+                figures.add("host_beside_10k_mb", few as f64 / 1e6);
+                figures.add("host_beside_1m_mb", many as f64 / 1e6);
+                let each = parked::per_session(few, many, MANY - FEW);
+                figures.add("rss_per_parked_bytes_1m", each);
             }
         }
     }
@@ -160,4 +175,29 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
 /// Runs the second process of a benchmark.
 pub fn child(arguments: &[String]) -> Result<()> {
     child::run(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Result<Choice> {
+        Choice::read(&arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_part_that_is_not_there_is_refused_with_those_that_are() {
+        assert!(read(&["--only", "wake"]).unwrap().wants("wake"));
+        for arguments in [&["--only", "nonsense"][..], &["--only"]] {
+            let refused = read(arguments).err().unwrap().to_string();
+            assert!(PARTS.iter().all(|part| refused.contains(part)), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_page_names_all_parts() {
+        let page = include_str!("../../../docs/performance.md");
+        let line = page.lines().find(|line| line.contains("--only")).unwrap();
+        assert!(PARTS.iter().all(|part| line.contains(&format!("`{part}`"))), "{line}");
+    }
 }

@@ -1,9 +1,10 @@
 //! Many at once, in one process and in several: one has its way, and the others are told of it.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Child;
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::Resume;
@@ -25,8 +26,8 @@ const TASKS: usize = 64;
 /// Processes that race with them.
 const PROCESSES: usize = 8;
 const ROUNDS: usize = 3;
-/// How long the processes have to start.
-const HEAD_START: Duration = Duration::from_millis(300);
+/// How long the processes may take until they wait.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A home with one session that is parked again and again.
 struct Race {
@@ -60,8 +61,7 @@ impl Race {
 
     /// Starts processes with `arguments`, and runs `task` in threads at the same time.
     ///
-    /// The write lock is held until they have had the time to come to it, so that they all begin
-    /// at once; whoever comes later has lost, which is right, too.
+    /// The write lock is held until all processes wait for it, so that they begin at once.
     fn run<T: Send>(
         &self,
         arguments: &[&str],
@@ -69,11 +69,14 @@ impl Race {
     ) -> (Vec<T>, Vec<(i32, Value)>) {
         let start = Barrier::new(TASKS);
         let (go, waits) = std::sync::mpsc::channel::<()>();
+        let (holds, is_held) = std::sync::mpsc::channel::<()>();
         let holder = open(&self.home);
         let held = holder.transact(move |_| {
+            let _ = holds.send(());
             let _ = waits.recv();
             Ok::<_, CommandError>(())
         });
+        is_held.recv().unwrap();
         std::thread::scope(|scope| {
             let processes: Vec<Child> = (0..PROCESSES)
                 .map(|number| {
@@ -90,7 +93,8 @@ impl Race {
                     })
                 })
                 .collect();
-            std::thread::sleep(HEAD_START);
+            // With this one, which waits for its tasks.
+            self.until_wait(PROCESSES + 1);
             go.send(()).unwrap();
             held.wait().unwrap();
             let told = processes.into_iter().map(|process| {
@@ -102,6 +106,24 @@ impl Race {
             let told = told.collect();
             (threads.into_iter().map(|thread| thread.join().unwrap()).collect(), told)
         })
+    }
+
+    /// Waits until so many processes wait for the write lock. Each of them says so, by a lock on
+    /// a file beside the store.
+    fn until_wait(&self, processes: usize) {
+        let queue = std::fs::metadata(self.home.path(".local/share/adjourn/store.db-queue"));
+        let file = format!(":{}", queue.unwrap().ino());
+        let start = Instant::now();
+        loop {
+            let locks = std::fs::read_to_string("/proc/locks").unwrap();
+            let is_on_it = |line: &&str| line.split(' ').any(|word| word.ends_with(&file));
+            let waiting = locks.lines().filter(is_on_it).count();
+            if waiting >= processes {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "{waiting} wait, and not {processes}: {locks}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn resume(&self, number: usize, handle: &str, key: Option<&str>) -> Result<Done, CommandError> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::dice::Dice;
-use crate::life::{Manners, Temper};
+use crate::life::{Manners, STUCK, Temper};
 use crate::oracle::Marks;
 use crate::report::Report;
 use crate::trial::Stage;
@@ -26,7 +26,10 @@ pub async fn run(directory: &Path, program: PathBuf, seed: u64, restarts: u64) -
     let mut dice = Dice::new(seed);
     let mut stage = Stage::new(directory, program);
     let mut hosts: Vec<_> = (0..HOSTS).map(|_| stage.program.host(RUNNING)).collect();
-    let manners = Manners { temper: Temper::Calm, pace_ms: PACE_MS };
+    if let Err(problem) = stage.join(&mut hosts).await {
+        return Report { wrong: vec![problem], ..Report::default() };
+    }
+    let manners = Manners { temper: Temper::Calm, pace_ms: PACE_MS, stuck: STUCK };
     stage.people(AGENTS, manners, &mut dice);
     for _ in 0..restarts {
         tokio::time::sleep(dice.millis(20, 200)).await;
@@ -35,18 +38,13 @@ pub async fn run(directory: &Path, program: PathBuf, seed: u64, restarts: u64) -
         if next.is_some() {
             tokio::time::sleep(dice.millis(0, 100)).await;
         }
-        host.ask_to_end();
-        let status = host.ended().await;
-        stage.note(|report| match status.success() {
-            true => report.restarts += 1,
-            false => report.wrong.push(format!("a host ended with {status}")),
-        });
+        let ended_well = stage.dismiss(host).await;
+        stage.note(|report| report.restarts += u64::from(ended_well));
         hosts.push(next.unwrap_or_else(|| stage.program.host(RUNNING)));
     }
     stage.last_ones().await;
     for host in hosts {
-        host.ask_to_end();
-        host.ended().await;
+        stage.dismiss(host).await;
     }
     stage.reckon(Marks::ExactlyOnce).await
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use soak::dice;
 use soak::report::Report;
 use soak::trial::crash::{self, Length};
-use soak::trial::{reach, rolling};
+use soak::trial::reach::{self, Figure};
+use soak::trial::rolling;
 use tempfile::TempDir;
 
 /// The program that plays hosts and watchers.
@@ -26,11 +27,27 @@ async fn killed_hosts_lose_nothing_and_repeat_nothing() {
     let crashed = crash::run(directory.path(), program(), dice::seed(), length).await;
     assert_clean(&crashed.report);
     assert_eq!(crashed.leaks(), Vec::<String>::new());
-    let Report { kills, recovered, sessions, unknown, .. } = crashed.report;
+    let Report { kills, mid_drain, stops, takeovers, .. } = crashed.report;
+    let Report { recovered, sessions, unknown, .. } = crashed.report;
     assert!(kills >= 60 && sessions >= 50, "{kills} kills, {sessions} sessions");
+    // Of ten hosts two are to die in a drain, which may be over before, and one after a stop.
+    assert!(stops >= 6, "{stops} stops");
+    assert!(mid_drain > 0 && takeovers > 0, "{mid_drain} kills in a drain, {takeovers} takeovers");
     // Otherwise the kills came when nothing was at stake.
     assert!(recovered >= kills / 2, "{recovered} recoveries from {kills} dead hosts");
     assert!(unknown > 0, "no call was in flight at any kill");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_that_die_of_themselves_end_a_trial_with_a_problem() {
+    let directory = TempDir::new().expect("a directory");
+    let length = Length::over(60, Duration::from_secs(6));
+    let dies: PathBuf = "false".into();
+    let crashed = crash::run(directory.path(), dies.clone(), dice::seed(), length).await;
+    let rolled = rolling::run(directory.path(), dies, dice::seed(), 20).await;
+    for report in [crashed.report, rolled] {
+        assert_eq!(report.wrong.len(), 1, "{}", report.problems());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,10 +62,10 @@ async fn rolling_restarts_under_load_lose_nothing_and_repeat_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_foreign_command_reaches_a_session_promptly() {
     let directory = TempDir::new().expect("a directory");
-    for figure in reach::run(directory.path(), program()).await {
+    let figures = reach::run(directory.path(), program()).await;
+    for figure in &figures {
         println!("{figure}");
-        // Milliseconds on a machine that has nothing else to do; the dead are found within a
-        // second. Nothing here may come near the half minute that a hung store is waited for.
-        assert!(figure.median < Duration::from_secs(3), "{figure}");
     }
+    let problems: Vec<_> = figures.iter().filter_map(Figure::problem).collect();
+    assert_eq!(problems, Vec::<String>::new());
 }

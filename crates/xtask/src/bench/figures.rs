@@ -65,7 +65,7 @@ impl Figures {
         for name in &self.order {
             let values = self.values.get(name).map(Vec::as_slice).unwrap_or_default();
             let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = values.iter().copied().fold(0.0, f64::max);
+            let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let median = self.median(name).unwrap_or_default();
             let _ = writeln!(text, "{name:<42} {median:>12.1}   ({low:.1} to {high:.1})");
         }

@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn_core::Command;
 use adjourn_core::command::Suspend;
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::id::SessionId;
+use adjourn_core::{Command, Session};
 use adjourn_host::clock::Machine;
+use adjourn_host::doorbell::Hosts;
+use adjourn_store::rows::NewEvent;
 use adjourn_store::{CommandError, Environment, Request, Sqlite, Store as _};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use super::child::Child;
 use super::figures::Figures;
-use super::sessions::{by, create, founding, give, open, open_at, prompt};
+use super::sessions::{TENANT, by, create, founding, give, open, open_at, prompt};
 use super::wake::seen;
 
 /// Sessions that are parked in one commit.
@@ -25,6 +27,13 @@ const BATCH: usize = 250;
 const KNOWN: usize = 10_000;
 /// How long looks are counted.
 const SPAN: Duration = Duration::from_millis(300);
+/// Sessions that a host drives before its memory is read, and how often each is woken and parks
+/// again: more than enough to fill what a host keeps of sessions at work.
+const WORKERS: usize = 500;
+const TURNS: usize = 4;
+/// How long a host's memory has to stay as it is until it is read, and how often that is tried.
+const STILL: Duration = Duration::from_millis(50);
+const LOOKS: usize = 40;
 
 /// A store with parked sessions.
 pub struct Parked {
@@ -33,14 +42,6 @@ pub struct Parked {
     count: usize,
     /// Some of them.
     ids: Vec<SessionId>,
-}
-
-/// What was seen of a host that started.
-pub struct Restarted {
-    /// Milliseconds from the start of its process to the claim of what was ready.
-    pub millis: f64,
-    /// Its memory, in bytes.
-    pub resident: u64,
 }
 
 impl Parked {
@@ -57,16 +58,57 @@ impl Parked {
     }
 
     /// Starts a host, which finds one session ready and what the host before it has left, and
-    /// kills it when it has claimed both.
-    pub fn restart(&self) -> Result<Restarted> {
+    /// kills it when it has claimed both; returns how many milliseconds that took.
+    pub fn restart(&self) -> Result<f64> {
         let script = r#"{"steps": [{"say": {"text": "on", "ms": 60000}}]}"#;
         let id = create(&self.store, script)?;
         give(&self.store, prompt(id, "begin"))?;
         let start = Instant::now();
-        let host = Child::spawn("host", Some(&self.path))?;
+        let _host = Child::spawn("host", Some(&self.path))?;
         seen(&self.store, id, |session| session.owner().is_some())?;
-        let millis = start.elapsed().as_secs_f64() * 1000.0;
-        Ok(Restarted { millis, resident: host.resident()? })
+        Ok(start.elapsed().as_secs_f64() * 1000.0)
+    }
+
+    /// Returns the memory of a host that has been at work beside these sessions, in bytes.
+    ///
+    /// Its work is the same whatever else is in the store: other sessions that events wake and
+    /// that park again.
+    pub fn resident_after_work(&self) -> Result<u64> {
+        let hosts = Hosts::beside(&self.path);
+        let mut host = Child::spawn("host", Some(&self.path))?;
+        host.line()?;
+        let workers = self.store.transact(|tx| -> Result<Vec<_>, CommandError> {
+            (0..WORKERS)
+                .map(|_| {
+                    let subject = Machine.uuid().to_string();
+                    let conditions = json!({ "onEvent": format!("turn:{subject}") });
+                    let wait = json!({ "await": { "reason": "x", "conditions": conditions } });
+                    let script = json!({ "steps": vec![wait; TURNS] }).to_string();
+                    let id = tx.create(by(), founding(&script))?.session.id;
+                    tx.command(prompt(id, "wait for your turns"))?;
+                    Ok((id, subject))
+                })
+                .collect()
+        });
+        let workers = workers.wait()?;
+        hosts.ring();
+        let mut epochs = Vec::new();
+        for (id, _) in &workers {
+            epochs.push(seen(&self.store, *id, |session| session.suspended().is_some())?.epoch);
+        }
+        for _ in 0..TURNS {
+            let events: Vec<_> = workers.iter().map(|(_, subject)| turn(subject)).collect();
+            let acknowledged = self.store.transact(move |tx| -> Result<(), CommandError> {
+                events.iter().try_for_each(|event| tx.acknowledge(event).map(|_| ()))
+            });
+            acknowledged.wait()?;
+            hosts.ring();
+            for ((id, _), epoch) in workers.iter().zip(&mut epochs) {
+                let rests = |session: &Session| session.epoch > *epoch && session.owner().is_none();
+                *epoch = seen(&self.store, *id, rests)?.epoch;
+            }
+        }
+        settled(&host)
     }
 
     /// Counts how often the status of one session or another is told, as JSON.
@@ -86,6 +128,38 @@ impl Parked {
         figures.add("status_bytes", bytes as f64 / looks as f64);
         Ok(())
     }
+}
+
+fn turn(subject: &str) -> NewEvent {
+    NewEvent {
+        id: Machine.uuid().to_string(),
+        source: "bench".to_owned(),
+        name: "turn".to_owned(),
+        subject: Some(subject.to_owned()),
+        time: Machine.now(),
+        tenant: TENANT.to_owned(),
+        session: None,
+        data: None,
+    }
+}
+
+/// Returns a process' memory when it has stopped to change.
+fn settled(host: &Child) -> Result<u64> {
+    let mut resident = host.resident()?;
+    for _ in 0..LOOKS {
+        std::thread::sleep(STILL);
+        let before = std::mem::replace(&mut resident, host.resident()?);
+        if before == resident {
+            break;
+        }
+    }
+    Ok(resident)
+}
+
+/// Returns what each session takes that only the second of two hosts has beside it, from the
+/// memory of both. Less than nothing is possible: both vary by more than a session takes.
+pub fn per_session(beside_few: u64, beside_many: u64, more: usize) -> f64 {
+    (beside_many as f64 - beside_few as f64) / more as f64
 }
 
 /// Parks sessions that wait an hour for an event, with a prompt to go on with; returns some.
@@ -118,4 +192,16 @@ pub fn park(path: &Path, count: usize, clock: Arc<dyn Environment>) -> Result<Ve
         }
     }
     Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "exact in these numbers")]
+    fn a_host_beside_many_may_be_the_smaller_one() {
+        assert_eq!(per_session(1_000_000, 5_000_000, 1_000_000), 4.0);
+        assert_eq!(per_session(1_500_000, 1_000_000, 1_000_000), -0.5);
+    }
 }

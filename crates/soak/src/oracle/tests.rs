@@ -1,0 +1,222 @@
+//! The oracle is shown a life that went well, and then the same with one thing wrong.
+
+use std::sync::Arc;
+
+use adjourn_core::command::{Prompt, Reach, Resume};
+use adjourn_core::session::State;
+use adjourn_core::{Command, Rejected, Session};
+use adjourn_host::clock::{Clock, Machine};
+use adjourn_host::said::Said;
+use adjourn_host::{Config, Host};
+use adjourn_store::CommandError;
+use tempfile::TempDir;
+
+use super::*;
+use crate::agent::Marking;
+use crate::client::named;
+
+/// A session that called two tools, parked, was resumed by one of two, and ended.
+struct Lived {
+    _directory: TempDir,
+    scene: Scene,
+    client: Client,
+    id: SessionId,
+    story: Story,
+    remembered: Remembered,
+}
+
+const SCRIPT: &str = r#"{"runs": [[{"tool": {"name": "once-0", "idempotent": false}},
+                                  {"tool": {"name": "often-1", "idempotent": true}},
+                                  {"await": {"reason": "x"}},
+                                  {"end": true}]]}"#;
+
+impl Lived {
+    async fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        let scene = Scene::at(directory.path());
+        let client = Client::new(&scene);
+        let mut remembered = Remembered::default();
+        let created = client.create(SCRIPT).await.unwrap();
+        remembered.done(&created);
+        let id = created.session.id;
+        let tools = ["once-0", "often-1"].map(str::to_owned).to_vec();
+        let story = Story { source: SCRIPT.to_owned(), tools };
+        let mut lived = Self { _directory: directory, scene, client, id, story, remembered };
+        let clock: Arc<dyn Clock> = Arc::new(Machine);
+        let drivers = Arc::new(Marking::new(Arc::clone(&clock), &lived.scene.marks()));
+        let (store, hosts) = (lived.scene.open(), lived.scene.hosts());
+        let host = Host::join(store, hosts, clock, drivers, Config::default()).await.unwrap();
+        let (go, stop) = tokio::sync::oneshot::channel::<()>();
+        let stop = async move {
+            let _ = stop.await;
+        };
+        let life = async {
+            lived.lives().await;
+            go.send(()).unwrap();
+        };
+        let (ran, ()) = tokio::join!(host.run(stop), life);
+        ran.unwrap();
+        lived
+    }
+
+    async fn lives(&mut self) {
+        let said = Said::user("go");
+        let content = said.content();
+        let prompt = Prompt { content, message_id: None, handle: None, reach: Reach::OwnFace };
+        self.give(Command::Prompt(prompt), Some(said)).await.unwrap();
+        let parked = self.until(|session| session.suspended().is_some()).await;
+        let handle = parked.suspended().unwrap().shown().pause.handle;
+        let resume = Command::Resume(Resume { handle: Some(handle), ..Resume::default() });
+        self.give(resume.clone(), None).await.unwrap();
+        let late = self.give(resume, None).await;
+        let Err(CommandError::Rejected(Rejected::AlreadyResumed { handle, at, cause, by })) = late
+        else {
+            panic!("{late:?}");
+        };
+        self.remembered.resumed(handle, at, cause, by);
+        let event = self.client.happens(1, "e".to_owned(), "some.thing", "x".to_owned());
+        let (seq, _) = event.await.unwrap();
+        self.remembered.happened("e".to_owned(), seq);
+        self.until(|session| matches!(session.state, State::Ended(_))).await;
+    }
+
+    async fn give(&mut self, command: Command, said: Option<Said>) -> Result<Done, CommandError> {
+        let done = self.client.give(0, self.id, named("ann"), command, said).await;
+        done.inspect(|done| self.remembered.done(done))
+    }
+
+    async fn until(&self, is: impl Fn(&Session) -> bool) -> Arc<Session> {
+        loop {
+            let session = self.client.store().session(self.id).unwrap().unwrap();
+            if is(&session) {
+                return session;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    }
+
+    fn journal(&self) -> Vec<Entry> {
+        whole_journal(self.client.store(), self.id)
+    }
+
+    /// Says what is wrong with the marks, after they were changed.
+    fn marked(&self, marks: Marks, change: impl FnOnce(&mut Vec<String>)) -> Report {
+        let text = std::fs::read_to_string(self.scene.marks()).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        change(&mut lines);
+        let mut report = Report::default();
+        let stories = [(self.id, &self.story, self.journal())];
+        compare_marks(&lines.join("\n"), stories, marks, &mut report);
+        report
+    }
+
+    /// Says what is missing, after the journal was changed.
+    fn compared(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Report {
+        let (mut journal, mut report) = (self.journal(), Report::default());
+        change(&mut journal);
+        self.remembered.compare(self.id, &journal, &mut report);
+        report
+    }
+}
+
+/// Returns how many things were lost, doubled, and otherwise wrong.
+fn counts(report: &Report) -> (usize, usize, usize) {
+    (report.lost.len(), report.doubled.len(), report.wrong.len())
+}
+
+fn is_resumed(entry: &Entry) -> bool {
+    matches!(entry.event.what, What::Resumed(_))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_went_well_is_no_problem() {
+    let lived = Lived::new().await;
+    let mut report = Report::default();
+    lived.remembered.check(&lived.client, lived.id, &mut report).await;
+    let stories = BTreeMap::from([(lived.id, lived.story.clone())]);
+    let store = lived.client.store();
+    check_marks(&lived.scene, store, &stories, Marks::ExactlyOnce, &mut report);
+    verify(store, &mut report);
+    assert!(report.is_clean(), "{}", report.problems());
+    // Created, prompted, resumed; told too late; an event.
+    assert_eq!((report.acknowledged, report.calls), (5, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_is_missing_or_another_is_lost() {
+    let lived = Lived::new().await;
+    // What was acknowledged stands at its place, and what is gone moves all that follows.
+    let report = lived.compared(|journal| drop(journal.remove(1)));
+    assert_eq!(counts(&report), (2, 0, 0), "{}", report.problems());
+    let report = lived.compared(|journal| journal.truncate(1));
+    // The prompt, the resume, and what somebody was told of it.
+    assert_eq!(counts(&report), (3, 0, 0), "{}", report.problems());
+    let report = lived.compared(|journal| journal[1] = journal[0].clone());
+    assert_eq!(counts(&report), (1, 0, 0), "{}", report.problems());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_resume_is_doubled_and_one_that_nobody_finds_is_lost() {
+    let lived = Lived::new().await;
+    let report = lived.compared(|journal| {
+        let resumed = journal.iter().find(|entry| is_resumed(entry)).unwrap().clone();
+        journal.push(resumed);
+    });
+    assert_eq!(counts(&report), (0, 1, 0), "{}", report.problems());
+
+    let mut journal = lived.journal();
+    journal.retain(|entry| !is_resumed(entry));
+    let told = Remembered { resumed: lived.remembered.resumed.clone(), ..Remembered::default() };
+    let mut report = Report::default();
+    told.compare(lived.id, &journal, &mut report);
+    assert_eq!(counts(&report), (1, 0, 0), "{}", report.problems());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_was_acknowledged_and_is_not_there_is_lost() {
+    let lived = Lived::new().await;
+    let (id, seq) = lived.remembered.happened[0].clone();
+    for (id, seq) in [("never".to_owned(), seq), (id, Seq(seq.0 + 1))] {
+        let mut remembered = Remembered::default();
+        remembered.happened(id, seq);
+        let mut report = Report::default();
+        remembered.check(&lived.client, lived.id, &mut report).await;
+        assert_eq!(counts(&report), (1, 0, 0), "{}", report.problems());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ran_twice_is_doubled_where_it_must_not() {
+    let lived = Lived::new().await;
+    let again = |tool: &'static str| {
+        move |lines: &mut Vec<String>| {
+            let line = lines.iter().find(|line| line.ends_with(tool)).unwrap().clone();
+            lines.push(line);
+        }
+    };
+    for (tool, marks, doubled) in [
+        ("once-0", Marks::AtMostOnce, 1),
+        ("once-0", Marks::ExactlyOnce, 1),
+        ("often-1", Marks::AtMostOnce, 0),
+        ("often-1", Marks::ExactlyOnce, 1),
+    ] {
+        let report = lived.marked(marks, again(tool));
+        assert_eq!(counts(&report), (0, doubled, 0), "{tool}, {marks:?}: {}", report.problems());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_that_is_missing_or_nobodys_is_a_problem() {
+    let lived = Lived::new().await;
+    // It came back, as the journal says, and never ran.
+    let report = lived.marked(Marks::AtMostOnce, |lines| drop(lines.remove(0)));
+    assert_eq!(counts(&report), (0, 0, 1), "{}", report.problems());
+    let report = lived.marked(Marks::ExactlyOnce, |lines| drop(lines.remove(0)));
+    assert_eq!(counts(&report), (1, 0, 1), "{}", report.problems());
+    let report = lived.marked(Marks::AtMostOnce, |lines| {
+        lines.push(format!("{} never-begun often-1", lived.id));
+    });
+    assert_eq!(counts(&report), (0, 0, 1), "{}", report.problems());
+    let report = lived.marked(Marks::AtMostOnce, |lines| lines.push("other call once-0".into()));
+    assert_eq!(counts(&report), (0, 0, 1), "{}", report.problems());
+}
