@@ -220,7 +220,7 @@ fn the_trace_that_a_suspend_belongs_to_is_kept_with_it() {
     let suspend = json!({ "sessionId": session, "_meta": parent });
     assert_eq!(editor.call("session/suspend", suspend).unwrap()["_meta"], parent);
     let suspended = home.jsons(&["log", &session]).pop().unwrap();
-    let link = &suspended["suspended/1"]["park"]["pipelineSpanLink"];
+    let link = &suspended["park"]["pipelineSpanLink"];
     assert_eq!(*link, json!({ "traceId": trace, "spanId": span }), "{suspended}");
 }
 
