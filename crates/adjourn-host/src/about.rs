@@ -14,10 +14,14 @@ const REASON_CHARACTERS: usize = 200;
 /// What a host says about itself: whatever it was given to say, whom it is
 /// there for, and what it cannot run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct About {
     /// The one session that it drives, if it is there for one only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     only: Option<SessionId>,
+    /// How many sessions it drives at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_running: Option<usize>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     declined: BTreeMap<SessionId, String>,
     #[serde(flatten)]
@@ -28,6 +32,18 @@ impl About {
     /// Reads what a host said; what cannot be read says nothing.
     pub fn parse(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Adds how many sessions it drives at once.
+    #[must_use]
+    pub const fn at_most(mut self, max_running: usize) -> Self {
+        self.max_running = Some(max_running);
+        self
+    }
+
+    /// Returns how many sessions it drives at once, if it said so.
+    pub const fn max_running(&self) -> Option<usize> {
+        self.max_running
     }
 
     /// Adds that it drives one session only.

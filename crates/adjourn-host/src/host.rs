@@ -336,7 +336,7 @@ impl<S: Store> Host<S> {
 
 /// Returns what a host says about itself before it has looked at any session.
 fn about(config: &Config) -> About {
-    let about = About::parse(&config.about);
+    let about = About::parse(&config.about).at_most(config.max_running);
     match config.claims {
         Claims::All => about,
         Claims::Only(id) => about.only(id),

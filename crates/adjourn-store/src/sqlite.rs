@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adjourn_core::Session;
-use adjourn_core::id::{Seq, SessionId};
+use adjourn_core::id::{HostId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
 use adjourn_record::keys::{KeyRing, Keys};
@@ -272,6 +272,10 @@ impl Store for Sqlite {
 
     fn ready(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {
         self.read(|connection| reader::ready(connection, after, limit))
+    }
+
+    fn driven_by(&self, host: HostId) -> Result<usize, Error> {
+        self.read(|connection| reader::driven_by(connection, host))
     }
 
     fn hosts(&self) -> Result<Vec<HostRow>, Error> {

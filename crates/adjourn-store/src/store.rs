@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use adjourn_core::Session;
-use adjourn_core::id::{Seq, SessionId};
+use adjourn_core::id::{HostId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
 
@@ -135,6 +135,12 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// # Errors
     /// The store fails.
     fn ready(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error>;
+
+    /// Returns how many sessions a host drives.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn driven_by(&self, host: HostId) -> Result<usize, Error>;
 
     /// Returns the hosts that were announced.
     ///

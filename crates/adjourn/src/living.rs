@@ -5,19 +5,48 @@ use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
 use adjourn_host::about::About;
 use adjourn_store::Store as _;
+use adjourn_store::rows::HostRow;
 
 use crate::failure::Failure;
 use crate::place::Place;
 
 /// The hosts that are alive.
-pub struct Living(Vec<(HostId, About)>);
+pub struct Living(Vec<Host>);
+
+/// A host that is alive.
+struct Host {
+    id: HostId,
+    about: About,
+    /// How many sessions it drives.
+    drives: usize,
+}
+
+impl Host {
+    /// Returns why it does not take a session, if it is known.
+    fn refusal(&self, id: SessionId) -> Option<String> {
+        let name = match self.about.pid() {
+            Some(pid) => format!("host {pid}"),
+            None => "a host".to_owned(),
+        };
+        if let Some(why) = self.about.declines(id) {
+            return Some(format!("{name} cannot run it: {why}"));
+        }
+        let most = self.about.max_running()?;
+        (self.drives >= most)
+            .then(|| format!("{name} has no room: it runs {most}, as many as it may"))
+    }
+}
 
 impl Living {
     pub fn of(place: &Place) -> Result<Self, Failure> {
         let hosts = place.store.hosts()?.into_iter();
         // One whose lock cannot be looked at is taken for alive, as hosts do.
         let alive = hosts.filter(|host| place.hosts.is_alive(host.id).unwrap_or(true));
-        Ok(Self(alive.map(|host| (host.id, About::parse(&host.about))).collect()))
+        let host = |host: HostRow| {
+            let drives = place.store.driven_by(host.id)?;
+            Ok(Host { id: host.id, about: About::parse(&host.about), drives })
+        };
+        Ok(Self(alive.map(host).collect::<Result<_, Failure>>()?))
     }
 
     /// Returns whether there is none at all, not even one that is there for a session of its own:
@@ -26,21 +55,26 @@ impl Living {
         self.0.is_empty()
     }
 
-    /// Returns those that drive a session, if they can.
-    pub fn for_session(&self, id: SessionId) -> impl Iterator<Item = &(HostId, About)> {
-        self.0.iter().filter(move |(_, about)| about.drives(id))
-    }
-
     /// Returns whether nobody is there to drive a session.
     pub fn nobody_for(&self, id: SessionId) -> bool {
         self.for_session(id).next().is_none()
     }
 
-    /// Returns why no host can run a session, if all of them said so.
+    /// Returns whether nobody but one host is there to drive a session.
+    pub fn nobody_but(&self, host: HostId, id: SessionId) -> bool {
+        self.for_session(id).all(|other| other.id == host)
+    }
+
+    /// Returns those that drive a session, if they can.
+    fn for_session(&self, id: SessionId) -> impl Iterator<Item = &Host> {
+        self.0.iter().filter(move |host| host.about.drives(id))
+    }
+
+    /// Returns why no host takes a session, if it is known of all of them.
     pub fn refusal(&self, session: &Session) -> Option<String> {
-        let declined = self.declined(session);
-        let all = self.for_session(session.id).count();
-        (!declined.is_empty() && declined.len() == all).then(|| declined.join("; "))
+        let refusals = self.for_session(session.id).map(|host| host.refusal(session.id));
+        let refusals = refusals.collect::<Option<Vec<_>>>()?;
+        (!refusals.is_empty()).then(|| refusals.join("; "))
     }
 
     /// Says what a session waits for that nobody runs.
@@ -49,14 +83,26 @@ impl Living {
             State::Ready(_) => Some(self.ready(session)),
             State::Running(_) | State::Quiescing(_) => {
                 let owner = session.owner()?.host;
-                let alive = self.0.iter().any(|(id, _)| *id == owner);
+                let alive = self.0.iter().any(|host| host.id == owner);
                 (!alive).then(|| match self.nobody_for(session.id) {
                     true => "its host died; start `adjourn serve` to go on".to_owned(),
                     false => "its host died; another takes over".to_owned(),
                 })
             }
-            State::Idle | State::Suspended(_) | State::Ended(_) => None,
+            State::Suspended(_) => self
+                .nobody_wakes(session)
+                .then(|| "nobody is there to wake it; start `adjourn serve`".to_owned()),
+            State::Idle | State::Ended(_) => None,
         }
+    }
+
+    /// Returns whether nobody is there to wake a session that waits for more than a resume.
+    pub fn nobody_wakes(&self, session: &Session) -> bool {
+        let Some(suspended) = session.suspended() else { return false };
+        let shown = suspended.shown();
+        let conditions = shown.pause.conditions.as_ref();
+        let events = conditions.is_some_and(|all| all.on_event.is_some() || all.trigger.is_some());
+        self.is_empty() && (shown.due.is_some() || events)
     }
 
     fn ready(&self, session: &Session) -> String {
@@ -68,16 +114,5 @@ impl Living {
             1 => "waits for a host: one is running".to_owned(),
             all => format!("waits for a host: {all} are running"),
         }
-    }
-
-    fn declined(&self, session: &Session) -> Vec<String> {
-        let declines = |(_, about): &(HostId, About)| {
-            let why = about.declines(session.id)?;
-            Some(match about.pid() {
-                Some(pid) => format!("host {pid} cannot run it: {why}"),
-                None => format!("a host cannot run it: {why}"),
-            })
-        };
-        self.for_session(session.id).filter_map(declines).collect()
     }
 }

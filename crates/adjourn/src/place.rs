@@ -4,9 +4,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face};
+use adjourn_core::command::{Loss, Recover};
 use adjourn_core::id::SessionId;
+use adjourn_core::{Command, Session};
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
 use adjourn_record::keys::KeyDir;
@@ -114,10 +115,35 @@ impl Place {
     }
 
     /// Gives a command, and rings whoever may have to act on it.
+    ///
+    /// What a dead host was driving is taken from it: nobody else may be there to do it, and the
+    /// command would wait for calls that never return.
     pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
         let done = self.store.transact(move |tx| tx.command(request)).await?;
         self.hosts.ring();
-        Ok(done)
+        Ok(match self.recover(&done.session).await? {
+            Some(session) => Done { session, ..done },
+            None => done,
+        })
+    }
+
+    /// Takes a session from a host that died, and returns it as it is then.
+    pub async fn recover(&self, session: &Session) -> Result<Option<Arc<Session>>, CommandError> {
+        let Some(owner) = session.owner() else { return Ok(None) };
+        if self.hosts.is_alive(owner.host).unwrap_or(true) {
+            return Ok(None);
+        }
+        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
+        let request = Request::new(session.id, by(), Command::Recover(recover));
+        match self.store.transact(move |tx| tx.command(request)).await {
+            Ok(done) => {
+                self.hosts.ring();
+                Ok(Some(done.session))
+            }
+            // Somebody else was faster.
+            Err(CommandError::Rejected(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Ctrl-C and its kin, for commands that have something to put in order before they go.
 
+use std::time::{Duration, Instant};
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
@@ -9,7 +11,12 @@ pub struct Signals {
     interrupt: Option<Signal>,
     terminate: Option<Signal>,
     hangup: Option<Signal>,
+    /// When the last one came.
+    last: Option<Instant>,
 }
+
+/// A signal that comes this soon after another is the same one.
+const ECHO: Duration = Duration::from_millis(300);
 
 /// A signal, as the exit code that says so: 128 and its number.
 #[derive(Debug, Clone, Copy)]
@@ -37,15 +44,30 @@ impl Signals {
             interrupt: listen(SignalKind::interrupt(), false)?,
             terminate: listen(SignalKind::terminate(), false)?,
             hangup: listen(SignalKind::hangup(), true)?,
+            last: None,
         })
     }
 
     /// Waits for one.
     pub async fn next(&mut self) -> Ended {
-        tokio::select! {
+        let ended = tokio::select! {
             () = heard(&mut self.interrupt) => Ended(130),
             () = heard(&mut self.terminate) => Ended(143),
             () = heard(&mut self.hangup) => Ended(129),
+        };
+        self.last = Some(Instant::now());
+        ended
+    }
+
+    /// Waits for one that is meant as another one. A program that passes a signal on to its child,
+    /// which has got it from the terminal already, is not in a hurry.
+    pub async fn again(&mut self) -> Ended {
+        loop {
+            let last = self.last;
+            let ended = self.next().await;
+            if last.is_none_or(|last| last.elapsed() >= ECHO) {
+                return ended;
+            }
         }
     }
 }

@@ -100,7 +100,7 @@ impl Stop {
         };
         tokio::select! {
             stopped = output.live_while(self.now(), line) => stopped.map(|()| None),
-            ended = signals.next() => Ok(Some(ended)),
+            ended = signals.again() => Ok(Some(ended)),
         }
     }
 }
@@ -121,7 +121,8 @@ pub async fn stop(
 
 /// Somebody was in too much of a hurry for a host to give its sessions back.
 pub fn did_not_wait(code: u8) -> Failure {
-    let message = "did not wait: calls in flight are cut off, and their outcome is unknown";
+    let message =
+        "did not wait: calls in flight are cut off, if there are any, and their outcome is unknown";
     Failure::interrupted(code, message).hint("`adjourn serve` takes over")
 }
 
@@ -245,6 +246,7 @@ pub async fn leave(
     let session = place.session(id)?;
     let living = Living::of(place)?;
     let wakes = View { session: &session, now: place.clock.now(), living: &living }.wakes();
+    let follow = format!("adjourn log --follow {id}");
     let (message, hint) = match (&session.state, session.phase()) {
         (_, Phase::Asking) => {
             ("left; it waits for an answer".to_owned(), format!("adjourn prompt {id} ANSWER"))
@@ -255,10 +257,14 @@ pub async fn leave(
         (State::Ready(_), _) if living.nobody_for(id) => {
             ("given back; it goes on when a host runs".to_owned(), "adjourn serve".to_owned())
         }
+        (State::Ready(_), _) => match living.refusal(&session) {
+            Some(why) => (format!("left; {why}"), "another `adjourn serve` takes it".to_owned()),
+            None => ("left; another host goes on with it".to_owned(), follow),
+        },
         (State::Idle, _) => ("left; it is idle".to_owned(), format!("adjourn prompt {id} TEXT")),
         (State::Ended(_), _) => ("left; it has ended".to_owned(), format!("adjourn show {id}")),
-        (State::Ready(_) | State::Running(_) | State::Quiescing(_), _) => {
-            ("left; another host goes on with it".to_owned(), format!("adjourn log --follow {id}"))
+        (State::Running(_) | State::Quiescing(_), _) => {
+            ("left; another host goes on with it".to_owned(), follow)
         }
     };
     Err(Failure::interrupted(code, message).hint(hint))

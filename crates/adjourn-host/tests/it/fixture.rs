@@ -155,7 +155,7 @@ impl Fixture {
         self.host_as(Arc::new(Scripted::new(clock)), config).await
     }
 
-    async fn host_as(&self, drivers: Arc<dyn Drivers>, config: Config) -> Working {
+    pub async fn host_as(&self, drivers: Arc<dyn Drivers>, config: Config) -> Working {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let host = Host::join(self.store.clone(), self.hosts(), clock, drivers, config);
         let host = host.await.unwrap();

@@ -6,6 +6,7 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod bounds;
 mod clocks;
 mod declining;
 mod doorbell;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjourn_core::Session;
-use adjourn_core::id::{Seq, SessionId};
+use adjourn_core::id::{HostId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use uuid::Uuid;
@@ -66,6 +66,13 @@ pub(super) fn ready(
 ) -> Result<Vec<(SessionNo, SessionId)>, Error> {
     let sql = "SELECT no, id FROM session WHERE state = 1 AND no > ?1 ORDER BY no LIMIT ?2";
     numbered(connection, sql, after, limit)
+}
+
+pub(super) fn driven_by(connection: &Connection, host: HostId) -> Result<usize, Error> {
+    let mut statement =
+        connection.prepare_cached("SELECT count(*) FROM session WHERE owner = ?1")?;
+    let count: u32 = statement.query_row([host.uuid().as_bytes()], |row| row.get(0))?;
+    Ok(count as usize)
 }
 
 pub(super) fn ids(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use adjourn_core::command::{Resume, Suspend};
-use adjourn_core::id::{Seq, SessionId};
+use adjourn_core::id::{HostId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
@@ -103,6 +103,10 @@ impl Store for Twice {
 
     fn entries(&self, id: SessionId, places: &[EntryNo]) -> Result<Vec<Entry>, Error> {
         self.next().entries(id, places)
+    }
+
+    fn driven_by(&self, host: HostId) -> Result<usize, Error> {
+        self.next().driven_by(host)
     }
 
     fn founding(&self, id: SessionId) -> Result<Option<Entry>, Error> {

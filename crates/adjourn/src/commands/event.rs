@@ -54,9 +54,16 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
     let (seq, fresh) = acknowledged.await?;
     place.hosts.ring();
     let line = if fresh { format!("{seq}") } else { format!("{seq} (known already)") };
-    output.object(&json!({ "seq": seq, "fresh": fresh }), &line);
-    if Living::of(&place)?.is_empty() {
-        output.talk("stored; it is delivered when a host runs: `adjourn serve`");
+    let notice = Living::of(&place)?
+        .is_empty()
+        .then_some("stored; it is delivered when a host runs: `adjourn serve`");
+    let mut object = json!({ "seq": seq, "fresh": fresh });
+    if let (Some(object), Some(notice)) = (object.as_object_mut(), notice) {
+        object.insert("notice".to_owned(), notice.into());
+    }
+    output.object(&object, &line);
+    if let Some(notice) = notice.filter(|_| !output.json) {
+        output.talk(notice);
     }
     Ok(())
 }

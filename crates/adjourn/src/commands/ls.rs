@@ -25,6 +25,7 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
     let mut table = Table::new(output);
     let mut after = SessionNo(0);
     let mut ended = 0_usize;
+    let mut unattended = false;
     loop {
         let page = place.store.sessions(after, PAGE)?;
         let Some((last, _)) = page.last() else { break };
@@ -32,6 +33,7 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
         let mut rows = Vec::new();
         for (_, session) in &page {
             let view = View { session, now: place.clock.now(), living: &living };
+            unattended |= living.nobody_wakes(session);
             // What is over is for those who ask; a list is for what can still happen.
             match (output.json, &session.state) {
                 (true, _) => output.data(&view.json().to_string()),
@@ -40,6 +42,9 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
             }
         }
         table.print(rows);
+    }
+    if unattended && !output.json {
+        output.talk("nobody is there to wake what waits; start `adjourn serve`");
     }
     match (table.any, ended) {
         (false, 0) => output.talk("no sessions; `adjourn demo` shows what one does"),

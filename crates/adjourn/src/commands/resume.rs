@@ -45,6 +45,12 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let place = Place::open(settings)?;
     let id = place.find(&resume.which.session)?;
     let session = place.session(id)?;
+    // Somebody has woken it, or given it back, and nobody runs it yet: what is wanted is clear.
+    let bare = given.is_none() && said.is_none() && add_budget.is_none();
+    let bare = bare && !resume.fresh && resume.idempotency_key.is_none();
+    if bare && !resume.detach && matches!(session.state, State::Ready(_)) {
+        return go_on(&place, &session, false, output).await;
+    }
     // Without --handle, whoever types means the question that is shown. A key says by itself what
     // is meant, and a retry must not differ from the first try.
     let by_sight = resume.idempotency_key.is_none() && session.phase() == Phase::Asking;
@@ -64,10 +70,11 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
         output.data(&json!({ "resumed": resumption(resumed) }).to_string());
     }
     go_on(&place, &done.session, resume.detach, output).await?;
-    match done.answered {
-        // It was done before: so is what came of it, by now or by then.
-        Some(_) if !resume.detach => outcome(&*place.session(id)?),
-        _ => Ok(()),
+    // What ended right there, or was resumed before with the same key, has an outcome, too.
+    let ended = done.events.iter().any(|event| matches!(event.what, What::RunEnded(_)));
+    match (ended || done.answered.is_some()) && !resume.detach {
+        true => outcome(&*place.session(id)?),
+        false => Ok(()),
     }
 }
 

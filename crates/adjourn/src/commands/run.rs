@@ -37,13 +37,17 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
         let prompted = say(&place, id, by(), &run.prompt).await?;
-        let session =
-            match stay(&place, &prompted, until, &mut working, &mut signals, output).await? {
-                Stayed::Done(session) => session,
-                Stayed::Ended(ended) => {
-                    return leave(&place, id, working, (ended, &mut signals), output).await;
-                }
-            };
+        let stayed = stay(&place, &prompted, until, &mut working, &mut signals, output).await;
+        let session = match stayed {
+            Ok(Stayed::Done(session)) => session,
+            Ok(Stayed::Ended(ended)) => {
+                return leave(&place, id, working, (ended, &mut signals), output).await;
+            }
+            Err(failure) => {
+                stop(working, &place, &mut signals, output).await?;
+                return Err(failure);
+            }
+        };
         if matches!(session.state, State::Suspended(_)) {
             stop(working, &place, &mut signals, output).await?;
             let living = Living::of(&place)?;

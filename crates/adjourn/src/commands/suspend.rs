@@ -1,6 +1,6 @@
 //! `suspend`: pauses a session, and says so when it is paused.
 
-use adjourn_core::command::{self, Loss, Requester};
+use adjourn_core::command::{self, Requester};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::event::{Event, SuspendedEvent, What};
 use adjourn_core::id::{Handle, RequestId, SessionId};
@@ -54,7 +54,7 @@ pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Resu
                     .hint(format!("`adjourn log {id}` has the whole story"))),
             };
         }
-        if recover(&place, &session).await? {
+        if place.recover(&session).await?.is_some() {
             continue;
         }
         let living = Living::of(&place)?;
@@ -90,22 +90,6 @@ fn fate_of(handle: Handle, event: &Event) -> Option<Result<(), String>> {
         What::CancelRequested(_) => Some(Err(format!("not suspended: {by} canceled its run"))),
         What::SessionEnded(_) => Some(Err(format!("not suspended: {by} ended the session"))),
         _ => None,
-    }
-}
-
-/// Takes a session from a host that died, since nobody else may be there to do it: a call of
-/// such a host never returns. Returns whether it did.
-async fn recover(place: &Place, session: &Session) -> Result<bool, Failure> {
-    let Some(owner) = session.owner() else { return Ok(false) };
-    if place.hosts.is_alive(owner.host).unwrap_or(true) {
-        return Ok(false);
-    }
-    let recover = command::Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
-    match place.give(Request::new(session.id, by(), Command::Recover(recover))).await {
-        Ok(_) => Ok(true),
-        // Somebody else was faster.
-        Err(CommandError::Rejected(_)) => Ok(false),
-        Err(error) => Err(error.into()),
     }
 }
 

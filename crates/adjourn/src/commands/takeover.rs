@@ -71,7 +71,7 @@ fn tell(place: &Place, session: &Session, host: HostId, output: &Output) -> Resu
         )),
         _ => {}
     }
-    let nobody = !living.for_session(session.id).any(|(id, _)| *id != host);
+    let nobody = living.nobody_but(host, session.id);
     if matches!(session.state, State::Ready(_)) && nobody {
         output.talk("no other host runs; start one: `adjourn serve`");
     }

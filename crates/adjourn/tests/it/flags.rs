@@ -120,7 +120,7 @@ fn every_flag_for_programs() {
         {"error":{"reason":"TASK_NOT_FOUND","message":"there is no session sess:0","hint":"`adjourn ls --all` lists all there are"}}
         ? 4
         $ adjourn event review.done --id e1 --session sess:1 --data '{"ok": true}' --json
-        {"seq":1,"fresh":true}
+        {"seq":1,"fresh":true,"notice":"stored; it is delivered when a host runs: `adjourn serve`"}
         $ adjourn show sess:1 --json
         {"sessionId":"sess:1","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"second","suspendedAt":"TIME","summary":"paused by agent: second","cause":"external_event","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn resume sess:1 --handle suspend:1 --json

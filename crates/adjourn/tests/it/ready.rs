@@ -157,3 +157,75 @@ fn a_key_that_is_used_again_tells_how_the_run_ended() {
     let detached = home.told(&["resume", &id, "--idempotency-key", "k", "--detach"]);
     assert_eq!(detached.code, 0, "whoever does not stay is told that it was taken: {detached:?}");
 }
+
+#[test]
+fn whoever_stays_does_not_wait_behind_a_host_without_room() {
+    let home = Home::new();
+    let serving = home.serve_with(&["--max-running", "1"]).0;
+    let busy = home.parked(
+        r#"{"steps": [{"await": {"reason": "x"}},
+                                         {"tool": {"name": "long", "ms": 60000}}]}"#,
+    );
+    assert_eq!(home.told(&["resume", &busy, "--detach"]).code, 0);
+    home.until_in_flight("long");
+    let other = home.parked(r#"{"steps": [{"await": {"reason": "x"}}, {"say": "done"}]}"#);
+    let told = home.told(&["resume", &other, "--detach"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let full = format!("host {} has no room: it runs 1, as many as it may", serving.pid());
+    assert_eq!(home.json(&["show", &other])["notice"], full);
+    // It is ready already; whoever asks for it once more becomes its host.
+    let told = home.told(&["resume", &other]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.data.starts_with("done\n"), "{told:?}");
+    home.told(&["cancel", &busy]);
+    serving.kill();
+}
+
+#[test]
+fn a_resume_that_lets_a_kept_failure_go_tells_it() {
+    let home = Home::new();
+    let id = home.parked(r#"{"steps": [{"await": {"reason": "x"}},
+                                       {"tool": {"name": "slow", "ms": 300}}, {"fail": "because"}]}"#);
+    let serving = home.serve();
+    assert_eq!(home.told(&["resume", &id, "--detach"]).code, 0);
+    home.until_in_flight("slow");
+    let told = home.told(&["suspend", &id, "--mode", "wait_for_completion"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let told = home.told(&["resume", &id]);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.talk.ends_with("error: the run failed: because\n"), "{told:?}");
+    assert_eq!(serving.terminate(), 0);
+}
+
+#[test]
+fn a_session_that_nobody_is_there_to_wake_says_so() {
+    let home = Home::new();
+    let waits = r#"{"steps": [{"await": {"reason": "x", "conditions": {"onEvent": "go"}}}]}"#;
+    let (waits, by_hand) =
+        (home.parked(waits), home.parked(r#"{"steps": [{"await": {"reason": "x"}}]}"#));
+    let nobody = "nobody is there to wake it; start `adjourn serve`";
+    assert_eq!(home.json(&["show", &waits])["notice"], nobody);
+    assert_eq!(home.json(&["show", &by_hand])["notice"], serde_json::Value::Null);
+    let listed = home.told(&["ls"]);
+    assert_eq!(listed.talk, "nobody is there to wake what waits; start `adjourn serve`\n");
+    let serving = home.serve();
+    assert_eq!(home.json(&["show", &waits])["notice"], serde_json::Value::Null);
+    assert_eq!(home.told(&["ls"]).talk, "");
+    assert_eq!(serving.terminate(), 0);
+}
+
+#[test]
+fn a_cancel_does_not_wait_for_a_dead_host() {
+    let home = Home::new();
+    let id = home.parked(r#"{"steps": [{"await": {"reason": "x"}},
+                                       {"tool": {"name": "long", "ms": 60000, "idempotent": false}}]}"#);
+    let serving = home.serve();
+    assert_eq!(home.told(&["resume", &id, "--detach"]).code, 0);
+    home.until_in_flight("long");
+    serving.kill();
+    let told = home.json(&["cancel", &id]);
+    assert_eq!(
+        (told["state"].as_str(), told["outcome"].as_str()),
+        (Some("idle"), Some("canceled"))
+    );
+}

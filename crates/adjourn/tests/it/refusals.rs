@@ -70,7 +70,7 @@ fn a_refusal_is_an_object_for_programs() {
     }
     let told = home.told(&["resume", &id, "--detach", "--json"]);
     assert_eq!(told.code, 0);
-    let told = home.told(&["resume", &id, "--json"]);
+    let told = home.told(&["resume", &id, "--detach", "--json"]);
     assert_eq!(told.code, 3);
     let object: serde_json::Value = serde_json::from_str(&told.data).unwrap();
     assert_eq!(object["error"]["reason"], "TASK_NOT_PAUSED");
