@@ -237,17 +237,17 @@ export type ResumeCause = "explicit_resume" | "condition_fired" | "timeout" | "e
  */
 export type SuspendCapabilities = { 
 /**
- * It takes `session/suspend`.
+ * It takes `session/suspend`; not if absent.
  */
-supportsSuspend: boolean, 
+supportsSuspend?: boolean, 
 /**
- * It sends `session/await_resumption`.
+ * It sends `session/await_resumption`; not if absent.
  */
-supportsAwaitResumption: boolean, 
+supportsAwaitResumption?: boolean, 
 /**
  * The causes it can wake for; `["explicit_resume"]` if absent.
  */
-resumeCauses: Array<ResumeCause>, };
+resumeCauses?: Array<ResumeCause>, };
 
 /**
  * The answer to `session/status`.
@@ -270,3 +270,104 @@ _meta?: Record<string, unknown>, };
  * Where a session stands, for whoever wants to know whether it can be talked to.
  */
 export type SessionStatus = "live" | "not_found" | "open" | "saved" | "_suspended";
+
+/**
+ * Where a session stands: `_meta["adjourn/suspend"]` of answers and updates. What does not apply
+ * is absent.
+ */
+export type SuspendStatus = { sessionId: string, 
+/**
+ * The run under way, or the last one.
+ */
+runId?: string, state: SuspendState, phase: SuspendPhase, 
+/**
+ * How the last run ended, while none is under way.
+ */
+outcome?: RunOutcome, 
+/**
+ * What went wrong with it.
+ */
+error?: string, 
+/**
+ * The pause that is pending or in force.
+ */
+handle?: string, initiator?: SuspensionInitiator, wait?: SuspendWait, reason?: string, 
+/**
+ * RFC 3339; absent while it is pending.
+ */
+suspendedAt?: string, resumeWhen?: ResumeConditions, 
+/**
+ * When a deadline acts, RFC 3339.
+ */
+dueAt?: string, 
+/**
+ * One sentence to show.
+ */
+summary?: string, question?: string, 
+/**
+ * What one should know to answer.
+ */
+context?: string, choices?: Array<string>, 
+/**
+ * The agent's own suspension, while a client's lies over it.
+ */
+held?: string, 
+/**
+ * The last wake, unless a prompt has begun another run since.
+ */
+cause?: ResumeCause, hadResumeInput?: boolean, continueTranscript?: boolean, 
+/**
+ * RFC 3339.
+ */
+resumedAt?: string, 
+/**
+ * Tools whose calls are in flight.
+ */
+inFlight?: Array<string>, 
+/**
+ * Tools whose calls were cut off, so that nobody knows what came of them.
+ */
+unknownCalls?: Array<string>, totals: SuspendTotals, 
+/**
+ * How far the session's journal goes.
+ */
+seq: number, };
+
+export type SuspendState = "idle" | "ready" | "running" | "quiescing" | "suspended" | "ended";
+
+/**
+ * The state, and what it is about: `requested` and `quiescing` on the way to a suspension,
+ * `canceling` on the way to the end of the run, `asking` suspended with a question.
+ */
+export type SuspendPhase = "idle" | "ready" | "running" | "requested" | "quiescing" | "canceling" | "suspended" | "asking" | "ended";
+
+export type RunOutcome = "completed" | "failed" | "canceled" | "rejected";
+
+export type SuspendWait = "open" | "question";
+
+/**
+ * What a session has used; zero if absent.
+ */
+export type SuspendTotals = { 
+/**
+ * Millionths of a US dollar.
+ */
+costMicroUsd?: number, promptTokens?: number, completionTokens?: number, };
+
+/**
+ * `_meta["adjourn/suspend"]` of the session capabilities.
+ */
+export type SuspendExtension = { version: number, modes: Array<SuspendMode>, resumeCauses: Array<ResumeCause>, };
+
+/**
+ * `_meta.harn.suspend` of answers and updates, for clients that use it. Deprecated.
+ */
+export type HarnSuspend = { handle: string, reason: string | null, 
+/**
+ * Conditions, with snake_case names.
+ */
+resume_when: Record<string, unknown> | null, initiator: SuspensionInitiator, 
+/**
+ * RFC 3339.
+ */
+suspended_at: string, };

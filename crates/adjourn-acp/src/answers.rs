@@ -12,7 +12,7 @@ use crate::peer::Version;
 use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR};
 use crate::session::{Attachment, View, WaitingResume};
 use crate::show::message_id;
-use crate::suspension::{SessionSuspendResponse, echoed};
+use crate::suspension::{SessionSuspendResponse, by_envelope, echoed};
 use crate::update;
 
 impl<S: Store> Attachment<S> {
@@ -92,7 +92,7 @@ impl<S: Store> Attachment<S> {
                 Some(parked) => {
                     let answer = SessionSuspendResponse::of(parked, session.summary());
                     let answer = serde_json::to_value(answer).unwrap_or_default();
-                    match self.peer.harn() {
+                    match self.peer.harn() || by_envelope(parked) {
                         true => {
                             let meta = update::meta(session, &self.peer, echoed(parked));
                             Ok(update::with(answer, "_meta", meta))

@@ -4,9 +4,10 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 use ts_rs::TS;
 
-use crate::suspension::shapes::{
-    ReplayFrom, ResumeCause, ResumeConditions, ResumeTimeoutAction, ResumeTimeoutSpec, SuspendMode,
-    SuspensionInitiator,
+use crate::shapes::{
+    HarnSuspend, ReplayFrom, ResumeCause, ResumeConditions, ResumeTimeoutAction, ResumeTimeoutSpec,
+    RunOutcome, SuspendExtension, SuspendMode, SuspendPhase, SuspendState, SuspendStatus,
+    SuspendTotals, SuspendWait, SuspensionInitiator,
 };
 use crate::suspension::{
     AddBudget, ResumedTag, ResumedUpdate, SessionAwaitResumptionRequest,
@@ -57,6 +58,14 @@ fn shapes() -> Vec<Shape> {
         Shape::of::<SuspendCapabilities>(),
         Shape::of::<SessionStatusResponse>(),
         Shape::of::<SessionStatus>(),
+        Shape::of::<SuspendStatus>(),
+        Shape::of::<SuspendState>(),
+        Shape::of::<SuspendPhase>(),
+        Shape::of::<RunOutcome>(),
+        Shape::of::<SuspendWait>(),
+        Shape::of::<SuspendTotals>(),
+        Shape::of::<SuspendExtension>(),
+        Shape::of::<HarnSuspend>(),
     ]
 }
 

@@ -14,6 +14,7 @@ pub mod artifacts;
 mod connection;
 mod content;
 pub mod desk;
+mod envelope;
 pub mod face;
 mod hearing;
 mod introduction;
@@ -29,6 +30,8 @@ mod requests;
 mod resume;
 pub mod rpc;
 mod session;
+#[cfg(feature = "artifacts")]
+pub mod shapes;
 mod show;
 pub mod suspension;
 mod update;

@@ -1,13 +1,14 @@
 //! What clients send, as far as it is read; everything else in it is left alone.
 
 use adjourn_core::carry;
-use adjourn_core::command::Suspend;
+use adjourn_core::command::{Mode, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::facts::{SpanLink, SpanLinks};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::peer::{Dialect, EXTENSION, Peer};
+use crate::envelope::Envelope;
+use crate::peer::{Dialect, Peer};
 use crate::rpc::{Error, Id};
 use crate::suspension::{AddBudget, Meta, SessionResumeFields, SessionSuspendRequest};
 
@@ -191,9 +192,8 @@ impl Attach {
         let meta = self.meta.map(Value::Object);
         peer.notes(meta.as_ref());
         let mut fields = root;
-        for (path, value) in envelopes(meta.as_ref()) {
-            let given: SessionResumeFields = serde_path_to_error::deserialize(&value)
-                .map_err(|error| Error::invalid(within(&path, error.path()), "malformed"))?;
+        for envelope in Envelope::all(meta.as_ref()) {
+            let given: SessionResumeFields = envelope.read()?;
             fields = SessionResumeFields {
                 handle: fields.handle.or(given.handle),
                 input: fields.input.or(given.input),
@@ -220,33 +220,6 @@ where
     serde_json::from_value(Value::Object(fields)).map(Some).map_err(serde::de::Error::custom)
 }
 
-fn within(envelope: &str, path: &serde_path_to_error::Path) -> String {
-    format!("{envelope}.{path}")
-}
-
-/// Returns the envelopes in `_meta` that can carry our fields, in our spelling.
-fn envelopes(meta: Option<&Value>) -> Vec<(String, Value)> {
-    let Some(meta) = meta else { return Vec::new() };
-    let own = meta.get(EXTENSION).filter(|value| value.is_object());
-    let harn = meta.pointer("/harn/suspend").filter(|value| value.is_object());
-    let own = own.map(|value| (format!("_meta[{EXTENSION:?}]"), value.clone()));
-    let harn = harn.map(|value| ("_meta.harn.suspend".to_owned(), camel(value)));
-    own.into_iter().chain(harn).collect()
-}
-
-/// Respells the names of an envelope's own fields; what is in them is left as it is.
-fn camel(envelope: &Value) -> Value {
-    let fields = envelope.as_object().into_iter().flatten();
-    let respell = |name: &str| match name {
-        "continue_transcript" => "continueTranscript".to_owned(),
-        "replay_from" => "replayFrom".to_owned(),
-        "idempotency_key" => "idempotencyKey".to_owned(),
-        "add_budget" => "addBudget".to_owned(),
-        other => other.to_owned(),
-    };
-    fields.map(|(name, value)| (respell(name), value.clone())).collect::<Map<_, _>>().into()
-}
-
 /// Reads a replay cursor; one that is not known is refused, never replaced by another.
 fn cursor(value: Option<&Value>) -> Result<Replay, Error> {
     let wrong = |path: &str, problem: &str| Err(Error::invalid(path, problem));
@@ -265,6 +238,20 @@ fn cursor(value: Option<&Value>) -> Result<Replay, Error> {
     }
 }
 
+/// The fields of `session/suspend`, where they stand in an envelope.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SuspendFields {
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    resume_when: Option<Value>,
+    #[serde(default)]
+    mode: Option<Mode>,
+    #[serde(default)]
+    grace_ms: Option<u64>,
+}
+
 /// Turns a request to suspend into a command, and takes note of what the client shows by it.
 ///
 /// # Errors
@@ -272,32 +259,27 @@ fn cursor(value: Option<&Value>) -> Result<Replay, Error> {
 pub fn suspend(request: SessionSuspendRequest, peer: &Peer) -> Result<Suspend, Error> {
     let meta = request.meta.map(Value::Object);
     peer.notes(meta.as_ref());
-    let tunnel = meta.as_ref().and_then(|meta| meta.pointer("/harn/suspend"));
-    let in_tunnel = |name: &str| tunnel.and_then(|tunnel| tunnel.get(name));
-    let resume_when = match (&request.resume_when, in_tunnel("resume_when")) {
-        (Some(value), _) => Conditions::parse(value, Spelling::Camel)
-            .map_err(|invalid| invalid.within("resumeWhen"))?,
-        (None, Some(value)) => Conditions::parse(value, Spelling::Snake)
-            .map_err(|invalid| invalid.within("_meta.harn.suspend.resume_when"))?,
-        (None, None) => None,
+    let conditions = |value: Option<&Value>, spelling, place: &str| {
+        let parsed = value.map(|value| Conditions::parse(value, spelling)).transpose();
+        parsed.map(Option::flatten).map_err(|invalid| invalid.within(place))
     };
-    let text = |name: &str| in_tunnel(name).and_then(Value::as_str).map(str::to_owned);
-    let mode = match (request.mode, in_tunnel("mode")) {
-        (Some(mode), _) => Some(mode),
-        (None, Some(value)) => Some(serde_json::from_value(value.clone()).map_err(|_| {
-            Error::invalid("_meta.harn.suspend.mode", "expected the name of a mode")
-        })?),
-        (None, None) => None,
-    };
-    Ok(Suspend {
-        reason: request.reason.or_else(|| text("reason")),
-        resume_when,
-        mode: mode.unwrap_or_default(),
+    let mut suspend = Suspend {
+        reason: request.reason,
+        resume_when: conditions(request.resume_when.as_ref(), Spelling::Camel, "resumeWhen")?,
         grace_ms: request.grace_ms,
-        requester: None,
-        limit: None,
-        meta,
-    })
+        ..Suspend::default()
+    };
+    let mut mode = request.mode;
+    for envelope in Envelope::all(meta.as_ref()) {
+        let given: SuspendFields = envelope.read()?;
+        let place = envelope.place("resumeWhen");
+        let resume_when = conditions(given.resume_when.as_ref(), envelope.spelling, &place)?;
+        suspend.reason = suspend.reason.or(given.reason);
+        suspend.resume_when = suspend.resume_when.or(resume_when);
+        suspend.grace_ms = suspend.grace_ms.or(given.grace_ms);
+        mode = mode.or(given.mode);
+    }
+    Ok(Suspend { mode: mode.unwrap_or_default(), meta, ..suspend })
 }
 
 /// Reads the trace that a request belongs to, in W3C trace context terms.

@@ -9,6 +9,10 @@ use adjourn_core::session::Wait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::envelope::{self, Envelope};
+#[cfg(feature = "artifacts")]
+use crate::shapes::{ReplayFrom, ResumeCause, ResumeConditions, SuspendMode, SuspensionInitiator};
+
 /// An extension envelope.
 pub type Meta = Map<String, Value>;
 
@@ -217,13 +221,18 @@ message! {
 message! {
     /// What an agent says at `initialize`, beside the protocol's own capabilities.
     SuspendCapabilities {
-        /// It takes `session/suspend`.
+        /// It takes `session/suspend`; not if absent.
+        #[serde(default)]
+        #[cfg_attr(feature = "artifacts", ts(optional, as = "Option<bool>"))]
         supports_suspend: bool,
-        /// It sends `session/await_resumption`.
+        /// It sends `session/await_resumption`; not if absent.
+        #[serde(default)]
+        #[cfg_attr(feature = "artifacts", ts(optional, as = "Option<bool>"))]
         supports_await_resumption: bool,
         /// The causes it can wake for; `["explicit_resume"]` if absent.
+        #[serde(default)]
         #[cfg_attr(feature = "artifacts", schemars(with = "Vec<ResumeCause>"))]
-        #[cfg_attr(feature = "artifacts", ts(as = "Vec<ResumeCause>"))]
+        #[cfg_attr(feature = "artifacts", ts(optional, as = "Option<Vec<ResumeCause>>"))]
         resume_causes: Vec<Cause>,
     }
 }
@@ -279,85 +288,6 @@ pub enum SessionStatus {
     #[serde(rename = "_suspended")]
     Suspended,
 }
-
-/// Written for the artifacts only: the types of the core, as they are on the wire.
-#[cfg(feature = "artifacts")]
-pub mod shapes {
-    #![expect(missing_docs, reason = "only their shapes are used")]
-
-    use serde::Serialize;
-    use serde_json::{Map, Value};
-
-    #[derive(Serialize, schemars::JsonSchema, ts_rs::TS)]
-    #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    pub struct ResumeConditions {
-        #[ts(optional)]
-        pub on_event: Option<String>,
-        #[ts(optional, type = "Record<string, unknown>")]
-        pub trigger: Option<Map<String, Value>>,
-        #[ts(optional)]
-        pub timeout: Option<ResumeTimeoutSpec>,
-        #[ts(optional, type = "number")]
-        pub since: Option<u64>,
-    }
-
-    #[derive(Serialize, schemars::JsonSchema, ts_rs::TS)]
-    #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    pub struct ResumeTimeoutSpec {
-        pub duration_minutes: f64,
-        #[ts(optional)]
-        pub on_timeout: Option<ResumeTimeoutAction>,
-        #[ts(optional, type = "unknown")]
-        pub input: Option<Value>,
-    }
-
-    #[derive(Serialize, schemars::JsonSchema, ts_rs::TS)]
-    #[serde(rename_all = "snake_case")]
-    pub enum ResumeTimeoutAction {
-        ResumeWithSummary,
-        Fail,
-        ResumeWithInput,
-    }
-
-    #[derive(Serialize, schemars::JsonSchema, ts_rs::TS)]
-    #[serde(rename_all = "snake_case")]
-    pub enum SuspendMode {
-        InterruptImmediate,
-        FinishStep,
-        WaitForCompletion,
-    }
-
-    #[derive(Serialize, schemars::JsonSchema, ts_rs::TS)]
-    #[serde(rename_all = "snake_case")]
-    pub enum SuspensionInitiator {
-        Client,
-        Agent,
-    }
-
-    #[derive(Serialize, schemars::JsonSchema, ts_rs::TS)]
-    #[serde(rename_all = "snake_case")]
-    pub enum ResumeCause {
-        ExplicitResume,
-        ConditionFired,
-        Timeout,
-        ExternalEvent,
-    }
-
-    #[derive(Serialize, schemars::JsonSchema, ts_rs::TS)]
-    #[serde(tag = "type")]
-    pub enum ReplayFrom {
-        #[serde(rename = "start")]
-        Start,
-        #[serde(rename = "_adjourn_from")]
-        From {
-            #[ts(type = "number")]
-            seq: u64,
-        },
-    }
-}
-
-#[cfg(feature = "artifacts")]
-use shapes::{ReplayFrom, ResumeCause, ResumeConditions, SuspendMode, SuspensionInitiator};
 
 impl SuspendedUpdate {
     /// The update that tells of a suspension.
@@ -415,8 +345,10 @@ impl SuspendCapabilities {
 
 /// Returns what the caller wanted echoed.
 pub fn echoed(parked: &Parked) -> Option<Meta> {
-    match &parked.pause.meta {
-        Some(Value::Object(meta)) => Some(meta.clone()),
-        _ => None,
-    }
+    parked.pause.meta.as_ref().and_then(Value::as_object).and_then(envelope::remainder)
+}
+
+/// Returns whether the caller asked for it inside `_meta`, and so is told there.
+pub fn by_envelope(parked: &Parked) -> bool {
+    !Envelope::all(parked.pause.meta.as_ref()).is_empty()
 }

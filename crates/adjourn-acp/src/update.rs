@@ -314,7 +314,11 @@ pub fn meta(session: &Session, peer: &Peer, echoed: Option<Meta>) -> Meta {
     if peer.harn()
         && let Some(envelope) = envelope(session)
     {
-        meta.insert("harn".to_owned(), json!({ "suspend": envelope }));
+        // Beside whatever else the caller keeps under that name.
+        match meta.entry("harn").or_insert_with(|| json!({})) {
+            Value::Object(harn) => drop(harn.insert("suspend".to_owned(), envelope)),
+            other => *other = json!({ "suspend": envelope }),
+        }
     }
     meta
 }

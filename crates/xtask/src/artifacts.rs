@@ -34,6 +34,24 @@ mod tests {
         }
     }
 
+    /// Returns what of a message is told in `_meta`, however deep it lies.
+    fn told(part: &Value) -> Vec<(&'static str, &Value)> {
+        let inside = match part {
+            Value::Object(fields) => fields.values().flat_map(told).collect(),
+            Value::Array(items) => items.iter().flat_map(told).collect(),
+            _ => Vec::new(),
+        };
+        let own = &part["_meta"]["adjourn/suspend"];
+        let own = match () {
+            () if own.get("sessionId").is_some() => Some(("SuspendStatus", own)),
+            () if own.get("version").is_some() => Some(("SuspendExtension", own)),
+            () => None,
+        };
+        let tunnel = &part["_meta"]["harn"]["suspend"];
+        let tunnel = tunnel.is_object().then_some(("HarnSuspend", tunnel));
+        inside.into_iter().chain(own).chain(tunnel).collect()
+    }
+
     /// Returns which types a message, or a part of it, must be of.
     fn shapes<'a>(
         message: &'a Value,
@@ -92,7 +110,9 @@ mod tests {
                 let from = from.chars().next().unwrap();
                 let message: Value = serde_json::from_str(message).unwrap();
                 let other = if from == '>' { '<' } else { '>' };
-                for (name, part) in shapes(&message, &requests[&other]) {
+                // What clients put there are the fields of their requests.
+                let told = if from == '<' { told(&message) } else { Vec::new() };
+                for (name, part) in shapes(&message, &requests[&other]).into_iter().chain(told) {
                     if let Err(error) = validators[name].validate(part) {
                         // What is sent on purpose to be refused need not be well formed.
                         let refused = from == '>' && path.to_string_lossy().contains("surface");
@@ -106,6 +126,7 @@ mod tests {
             }
         }
         let all = [
+            "HarnSuspend",
             "ResumedUpdate",
             "SessionAwaitResumptionRequest",
             "SessionAwaitResumptionResponse",
@@ -114,6 +135,8 @@ mod tests {
             "SessionSuspendRequest",
             "SessionSuspendResponse",
             "SuspendCapabilities",
+            "SuspendExtension",
+            "SuspendStatus",
             "SuspendedUpdate",
         ];
         assert_eq!(seen.keys().copied().collect::<Vec<_>>(), all, "each is in some dialog");

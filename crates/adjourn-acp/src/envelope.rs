@@ -1,0 +1,150 @@
+//! Our fields inside `_meta`: under our own name, and in the tunnel of an earlier implementation.
+
+use adjourn_core::conditions::Spelling;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::peer::EXTENSION;
+use crate::rpc::Error;
+use crate::suspension::Meta;
+
+/// The names that the tunnel spells differently: ours, and its own.
+const SNAKE: [(&str, &str); 6] = [
+    ("continueTranscript", "continue_transcript"),
+    ("replayFrom", "replay_from"),
+    ("idempotencyKey", "idempotency_key"),
+    ("addBudget", "add_budget"),
+    ("resumeWhen", "resume_when"),
+    ("graceMs", "grace_ms"),
+];
+
+/// An object in `_meta` that can carry our fields.
+#[derive(Debug)]
+pub struct Envelope {
+    /// Where it was found, for errors.
+    path: String,
+    /// Its fields, by our names.
+    fields: Value,
+    /// How names in it are spelled.
+    pub spelling: Spelling,
+}
+
+impl Envelope {
+    /// Returns those in `_meta`; what comes first counts first.
+    pub fn all(meta: Option<&Value>) -> Vec<Self> {
+        let Some(meta) = meta else { return Vec::new() };
+        let own = meta.get(EXTENSION).filter(|value| value.is_object());
+        let own = own.map(|fields| Self {
+            path: format!("_meta[{EXTENSION:?}]"),
+            fields: fields.clone(),
+            spelling: Spelling::Camel,
+        });
+        let tunnel = meta.pointer("/harn/suspend").and_then(Value::as_object);
+        let tunnel = tunnel.map(|fields| Self {
+            path: "_meta.harn.suspend".to_owned(),
+            fields: camel(fields),
+            spelling: Spelling::Snake,
+        });
+        own.into_iter().chain(tunnel).collect()
+    }
+
+    /// Reads the fields.
+    ///
+    /// # Errors
+    /// One is malformed; it is named as the client has spelled it.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_path_to_error::deserialize(&self.fields)
+            .map_err(|error| Error::invalid(self.place(&error.path().to_string()), "malformed"))
+    }
+
+    /// Returns where a field of ours stands in the request.
+    pub fn place(&self, field: &str) -> String {
+        let (name, rest) = field.split_at(field.find(['.', '[']).unwrap_or(field.len()));
+        let spelled = match self.spelling {
+            Spelling::Camel => name,
+            Spelling::Snake => {
+                SNAKE.iter().find(|(ours, _)| *ours == name).map_or(name, |(_, theirs)| theirs)
+            }
+        };
+        format!("{}.{spelled}{rest}", self.path)
+    }
+}
+
+/// Respells the names of the tunnel's own fields; what is in them is left as it is.
+fn camel(fields: &Meta) -> Value {
+    let respell = |name: &str| {
+        let known = SNAKE.iter().find(|(_, theirs)| *theirs == name);
+        known.map_or(name, |(ours, _)| ours).to_owned()
+    };
+    fields.iter().map(|(name, value)| (respell(name), value.clone())).collect::<Map<_, _>>().into()
+}
+
+/// Returns what of `_meta` is the caller's own, and echoed: all but our fields.
+pub fn remainder(meta: &Meta) -> Option<Meta> {
+    let mut rest = meta.clone();
+    rest.remove(EXTENSION);
+    if let Some(Value::Object(harn)) = rest.get_mut("harn") {
+        harn.remove("suspend");
+        if harn.is_empty() {
+            rest.remove("harn");
+        }
+    }
+    (!rest.is_empty()).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use adjourn_core::command::Mode;
+    use serde_json::json;
+
+    use super::*;
+    use crate::peer::{Peer, Profile, Version};
+    use crate::requests::suspend;
+
+    fn ask(meta: &Value) -> Result<adjourn_core::command::Suspend, Error> {
+        let request = json!({ "sessionId": "s", "reason": "root", "_meta": meta });
+        let peer = Peer::new(Version::V1, Profile::Adjourn, &Value::Null, &Value::Null);
+        suspend(serde_json::from_value(request).unwrap(), &peer)
+    }
+
+    #[test]
+    fn a_suspend_is_read_from_either_envelope_and_the_root_counts_first() {
+        let own = json!({ EXTENSION: { "reason": "x", "mode": "interrupt_immediate", "graceMs": 5,
+                                       "resumeWhen": { "onEvent": "go" } } });
+        let tunnel = json!({ "harn": { "suspend": { "mode": "interrupt_immediate", "grace_ms": 5,
+                                                    "resume_when": { "on_event": "go" } } } });
+        for meta in [own, tunnel] {
+            let suspend = ask(&meta).unwrap();
+            assert_eq!(suspend.reason.as_deref(), Some("root"));
+            assert_eq!((suspend.mode, suspend.grace_ms), (Mode::InterruptImmediate, Some(5)));
+            let conditions = suspend.resume_when.unwrap();
+            assert_eq!(conditions.on_event.unwrap().to_string(), "go");
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_is_named_as_the_client_spells_it() {
+        for (meta, path) in [
+            (json!({ EXTENSION: { "reason": 7 } }), "_meta[\"adjourn/suspend\"].reason"),
+            (json!({ "harn": { "suspend": { "reason": 7 } } }), "_meta.harn.suspend.reason"),
+            (json!({ "harn": { "suspend": { "grace_ms": "x" } } }), "_meta.harn.suspend.grace_ms"),
+            (
+                json!({ "harn": { "suspend": { "resume_when": { "on_event": 1 } } } }),
+                "_meta.harn.suspend.resume_when.on_event",
+            ),
+        ] {
+            let error = ask(&meta).unwrap_err();
+            assert_eq!(error.data.unwrap()["path"], path);
+        }
+    }
+
+    #[test]
+    fn what_is_the_callers_own_is_left_to_be_echoed() {
+        let meta =
+            json!({ EXTENSION: {}, "harn": { "suspend": {}, "run": 1 }, "traceparent": "t" });
+        let rest = remainder(meta.as_object().unwrap()).unwrap();
+        assert_eq!(Value::Object(rest), json!({ "harn": { "run": 1 }, "traceparent": "t" }));
+        let meta = json!({ "harn": { "suspend": {} } });
+        assert_eq!(remainder(meta.as_object().unwrap()), None);
+    }
+}
