@@ -1,7 +1,7 @@
 //! Where output goes: data to stdout, talk to stderr; colour and a live line on a terminal only.
 
-use std::cell::Cell;
-use std::io::{IsTerminal as _, Write as _};
+use std::cell::{Cell, RefCell};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -50,8 +50,8 @@ pub struct Output {
     /// Whether a live line stands at the end of stderr.
     drawn: Cell<bool>,
     started: Instant,
-    /// Whether nobody reads the data any more.
-    unread: Cell<bool>,
+    /// Why data could not be written; what would follow it is not written either.
+    broken: RefCell<Option<io::Error>>,
 }
 
 impl Output {
@@ -62,33 +62,47 @@ impl Output {
         let colour = able && !set("NO_COLOR");
         Self {
             json,
-            data_in_colour: colour && std::io::stdout().is_terminal(),
-            talk_in_colour: colour && std::io::stderr().is_terminal(),
-            data_on_terminal: !json && std::io::stdout().is_terminal(),
-            live: able && std::io::stderr().is_terminal(),
+            data_in_colour: colour && io::stdout().is_terminal(),
+            talk_in_colour: colour && io::stderr().is_terminal(),
+            data_on_terminal: !json && io::stdout().is_terminal(),
+            live: able && io::stderr().is_terminal(),
             drawn: Cell::new(false),
             started: Instant::now(),
-            unread: Cell::new(false),
+            broken: RefCell::new(None),
         }
     }
 
     /// Prints data.
     pub fn data(&self, line: &str) {
         self.clear();
-        // A reader that went away is no failure of ours.
-        if writeln!(std::io::stdout(), "{line}").is_err() {
-            self.unread.set(true);
+        if self.is_read() {
+            self.wrote(writeln!(io::stdout(), "{line}"));
         }
-    }
-
-    /// Returns whether somebody may still read the data.
-    pub fn is_read(&self) -> bool {
-        !self.unread.get()
     }
 
     /// Prints data that is whole lines already.
     pub fn bytes(&self, bytes: &[u8]) {
-        let _ = std::io::stdout().write_all(bytes);
+        self.wrote(io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()));
+    }
+
+    /// Remembers whether data could be written.
+    pub fn wrote(&self, written: io::Result<()>) {
+        if let Err(error) = written {
+            self.broken.borrow_mut().get_or_insert(error);
+        }
+    }
+
+    /// Returns whether data can still be written, as far as is known.
+    pub fn is_read(&self) -> bool {
+        self.broken.borrow().is_none()
+    }
+
+    /// Returns why data is lost that somebody wanted.
+    pub fn lost(&self) -> Option<Failure> {
+        let broken = self.broken.borrow();
+        // A reader that went away is no failure of ours.
+        let error = broken.as_ref().filter(|error| error.kind() != ErrorKind::BrokenPipe)?;
+        Some(Failure::other(format!("cannot write the output: {error}")))
     }
 
     /// Prints data as an object, or as a line for people.
@@ -101,16 +115,19 @@ impl Output {
         if !self.json {
             self.clear();
             // What others wrote is in it.
-            let line = if std::io::stderr().is_terminal() { lines(line) } else { line.to_owned() };
+            let line = if io::stderr().is_terminal() { lines(line) } else { line.to_owned() };
             let line = paint(self.talk_in_colour, Look::Dim, &line);
-            let _ = writeln!(std::io::stderr(), "{line}");
+            let _ = writeln!(io::stderr(), "{line}");
         }
     }
 
     pub fn failure(&self, failure: &Failure) {
         if self.json {
             self.data(&failure.json().to_string());
-            return;
+            // Where no object can be written, it is said where it can be.
+            if self.lost().is_none() {
+                return;
+            }
         }
         self.clear();
         for (word, text) in failure.lines() {
@@ -119,7 +136,7 @@ impl Output {
                 "" => String::new(),
                 word => paint(self.talk_in_colour, look, &format!("{word}:")) + " ",
             };
-            let _ = writeln!(std::io::stderr(), "{word}{text}");
+            let _ = writeln!(io::stderr(), "{word}{text}");
         }
     }
 
@@ -139,10 +156,10 @@ impl Output {
 
     /// Returns how many columns a line of data may have, if somebody looks at it.
     pub fn columns(&self) -> Option<usize> {
-        if !std::io::stdout().is_terminal() {
+        if !io::stdout().is_terminal() {
             return None;
         }
-        columns(std::io::stdout())
+        columns(io::stdout())
     }
 
     /// Returns whether there is somebody to watch a line move.
@@ -157,12 +174,12 @@ impl Output {
         }
         let frame = self.started.elapsed().as_millis() / FRAME.as_millis();
         let frame = FRAMES.get(usize::try_from(frame).unwrap_or(0) % FRAMES.len());
-        let width = columns(std::io::stderr()).unwrap_or(80);
+        let width = columns(io::stderr()).unwrap_or(80);
         // A line that wraps cannot be replaced.
         let line = shorten(&one_line(line), width.saturating_sub(3));
         let line = paint(self.talk_in_colour, Look::Dim, &line);
-        let _ = write!(std::io::stderr(), "\r\x1b[2K{} {line}", frame.unwrap_or(&' '));
-        let _ = std::io::stderr().flush();
+        let _ = write!(io::stderr(), "\r\x1b[2K{} {line}", frame.unwrap_or(&' '));
+        let _ = io::stderr().flush();
         self.drawn.set(true);
     }
 
@@ -185,8 +202,8 @@ impl Output {
     /// Takes the live line away.
     pub fn clear(&self) {
         if self.drawn.replace(false) {
-            let _ = write!(std::io::stderr(), "\r\x1b[2K");
-            let _ = std::io::stderr().flush();
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+            let _ = io::stderr().flush();
         }
     }
 }
