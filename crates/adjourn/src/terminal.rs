@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use unicode_width::UnicodeWidthChar as _;
 
 use crate::failure::Failure;
 
@@ -226,22 +227,97 @@ fn columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// Cuts a text to some characters, and marks the cut.
+/// Returns the most columns that a text may take.
+///
+/// What some terminals join into one picture, others show in its parts; a line must not wrap on
+/// any of them.
+pub fn width(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+fn columns_of(c: char) -> usize {
+    match c {
+        // Makes a wide picture of a narrow sign before it.
+        '\u{fe0f}' => 1,
+        c => c.width().unwrap_or(0),
+    }
+}
+
+/// Returns a text with blanks after it, up to some columns.
+pub fn fill(text: &str, columns: usize) -> String {
+    format!("{text}{:1$}", "", columns.saturating_sub(width(text)))
+}
+
+/// Cuts a text to some columns, and marks the cut.
 pub fn shorten(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+    if width(text) <= most {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    let Some(room) = most.checked_sub(1) else { return String::new() };
+    let mut taken = 0;
+    let fits = |c: &char| {
+        taken += columns_of(*c);
+        taken <= room
+    };
+    let kept: String = text.chars().take_while(fits).collect();
     kept.trim_end().to_owned() + "…"
 }
 
 /// Returns a text of some lines without anything that could move the cursor elsewhere.
 fn lines(text: &str) -> String {
-    let kept = |c: char| matches!(c, '\n' | '\t') || !c.is_control();
+    let kept = |c: char| matches!(c, '\n' | '\t') || !moves(c);
     text.chars().map(|c| if kept(c) { c } else { ' ' }).collect()
 }
 
 /// Returns a text on one line: what others wrote must not move the cursor.
 pub fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if moves(c) { ' ' } else { c }).collect()
+}
+
+/// Returns whether a character moves the cursor, or what stands around it: marks of direction make
+/// a line read otherwise than it is.
+fn moves(c: char) -> bool {
+    let turns = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    turns || c.is_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_and_filled_by_columns() {
+        for (text, most, cut) in [
+            ("waiting", 7, "waiting"),
+            ("waiting", 6, "waiti…"),
+            ("wait for it", 6, "wait…"),
+            ("漢字", 4, "漢字"),
+            ("漢字漢字", 4, "漢…"),
+            ("漢字漢字", 5, "漢字…"),
+            // Marks over a letter take no room.
+            ("e\u{301}e\u{301}", 2, "e\u{301}e\u{301}"),
+            // A heart is narrow as text, and wide as a picture.
+            ("❤\u{fe0f}❤\u{fe0f}", 3, "❤\u{fe0f}…"),
+            ("waiting", 1, "…"),
+            ("waiting", 0, ""),
+        ] {
+            assert_eq!(shorten(text, most), cut, "{text:?} in {most}");
+            assert!(width(cut) <= most, "{cut:?}");
+        }
+        assert_eq!(fill("漢字", 6), "漢字  ");
+        assert_eq!(fill("漢字", 3), "漢字");
+    }
+
+    #[test]
+    fn nothing_turns_the_line_around() {
+        let turns = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
+        let text = format!("a\n{turns}b");
+        assert_eq!(one_line(&text), format!("a {}b", " ".repeat(12)));
+        assert_eq!(lines(&text), format!("a\n{}b", " ".repeat(12)));
+        // What is written from right to left by itself stays.
+        assert_eq!(one_line("שלום"), "שלום");
+    }
 }

@@ -1,6 +1,8 @@
 //! On a terminal: columns, colour and a line that moves. In a pipe: none of it.
 
 use expect_test::expect;
+use rustix::process::Signal;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::home::Home;
 use crate::pty::OnTerminal;
@@ -37,6 +39,26 @@ fn a_list_has_columns_and_colour_and_ids_that_can_be_typed() {
     let piped = home.told(&["ls"]).data;
     assert!(piped.starts_with(&format!("{id}  suspended  ")), "{piped}");
     assert!(!piped.contains('\x1b'), "{piped}");
+}
+
+#[test]
+fn a_line_that_moves_does_not_wrap() {
+    let home = Home::new();
+    let reason = "漢字".repeat(30);
+    let script = format!(
+        r#"{{"runs": [[{{"await": {{"reason": "{reason}", "conditions": {{"onEvent": "a"}}}}}}]]}}"#
+    );
+    let script = home.file("script.json", &script);
+    let terminal = OnTerminal::start(home.command(&["run", "--script", &script]), 40);
+    terminal.until("字…\x1b[0m");
+    let raw = terminal.raw();
+    terminal.signal(Signal::INT);
+    let frames: Vec<_> = raw.split("\r\x1b[2K").filter(|part| part.contains("parked:")).collect();
+    assert!(!frames.is_empty());
+    for frame in frames {
+        let shown = frame.replace("\x1b[2m", "").replace("\x1b[0m", "");
+        assert!(shown.width() <= 40, "{shown}");
+    }
 }
 
 #[test]
@@ -109,13 +131,13 @@ fn what_others_wrote_moves_no_cursor_on_a_terminal_and_stays_as_it_is_in_a_pipe(
 #[test]
 fn an_agent_that_is_watched_moves_no_cursor_either() {
     let home = Home::new();
-    let words = "\\u001b[2Jtwo\\u0007";
+    let words = "\\u001b[2Jtwo\\u0007\\u202e";
     let script = format!(r#"{{"runs": [[{{"say": "{words}"}}]]}}"#);
     let script = home.file("script.json", &script);
     let terminal = OnTerminal::start(home.command(&["run", "--script", &script]), 80);
     terminal.until("[2Jtwo");
     assert!(!terminal.raw().contains("\x1b[2J"), "{:?}", terminal.raw());
-    assert!(!terminal.raw().contains('\x07'), "{:?}", terminal.raw());
+    assert!(!terminal.raw().contains(['\x07', '\u{202e}']), "{:?}", terminal.raw());
     assert_eq!(terminal.end().0, 0);
-    assert_eq!(home.told(&["run", "--script", &script]).data, "\x1b[2Jtwo\x07\n");
+    assert_eq!(home.told(&["run", "--script", &script]).data, "\x1b[2Jtwo\x07\u{202e}\n");
 }
