@@ -226,6 +226,7 @@ pub fn span(duration: Duration) -> String {
         0..60 => format!("{seconds}s"),
         60..3600 => two(seconds / 60, "m", seconds % 60, "s"),
         3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "m"),
-        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+        86_400..8_640_000 => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+        _ => format!("{}d", seconds / 86_400),
     }
 }

@@ -42,6 +42,45 @@ fn a_list_has_columns_and_colour_and_ids_that_can_be_typed() {
 }
 
 #[test]
+fn every_line_of_a_list_fits_its_terminal() {
+    let home = Home::new();
+    let long = r#"{"runs": [[{"await": {"reason": "waiting until the nightly build has passed",
+      "conditions": {"onEvent": "ci.passed:a-branch-with-a-rather-long-name",
+                     "timeout": {"durationMinutes": 43200}}}}]]}"#;
+    let wide = r#"{"runs": [[{"await": {"reason": "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢",
+      "conditions": {"onEvent": "ci.passed:漢字漢字漢字漢字漢字漢字漢字漢字"}}}]]}"#;
+    let ids = [home.parked(long), home.parked(wide), home.parked(WAITS)];
+    let listed = |columns: u16| {
+        let (code, screen) = OnTerminal::start(home.command(&["ls"]), columns).end();
+        assert_eq!(code, 0);
+        let lines: Vec<_> = screen.lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 4, "{screen}");
+        for line in &lines {
+            assert!(line.width() <= usize::from(columns), "{columns}: {line}\n{screen}");
+        }
+        for id in &ids {
+            assert!(screen.contains(&id[id.len() - 12..]), "{columns}: {screen}");
+        }
+        lines
+    };
+    // A column begins at the same place in all lines, however wide what stands before it is.
+    for columns in [40, 60, 80, 100, 200] {
+        let lines = listed(columns);
+        let place = |line: &str, what: &str| line.find(what).map(|at| line[..at].width());
+        for (line, wakes) in lines.iter().zip(["WAKES", "on ci.p", "on ci.p", "on ci.p"]) {
+            assert_eq!(place(line, wakes), place(&lines[0], "WAKES"), "{lines:#?}");
+        }
+        let has = |head| lines[0].contains(head);
+        assert_eq!((has("STATE"), has("SINCE")), (columns >= 60, columns >= 60), "{lines:#?}");
+    }
+    // What is cut is marked, and what fits is not cut.
+    assert!(listed(60)[1].ends_with("waiting until t…  on ci.p…"), "{:#?}", listed(60));
+    let all = "waiting until the nightly build has passed  \
+               on ci.passed:a-branch-with-a-rather-long-name or in 30d";
+    assert!(listed(200)[1].ends_with(all), "{:#?}", listed(200));
+}
+
+#[test]
 fn a_line_that_moves_does_not_wrap() {
     let home = Home::new();
     let reason = "漢字".repeat(30);
