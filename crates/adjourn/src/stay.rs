@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::{View, span};
+use crate::show::{View, short, span};
 use crate::signals::{Ended, Signals};
 use crate::terminal::Output;
 use crate::watch::Watch;
@@ -222,7 +222,11 @@ fn live(view: &View<'_>) -> String {
     let what = match session.phase() {
         Phase::Running => format!("running {} {}", view.works_on(), span(now.since(session.at))),
         Phase::Suspended => format!("parked: {} · wakes {}", row.why, row.wakes),
-        Phase::Asking => format!("asks: {} · answer with: adjourn prompt", row.why),
+        // How to answer comes first: a long question is cut.
+        Phase::Asking => {
+            let id = session.id.to_string();
+            format!("`adjourn prompt {} ANSWER` answers: {}", short(&id), row.with_choices())
+        }
         _ => format!("{}: {}", row.state, row.why),
     };
     format!("{what} · Ctrl-C leaves it")

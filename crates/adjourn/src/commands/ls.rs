@@ -9,13 +9,11 @@ use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::{Row, View};
+use crate::show::{ID_CHARACTERS, Row, View, short};
 use crate::terminal::{Look, Output, fill, shorten, width};
 
 /// Sessions read at a time.
 const PAGE: usize = 256;
-/// Of an id, on a terminal: enough to tell a million sessions apart.
-const ID_CHARACTERS: usize = 12;
 /// The widest state there is, and the widest time since.
 const STATE: usize = "suspended".len();
 const SINCE: usize = "23h 59m".len();
@@ -63,6 +61,8 @@ struct Table<'a> {
     output: &'a Output,
     shape: Shape,
     why: usize,
+    /// A reason, and the choices if it is a question.
+    with_choices: usize,
     wakes: usize,
     any: bool,
 }
@@ -70,7 +70,8 @@ struct Table<'a> {
 impl<'a> Table<'a> {
     fn new(output: &'a Output) -> Self {
         let shape = output.columns().map_or(Shape::PIPE, Shape::on_terminal);
-        Self { output, shape, why: "WHY".len(), wakes: "WAKES".len(), any: false }
+        let (why, wakes) = ("WHY".len(), "WAKES".len());
+        Self { output, shape, why, with_choices: why, wakes, any: false }
     }
 
     fn print(&mut self, rows: Vec<(String, Row)>) {
@@ -79,16 +80,17 @@ impl<'a> Table<'a> {
         }
         // In a pipe the whole id, for whoever goes on with it.
         let id = |id: &str| match self.shape.rest {
-            Some(_) => id.get(id.len().saturating_sub(ID_CHARACTERS)..).unwrap_or(id).to_owned(),
+            Some(_) => short(id).to_owned(),
             None => id.to_owned(),
         };
         let rows: Vec<_> = rows.into_iter().map(|(whole, row)| (id(&whole), row)).collect();
         let ids = rows.iter().map(|(id, _)| id.len()).max().unwrap_or_default();
         for (_, row) in &rows {
             self.why = self.why.max(width(&row.why));
+            self.with_choices = self.with_choices.max(width(&row.with_choices()));
             self.wakes = self.wakes.max(width(&row.wakes));
         }
-        let (why, wakes) = self.shape.share(self.why, self.wakes);
+        let (why, wakes) = self.shape.share(self.why, self.with_choices, self.wakes);
         if !self.any && self.shape.rest.is_some() {
             let head = self.shape.line([
                 fill("SESSION", ids),
@@ -101,11 +103,14 @@ impl<'a> Table<'a> {
         }
         for (id, row) in rows {
             self.any = true;
+            // Half of the choices is worth less than all of the question.
+            let reason = Some(row.with_choices()).filter(|whole| width(whole) <= why);
+            let reason = reason.unwrap_or_else(|| shorten(&row.why, why));
             let line = self.shape.line([
                 fill(&id, ids),
                 self.output.word(row.look, &fill(&row.state, STATE)),
                 fill(&row.since, SINCE),
-                fill(&shorten(&row.why, why), why),
+                fill(&reason, why),
                 shorten(&row.wakes, wakes),
             ]);
             self.output.data(&line);
@@ -142,16 +147,18 @@ impl Shape {
         Self { state, since, wakes: rest >= least, rest: Some(rest) }
     }
 
-    /// Shares the room between a reason and what wakes it, by how much each would like to have.
-    fn share(&self, why: usize, wakes: usize) -> (usize, usize) {
+    /// Shares the room between a reason and what wakes it, by how much each would like to have;
+    /// choices have what is left.
+    fn share(&self, why: usize, with_choices: usize, wakes: usize) -> (usize, usize) {
         match self.rest {
-            None => (why, wakes),
-            Some(rest) if !self.wakes => (why.min(rest), 0),
+            None => (with_choices, wakes),
+            Some(rest) if !self.wakes => (with_choices.min(rest), 0),
             Some(rest) => {
                 let room = rest.saturating_sub(GAP.len());
                 // Neither takes more than half of it from the other.
                 let why = why.min((room - wakes.min(room / 2)).max(WHY));
-                (why, wakes.min(room - why))
+                let wakes = wakes.min(room - why);
+                (with_choices.min(room - wakes), wakes)
             }
         }
     }
@@ -203,8 +210,11 @@ mod tests {
             (30, 100, 100, (16, 0)),
         ] {
             let shape = Shape::on_terminal(columns);
-            assert_eq!(shape.share(why, wakes), shared, "{why} and {wakes} in {columns}");
+            assert_eq!(shape.share(why, why, wakes), shared, "{why} and {wakes} in {columns}");
         }
-        assert_eq!(Shape::PIPE.share(100, 200), (100, 200));
+        assert_eq!(Shape::PIPE.share(100, 150, 200), (150, 200));
+        // Choices take nothing from anybody.
+        assert_eq!(Shape::on_terminal(60).share(12, 28, 12), (12, 12));
+        assert_eq!(Shape::on_terminal(80).share(12, 28, 12), (28, 12));
     }
 }

@@ -10,6 +10,9 @@ use crate::pty::OnTerminal;
 const WAITS: &str = r#"{"runs": [[
   {"await": {"reason": "waiting on\nci \u001b[2J", "conditions": {"onEvent": "ci.passed:main"}}},
   {"say": "done"}]]}"#;
+const ASKS: &str = r#"{"runs": [[
+  {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}},
+  {"say": "done"}]]}"#;
 
 #[test]
 fn a_list_has_columns_and_colour_and_ids_that_can_be_typed() {
@@ -98,6 +101,37 @@ fn a_line_that_moves_does_not_wrap() {
         let shown = frame.replace("\x1b[2m", "").replace("\x1b[0m", "");
         assert!(shown.width() <= 40, "{shown}");
     }
+}
+
+#[test]
+fn whoever_is_asked_sees_what_to_choose_from_and_how_to_answer() {
+    let home = Home::new();
+    let script = home.file("script.json", ASKS);
+    let asking = "which table? (two match) [raw | monthly]; wakes on an answer";
+    let terminal = OnTerminal::start(home.command(&["run", "--script", &script]), 120);
+    terminal.until(asking);
+    let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
+    let end = &id[id.len() - 12..];
+    let live = "ANSWER` answers: which table? [raw | monthly] · Ctrl-C leaves it";
+    terminal.until(&format!("`adjourn prompt {end} {live}"));
+    let listed = |columns| OnTerminal::start(home.command(&["ls"]), columns).end().1;
+    assert!(listed(80).contains("  which table? [raw | monthly]  on an answer"), "{}", listed(80));
+    // Where the choices have no room, the question still has.
+    assert!(listed(60).contains("  which table?  on an answer"), "{}", listed(60));
+    assert!(home.told(&["ls"]).data.contains("which table? [raw | monthly]  on an answer"));
+    // What is said is enough to answer.
+    let told = home.told(&["prompt", end, "raw"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    let how = format!("{asking}; answer it with `adjourn prompt {id} ANSWER`]");
+    assert!(screen.contains(&how), "{screen}");
+
+    let id = home.parked(r#"{"steps": [{"await": {"reason": "x"}},
+        {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}}]}"#);
+    let told = home.told(&["resume", &id]);
+    let how = format!("{asking}; answer it with `adjourn prompt {id} ANSWER`");
+    assert!(told.data.contains(&how) && told.talk.contains(&how), "{told:?}");
 }
 
 #[test]
