@@ -61,11 +61,12 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
         // Whoever drops the other end wants it stopped, too.
         let _ = stopped.await;
     }));
-    Ok(Stop { stop, task })
+    Ok(Stop { claims, stop, task })
 }
 
 /// A host that works until it is told to stop.
 pub struct Stop {
+    claims: Claims,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<Result<(), adjourn_store::Error>>,
 }
@@ -98,8 +99,21 @@ impl Stop {
             let left = span(by.since(place.clock.now()) + Duration::from_millis(999));
             format!("giving sessions back: calls in flight have {left} · Ctrl-C does not wait")
         };
+        let rests = |session: Arc<Session>| {
+            matches!(session.state, State::Idle | State::Suspended(_) | State::Ended(_))
+        };
+        let stopped = async {
+            // What rests has no calls in flight, and is not given back.
+            if let Claims::Only(id) = self.claims
+                && place.session(id).is_ok_and(rests)
+            {
+                output.clear();
+                return self.now().await;
+            }
+            output.live_while(self.now(), line).await
+        };
         tokio::select! {
-            stopped = output.live_while(self.now(), line) => stopped.map(|()| None),
+            stopped = stopped => stopped.map(|()| None),
             ended = signals.next() => Ok(Some(ended)),
         }
     }

@@ -173,6 +173,27 @@ fn a_line_moves_while_something_runs_and_counts_down_while_it_is_parked() {
 }
 
 #[test]
+fn nothing_is_given_back_where_nothing_runs() {
+    let home = Home::new();
+    let script = home.file("script.json", WAITS);
+    let run = ["run", "--script", &script];
+    let parked = OnTerminal::start(home.command(&run), 100);
+    parked.until("parked: ");
+    parked.signal(Signal::INT);
+    let (code, left) = parked.end_raw();
+    assert_eq!(code, 130, "{left}");
+    let (code, detached) =
+        OnTerminal::start(home.command(&[&run[..], &["--detach"]].concat()), 100).end_raw();
+    assert_eq!(code, 0, "{detached}");
+    let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
+    let (code, resumed) = OnTerminal::start(home.command(&["resume", &id]), 100).end_raw();
+    assert_eq!(code, 0, "{resumed}");
+    for raw in [left, detached, resumed] {
+        assert!(!raw.contains("giving sessions back"), "{raw}");
+    }
+}
+
+#[test]
 fn a_log_and_a_session_are_dimmed_where_they_explain() {
     let home = Home::new();
     let id = home.parked(WAITS);
