@@ -11,7 +11,7 @@ use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claims, Config, Host};
 use adjourn_store::Sqlite;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::entry;
@@ -170,6 +170,7 @@ pub async fn stay(
     let id = from.id;
     let mut watcher = Watch::after(place, from);
     let mut last = None;
+    let mut printed = Value::Null;
     loop {
         let Some(seen) = watcher.look()? else { return Err(Failure::no_session(id)) };
         let session = &seen.session;
@@ -179,8 +180,11 @@ pub async fn stay(
             for words in seen.moments.iter().flat_map(entry::said) {
                 output.data(&json!({ "said": words }).to_string());
             }
-            if !seen.moments.is_empty() {
-                output.data(&view().json().to_string());
+            // Steps and claims are no news by themselves.
+            let object = view().json();
+            if !seen.moments.is_empty() && object != printed {
+                output.data(&object.to_string());
+                printed = object;
             }
         } else {
             for said in seen.said() {

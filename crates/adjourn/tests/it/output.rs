@@ -83,3 +83,18 @@ fn a_reader_that_went_away_is_no_failure() {
         assert!(!told.talk.contains("error:"), "{arguments:?}: {told:?}");
     }
 }
+
+#[test]
+fn an_object_is_not_printed_twice_in_a_row() {
+    let home = Home::new();
+    let says = (1..=20).map(|n| format!(r#"{{"say": "{n}"}}"#)).collect::<Vec<_>>().join(",");
+    let script = home.file("script.json", &format!(r#"{{"runs": [[{says}]]}}"#));
+    let objects = home.jsons(&["run", "--script", &script]);
+    let said = objects.iter().filter(|object| object["said"]["role"] == "agent").count();
+    assert_eq!(said, 20, "{objects:#?}");
+    let states: Vec<_> = objects.iter().filter(|object| object["state"].is_string()).collect();
+    assert_eq!(states.last().unwrap()["state"], "ended");
+    for two in states.windows(2) {
+        assert_ne!(two[0], two[1], "{states:#?}");
+    }
+}
