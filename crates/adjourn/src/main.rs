@@ -33,8 +33,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         // Help and version are what was asked for; everything else is a mistake in usage.
         Err(error) if !error.use_stderr() => {
-            let _ = error.print();
-            return ExitCode::SUCCESS;
+            let output = Output::new(false);
+            output.wrote(error.print());
+            return end(Ok(()), &output);
         }
         Err(error) => {
             // What was meant cannot be known, but programs say so at any place.
@@ -43,10 +44,10 @@ fn main() -> ExitCode {
                 // Whoever types nothing else is shown what there is.
                 ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !json => {
                     let _ = error.print();
+                    return ExitCode::from(failure::USAGE);
                 }
-                _ => Output::new(json).failure(&mistake::told(&error)),
+                _ => return end(Err(mistake::told(&error)), &Output::new(json)),
             }
-            return ExitCode::from(failure::USAGE);
         }
     };
     let output = Output::new(arguments.json);
@@ -60,12 +61,22 @@ fn main() -> ExitCode {
         }
         Err(error) => Err(Failure::other(format!("cannot start: {error}"))),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            output.failure(&failure);
-            ExitCode::from(failure.code())
-        }
+    end(result, &output)
+}
+
+/// Says how a command ended, and returns its exit code.
+fn end(result: Result<(), Failure>, output: &Output) -> ExitCode {
+    if let Err(failure) = &result {
+        output.failure(failure);
+    }
+    let lost = output.lost();
+    if let Some(lost) = &lost {
+        output.failure(lost);
+    }
+    // What went wrong with the command itself counts before what went wrong with its output.
+    match result.err().or(lost) {
+        Some(failure) => ExitCode::from(failure.code()),
+        None => ExitCode::SUCCESS,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use adjourn_core::Session;
+use adjourn_core::command::Question;
 use adjourn_core::conditions::{DueWhy, OnTimeout, Trigger};
 use adjourn_core::session::{Parked, Phase, Resumption, Suspended, Wait};
 use adjourn_core::time::Timestamp;
@@ -10,6 +11,9 @@ use serde_json::{Value, json};
 
 use crate::living::Living;
 use crate::terminal::{Look, one_line, shorten};
+
+/// Of an id, on a terminal: enough to tell a million sessions apart.
+pub const ID_CHARACTERS: usize = 12;
 
 /// The most of a trigger that is shown.
 const TRIGGER_CHARACTERS: usize = 48;
@@ -30,7 +34,18 @@ pub struct Row {
     pub look: Look,
     pub since: String,
     pub why: String,
+    /// What one should know to answer, if it asks, as it follows the question.
+    pub context: String,
+    /// Answers to choose from, if it asks and there are any, as they follow it.
+    pub choices: String,
     pub wakes: String,
+}
+
+impl Row {
+    /// Returns what it waits for, and what one may choose from if it asks.
+    pub fn with_choices(&self) -> String {
+        format!("{}{}", self.why, self.choices)
+    }
 }
 
 impl View<'_> {
@@ -50,13 +65,17 @@ impl View<'_> {
 
     /// Says in a sentence where the session stands, and what will move it on.
     pub fn text(&self) -> String {
-        let Row { state, since, why, wakes, .. } = self.row();
+        let Row { state, since, why, context, choices, wakes, .. } = self.row();
+        let why = why + &context + &choices;
         let mut text = format!("{state} for {since}");
         if !why.is_empty() {
             text += &format!(": {why}");
         }
         if !wakes.is_empty() {
             text += &format!("; wakes {wakes}");
+        }
+        if self.session.phase() == Phase::Asking {
+            text += &format!("; answer it with `adjourn prompt {} ANSWER`", self.session.id);
         }
         text
     }
@@ -76,7 +95,7 @@ impl View<'_> {
             Phase::Ended => ("ended", Look::Dim),
         };
         let mut since = session.at;
-        let mut wakes = String::new();
+        let (mut context, mut choices, mut wakes) = Default::default();
         let mut why = match phase {
             Phase::Idle | Phase::Ended => match &session.last_run {
                 Some(last) => format!("last run {}", last.outcome.as_str()),
@@ -96,7 +115,10 @@ impl View<'_> {
             since = shown.suspended_at;
             let pause = &shown.pause;
             why = match &pause.wait {
-                Wait::Question(question) => question.question.clone(),
+                Wait::Question(question) => {
+                    (context, choices) = helps(question);
+                    question.question.clone()
+                }
                 Wait::Open => pause.reason.clone().unwrap_or_default(),
             };
             if pause.by.face != adjourn_core::actor::Face::Agent {
@@ -110,6 +132,8 @@ impl View<'_> {
             look,
             since: span(now.since(since)),
             why: one_line(&why),
+            context,
+            choices,
             wakes,
         }
     }
@@ -142,15 +166,18 @@ impl View<'_> {
             return None;
         };
         let why = match &park.pause.wait {
-            Wait::Question(question) => question.question.as_str(),
-            Wait::Open => park.pause.reason.as_deref().unwrap_or("the agent waits"),
+            Wait::Question(question) => {
+                let (context, choices) = helps(question);
+                format!("{}{context}{choices}", question.question)
+            }
+            Wait::Open => park.pause.reason.clone().unwrap_or_else(|| "the agent waits".to_owned()),
         };
         let wakes = match fired {
             Some(_) => "that is over, and acts when the hold is lifted".to_owned(),
             None => format!("wakes {}", self.wakes_from(park)),
         };
         let since = span(self.now.since(park.suspended_at));
-        Some(format!("under it, for {since}: {}; {wakes}", one_line(why)))
+        Some(format!("under it, for {since}: {}; {wakes}", one_line(&why)))
     }
 
     fn wakes_from(&self, parked: &Parked) -> String {
@@ -191,6 +218,24 @@ impl View<'_> {
     }
 }
 
+/// Returns what helps to answer a question, as it follows it: the context, and the choices.
+fn helps(question: &Question) -> (String, String) {
+    let context = match question.context.as_deref() {
+        None | Some("") => String::new(),
+        Some(context) => format!(" ({})", one_line(context)),
+    };
+    let choices = match question.choices.as_slice() {
+        [] => String::new(),
+        choices => format!(" [{}]", one_line(&choices.join(" | "))),
+    };
+    (context, choices)
+}
+
+/// Returns the end of an id, which can be typed instead of the whole.
+pub fn short(id: &str) -> &str {
+    id.get(id.len().saturating_sub(ID_CHARACTERS)..).unwrap_or(id)
+}
+
 /// Says which events a trigger waits for; its points in time are said by what is due.
 fn triggers(trigger: &Trigger) -> Vec<String> {
     let parts = match trigger {
@@ -226,6 +271,7 @@ pub fn span(duration: Duration) -> String {
         0..60 => format!("{seconds}s"),
         60..3600 => two(seconds / 60, "m", seconds % 60, "s"),
         3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "m"),
-        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+        86_400..8_640_000 => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+        _ => format!("{}d", seconds / 86_400),
     }
 }

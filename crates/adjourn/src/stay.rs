@@ -11,7 +11,7 @@ use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claims, Config, Host};
 use adjourn_store::Sqlite;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::entry;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::{View, span};
+use crate::show::{View, short, span};
 use crate::signals::{Ended, Signals};
 use crate::terminal::Output;
 use crate::watch::Watch;
@@ -61,11 +61,12 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
         // Whoever drops the other end wants it stopped, too.
         let _ = stopped.await;
     }));
-    Ok(Stop { stop, task })
+    Ok(Stop { claims, stop, task })
 }
 
 /// A host that works until it is told to stop.
 pub struct Stop {
+    claims: Claims,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<Result<(), adjourn_store::Error>>,
 }
@@ -98,8 +99,21 @@ impl Stop {
             let left = span(by.since(place.clock.now()) + Duration::from_millis(999));
             format!("giving sessions back: calls in flight have {left} · Ctrl-C does not wait")
         };
+        let rests = |session: Arc<Session>| {
+            matches!(session.state, State::Idle | State::Suspended(_) | State::Ended(_))
+        };
+        let stopped = async {
+            // What rests has no calls in flight, and is not given back.
+            if let Claims::Only(id) = self.claims
+                && place.session(id).is_ok_and(rests)
+            {
+                output.clear();
+                return self.now().await;
+            }
+            output.live_while(self.now(), line).await
+        };
         tokio::select! {
-            stopped = output.live_while(self.now(), line) => stopped.map(|()| None),
+            stopped = stopped => stopped.map(|()| None),
             ended = signals.again() => Ok(Some(ended)),
         }
     }
@@ -157,6 +171,7 @@ pub async fn stay(
     let id = from.id;
     let mut watcher = Watch::after(place, from);
     let mut last = None;
+    let mut printed = Value::Null;
     loop {
         let Some(seen) = watcher.look()? else { return Err(Failure::no_session(id)) };
         let session = &seen.session;
@@ -166,8 +181,11 @@ pub async fn stay(
             for words in seen.moments.iter().flat_map(entry::said) {
                 output.data(&json!({ "said": words }).to_string());
             }
-            if !seen.moments.is_empty() {
-                output.data(&view().json().to_string());
+            // Steps and claims are no news by themselves.
+            let object = view().json();
+            if !seen.moments.is_empty() && object != printed {
+                output.data(&object.to_string());
+                printed = object;
             }
         } else {
             for said in seen.said() {
@@ -223,7 +241,11 @@ fn live(view: &View<'_>) -> String {
     let what = match session.phase() {
         Phase::Running => format!("running {} {}", view.works_on(), span(now.since(session.at))),
         Phase::Suspended => format!("parked: {} · wakes {}", row.why, row.wakes),
-        Phase::Asking => format!("asks: {} · answer with: adjourn prompt", row.why),
+        // How to answer comes first: a long question is cut.
+        Phase::Asking => {
+            let id = session.id.to_string();
+            format!("`adjourn prompt {} ANSWER` answers: {}", short(&id), row.with_choices())
+        }
         _ => format!("{}: {}", row.state, row.why),
     };
     format!("{what} · Ctrl-C leaves it")

@@ -1,10 +1,11 @@
 //! Where output goes: data to stdout, talk to stderr; colour and a live line on a terminal only.
 
-use std::cell::Cell;
-use std::io::{IsTerminal as _, Write as _};
+use std::cell::{Cell, RefCell};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use unicode_width::UnicodeWidthChar as _;
 
 use crate::failure::Failure;
 
@@ -50,8 +51,8 @@ pub struct Output {
     /// Whether a live line stands at the end of stderr.
     drawn: Cell<bool>,
     started: Instant,
-    /// Whether nobody reads the data any more.
-    unread: Cell<bool>,
+    /// Why data could not be written; what would follow it is not written either.
+    broken: RefCell<Option<io::Error>>,
 }
 
 impl Output {
@@ -62,33 +63,47 @@ impl Output {
         let colour = able && !set("NO_COLOR");
         Self {
             json,
-            data_in_colour: colour && std::io::stdout().is_terminal(),
-            talk_in_colour: colour && std::io::stderr().is_terminal(),
-            data_on_terminal: !json && std::io::stdout().is_terminal(),
-            live: able && std::io::stderr().is_terminal(),
+            data_in_colour: colour && io::stdout().is_terminal(),
+            talk_in_colour: colour && io::stderr().is_terminal(),
+            data_on_terminal: !json && io::stdout().is_terminal(),
+            live: able && io::stderr().is_terminal(),
             drawn: Cell::new(false),
             started: Instant::now(),
-            unread: Cell::new(false),
+            broken: RefCell::new(None),
         }
     }
 
     /// Prints data.
     pub fn data(&self, line: &str) {
         self.clear();
-        // A reader that went away is no failure of ours.
-        if writeln!(std::io::stdout(), "{line}").is_err() {
-            self.unread.set(true);
+        if self.is_read() {
+            self.wrote(writeln!(io::stdout(), "{line}"));
         }
-    }
-
-    /// Returns whether somebody may still read the data.
-    pub fn is_read(&self) -> bool {
-        !self.unread.get()
     }
 
     /// Prints data that is whole lines already.
     pub fn bytes(&self, bytes: &[u8]) {
-        let _ = std::io::stdout().write_all(bytes);
+        self.wrote(io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()));
+    }
+
+    /// Remembers whether data could be written.
+    pub fn wrote(&self, written: io::Result<()>) {
+        if let Err(error) = written {
+            self.broken.borrow_mut().get_or_insert(error);
+        }
+    }
+
+    /// Returns whether data can still be written, as far as is known.
+    pub fn is_read(&self) -> bool {
+        self.broken.borrow().is_none()
+    }
+
+    /// Returns why data is lost that somebody wanted.
+    pub fn lost(&self) -> Option<Failure> {
+        let broken = self.broken.borrow();
+        // A reader that went away is no failure of ours.
+        let error = broken.as_ref().filter(|error| error.kind() != ErrorKind::BrokenPipe)?;
+        Some(Failure::other(format!("cannot write the output: {error}")))
     }
 
     /// Prints data as an object, or as a line for people.
@@ -101,16 +116,19 @@ impl Output {
         if !self.json {
             self.clear();
             // What others wrote is in it.
-            let line = if std::io::stderr().is_terminal() { lines(line) } else { line.to_owned() };
+            let line = if io::stderr().is_terminal() { lines(line) } else { line.to_owned() };
             let line = paint(self.talk_in_colour, Look::Dim, &line);
-            let _ = writeln!(std::io::stderr(), "{line}");
+            let _ = writeln!(io::stderr(), "{line}");
         }
     }
 
     pub fn failure(&self, failure: &Failure) {
         if self.json {
             self.data(&failure.json().to_string());
-            return;
+            // Where no object can be written, it is said where it can be.
+            if self.lost().is_none() {
+                return;
+            }
         }
         self.clear();
         for (word, text) in failure.lines() {
@@ -119,7 +137,7 @@ impl Output {
                 "" => String::new(),
                 word => paint(self.talk_in_colour, look, &format!("{word}:")) + " ",
             };
-            let _ = writeln!(std::io::stderr(), "{word}{text}");
+            let _ = writeln!(io::stderr(), "{word}{text}");
         }
     }
 
@@ -139,10 +157,10 @@ impl Output {
 
     /// Returns how many columns a line of data may have, if somebody looks at it.
     pub fn columns(&self) -> Option<usize> {
-        if !std::io::stdout().is_terminal() {
+        if !io::stdout().is_terminal() {
             return None;
         }
-        columns(std::io::stdout())
+        columns(io::stdout())
     }
 
     /// Returns whether there is somebody to watch a line move.
@@ -157,12 +175,12 @@ impl Output {
         }
         let frame = self.started.elapsed().as_millis() / FRAME.as_millis();
         let frame = FRAMES.get(usize::try_from(frame).unwrap_or(0) % FRAMES.len());
-        let width = columns(std::io::stderr()).unwrap_or(80);
+        let width = columns(io::stderr()).unwrap_or(80);
         // A line that wraps cannot be replaced.
         let line = shorten(&one_line(line), width.saturating_sub(3));
         let line = paint(self.talk_in_colour, Look::Dim, &line);
-        let _ = write!(std::io::stderr(), "\r\x1b[2K{} {line}", frame.unwrap_or(&' '));
-        let _ = std::io::stderr().flush();
+        let _ = write!(io::stderr(), "\r\x1b[2K{} {line}", frame.unwrap_or(&' '));
+        let _ = io::stderr().flush();
         self.drawn.set(true);
     }
 
@@ -185,8 +203,8 @@ impl Output {
     /// Takes the live line away.
     pub fn clear(&self) {
         if self.drawn.replace(false) {
-            let _ = write!(std::io::stderr(), "\r\x1b[2K");
-            let _ = std::io::stderr().flush();
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+            let _ = io::stderr().flush();
         }
     }
 }
@@ -209,22 +227,97 @@ fn columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// Cuts a text to some characters, and marks the cut.
+/// Returns the most columns that a text may take.
+///
+/// What some terminals join into one picture, others show in its parts; a line must not wrap on
+/// any of them.
+pub fn width(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+fn columns_of(c: char) -> usize {
+    match c {
+        // Makes a wide picture of a narrow sign before it.
+        '\u{fe0f}' => 1,
+        c => c.width().unwrap_or(0),
+    }
+}
+
+/// Returns a text with blanks after it, up to some columns.
+pub fn fill(text: &str, columns: usize) -> String {
+    format!("{text}{:1$}", "", columns.saturating_sub(width(text)))
+}
+
+/// Cuts a text to some columns, and marks the cut.
 pub fn shorten(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+    if width(text) <= most {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    let Some(room) = most.checked_sub(1) else { return String::new() };
+    let mut taken = 0;
+    let fits = |c: &char| {
+        taken += columns_of(*c);
+        taken <= room
+    };
+    let kept: String = text.chars().take_while(fits).collect();
     kept.trim_end().to_owned() + "…"
 }
 
 /// Returns a text of some lines without anything that could move the cursor elsewhere.
 fn lines(text: &str) -> String {
-    let kept = |c: char| matches!(c, '\n' | '\t') || !c.is_control();
+    let kept = |c: char| matches!(c, '\n' | '\t') || !moves(c);
     text.chars().map(|c| if kept(c) { c } else { ' ' }).collect()
 }
 
 /// Returns a text on one line: what others wrote must not move the cursor.
 pub fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if moves(c) { ' ' } else { c }).collect()
+}
+
+/// Returns whether a character moves the cursor, or what stands around it: marks of direction make
+/// a line read otherwise than it is.
+fn moves(c: char) -> bool {
+    let turns = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    turns || c.is_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_and_filled_by_columns() {
+        for (text, most, cut) in [
+            ("waiting", 7, "waiting"),
+            ("waiting", 6, "waiti…"),
+            ("wait for it", 6, "wait…"),
+            ("漢字", 4, "漢字"),
+            ("漢字漢字", 4, "漢…"),
+            ("漢字漢字", 5, "漢字…"),
+            // Marks over a letter take no room.
+            ("e\u{301}e\u{301}", 2, "e\u{301}e\u{301}"),
+            // A heart is narrow as text, and wide as a picture.
+            ("❤\u{fe0f}❤\u{fe0f}", 3, "❤\u{fe0f}…"),
+            ("waiting", 1, "…"),
+            ("waiting", 0, ""),
+        ] {
+            assert_eq!(shorten(text, most), cut, "{text:?} in {most}");
+            assert!(width(cut) <= most, "{cut:?}");
+        }
+        assert_eq!(fill("漢字", 6), "漢字  ");
+        assert_eq!(fill("漢字", 3), "漢字");
+    }
+
+    #[test]
+    fn nothing_turns_the_line_around() {
+        let turns = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
+        let text = format!("a\n{turns}b");
+        assert_eq!(one_line(&text), format!("a {}b", " ".repeat(12)));
+        assert_eq!(lines(&text), format!("a\n{}b", " ".repeat(12)));
+        // What is written from right to left by itself stays.
+        assert_eq!(one_line("שלום"), "שלום");
+    }
 }

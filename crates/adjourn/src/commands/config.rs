@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::settings::{KEYS, Settings};
-use crate::terminal::Output;
+use crate::terminal::{Output, fill, width};
 
 pub fn run(settings: &Settings, output: &Output) {
     let rows = settings.rows();
@@ -12,10 +12,11 @@ pub fn run(settings: &Settings, output: &Output) {
         Some(value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
     };
     let keys = rows.iter().map(|row| row.key.len()).max().unwrap_or_default();
-    let values = rows.iter().map(|row| text(&row.value).chars().count()).max().unwrap_or_default();
+    let values = rows.iter().map(|row| width(&text(&row.value))).max().unwrap_or_default();
     for row in &rows {
         let object = json!({ "key": row.key, "value": row.value, "source": row.source });
-        let line = format!("{:<keys$}  {:<values$}  {}", row.key, text(&row.value), row.source);
+        let value = fill(&text(&row.value), values);
+        let line = format!("{:<keys$}  {value}  {}", row.key, row.source);
         output.object(&object, &line);
     }
     if let Some(file) = &settings.file {

@@ -53,7 +53,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
             let living = Living::of(&place)?;
             let view = View { session: &session, now: place.clock.now(), living: &living };
             let wakes = match session.phase() {
-                Phase::Asking => format!("answer it with `adjourn prompt {id} ANSWER`"),
+                Phase::Asking => "an answer wakes it".to_owned(),
                 // Nothing but a person wakes it.
                 _ if view.wakes_by_hand() => format!("wake it with `adjourn resume {id}`"),
                 _ if living.nobody_for(id) => {

@@ -17,6 +17,7 @@ mod generated;
 mod home;
 mod limits;
 mod modes;
+mod output;
 mod pty;
 mod races;
 mod ready;

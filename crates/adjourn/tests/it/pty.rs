@@ -69,10 +69,16 @@ impl OnTerminal {
     }
 
     /// Waits for its end, and returns its code and what is left on the screen.
-    pub fn end(mut self) -> (i32, String) {
+    pub fn end(self) -> (i32, String) {
+        let (code, raw) = self.end_raw();
+        (code, screen(&raw))
+    }
+
+    /// Waits for its end, and returns its code and everything that was written.
+    pub fn end_raw(mut self) -> (i32, String) {
         let code = self.child.wait().unwrap().code().unwrap();
         self.reader.take().unwrap().join().unwrap();
-        (code, screen(&self.raw()))
+        (code, self.raw())
     }
 }
 

@@ -96,7 +96,7 @@ fn the_life_of_a_session_for_people() {
         2 (known already)
         2> stored; it is delivered when a host runs: `adjourn serve`
         $ adjourn show sess:0
-        sess:0  asking for 0s: which table?; wakes on an answer
+        sess:0  asking for 0s: which table? (two match) [raw | monthly]; wakes on an answer; answer it with `adjourn prompt sess:0 ANSWER`
           runId                run:0
           state                suspended
           handle               suspend:1

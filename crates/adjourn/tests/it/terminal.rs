@@ -1,12 +1,17 @@
 //! On a terminal: columns, colour and a line that moves. In a pipe: none of it.
 
 use expect_test::expect;
+use rustix::process::Signal;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::home::Home;
 use crate::pty::OnTerminal;
 
 const WAITS: &str = r#"{"runs": [[
   {"await": {"reason": "waiting on\nci \u001b[2J", "conditions": {"onEvent": "ci.passed:main"}}},
+  {"say": "done"}]]}"#;
+const ASKS: &str = r#"{"runs": [[
+  {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}},
   {"say": "done"}]]}"#;
 
 #[test]
@@ -37,6 +42,96 @@ fn a_list_has_columns_and_colour_and_ids_that_can_be_typed() {
     let piped = home.told(&["ls"]).data;
     assert!(piped.starts_with(&format!("{id}  suspended  ")), "{piped}");
     assert!(!piped.contains('\x1b'), "{piped}");
+}
+
+#[test]
+fn every_line_of_a_list_fits_its_terminal() {
+    let home = Home::new();
+    let long = r#"{"runs": [[{"await": {"reason": "waiting until the nightly build has passed",
+      "conditions": {"onEvent": "ci.passed:a-branch-with-a-rather-long-name",
+                     "timeout": {"durationMinutes": 43200}}}}]]}"#;
+    let wide = r#"{"runs": [[{"await": {"reason": "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢",
+      "conditions": {"onEvent": "ci.passed:漢字漢字漢字漢字漢字漢字漢字漢字"}}}]]}"#;
+    let ids = [home.parked(long), home.parked(wide), home.parked(WAITS)];
+    let listed = |columns: u16| {
+        let (code, screen) = OnTerminal::start(home.command(&["ls"]), columns).end();
+        assert_eq!(code, 0);
+        let lines: Vec<_> = screen.lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 4, "{screen}");
+        for line in &lines {
+            assert!(line.width() <= usize::from(columns), "{columns}: {line}\n{screen}");
+        }
+        for id in &ids {
+            assert!(screen.contains(&id[id.len() - 12..]), "{columns}: {screen}");
+        }
+        lines
+    };
+    // A column begins at the same place in all lines, however wide what stands before it is.
+    for columns in [40, 60, 80, 100, 200] {
+        let lines = listed(columns);
+        let place = |line: &str, what: &str| line.find(what).map(|at| line[..at].width());
+        for (line, wakes) in lines.iter().zip(["WAKES", "on ci.p", "on ci.p", "on ci.p"]) {
+            assert_eq!(place(line, wakes), place(&lines[0], "WAKES"), "{lines:#?}");
+        }
+        let has = |head| lines[0].contains(head);
+        assert_eq!((has("STATE"), has("SINCE")), (columns >= 60, columns >= 60), "{lines:#?}");
+    }
+    // What is cut is marked, and what fits is not cut.
+    assert!(listed(60)[1].ends_with("waiting until t…  on ci.p…"), "{:#?}", listed(60));
+    let all = "waiting until the nightly build has passed  \
+               on ci.passed:a-branch-with-a-rather-long-name or in 30d";
+    assert!(listed(200)[1].ends_with(all), "{:#?}", listed(200));
+}
+
+#[test]
+fn a_line_that_moves_does_not_wrap() {
+    let home = Home::new();
+    let reason = "漢字".repeat(30);
+    let script = format!(
+        r#"{{"runs": [[{{"await": {{"reason": "{reason}", "conditions": {{"onEvent": "a"}}}}}}]]}}"#
+    );
+    let script = home.file("script.json", &script);
+    let terminal = OnTerminal::start(home.command(&["run", "--script", &script]), 40);
+    terminal.until("字…\x1b[0m");
+    let raw = terminal.raw();
+    terminal.signal(Signal::INT);
+    let frames: Vec<_> = raw.split("\r\x1b[2K").filter(|part| part.contains("parked:")).collect();
+    assert!(!frames.is_empty());
+    for frame in frames {
+        let shown = frame.replace("\x1b[2m", "").replace("\x1b[0m", "");
+        assert!(shown.width() <= 40, "{shown}");
+    }
+}
+
+#[test]
+fn whoever_is_asked_sees_what_to_choose_from_and_how_to_answer() {
+    let home = Home::new();
+    let script = home.file("script.json", ASKS);
+    let asking = "which table? (two match) [raw | monthly]; wakes on an answer";
+    let terminal = OnTerminal::start(home.command(&["run", "--script", &script]), 120);
+    terminal.until(asking);
+    let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
+    let end = &id[id.len() - 12..];
+    let live = "ANSWER` answers: which table? [raw | monthly] · Ctrl-C leaves it";
+    terminal.until(&format!("`adjourn prompt {end} {live}"));
+    let listed = |columns| OnTerminal::start(home.command(&["ls"]), columns).end().1;
+    assert!(listed(80).contains("  which table? [raw | monthly]  on an answer"), "{}", listed(80));
+    // Where the choices have no room, the question still has.
+    assert!(listed(60).contains("  which table?  on an answer"), "{}", listed(60));
+    assert!(home.told(&["ls"]).data.contains("which table? [raw | monthly]  on an answer"));
+    // What is said is enough to answer.
+    let told = home.told(&["prompt", end, "raw"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    let how = format!("{asking}; answer it with `adjourn prompt {id} ANSWER`]");
+    assert!(screen.contains(&how), "{screen}");
+
+    let id = home.parked(r#"{"steps": [{"await": {"reason": "x"}},
+        {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}}]}"#);
+    let told = home.told(&["resume", &id]);
+    let how = format!("{asking}; answer it with `adjourn prompt {id} ANSWER`");
+    assert!(told.data.contains(&how) && told.talk.contains(&how), "{told:?}");
 }
 
 #[test]
@@ -78,6 +173,27 @@ fn a_line_moves_while_something_runs_and_counts_down_while_it_is_parked() {
 }
 
 #[test]
+fn nothing_is_given_back_where_nothing_runs() {
+    let home = Home::new();
+    let script = home.file("script.json", WAITS);
+    let run = ["run", "--script", &script];
+    let parked = OnTerminal::start(home.command(&run), 100);
+    parked.until("parked: ");
+    parked.signal(Signal::INT);
+    let (code, left) = parked.end_raw();
+    assert_eq!(code, 130, "{left}");
+    let (code, detached) =
+        OnTerminal::start(home.command(&[&run[..], &["--detach"]].concat()), 100).end_raw();
+    assert_eq!(code, 0, "{detached}");
+    let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
+    let (code, resumed) = OnTerminal::start(home.command(&["resume", &id]), 100).end_raw();
+    assert_eq!(code, 0, "{resumed}");
+    for raw in [left, detached, resumed] {
+        assert!(!raw.contains("giving sessions back"), "{raw}");
+    }
+}
+
+#[test]
 fn a_log_and_a_session_are_dimmed_where_they_explain() {
     let home = Home::new();
     let id = home.parked(WAITS);
@@ -109,13 +225,13 @@ fn what_others_wrote_moves_no_cursor_on_a_terminal_and_stays_as_it_is_in_a_pipe(
 #[test]
 fn an_agent_that_is_watched_moves_no_cursor_either() {
     let home = Home::new();
-    let words = "\\u001b[2Jtwo\\u0007";
+    let words = "\\u001b[2Jtwo\\u0007\\u202e";
     let script = format!(r#"{{"runs": [[{{"say": "{words}"}}]]}}"#);
     let script = home.file("script.json", &script);
     let terminal = OnTerminal::start(home.command(&["run", "--script", &script]), 80);
     terminal.until("[2Jtwo");
     assert!(!terminal.raw().contains("\x1b[2J"), "{:?}", terminal.raw());
-    assert!(!terminal.raw().contains('\x07'), "{:?}", terminal.raw());
+    assert!(!terminal.raw().contains(['\x07', '\u{202e}']), "{:?}", terminal.raw());
     assert_eq!(terminal.end().0, 0);
-    assert_eq!(home.told(&["run", "--script", &script]).data, "\x1b[2Jtwo\x07\n");
+    assert_eq!(home.told(&["run", "--script", &script]).data, "\x1b[2Jtwo\x07\u{202e}\n");
 }
