@@ -28,7 +28,7 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
     if let Some(odd) = odd(&name) {
         output.talk(&one_line(&format!("the name {name:?} {odd}; it is sent as it is")));
     }
-    let place = Place::open(settings)?;
+    let place = Place::open_or_make(settings)?;
     let new = NewEvent {
         id: event.id.unwrap_or_else(|| place.clock.uuid().to_string()),
         source: settings.source.value.clone(),

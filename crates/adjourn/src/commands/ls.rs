@@ -8,7 +8,7 @@ use crate::arguments::Ls;
 use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
-use crate::settings::Settings;
+use crate::settings::{Settings, Source};
 use crate::show::{Row, View};
 use crate::terminal::{Look, Output, shorten};
 
@@ -18,9 +18,14 @@ const PAGE: usize = 256;
 const ID_CHARACTERS: usize = 12;
 /// The least of a reason that is shown on a narrow terminal.
 const WHY_CHARACTERS: usize = 16;
+/// For whoever has none yet.
+const NO_SESSIONS: &str = "no sessions; `adjourn demo` shows what one does";
 
 pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(settings)?;
+    let Some(place) = Place::if_there(settings)? else {
+        output.talk(&nothing(settings));
+        return Ok(());
+    };
     let living = Living::of(&place)?;
     let mut table = Table::new(output);
     let mut after = SessionNo(0);
@@ -42,7 +47,7 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
         table.print(rows);
     }
     match (table.any, ended) {
-        (false, 0) => output.talk("no sessions; `adjourn demo` shows what one does"),
+        (false, 0) => output.talk(NO_SESSIONS),
         (false, ended) => {
             output.talk(&format!("nothing is open; {ended} ended, `adjourn ls --all` has them"));
         }
@@ -50,6 +55,17 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
         (true, ended) => output.talk(&format!("{ended} more ended; `adjourn ls --all` has them")),
     }
     Ok(())
+}
+
+/// Says that there is no store to list; whoever named one may have meant another.
+fn nothing(settings: &Settings) -> String {
+    match &settings.store.source {
+        Source::Default => NO_SESSIONS.to_owned(),
+        source => {
+            let path = settings.store.value.display();
+            format!("no sessions: there is no store {path}, which {source} names")
+        }
+    }
 }
 
 /// Rows under each other, page by page: the columns grow, and never shrink.

@@ -28,7 +28,7 @@ use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
     let (driver, script) = read(&run.script)?;
-    let place = Place::open(settings)?;
+    let place = Place::open_or_make(settings)?;
     let id = create(&place, driver).await?;
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;

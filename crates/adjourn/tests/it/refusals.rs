@@ -43,7 +43,7 @@ fn every_kind_of_failure_has_its_code() {
         (&["cancel", "sess-01a1df44-c97b-7076-bba7-8d66d49eebf9"], 4, "error: there is no session"),
         (&["ls", "--store", "/"], 5, "error: / is not a store: it is a directory\nhint: "),
         (&["ls", "--store", &text], 5, "is not a store: it is not a database"),
-        (&["ls", "--store", "/nowhere/x.db"], 5, "hint: make its directory first"),
+        (&["event", "a", "--store", "/nowhere/x.db"], 5, "hint: make its directory first"),
         (&["backup", &text], 5, "hint: name a file that is not there yet"),
     ];
     let before = home.json(&["show", &id]);
