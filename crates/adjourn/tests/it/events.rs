@@ -72,6 +72,11 @@ fn an_event_for_nobody_is_refused() {
     assert_eq!((told.code, told.data.as_str()), (4, ""), "{told:?}");
     let told = home.told(&["event", "a", "--session", &id, "--tenant", "another"]);
     assert_eq!((told.code, told.data.as_str()), (4, ""), "{told:?}");
+    let expected = format!(
+        "error: session {id} is of tenant \"local\", the event of \"another\"\n\
+         hint: add --tenant local\n"
+    );
+    assert_eq!(told.talk, expected);
     let told = home.told(&["event", ""]);
     assert_eq!(told.code, 2, "{told:?}");
     assert!(told.talk.starts_with("error: NAME: must not be empty"), "{}", told.talk);
