@@ -122,8 +122,11 @@ async fn take<S: Store>(intake: Intake<S>, request: Request) -> Result<Response,
         let problem = format!("the body did not arrive within {BODY_TIME:?}");
         Problem::new(StatusCode::REQUEST_TIMEOUT, problem)
     })?;
-    let body = body.map_err(|rejection| {
-        Problem::new(rejection.status(), format!("the body cannot be taken: {rejection}"))
+    let body = body.map_err(|rejection| match rejection.status() {
+        too_large @ StatusCode::PAYLOAD_TOO_LARGE => {
+            Problem::new(too_large, format!("a request may have {BODY_BYTES} bytes"))
+        }
+        other => Problem::new(other, "the body did not arrive whole"),
     })?;
     let now = intake.store.environment().now();
     let (events, form) = cloud_event::read(&headers, &body, &intake.tenant, now)?;
