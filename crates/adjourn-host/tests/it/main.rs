@@ -15,3 +15,4 @@ mod hung;
 mod permissions;
 mod scripts;
 mod unharmed;
+mod watching;

@@ -101,7 +101,7 @@ impl Tour<'_> {
         loop {
             if let Some(seen) = self.watcher.look()? {
                 for moment in &seen.moments {
-                    for (object, said) in said(moment).zip(&moment.said) {
+                    for (object, (_, said)) in said(moment).zip(&moment.said) {
                         if let Said::Agent { text, .. } = said {
                             let line = format!("agent: {text}");
                             self.output.object(&json!({ "said": object }), &line);
