@@ -85,6 +85,23 @@ fn an_event_for_nobody_is_refused() {
 }
 
 #[test]
+fn whose_a_session_is_is_shown_if_it_is_not_the_usual_one() {
+    let home = Home::new();
+    let usual = home.parked(SCRIPT);
+    assert_eq!(home.json(&["show", &usual])["tenant"], serde_json::Value::Null);
+    assert!(!home.told(&["show", &usual]).data.contains("tenant"));
+    let script = home.file("script.json", SCRIPT);
+    let mut new = home.command(&["new", "--script", &script]);
+    new.env("ADJOURN_TENANT", "acme");
+    let id = home.ended(new).data.trim().to_owned();
+    assert_eq!(home.json(&["show", &id])["tenant"], "acme");
+    assert!(home.told(&["show", &id]).data.contains("\n  tenant               acme\n"));
+    let told = home.told(&["event", "a", "--session", &id]);
+    assert!(told.talk.contains("is of tenant \"acme\""), "{}", told.talk);
+    assert_eq!(home.told(&["event", "a", "--session", &id, "--tenant", "acme"]).code, 0);
+}
+
+#[test]
 fn a_name_that_is_hardly_meant_is_remarked_upon() {
     let home = Home::new();
     for (name, remark) in

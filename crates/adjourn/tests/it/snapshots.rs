@@ -76,7 +76,6 @@ fn the_life_of_a_session_for_people() {
           resumeWhen           {"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}}
           dueAt                TIME
           summary              paused on CI
-          totals               {}
         $ adjourn suspend sess:0 --reason review --timeout 30d
         sess:0  suspended for 0s: review, by cli:ann; wakes in 30d
         $ adjourn ls
@@ -107,7 +106,6 @@ fn the_life_of_a_session_for_people() {
           hadResumeInput       false
           continueTranscript   true
           resumedAt            TIME
-          totals               {}
         $ adjourn prompt sess:0 monthly --detach
         sess:0  ready for 0s: waits for a host: none is running; start `adjourn serve`
         2> nothing runs it yet; start `adjourn serve`
