@@ -150,7 +150,7 @@ pub struct New {
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = crate::settings::address)]
     pub listen: Option<std::net::SocketAddr>,
     /// What callers must show as a bearer token; others on this machine can see it here
     /// [env: ADJOURN_TOKEN]

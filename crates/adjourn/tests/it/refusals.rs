@@ -4,6 +4,9 @@ use crate::home::Home;
 
 const IDLE: &str = r#"{"steps": [{"await": {"reason": "x"}}]}"#;
 
+/// The same words for the flag, the variable and the file.
+const LISTEN: &str = "expected an address and a port: 127.0.0.1:7070 or localhost:7070\n";
+
 /// A home with one parked session.
 fn parked() -> (Home, String) {
     let home = Home::new();
@@ -39,6 +42,7 @@ fn every_kind_of_failure_has_its_code() {
             "does not name the suspension",
         ),
         (&["serve", "--listen", "0.0.0.0:0"], 2, "hint: set ADJOURN_TOKEN"),
+        (&["serve", "--listen", "example.org:80"], 2, LISTEN),
         (&["show", "zzzz"], 4, "error: there is no session \"zzzz\"\nhint: "),
         (&["cancel", "sess-01a1df44-c97b-7076-bba7-8d66d49eebf9"], 4, "error: there is no session"),
         (&["ls", "--store", "/"], 5, "error: / is not a store: it is a directory\nhint: "),
