@@ -16,8 +16,10 @@ use crate::typed::typed;
 pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(), Failure> {
     let data = event.data.map(typed).transpose()?;
     if let Some(data) = &data {
-        serde_json::from_str::<serde_json::Value>(data)
-            .map_err(|error| Failure::usage(format!("--data is not JSON: {error}")))?;
+        serde_json::from_str::<serde_json::Value>(data).map_err(|error| {
+            Failure::usage(format!("--data is not JSON: {error}"))
+                .hint("a text needs quotes of its own: --data '\"text\"'")
+        })?;
     }
     let (name, subject) = match event.name.split_once(':') {
         Some((name, subject)) => (name.to_owned(), Some(subject.to_owned())),
