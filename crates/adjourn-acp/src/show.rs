@@ -106,8 +106,8 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn words(&mut self, moment: &Moment) {
         let version = self.peer.version;
         let own = self.own.iter().any(|own| own.contains(&moment.revision));
-        for (index, said) in (moment.from..).zip(&moment.said) {
-            let id = message_id(index);
+        for (index, said) in &moment.said {
+            let id = message_id(*index);
             match said {
                 // A client of v1 shows its own words by itself.
                 Said::User { .. } if own && version == Version::V1 => {}
@@ -141,7 +141,7 @@ impl<S: Store> Attachment<S> {
             }
             What::CallsReturned(returned) => {
                 for call in &returned.calls {
-                    let words = moment.said.iter().find_map(|said| match said {
+                    let words = moment.said.iter().find_map(|(_, said)| match said {
                         Said::Tool { call: id, result } if *id == call.id => Some(result.as_str()),
                         _ => None,
                     });

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use crate::carry::Totals;
 use crate::conditions::Conditions;
-use crate::id::{Handle, RunId, SessionId};
+use crate::id::{Handle, RunId, Seq, SessionId};
 use crate::ledger::CallState;
 use crate::session::{
-    Cause, Initiator, Outcome, Parked, Pause, Phase, Session, State, Suspended, Wait,
+    Cause, Fired, Initiator, Outcome, Parked, Pause, Phase, Session, State, Suspended, Wait,
 };
 use crate::time::Timestamp;
 
@@ -89,6 +89,44 @@ pub struct PauseStatus<'a> {
     pub held: Option<Handle>,
 }
 
+/// The agent's own wait, while a hold lies over it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldStatus<'a> {
+    /// What it waits for.
+    #[serde(flatten)]
+    pub pause: PauseStatus<'a>,
+    /// What it waited for and has come: it acts when the hold is lifted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fired: Option<FiredStatus<'a>>,
+}
+
+/// What has ended a wait, and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FiredStatus<'a> {
+    /// `event` or `deadline`.
+    pub by: &'static str,
+    /// When the event happened, as its source says, or when the deadline was.
+    #[serde(serialize_with = "rfc3339")]
+    pub at: Timestamp,
+    /// The event's number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<Seq>,
+    /// What happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'a str>,
+    /// To what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<&'a str>,
+    /// The id that its source gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<&'a str>,
+    /// Where it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<&'a str>,
+}
+
 /// The last wake, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -148,9 +186,10 @@ impl Session {
     }
 
     /// Returns the agent's own wait, while a hold lies over it.
-    pub fn held_status(&self) -> Option<PauseStatus<'_>> {
-        let Suspended { park, hold: Some(_), .. } = self.suspended()? else { return None };
-        Some(one(&park.pause, Some(park)))
+    pub fn held_status(&self) -> Option<HeldStatus<'_>> {
+        let Suspended { park, hold: Some(_), fired, .. } = self.suspended()? else { return None };
+        let fired = fired.as_ref().map(FiredStatus::of);
+        Some(HeldStatus { pause: one(&park.pause, Some(park)), fired })
     }
 
     fn pause_status(&self) -> Option<PauseStatus<'_>> {
@@ -168,6 +207,24 @@ impl Session {
                 .map(|suspended| suspended.park.pause.handle),
             ..status
         })
+    }
+}
+
+impl<'a> FiredStatus<'a> {
+    fn of(fired: &'a Fired) -> Self {
+        let (by, at, arrival) = match fired {
+            Fired::Event(arrival) => ("event", arrival.time, Some(arrival)),
+            Fired::Deadline(due) => ("deadline", due.at, None),
+        };
+        Self {
+            by,
+            at,
+            seq: arrival.map(|arrival| arrival.seq),
+            name: arrival.map(|arrival| arrival.name.as_str()),
+            subject: arrival.and_then(|arrival| arrival.subject.as_deref()),
+            id: arrival.map(|arrival| arrival.id.as_str()),
+            source: arrival.map(|arrival| arrival.source.as_str()),
+        }
     }
 }
 

@@ -106,7 +106,7 @@ impl<S: Store> Drive<S> {
     async fn start_step(&mut self) -> Result<Step, Error> {
         let said = self.told_first()?;
         let start = StartStep { epoch: self.epoch, entries: digests(&said) };
-        let by = match self.commit(Command::StartStep(start), &said).await? {
+        let (by, suspend) = match self.commit(Command::StartStep(start), &said).await? {
             Ok(()) => return Ok(Step::GoOn),
             Err(Rejected::LimitReached { limit }) => {
                 let reason = Some(limit.as_str().to_owned());
@@ -120,7 +120,6 @@ impl<S: Store> Drive<S> {
             Err(refused) => return self.refused(refused).await,
         };
         // Nothing runs, so it takes effect at once; if it is refused, the state has moved on.
-        let (by, suspend) = by;
         let _ = self.commit_by(by, Command::Suspend(suspend), &[]).await?;
         self.reload()
     }

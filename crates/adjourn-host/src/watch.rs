@@ -32,10 +32,9 @@ pub struct Moment {
     pub event: Event,
     /// Whether it is the last event of its commit.
     pub ends: bool,
-    /// The number of the first of its words in the transcript.
-    pub from: u64,
-    /// What was said with it.
-    pub said: Vec<Said>,
+    /// What was said with it, each under its number in the transcript. One that cannot be read, as
+    /// another program may have written it, is left out; the others keep their numbers.
+    pub said: Vec<(u64, Said)>,
 }
 
 /// A reader of one session's journal, in order and without gaps.
@@ -189,12 +188,13 @@ impl<S: Store> Watcher<S> {
                 words = self.store.transcript(self.id, from, count)?.into();
             }
             let own = words.drain(..count.min(words.len()));
-            let said = own.filter_map(|bytes| Said::decode(&bytes).ok()).collect();
+            let read = |(index, bytes): (u64, Vec<u8>)| Some((index, Said::decode(&bytes).ok()?));
+            let said = (from..).zip(own).filter_map(read).collect();
             let Some(entry) = self.read.pop_front() else { break };
             let ends = self.read.front().is_none_or(Entry::begins_decision);
             let Entry { revision, event, .. } = entry;
             self.said = to;
-            moments.push(Moment { revision, event, ends, from, said });
+            moments.push(Moment { revision, event, ends, said });
         }
         // Also over what was pruned: revisions are dense.
         self.revision = self.read.front().map_or(self.next, |entry| entry.revision);

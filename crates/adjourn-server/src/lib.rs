@@ -11,10 +11,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn_core::id::Seq;
 use adjourn_host::doorbell::Hosts;
-use adjourn_store::rows::NewEvent;
-use adjourn_store::{CommandError, Store, Transaction};
+use adjourn_store::Store;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
@@ -124,8 +122,11 @@ async fn take<S: Store>(intake: Intake<S>, request: Request) -> Result<Response,
         let problem = format!("the body did not arrive within {BODY_TIME:?}");
         Problem::new(StatusCode::REQUEST_TIMEOUT, problem)
     })?;
-    let body = body.map_err(|rejection| {
-        Problem::new(rejection.status(), format!("the body cannot be taken: {rejection}"))
+    let body = body.map_err(|rejection| match rejection.status() {
+        too_large @ StatusCode::PAYLOAD_TOO_LARGE => {
+            Problem::new(too_large, format!("a request may have {BODY_BYTES} bytes"))
+        }
+        other => Problem::new(other, "the body did not arrive whole"),
     })?;
     let now = intake.store.environment().now();
     let (events, form) = cloud_event::read(&headers, &body, &intake.tenant, now)?;
@@ -136,7 +137,8 @@ async fn take<S: Store>(intake: Intake<S>, request: Request) -> Result<Response,
     let acknowledged = intake
         .store
         .transact(move |tx| {
-            let acknowledge = |(index, event)| match (acknowledge(tx, event), form) {
+            let acknowledge = |(index, event)| match (tx.acknowledge(event), form) {
+                // None is kept if one is refused: the transaction is given up.
                 (Err(error), Form::Many) => Err(Problem::from(error).within(index)),
                 (Err(error), Form::One) => Err(error.into()),
                 (Ok(acknowledged), _) => Ok(acknowledged),
@@ -149,18 +151,6 @@ async fn take<S: Store>(intake: Intake<S>, request: Request) -> Result<Response,
         acknowledged.iter().map(|(seq, fresh)| json!({ "seq": seq, "fresh": fresh })).collect();
     let body = json!({ "acknowledged": acknowledged }).to_string();
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
-}
-
-/// Stores an event, unless it is for a session that there is not.
-fn acknowledge(tx: &mut Transaction<'_>, event: &NewEvent) -> Result<(Seq, bool), CommandError> {
-    let (seq, fresh) = tx.acknowledge(event)?;
-    // One that is known was for a session that was there; it may have been pruned since.
-    if let (Some(id), true) = (event.session, fresh)
-        && tx.session(id)?.is_none_or(|session| session.tenant != event.tenant)
-    {
-        return Err(CommandError::NotFound(id));
-    }
-    Ok((seq, fresh))
 }
 
 /// Refuses whoever does not show the token.

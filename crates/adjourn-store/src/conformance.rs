@@ -168,6 +168,7 @@ cases! {
         the_same_event_is_acknowledged_once,
         what_is_out_of_limits_is_refused_with_its_path,
         what_is_within_limits_is_taken,
+        what_is_for_a_session_that_is_not_there_is_refused,
         what_an_event_says_is_read_back,
     }
     wakes {

@@ -178,14 +178,23 @@ impl<'a> Transaction<'a> {
         self.load(&row).map(Some)
     }
 
-    /// Acknowledges an event, once: the same one again gets the number it has.
+    /// Acknowledges an event, once: the same one again gets the number it has. Returns the number,
+    /// and whether it is the first time.
     ///
     /// # Errors
-    /// The event is out of its limits, or the store fails.
+    /// The event is out of its limits or for a session that its tenant does not have, or the store
+    /// fails. The caller passes the error on: only then the event is not kept.
     pub fn acknowledge(&mut self, event: &NewEvent) -> Result<(Seq, bool), CommandError> {
         check_event(event)?;
         let tenant = self.rows.tenant(&event.tenant)?;
-        Ok(self.rows.add_event(tenant, event, self.environment.now())?)
+        let (seq, first) = self.rows.add_event(tenant, event, self.environment.now())?;
+        // One that is known was for a session that was there; it may be gone since.
+        if let (Some(id), true) = (event.session, first)
+            && self.rows.session(id)?.is_none_or(|row| row.tenant != tenant)
+        {
+            return Err(CommandError::NotFound(id));
+        }
+        Ok((seq, first))
     }
 
     /// Delivers acknowledged events to the sessions that wait for them, at most `limit` of these.

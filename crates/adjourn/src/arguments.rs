@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adjourn_core::conditions::Timeout;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// The heading of options that every command has.
@@ -150,7 +151,7 @@ pub struct New {
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = crate::settings::address)]
     pub listen: Option<std::net::SocketAddr>,
     /// What callers must show as a bearer token; others on this machine can see it here
     /// [env: ADJOURN_TOKEN]
@@ -163,7 +164,7 @@ pub struct Serve {
     #[arg(long, value_name = "N", value_parser = crate::settings::count)]
     pub max_running: Option<usize>,
     /// How long calls in flight may go on when it stops [env: ADJOURN_DRAIN] [default: 30s]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     pub drain: Option<Duration>,
     /// Sessions to keep in memory [env: ADJOURN_CACHE] [default: 4096]
     #[arg(long, value_name = "N", value_parser = crate::settings::count)]
@@ -196,7 +197,7 @@ pub struct Suspend {
     /// Why
     #[arg(long)]
     pub reason: Option<String>,
-    /// How soon it takes effect
+    /// When it takes effect
     #[arg(long, value_enum, default_value_t = Mode::FinishStep)]
     pub mode: Mode,
     /// Wake it on an event: NAME or NAME:SUBJECT, with * and **
@@ -206,7 +207,7 @@ pub struct Suspend {
     #[arg(long, value_name = "JSON")]
     pub trigger: Option<String>,
     /// Wake it after a while: 90s, 30m, 2h, 1d
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = timeout, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
     /// What to do then
     #[arg(long, value_name = "ACTION", requires = "timeout", value_enum)]
@@ -215,23 +216,29 @@ pub struct Suspend {
     #[arg(long, value_name = "JSON", conflicts_with_all = ["on_event", "trigger", "timeout"])]
     pub resume_when: Option<String>,
     /// Abandon calls that are still in flight after this long
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     pub grace: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Mode {
+    /// After the step under way: the model answers, and the calls it asks for run
     FinishStep,
+    /// At once: the model is broken off; calls that have started end, others wait for the resume
     InterruptImmediate,
+    /// After the run under way
     WaitForCompletion,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum OnTimeout {
+    /// Wake it, and tell it what it waited for and how long
     ResumeWithSummary,
+    /// Wake it with that as a value
     ResumeWithInput,
+    /// Fail its run
     Fail,
 }
 
@@ -340,5 +347,20 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(expected()),
     };
     let number: f64 = number.parse().map_err(|_| expected())?;
+    if number < 0.0 {
+        return Err("a time that is over cannot be waited for".to_owned());
+    }
     Duration::try_from_secs_f64(number * seconds).map_err(|_| expected())
+}
+
+/// Reads how long to wait: not for nothing, and not for longer than there is.
+fn timeout(text: &str) -> Result<Duration, String> {
+    let (timeout, most) = (duration(text)?, Timeout::LONGEST);
+    if timeout.is_zero() {
+        return Err("expected more than nothing".to_owned());
+    }
+    if timeout > most {
+        return Err(format!("expected at most {}d", most.as_secs() / 86_400));
+    }
+    Ok(timeout)
 }

@@ -51,8 +51,8 @@ fn write_times(fields: &mut Map<String, Value>) {
 /// Returns what was said as objects, each with its place in the transcript and the entry of the
 /// journal that it came with.
 pub fn said(moment: &Moment) -> impl Iterator<Item = Value> {
-    let Moment { revision, event, from, said, .. } = moment;
-    (*from..).zip(said).map(move |(index, said)| {
+    let Moment { revision, event, said, .. } = moment;
+    said.iter().map(move |(index, said)| {
         let mut object =
             json!({ "index": index, "revision": revision, "at": event.at.to_string() });
         if let (Some(object), Ok(Value::Object(said))) =

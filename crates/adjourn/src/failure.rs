@@ -2,9 +2,11 @@
 
 use adjourn_core::Rejected;
 use adjourn_core::id::SessionId;
+use adjourn_core::session::Phase;
 use adjourn_store::{CommandError, Error};
 use serde_json::{Map, Value, json};
 
+use crate::mistake::typed_as;
 use crate::terminal::one_line;
 
 /// The exit code of a mistake in usage.
@@ -122,6 +124,15 @@ impl From<Rejected> for Failure {
             Rejected::ConditionsDiffer { .. } => {
                 Some("suspend without conditions to join it, or resume it first".to_owned())
             }
+            Rejected::NotSuspendable { phase: Phase::Canceling }
+            | Rejected::Busy { phase: Phase::Canceling }
+            | Rejected::NotSuspended { phase: Phase::Canceling } => {
+                Some("wait until it is idle".to_owned())
+            }
+            Rejected::Busy { phase: Phase::Ready }
+            | Rejected::NotSuspended { phase: Phase::Ready } => {
+                Some("a host goes on with it; `adjourn serve` is one".to_owned())
+            }
             Rejected::NotSuspendable { .. } => Some(
                 "answer it with `adjourn prompt`, or end its run with `adjourn cancel`".to_owned(),
             ),
@@ -141,11 +152,11 @@ impl From<Rejected> for Failure {
             Rejected::NotSuspended { .. } => Some("`adjourn ls` shows what is parked".to_owned()),
             _ => None,
         };
-        let kind = match &refused {
-            Rejected::Invalid { .. } => Kind::Usage,
-            other => Kind::Refused(other.reason()),
+        let (kind, message) = match &refused {
+            Rejected::Invalid { path, problem } => (Kind::Usage, typed_as(path, problem)),
+            other => (Kind::Refused(other.reason()), other.to_string()),
         };
-        Self { kind, message: refused.to_string(), hint, details }
+        Self { kind, message, hint, details }
     }
 }
 

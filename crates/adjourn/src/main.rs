@@ -16,6 +16,7 @@ mod stay;
 mod story;
 mod terminal;
 mod typed;
+mod wakes;
 mod watch;
 
 use std::process::ExitCode;

@@ -23,6 +23,35 @@ pub fn told(error: &clap::Error) -> Failure {
     Failure::usage(wrong).hint(hint)
 }
 
+/// Says what is wrong with a field by the name under which it was typed: the lifecycle has the names
+/// that programs write.
+pub fn typed_as(path: &str, problem: &str) -> String {
+    let end = path.find(['.', '[']).unwrap_or(path.len());
+    let (field, inside) = path.split_at(end);
+    let name = match field {
+        "reason" => "--reason",
+        "graceMs" => "--grace",
+        "onEvent" => "--on-event",
+        // All of the conditions together can only be too large by their trigger.
+        "trigger" | "conditions" => "--trigger",
+        "timeout" => "--timeout",
+        "resumeWhen" => "--resume-when",
+        "input" => "--input",
+        "idempotencyKey" => "--idempotency-key",
+        "type" => "NAME",
+        "subject" => "SUBJECT",
+        "id" => "--id",
+        "source" => "--source",
+        "tenant" => "--tenant",
+        "data" => "--data",
+        other => other,
+    };
+    match inside.strip_prefix('.').unwrap_or(inside) {
+        "" => format!("{name}: {problem}"),
+        inside => format!("{name}: {inside}: {problem}"),
+    }
+}
+
 fn one_line(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,7 @@
 //! Where the store is, and how it is opened.
 
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adjourn_core::actor::{Actor, Face};
@@ -37,8 +37,35 @@ pub struct Place {
 }
 
 impl Place {
-    /// Opens the store.
+    /// Opens a store that must be there: a mistyped path is no new and empty store.
     pub fn open(settings: &Settings) -> Result<Self, Failure> {
+        Self::if_there(settings)?.ok_or_else(|| {
+            Failure::store(format!("there is no store {}", settings.store.value.display()))
+                .hint("`adjourn run`, `new`, `event` and `serve` make one; --store names another")
+        })
+    }
+
+    /// Opens the store if it is there, and makes nothing if it is not.
+    pub fn if_there(settings: &Settings) -> Result<Option<Self>, Failure> {
+        // One that cannot be looked for is opened, which says what is wrong.
+        match settings.store.value.try_exists() {
+            Ok(false) => Ok(None),
+            Ok(true) | Err(_) => Self::open_or_make(settings).map(Some),
+        }
+    }
+
+    /// Opens the store, and makes one first if there is none.
+    pub fn open_or_make(settings: &Settings) -> Result<Self, Failure> {
+        let keys = directory("XDG_CONFIG_HOME", ".config")?.join("keys");
+        Self::open_with(settings, keys)
+    }
+
+    /// Opens a store that goes away with its directory, and leaves nothing elsewhere.
+    pub fn scratch(settings: &Settings, directory: &Path) -> Result<Self, Failure> {
+        Self::open_with(&settings.with_store(directory.join("store.db")), directory.join("keys"))
+    }
+
+    fn open_with(settings: &Settings, keys: PathBuf) -> Result<Self, Failure> {
         let path = settings.store.value.clone();
         if let (Source::Default, Some(directory)) = (&settings.store.source, path.parent()) {
             let mut private = std::fs::DirBuilder::new();
@@ -46,8 +73,7 @@ impl Place {
                 Failure::store(format!("cannot make {}: {error}", directory.display()))
             })?;
         }
-        let keys = KeyDir::new(directory("XDG_CONFIG_HOME", ".config")?.join("keys"));
-        let keys = keys.load(Machine.now()).map_err(|error| {
+        let keys = KeyDir::new(keys).load(Machine.now()).map_err(|error| {
             let failure = Failure::store(match std::error::Error::source(&error) {
                 Some(cause) => format!("{error}: {cause}"),
                 None => error.to_string(),

@@ -6,7 +6,7 @@
 mod file;
 mod keys;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -95,9 +95,6 @@ impl Settings {
         let path_of = |text: &str| match text.is_empty() {
             true => Err("expected a path".to_owned()),
             false => Ok(PathBuf::from(text)),
-        };
-        let address = |text: &str| {
-            text.parse().map_err(|_| "expected an address and a port: 127.0.0.1:7070".to_owned())
         };
         let (store, listen) = (arguments.store.clone(), serve.and_then(|serve| serve.listen));
         let token = serve.and_then(|serve| serve.token.clone());
@@ -294,6 +291,15 @@ fn word<T: ValueEnum>(value: &T) -> Option<Value> {
 pub fn count(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "expected a whole number from 1 on".to_owned())
+}
+
+/// Reads where to listen. No other name than this one is looked up: it is loopback everywhere.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix("localhost:").and_then(|port| port.parse::<u16>().ok());
+    let local = port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    local.or_else(|| text.parse().ok()).ok_or_else(|| {
+        "expected an address and a port: 127.0.0.1:7070 or localhost:7070".to_owned()
+    })
 }
 
 /// Writes a duration in the way it is read.

@@ -4,22 +4,17 @@ use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::command::Question;
-use adjourn_core::conditions::{DueWhy, OnTimeout, Trigger};
-use adjourn_core::session::{Parked, Phase, Resumption, Suspended, Wait};
+use adjourn_core::session::{Phase, Resumption, Suspended, Wait};
 use adjourn_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::living::Living;
-use crate::terminal::{Look, one_line, shorten};
+use crate::place::TENANT;
+use crate::terminal::{Look, one_line};
+use crate::wakes::Wakes;
 
 /// Of an id, on a terminal: enough to tell a million sessions apart.
 pub const ID_CHARACTERS: usize = 12;
-
-/// The most of a trigger that is shown.
-const TRIGGER_CHARACTERS: usize = 48;
-
-/// What wakes a session that waits for nothing else.
-const BY_HAND: &str = "on a resume";
 
 /// A session at a time, among the hosts that are alive then.
 pub struct View<'a> {
@@ -54,6 +49,10 @@ impl View<'_> {
         // The status is made of text and numbers; it always encodes.
         let mut status = serde_json::to_value(self.session.status()).unwrap_or_default();
         if let Some(status) = status.as_object_mut() {
+            let tenant = &self.session.tenant;
+            if tenant != TENANT {
+                status.insert("tenant".to_owned(), tenant.as_str().into());
+            }
             let held = self.session.held_status();
             let held = held.and_then(|held| serde_json::to_value(held).ok());
             status.extend(held.map(|held| ("heldWait".to_owned(), held)));
@@ -125,7 +124,7 @@ impl View<'_> {
                 let by = format!("by {}", pause.by);
                 why = if why.is_empty() { by } else { format!("{why}, {by}") };
             }
-            wakes = self.wakes();
+            wakes = Wakes::of(shown, *now).to_string();
         }
         Row {
             state: state.to_owned(),
@@ -151,13 +150,16 @@ impl View<'_> {
 
     /// Returns whether nothing but somebody's resume wakes it.
     pub fn wakes_by_hand(&self) -> bool {
-        self.wakes() == BY_HAND
+        self.ways().is_some_and(|wakes| wakes.by_hand())
     }
 
-    /// Says what wakes a session that is parked, besides a resume.
+    /// Says what wakes a session that is parked.
     pub fn wakes(&self) -> String {
-        let suspended = self.session.suspended();
-        suspended.map(|suspended| self.wakes_from(suspended.shown())).unwrap_or_default()
+        self.ways().map(|wakes| wakes.to_string()).unwrap_or_default()
+    }
+
+    fn ways(&self) -> Option<Wakes> {
+        Some(Wakes::of(self.session.suspended()?.shown(), self.now))
     }
 
     /// Says what the agent itself waits for, while a hold lies over it.
@@ -174,47 +176,10 @@ impl View<'_> {
         };
         let wakes = match fired {
             Some(_) => "that is over, and acts when the hold is lifted".to_owned(),
-            None => format!("wakes {}", self.wakes_from(park)),
+            None => format!("wakes {}", Wakes::of(park, self.now)),
         };
         let since = span(self.now.since(park.suspended_at));
         Some(format!("under it, for {since}: {}; {wakes}", one_line(&why)))
-    }
-
-    fn wakes_from(&self, parked: &Parked) -> String {
-        let pause = &parked.pause;
-        let mut wakes = Vec::new();
-        if let Wait::Question(_) = &pause.wait {
-            wakes.push("on an answer".to_owned());
-        }
-        if let Some(conditions) = &pause.conditions {
-            if let Some(pattern) = &conditions.on_event {
-                wakes.push(format!("on {}", one_line(&pattern.to_string())));
-            }
-            wakes.extend(conditions.trigger.iter().flat_map(triggers));
-        }
-        if let Some(due) = parked.due {
-            let timeout = pause.conditions.as_ref().and_then(|all| all.timeout.as_ref());
-            let fails = due.why == DueWhy::Timeout
-                && timeout.is_some_and(|timeout| timeout.action() == OnTimeout::Fail);
-            let when = match (due.at > self.now, due.why) {
-                (false, _) => "now".to_owned(),
-                (true, DueWhy::At) => format!("at {}", due.at),
-                // Rounded up: what has begun is not over.
-                (true, _) => {
-                    let left = due.at.since(self.now) + Duration::from_millis(999);
-                    format!("in {}", span(left))
-                }
-            };
-            // A run that fails does not wake.
-            if fails && wakes.is_empty() {
-                wakes.push("on a resume".to_owned());
-            }
-            wakes.push(if fails { format!("fails {when}") } else { when });
-        }
-        match wakes.is_empty() {
-            true => BY_HAND.to_owned(),
-            false => wakes.join(" or "),
-        }
     }
 }
 
@@ -234,19 +199,6 @@ fn helps(question: &Question) -> (String, String) {
 /// Returns the end of an id, which can be typed instead of the whole.
 pub fn short(id: &str) -> &str {
     id.get(id.len().saturating_sub(ID_CHARACTERS)..).unwrap_or(id)
-}
-
-/// Says which events a trigger waits for; its points in time are said by what is due.
-fn triggers(trigger: &Trigger) -> Vec<String> {
-    let parts = match trigger {
-        Trigger::Any(parts) => parts.as_slice(),
-        one => std::slice::from_ref(one),
-    };
-    let events = parts.iter().filter(|part| !matches!(part, Trigger::At(_)));
-    let written = |part: &Trigger| serde_json::to_string(part).unwrap_or_default();
-    events
-        .map(|part| format!("on {}", shorten(&one_line(&written(part)), TRIGGER_CHARACTERS)))
-        .collect()
 }
 
 /// Returns a resumption as an object.

@@ -25,7 +25,7 @@ pub struct Seen {
 impl Seen {
     /// Returns what was said.
     pub fn said(&self) -> impl Iterator<Item = &Said> {
-        self.moments.iter().flat_map(|moment| &moment.said)
+        self.moments.iter().flat_map(|moment| &moment.said).map(|(_, said)| said)
     }
 }
 

@@ -68,9 +68,12 @@ impl OnTimeout {
 }
 
 impl Timeout {
+    /// The longest that there is.
+    pub const LONGEST: Duration = Duration::from_secs(MAX_MINUTES as u64 * 60);
+
     /// Returns how long to wait: whole milliseconds, at least one and at most ten years.
     pub fn duration(&self) -> Duration {
-        let most = Duration::from_secs(u64::from(MAX_MINUTES) * 60);
+        let most = Self::LONGEST;
         let exact = self
             .minutes
             .as_f64()

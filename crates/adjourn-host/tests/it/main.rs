@@ -16,3 +16,4 @@ mod hung;
 mod permissions;
 mod scripts;
 mod unharmed;
+mod watching;

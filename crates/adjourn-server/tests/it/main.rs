@@ -166,8 +166,8 @@ async fn what_is_wrong_is_named_and_nothing_of_it_is_stored() {
         assert!(problem["detail"].is_string());
     }
     let huge = format!(r#"{{"data":"{}"}}"#, "x".repeat(5 * 1024 * 1024));
-    let (status, _) = fixture.post(&[ONE], &huge).await;
-    assert_eq!(status, 413);
+    let (status, problem) = fixture.post(&[ONE], &huge).await;
+    assert_eq!((status, &problem["detail"]), (413, &"a request may have 4194304 bytes".into()));
     assert_eq!(fixture.store.size().unwrap().events, 0, "nothing was stored");
 }
 

@@ -127,12 +127,37 @@ pub(super) fn what_is_within_limits_is_taken<S: Store>(world: World<S>) {
         subject: Some(name("s")),
         time: Timestamp::from_millis(-1),
         tenant: name("𝄞"),
-        session: Some(SessionId::new(world.environment.uuid())),
+        session: None,
         data: Some(format!("\"{}\"", "x".repeat(DATA - 2))),
     };
     let seq = world.acknowledge(event.clone());
     assert_eq!(world.store.event_data(seq).unwrap(), event.data);
     assert_eq!(world.deliver(10), []);
+}
+
+/// An event for a session that its tenant does not have is refused, and nothing is kept; one that
+/// was acknowledged before is known, whatever has become of the session.
+pub(super) fn what_is_for_a_session_that_is_not_there_is_refused<S: Store>(world: World<S>) {
+    let there = world.create();
+    let nobody = SessionId::new(world.environment.uuid());
+    let event = |session, tenant: &str| NewEvent {
+        session: Some(session),
+        tenant: tenant.to_owned(),
+        ..world.event("ci.passed", None)
+    };
+    let own = world.event("ci.passed", None).tenant;
+    for event in [event(nobody, &own), event(there, "another")] {
+        let session = event.session.unwrap();
+        match world.transact(move |tx| tx.acknowledge(&event)) {
+            Err(CommandError::NotFound(id)) => assert_eq!(id, session),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(world.store.size().unwrap().events, 0);
+    let first = event(there, &own);
+    assert_eq!(world.acknowledge(first.clone()), Seq(1));
+    let again = NewEvent { session: Some(nobody), ..first };
+    assert_eq!(world.keep(move |tx| tx.acknowledge(&again)), (Seq(1), false));
 }
 
 /// An event's data is read back as it was given, by its number, while it is kept.

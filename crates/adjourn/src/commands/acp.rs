@@ -19,7 +19,7 @@ use crate::terminal::Output;
 pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
     let (driver, _) = read(&acp.script)?;
     let signals = Signals::new()?;
-    let place = Place::open(settings)?;
+    let place = Place::open_or_make(settings)?;
     let desk = Desk::default();
     let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(desk.clone()));
     let working = host_with(&place, Claims::All, drivers).await?;

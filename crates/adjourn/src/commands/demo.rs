@@ -53,7 +53,7 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
 
 /// Shows everything, in order.
 async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(&settings.with_store(directory.0.join("demo.db")))?;
+    let place = Place::scratch(settings, &directory.0)?;
     let id = create(&place, DriverSpec::script(SCRIPT)).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
@@ -101,7 +101,7 @@ impl Tour<'_> {
         loop {
             if let Some(seen) = self.watcher.look()? {
                 for moment in &seen.moments {
-                    for (object, said) in said(moment).zip(&moment.said) {
+                    for (object, (_, said)) in said(moment).zip(&moment.said) {
                         if let Said::Agent { text, .. } = said {
                             let line = format!("agent: {text}");
                             self.output.object(&json!({ "said": object }), &line);

@@ -1,5 +1,6 @@
 //! `event`: tells the store that something happened.
 
+use adjourn_core::id::SessionId;
 use adjourn_store::rows::NewEvent;
 use adjourn_store::{CommandError, Store as _};
 use serde_json::json;
@@ -15,8 +16,10 @@ use crate::typed::typed;
 pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(), Failure> {
     let data = event.data.map(typed).transpose()?;
     if let Some(data) = &data {
-        serde_json::from_str::<serde_json::Value>(data)
-            .map_err(|error| Failure::usage(format!("--data is not JSON: {error}")))?;
+        serde_json::from_str::<serde_json::Value>(data).map_err(|error| {
+            Failure::usage(format!("--data is not JSON: {error}"))
+                .hint("a text needs quotes of its own: --data '\"text\"'")
+        })?;
     }
     let (name, subject) = match event.name.split_once(':') {
         Some((name, subject)) => (name.to_owned(), Some(subject.to_owned())),
@@ -28,7 +31,7 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
     if let Some(odd) = odd(&name) {
         output.talk(&one_line(&format!("the name {name:?} {odd}; it is sent as it is")));
     }
-    let place = Place::open(settings)?;
+    let place = Place::open_or_make(settings)?;
     let new = NewEvent {
         id: event.id.unwrap_or_else(|| place.clock.uuid().to_string()),
         source: settings.source.value.clone(),
@@ -39,19 +42,11 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         session: event.session.as_deref().map(|text| place.find(text)).transpose()?,
         data,
     };
-    let acknowledged = place.store.transact(move |tx| {
-        let (seq, fresh) = tx.acknowledge(&new)?;
-        // One that is known was for a session that was there; it may have been pruned since.
-        match new.session {
-            Some(id)
-                if fresh && tx.session(id)?.is_none_or(|session| session.tenant != new.tenant) =>
-            {
-                Err(CommandError::NotFound(id))
-            }
-            _ => Ok((seq, fresh)),
-        }
-    });
-    let (seq, fresh) = acknowledged.await?;
+    let acknowledged = place.store.transact(move |tx| tx.acknowledge(&new)).await;
+    let (seq, fresh) = match acknowledged {
+        Err(CommandError::NotFound(id)) => return Err(not_there(&place, id)?),
+        other => other?,
+    };
     place.hosts.ring();
     let line = if fresh { format!("{seq}") } else { format!("{seq} (known already)") };
     let notice = Living::of(&place)?
@@ -66,6 +61,14 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         output.talk(notice);
     }
     Ok(())
+}
+
+/// Says why an event cannot be for a session: nobody has it, or somebody else.
+fn not_there(place: &Place, id: SessionId) -> Result<Failure, Failure> {
+    let Some(session) = place.store.session(id)? else { return Ok(Failure::no_session(id)) };
+    let (whose, ours) = (&session.tenant, &place.settings.tenant.value);
+    Ok(Failure::not_found(format!("session {id} is of tenant {whose:?}, the event of {ours:?}"))
+        .hint(format!("add --tenant {whose}")))
 }
 
 /// Says what is odd about the name of an event: it is taken, but hardly what was meant.

@@ -23,7 +23,7 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
         for moment in &moments {
             if log.transcript {
                 let at = moment.event.at;
-                for (object, said) in said(moment).zip(&moment.said) {
+                for (object, (_, said)) in said(moment).zip(&moment.said) {
                     output.object(&object, &output.clean(&words(at, said)));
                 }
             } else {

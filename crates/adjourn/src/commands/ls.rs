@@ -8,7 +8,7 @@ use crate::arguments::Ls;
 use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
-use crate::settings::Settings;
+use crate::settings::{Settings, Source};
 use crate::show::{ID_CHARACTERS, Row, View, short};
 use crate::terminal::{Look, Output, fill, shorten, width};
 
@@ -22,9 +22,14 @@ const WHY: usize = 16;
 const WAKES: usize = 8;
 /// Between columns.
 const GAP: &str = "  ";
+/// For whoever has none yet.
+const NO_SESSIONS: &str = "no sessions; `adjourn demo` shows what one does";
 
 pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(settings)?;
+    let Some(place) = Place::if_there(settings)? else {
+        output.talk(&nothing(settings));
+        return Ok(());
+    };
     let living = Living::of(&place)?;
     let mut table = Table::new(output);
     let mut after = SessionNo(0);
@@ -51,7 +56,7 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
         output.talk("nobody is there to wake what waits; start `adjourn serve`");
     }
     match (table.any, ended) {
-        (false, 0) => output.talk("no sessions; `adjourn demo` shows what one does"),
+        (false, 0) => output.talk(NO_SESSIONS),
         (false, ended) => {
             output.talk(&format!("nothing is open; {ended} ended, `adjourn ls --all` has them"));
         }
@@ -59,6 +64,17 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
         (true, ended) => output.talk(&format!("{ended} more ended; `adjourn ls --all` has them")),
     }
     Ok(())
+}
+
+/// Says that there is no store to list; whoever named one may have meant another.
+fn nothing(settings: &Settings) -> String {
+    match &settings.store.source {
+        Source::Default => NO_SESSIONS.to_owned(),
+        source => {
+            let path = settings.store.value.display();
+            format!("no sessions: there is no store {path}, which {source} names")
+        }
+    }
 }
 
 /// Rows under each other: columns are as wide as what was printed so far needs, if there is room.

@@ -11,7 +11,7 @@ use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, new: &New, output: &Output) -> Result<(), Failure> {
     let (driver, _) = read(&new.script)?;
-    let place = Place::open(settings)?;
+    let place = Place::open_or_make(settings)?;
     let id = create(&place, driver).await?;
     output.object(&json!({ "sessionId": id }), &id.to_string());
     Ok(())

@@ -24,7 +24,9 @@ use crate::typed::typed;
 
 pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result<(), Failure> {
     let given = resume.handle.as_deref().map(str::parse).transpose();
-    let given = given.map_err(|error| Failure::usage(format!("--handle: {error}")))?;
+    let given = given.map_err(|error| {
+        Failure::usage(format!("--handle: {error}")).hint("`adjourn show` has the one that is open")
+    })?;
     let said = match resume.input.map(typed).transpose()? {
         None => None,
         Some(input) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adjourn_core::actor::Actor;
 use adjourn_core::carry::Budget;
 use adjourn_core::command::{Close, Prompt, Reach};
-use adjourn_core::driver::DriverSpec;
+use adjourn_core::driver::{DriverSpec, Need};
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Founding, Session};
@@ -28,7 +28,13 @@ use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
     let (driver, script) = read(&run.script)?;
-    let place = Place::open(settings)?;
+    // Nobody can be asked here: better no session than one that waits for ever.
+    if driver.needs.contains(&Need::Permissions) {
+        let path = run.script.display();
+        return Err(Failure::other(format!("{path} asks for permissions, which needs an editor"))
+            .hint(format!("an editor runs it: `adjourn acp --script {path}`")));
+    }
+    let place = Place::open_or_make(settings)?;
     let id = create(&place, driver).await?;
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;

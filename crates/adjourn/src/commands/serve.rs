@@ -22,7 +22,7 @@ const HANG_UP: Duration = Duration::from_secs(1);
 
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let place = Place::open(settings)?;
+    let place = Place::open_or_make(settings)?;
     let mut listening = listen(&place, output).await?;
     let mut working = host(&place, Claims::All).await?;
     let (store, pid) = (place.store.path().display().to_string(), std::process::id());

@@ -25,8 +25,9 @@ pub fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Fa
         output.data(&format!("  {under}"));
     }
     for (key, value) in object.as_object().into_iter().flatten() {
-        // What has a line above needs none here.
-        if key != "sessionId" && key != "heldWait" {
+        // What has a line above needs none here, nor has what there is nothing of.
+        let nothing = value.as_object().is_some_and(serde_json::Map::is_empty);
+        if key != "sessionId" && key != "heldWait" && !nothing {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let key = output.word(Look::Dim, &format!("{key:<20}"));
             output.data(&format!("  {key} {}", one_line(&value)));

@@ -124,17 +124,14 @@ fn pending(session: &Session) -> Option<Handle> {
 fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {
     if let Some(whole) = &suspend.resume_when {
         let whole = serde_json::from_str(whole)
-            .map_err(|error| Failure::usage(format!("--resume-when is not JSON: {error}")))?;
+            .map_err(|error| not_json("--resume-when", r#"{"onEvent": "ci.passed"}"#, &error))?;
         let parsed = Conditions::parse(&whole, Spelling::Camel);
         return parsed.map_err(|invalid| Rejected::from(invalid.within("resumeWhen")).into());
     }
     let trigger: Option<Value> =
-        suspend
-            .trigger
-            .as_deref()
-            .map(serde_json::from_str)
-            .transpose()
-            .map_err(|error| Failure::usage(format!("--trigger is not JSON: {error}")))?;
+        suspend.trigger.as_deref().map(serde_json::from_str).transpose().map_err(|error| {
+            not_json("--trigger", r#"{"exact": {"name": "ci.passed"}}"#, &error)
+        })?;
     let timeout = suspend.timeout.map(|timeout| {
         let action = suspend.on_timeout.map(|action| match action {
             OnTimeout::ResumeWithSummary => "resume_with_summary",
@@ -144,6 +141,9 @@ fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {
         json!({ "durationMinutes": timeout.as_secs_f64() / 60.0, "onTimeout": action })
     });
     let value = json!({ "onEvent": suspend.on_event, "trigger": trigger, "timeout": timeout });
-    Conditions::parse(&value, Spelling::Camel)
-        .map_err(|invalid| Failure::usage(invalid.to_string()))
+    Conditions::parse(&value, Spelling::Camel).map_err(|invalid| Rejected::from(invalid).into())
+}
+
+fn not_json(flag: &str, example: &str, error: &serde_json::Error) -> Failure {
+    Failure::usage(format!("{flag} is not JSON: {error}")).hint(format!("{flag} '{example}'"))
 }

@@ -93,7 +93,11 @@ impl File {
                 value if known => {
                     let written = match value {
                         DeValue::String(text) => text.to_string(),
-                        DeValue::Integer(number) => number.to_string(),
+                        // However it is written; one that fits nowhere stays as it is.
+                        DeValue::Integer(number) => {
+                            let value = i128::from_str_radix(number.as_str(), number.radix());
+                            value.map_or_else(|_| number.to_string(), |value| value.to_string())
+                        }
                         _ => String::new(),
                     };
                     let written = Written { text: written, kind: value.type_str(), line };

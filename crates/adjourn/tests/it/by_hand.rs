@@ -121,6 +121,7 @@ fn a_session_is_suspended_held_and_lifted_from_another_terminal() {
     assert!(held["held"].is_string());
     assert_eq!(held["heldWait"]["handle"], held["held"]);
     assert_eq!(held["heldWait"]["resumeWhen"]["onEvent"], "ci.passed:main");
+    assert_eq!(held["heldWait"]["fired"], Value::Null);
     let shown = home.told(&["show", part]).data;
     assert!(shown.contains(": review, by cli:ann; wakes in 2h\n  under it, for "), "{shown}");
     assert!(shown.contains("; wakes on ci.passed:main"), "{shown}");
@@ -131,6 +132,10 @@ fn a_session_is_suspended_held_and_lifted_from_another_terminal() {
     assert_eq!(serving.terminate(), 0);
     let shown = home.told(&["show", part]).data;
     assert!(shown.contains("; that is over, and acts when the hold is lifted\n"), "{shown}");
+    let fired = &home.json(&["show", part])["heldWait"]["fired"];
+    assert_eq!((&fired["by"], &fired["name"]), (&"event".into(), &"ci.passed".into()), "{fired}");
+    assert_eq!((&fired["subject"], &fired["seq"]), (&"main".into(), &1.into()), "{fired}");
+    assert!(fired["at"].as_str().unwrap().ends_with('Z'), "{fired}");
     let lifted = home.json(&["resume", part, "--detach"]);
     assert_eq!((&lifted["state"], &lifted["heldWait"]), (&"ready".into(), &Value::Null));
     assert_eq!(home.json(&["cancel", part])["outcome"], "canceled");

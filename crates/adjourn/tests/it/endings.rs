@@ -122,7 +122,7 @@ fn a_home_that_cannot_be_made_is_a_failure_of_the_store() {
     let home = Home::new();
     std::fs::create_dir_all(home.path(".config/adjourn")).unwrap();
     home.file(".config/adjourn/keys", "in the way");
-    let told = home.told(&["ls"]);
+    let told = home.told(&["event", "a"]);
     assert_eq!(told.code, 5, "{told:?}");
     assert!(told.talk.contains("Not a directory") || told.talk.contains("exists"), "{told:?}");
 }

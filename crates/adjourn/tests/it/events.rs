@@ -72,11 +72,33 @@ fn an_event_for_nobody_is_refused() {
     assert_eq!((told.code, told.data.as_str()), (4, ""), "{told:?}");
     let told = home.told(&["event", "a", "--session", &id, "--tenant", "another"]);
     assert_eq!((told.code, told.data.as_str()), (4, ""), "{told:?}");
+    let expected = format!(
+        "error: session {id} is of tenant \"local\", the event of \"another\"\n\
+         hint: add --tenant local\n"
+    );
+    assert_eq!(told.talk, expected);
     let told = home.told(&["event", ""]);
     assert_eq!(told.code, 2, "{told:?}");
     assert!(told.talk.starts_with("error: NAME: must not be empty"), "{}", told.talk);
     // None of them was stored.
     assert_eq!(home.json(&["event", "a", "--session", &id])["seq"], 1);
+}
+
+#[test]
+fn whose_a_session_is_is_shown_if_it_is_not_the_usual_one() {
+    let home = Home::new();
+    let usual = home.parked(SCRIPT);
+    assert_eq!(home.json(&["show", &usual])["tenant"], serde_json::Value::Null);
+    assert!(!home.told(&["show", &usual]).data.contains("tenant"));
+    let script = home.file("script.json", SCRIPT);
+    let mut new = home.command(&["new", "--script", &script]);
+    new.env("ADJOURN_TENANT", "acme");
+    let id = home.ended(new).data.trim().to_owned();
+    assert_eq!(home.json(&["show", &id])["tenant"], "acme");
+    assert!(home.told(&["show", &id]).data.contains("\n  tenant               acme\n"));
+    let told = home.told(&["event", "a", "--session", &id]);
+    assert!(told.talk.contains("is of tenant \"acme\""), "{}", told.talk);
+    assert_eq!(home.told(&["event", "a", "--session", &id, "--tenant", "acme"]).code, 0);
 }
 
 #[test]

@@ -73,7 +73,6 @@ fn every_flag_for_people() {
           hadResumeInput       false
           continueTranscript   true
           resumedAt            TIME
-          totals               {}
         $ adjourn resume sess:1 --handle suspend:1
         2> error: handle suspend:1 does not name the suspension of this session
         2> hint: `adjourn show` has the handle that is open, if there is one

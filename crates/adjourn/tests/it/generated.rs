@@ -35,6 +35,12 @@ fn every_command_has_a_manual_page() {
         assert!(main.contains(&format!("adjourn\\-{command}(1)")), "{command}: {main}");
     }
     assert!(main.contains("Exit codes"), "{main}");
+    // What words mean that can be typed.
+    let suspend = std::fs::read_to_string(directory.join("adjourn-suspend.1")).unwrap();
+    let help = home.told(&["suspend", "--help"]).data;
+    for meaning in ["After the step under way", "At once: the model", "After the run under way"] {
+        assert!(suspend.contains(meaning) && help.contains(meaning), "{meaning}: {help}");
+    }
 }
 
 #[test]

@@ -14,31 +14,33 @@ fn what_is_too_long_too_deep_or_unknown_is_refused() {
     let large = format!(r#"{{"exact": {{"subject": "{}"}}}}"#, "s".repeat(17 * 1024));
     let deep = format!("{}{}{}", r#"{"not": "#.repeat(20), "{}", "}".repeat(20));
     let suspend: &[(&[&str], &str)] = &[
-        (&["--reason", &reason], "reason: longer than 4096 bytes"),
-        (&["--on-event", &pattern], "onEvent: "),
-        (&["--on-event", ""], "onEvent: "),
-        (&["--on-event", "*.passed"], "onEvent: "),
-        (&["--on-event", "a b\n"], "onEvent: "),
-        (&["--trigger", &large], "conditions: expected at most 16384 bytes of json"),
+        (&["--reason", &reason], "--reason: longer than 4096 bytes"),
+        (&["--on-event", &pattern], "--on-event: "),
+        (&["--on-event", ""], "--on-event: "),
+        (&["--on-event", "*.passed"], "--on-event: "),
+        (&["--on-event", "a b\n"], "--on-event: "),
+        (&["--trigger", &large], "--trigger: expected at most 16384 bytes of json"),
         (&["--trigger", &deep], "expected at most 16 levels of nesting"),
-        (&["--trigger", r#"{"exactly": {"name": "a"}}"#], "trigger.exactly"),
-        (&["--trigger", r#"{"exact": {"colour": "a"}}"#], "trigger.exact.colour"),
-        (&["--trigger", r#"{"exact": {"name": 5}}"#], "trigger.exact.name"),
-        (&["--trigger", r#"{"at": "tomorrow"}"#], "trigger.at"),
-        (&["--trigger", "[]"], "trigger"),
-        (&["--timeout", "0s"], "timeout.durationMinutes: "),
-        (&["--timeout", "4000d"], "timeout.durationMinutes: "),
+        (&["--trigger", r#"{"exactly": {"name": "a"}}"#], "--trigger: exactly: "),
+        (&["--trigger", r#"{"exact": {"colour": "a"}}"#], "--trigger: exact.colour: "),
+        (&["--trigger", r#"{"exact": {"name": 5}}"#], "--trigger: exact.name: "),
+        (&["--trigger", r#"{"at": "tomorrow"}"#], "--trigger: at: "),
+        (&["--trigger", "[]"], "--trigger: "),
+        (&["--timeout", "0s"], "'--timeout <DURATION>': expected more than nothing\n"),
+        (&["--timeout", "4000d"], "'--timeout <DURATION>': expected at most 3653d\n"),
+        (&["--timeout", "-5s"], "'--timeout <DURATION>': a time that is over"),
+        (&["--grace", "-1s"], "'--grace <DURATION>': a time that is over"),
         (&["--timeout=-5s"], "--timeout"),
         (&["--timeout", "soon"], "--timeout"),
         (&["--timeout", "9999999999999999999999d"], "--timeout"),
         (&["--on-timeout", "fail"], "--timeout"),
         (&["--timeout", "1h", "--on-timeout", "explode"], "--on-timeout"),
-        (&["--grace", "25h"], "graceMs: "),
+        (&["--grace", "25h"], "--grace: "),
         (&["--mode", "gently"], "--mode"),
     ];
     let resume: &[(&[&str], &str)] = &[
-        (&["--idempotency-key", &name], "idempotencyKey: longer than 256 bytes"),
-        (&["--idempotency-key", ""], "idempotencyKey: must not be empty"),
+        (&["--idempotency-key", &name], "--idempotency-key: longer than 256 bytes"),
+        (&["--idempotency-key", ""], "--idempotency-key: must not be empty"),
         (&["--handle", "suspend-zzz"], "--handle: "),
         (&["--add-budget=-5usd"], "--add-budget: "),
         (&["--add-budget", "0tokens"], "--add-budget: "),
@@ -51,15 +53,18 @@ fn what_is_too_long_too_deep_or_unknown_is_refused() {
         (&["--input", "\"no end"], "--input is not JSON: "),
     ];
     let event: &[(&[&str], &str)] = &[
-        (&[&name], "type: longer than 256 bytes"),
+        (&[&name], "NAME: longer than 256 bytes"),
         (&[""], "NAME: must not be empty"),
-        (&["a\u{7}"], "type: must not hold control characters"),
-        (&[&format!("a:{name}")], "subject: longer than 256 bytes"),
-        (&["a", "--id", &name], "id: longer than 256 bytes"),
-        (&["a", "--id", ""], "id: must not be empty"),
-        (&["a", "--source", &name], "source: longer than 256 bytes"),
-        (&["a", "--tenant", &name], "tenant: longer than 256 bytes"),
-        (&["a", "--data", "{"], "--data is not JSON"),
+        (&["a\u{7}"], "NAME: must not hold control characters"),
+        (&[&format!("a:{name}")], "SUBJECT: longer than 256 bytes"),
+        (&["a", "--id", &name], "--id: longer than 256 bytes"),
+        (&["a", "--id", ""], "--id: must not be empty"),
+        (&["a", "--source", &name], "--source: longer than 256 bytes"),
+        (&["a", "--tenant", &name], "--tenant: longer than 256 bytes"),
+        (
+            &["a", "--data", "{"],
+            "--data is not JSON: EOF while parsing an object at line 1 column 1\nhint: ",
+        ),
     ];
     let before = (home.json(&["show", &id]), home.told(&["log", &id]).data);
     let check = |arguments: Vec<&str>, expected: &str| {
@@ -93,8 +98,8 @@ fn what_is_too_long_to_be_typed_is_refused_on_stdin() {
     let input = "i".repeat(1024 * 1024 + 1);
     let endless = "x".repeat(5 * 1024 * 1024);
     let cases: &[(&str, &[&str], &str)] = &[
-        (&data, &["event", "a", "--data", "-"], "error: data: longer than 262144 bytes"),
-        (&input, &["resume", &id, "--input", "-"], "error: input: longer than 1048576 bytes"),
+        (&data, &["event", "a", "--data", "-"], "error: --data: longer than 262144 bytes"),
+        (&input, &["resume", &id, "--input", "-"], "error: --input: longer than 1048576 bytes"),
         (&input, &["prompt", &id, "-"], "longer than 1048576 bytes"),
         (&endless, &["prompt", &id, "-"], "error: stdin: longer than 4194304 bytes"),
     ];

@@ -26,6 +26,7 @@ mod refused;
 mod settings;
 mod signals;
 mod snapshots;
+mod stores;
 mod takeover;
 mod terminal;
 mod transcript;

@@ -78,7 +78,8 @@ fn a_run_that_is_canceled_is_no_success() {
 #[test]
 fn it_is_said_who_cannot_run_a_session_and_why() {
     let home = Home::new();
-    home.told(&["ls"]);
+    // Something makes the store.
+    home.json(&["event", "a"]);
     let id = impossible(&home);
     let told = home.told(&["prompt", &id, "go", "--detach"]);
     assert_eq!(told.code, 0, "{told:?}");

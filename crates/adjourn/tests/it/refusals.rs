@@ -4,6 +4,9 @@ use crate::home::Home;
 
 const IDLE: &str = r#"{"steps": [{"await": {"reason": "x"}}]}"#;
 
+/// The same words for the flag, the variable and the file.
+const LISTEN: &str = "expected an address and a port: 127.0.0.1:7070 or localhost:7070\n";
+
 /// A home with one parked session.
 fn parked() -> (Home, String) {
     let home = Home::new();
@@ -24,26 +27,27 @@ fn every_kind_of_failure_has_its_code() {
         (&["run", "--script", "nowhere.json"], 2, "error: cannot read nowhere.json"),
         (&["run", "--script", &odd], 2, "steps[0]: unknown variant `shout`"),
         (&["new", "--script", &odd], 2, "steps[0]: unknown variant `shout`"),
-        (&["suspend", &id, "--on-event", "*.x"], 2, "error: onEvent: "),
-        (&["suspend", &id, "--trigger", "{"], 2, "error: --trigger is not JSON"),
-        (&["suspend", &id, "--resume-when", "{"], 2, "error: --resume-when is not JSON"),
-        (&["suspend", &id, "--resume-when", r#"{"on": 1}"#], 2, "error: resumeWhen.on: "),
+        (&["suspend", &id, "--on-event", "*.x"], 2, "error: --on-event: "),
+        (&["suspend", &id, "--trigger", "{"], 2, "hint: --trigger '{"),
+        (&["suspend", &id, "--resume-when", "{"], 2, "hint: --resume-when '{"),
+        (&["suspend", &id, "--resume-when", r#"{"on": 1}"#], 2, "error: --resume-when: on: "),
         (&["suspend", &id, "--timeout", "5x"], 2, "expected a number and a unit"),
-        (&["suspend", &id, "--reason", &long], 2, "error: reason: longer than 4096 bytes"),
+        (&["suspend", &id, "--reason", &long], 2, "error: --reason: longer than 4096 bytes"),
         (&["resume", &id, "--handle", "suspend-1"], 2, "error: --handle: expected `suspend-`"),
         (&["resume", &id, "--add-budget", "lots"], 2, "error: --add-budget: "),
-        (&["event", "a b\u{1}c"], 2, "error: type: must not hold control characters"),
+        (&["event", "a b\u{1}c"], 2, "error: NAME: must not hold control characters"),
         (
             &["resume", &id, "--handle", "suspend-01a1df44-c97b-7076-bba7-8d66d49eebf9"],
             3,
             "does not name the suspension",
         ),
         (&["serve", "--listen", "0.0.0.0:0"], 2, "hint: set ADJOURN_TOKEN"),
+        (&["serve", "--listen", "example.org:80"], 2, LISTEN),
         (&["show", "zzzz"], 4, "error: there is no session \"zzzz\"\nhint: "),
         (&["cancel", "sess-01a1df44-c97b-7076-bba7-8d66d49eebf9"], 4, "error: there is no session"),
         (&["ls", "--store", "/"], 5, "error: / is not a store: it is a directory\nhint: "),
         (&["ls", "--store", &text], 5, "is not a store: it is not a database"),
-        (&["ls", "--store", "/nowhere/x.db"], 5, "hint: make its directory first"),
+        (&["event", "a", "--store", "/nowhere/x.db"], 5, "hint: make its directory first"),
         (&["backup", &text], 5, "hint: name a file that is not there yet"),
     ];
     let before = home.json(&["show", &id]);

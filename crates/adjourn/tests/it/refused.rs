@@ -63,10 +63,10 @@ fn a_session_that_waits() {
         {"error":{"reason":"HELD","message":"the session is held by cli:ann; lift the hold suspend:0 first","handle":"suspend:0","by":"cli:ann","why":"review","hint":"`adjourn resume` without --handle lifts the hold"}}
         ? 3
         $ adjourn resume sess:0 --input 5
-        2> error: input: a hold is lifted without input
+        2> error: --input: a hold is lifted without input
         ? 2
         $ adjourn resume sess:0 --input 5 --json
-        {"error":{"reason":"USAGE","message":"input: a hold is lifted without input","path":"input"}}
+        {"error":{"reason":"USAGE","message":"--input: a hold is lifted without input","path":"input"}}
         ? 2
     "#]].assert_eq(&text);
 }
@@ -173,6 +173,68 @@ fn a_session_that_runs() {
     running.kill().unwrap();
     running.wait().unwrap();
     serving.kill();
+}
+
+#[test]
+fn a_session_that_is_ready_and_one_that_is_canceling() {
+    let home = Home::new();
+    let id = home.parked(WAITS);
+    home.json(&["resume", &id, "--detach"]);
+    let mut text = refused(&home, &id, &[&["resume", &id, "--detach"], &["prompt", &id, "more"]]);
+    home.json(&["cancel", &id]);
+    home.json(&["close", &id]);
+
+    let script = home.file("slow.json", SLOW);
+    let serving = home.serve();
+    let slow = home.told(&["new", "--script", &script]).data.trim().to_owned();
+    home.json(&["prompt", &slow, "go", "--detach"]);
+    home.until_in_flight("slow");
+    let mut canceling = home.command(&["cancel", &slow]).spawn().unwrap();
+    home.until(&slow, "phase", "canceling");
+    text += "--- canceling\n";
+    let commands: &[&[&str]] = &[&["suspend", &slow], &["prompt", &slow, "x"], &["resume", &slow]];
+    text += &refused(&home, &slow, commands);
+    serving.kill();
+    canceling.kill().unwrap();
+    canceling.wait().unwrap();
+    expect![[r#"
+        $ adjourn resume sess:0 --detach
+        2> error: the session is ready, not suspended
+        2> hint: a host goes on with it; `adjourn serve` is one
+        ? 3
+        $ adjourn resume sess:0 --detach --json
+        {"error":{"reason":"TASK_NOT_PAUSED","message":"the session is ready, not suspended","hint":"a host goes on with it; `adjourn serve` is one"}}
+        ? 3
+        $ adjourn prompt sess:0 more
+        2> error: the session is busy (ready)
+        2> hint: a host goes on with it; `adjourn serve` is one
+        ? 3
+        $ adjourn prompt sess:0 more --json
+        {"error":{"reason":"TASK_BUSY","message":"the session is busy (ready)","hint":"a host goes on with it; `adjourn serve` is one"}}
+        ? 3
+        --- canceling
+        $ adjourn suspend sess:0
+        2> error: a session that is canceling cannot be suspended
+        2> hint: wait until it is idle
+        ? 3
+        $ adjourn suspend sess:0 --json
+        {"error":{"reason":"TASK_NOT_PAUSABLE","message":"a session that is canceling cannot be suspended","hint":"wait until it is idle"}}
+        ? 3
+        $ adjourn prompt sess:0 x
+        2> error: the session is busy (canceling)
+        2> hint: wait until it is idle
+        ? 3
+        $ adjourn prompt sess:0 x --json
+        {"error":{"reason":"TASK_BUSY","message":"the session is busy (canceling)","hint":"wait until it is idle"}}
+        ? 3
+        $ adjourn resume sess:0
+        2> error: the session is busy (canceling)
+        2> hint: wait until it is idle
+        ? 3
+        $ adjourn resume sess:0 --json
+        {"error":{"reason":"TASK_BUSY","message":"the session is busy (canceling)","hint":"wait until it is idle"}}
+        ? 3
+    "#]].assert_eq(&text);
 }
 
 #[test]

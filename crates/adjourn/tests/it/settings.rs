@@ -90,6 +90,30 @@ fn flags_override_variables_which_override_the_file() {
 }
 
 #[test]
+fn a_number_may_be_written_in_any_way_that_the_file_allows() {
+    let home = Home::new();
+    for (written, value) in
+        [("0x10", 16), ("0o20", 16), ("0b1_0000", 16), ("1_000", 1000), ("+7", 7)]
+    {
+        let path = home.file("c.toml", &format!("[host]\nmax_running = {written}"));
+        let rows = home.jsons(&["config", "--config", &path]);
+        let row = rows.iter().find(|row| row["key"] == "host.max_running").unwrap();
+        assert_eq!(row["value"], value, "{written}");
+    }
+}
+
+#[test]
+fn this_machine_may_be_called_by_its_name() {
+    let home = Home::new();
+    let (serving, said) = home.serve_with(&["--listen", "localhost:0"]);
+    assert!(said.starts_with("listening on http://127.0.0.1:"), "{said}");
+    assert_eq!(serving.terminate(), 0);
+    let mut command = home.command(&["config", "--json"]);
+    command.env("ADJOURN_LISTEN", "localhost:7070");
+    assert!(home.ended(command).data.contains(r#""value":"127.0.0.1:7070""#));
+}
+
+#[test]
 fn a_mistake_names_file_line_and_key() {
     let home = Home::new();
     let mistakes = [
@@ -128,7 +152,7 @@ fn a_mistake_names_file_line_and_key() {
         error: ~/c.toml:1: host.drain: expected a string, found an integer
         error: ~/c.toml:1: host.drain: expected a number and a unit: 500ms, 90s, 30m, 2h or 1d
         error: ~/c.toml:1: host: expected a section, found an integer
-        error: ~/c.toml:2: serve.listen: expected an address and a port: 127.0.0.1:7070
+        error: ~/c.toml:2: serve.listen: expected an address and a port: 127.0.0.1:7070 or localhost:7070
         error: ~/c.toml:2: serve.token: a token does not belong in this file
         hint: put it into a file of its own and name that: token_file = "token"; or set ADJOURN_TOKEN
         error: ~/c.toml:1: serve: expected a section, found an array

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use expect_test::expect;
+
 use crate::home::{Home, Serving};
+use crate::transcript::Transcript;
 
 /// Longer than any test: what is in flight then stays there.
 const FOR_EVER_MS: u64 = 600_000;
@@ -62,6 +65,43 @@ fn a_session_is_taken_from_a_host_that_hangs_and_its_call_is_not_run_twice() {
     assert!(start.elapsed() < Duration::from_secs(15), "it let go of the call");
     assert_eq!(home.told(&["log", &id]).data, before, "its commits were refused");
     assert_eq!(other.terminate(), 0);
+}
+
+/// Takes sessions from hosts that hang, and returns what is said; `PID` is the host.
+fn taken(json: &[&str]) -> String {
+    let mut all = String::new();
+    for idempotent in [false, true] {
+        let home = Home::new();
+        let (hangs, id) = hung(&home, idempotent);
+        let mut transcript = Transcript::new(&home);
+        transcript.type_in(&[&["takeover", &id], json].concat());
+        all += &transcript.text().replace(&hangs.pid().to_string(), "PID");
+        hangs.kill();
+    }
+    all
+}
+
+#[test]
+fn a_takeover_for_people() {
+    expect![[r#"
+        $ adjourn takeover sess:0
+        sess:0  suspended for 0s: host_interrupted, by cli:ann; wakes on a resume
+        2> process PID had it; what it still does for the session is refused. If it hangs for good, end it: kill -9 PID
+        $ adjourn takeover sess:0
+        sess:0  ready for 0s: waits for a host: one is running
+        2> process PID had it; what it still does for the session is refused. If it hangs for good, end it: kill -9 PID
+        2> no other host runs; start one: `adjourn serve`
+    "#]].assert_eq(&taken(&[]));
+}
+
+#[test]
+fn a_takeover_for_programs() {
+    expect![[r#"
+        $ adjourn takeover sess:0 --json
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"client","wait":"open","reason":"host_interrupted","suspendedAt":"TIME","summary":"paused by cli:ann: host_interrupted; outcome unknown: deploy","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","unknownCalls":["deploy"],"totals":{},"takenFrom":{"host":"host:0","pid":PID,"alive":true}}
+        $ adjourn takeover sess:0 --json
+        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: one is running","takenFrom":{"host":"host:0","pid":PID,"alive":true}}
+    "#]].assert_eq(&taken(&["--json"]));
 }
 
 #[test]

@@ -56,7 +56,8 @@ fn every_line_of_a_list_fits_its_terminal() {
     let listed = |columns: u16| {
         let (code, screen) = OnTerminal::start(home.command(&["ls"]), columns).end();
         assert_eq!(code, 0);
-        let lines: Vec<_> = screen.lines().map(str::to_owned).collect();
+        let mut lines: Vec<_> = screen.lines().map(str::to_owned).collect();
+        assert!(lines.pop().unwrap().starts_with("nobody is there to wake"), "{screen}");
         assert_eq!(lines.len(), 4, "{screen}");
         for line in &lines {
             assert!(line.width() <= usize::from(columns), "{columns}: {line}\n{screen}");
