@@ -285,13 +285,22 @@ impl Fixture {
     /// Whoever is about to sleep does so from whatever time it is then, so nothing depends on who
     /// comes first.
     pub async fn pass_until(&self, id: SessionId, state: &str) -> Arc<Session> {
+        self.pass(id, state, |session| session.state.name() == state).await
+    }
+
+    /// Lets time pass until a tool is in flight.
+    pub async fn pass_until_in_flight(&self, id: SessionId, tool: &str) {
+        self.pass(id, tool, |session| session.status().in_flight.contains(&tool)).await;
+    }
+
+    async fn pass(&self, id: SessionId, what: &str, is: impl Fn(&Session) -> bool) -> Arc<Session> {
         let start = Instant::now();
         loop {
             let session = self.session(id);
-            if session.state.name() == state {
+            if is(&session) {
                 return session;
             }
-            assert!(start.elapsed() < Duration::from_secs(20), "never {state}: {session:#?}");
+            assert!(start.elapsed() < Duration::from_secs(20), "never {what}: {session:#?}");
             self.clock.advance(Duration::from_millis(100));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

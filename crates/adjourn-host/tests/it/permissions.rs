@@ -300,9 +300,7 @@ async fn nobody_is_asked_for_a_step_that_is_to_end() {
                                     {"name": "push", "permission": true}]}]]}"#,
     );
     fixture.prompt(id, "go");
-    fixture.until_in_flight(id, "lint").await;
-    fixture.clock.advance(Duration::from_secs(1));
-    fixture.until_in_flight(id, "build").await;
+    fixture.pass_until_in_flight(id, "build").await;
     fixture.suspend(id, Suspend::default());
     let session = fixture.pass_until(id, "suspended").await;
     assert_eq!(clerk.asked(), 0);

@@ -57,6 +57,7 @@ fn output_that_cannot_be_written_is_no_success() {
 #[test]
 fn a_failure_of_the_command_itself_comes_first() {
     let home = Home::new();
+    assert_eq!(home.told(&["event", "go"]).code, 0, "there is a store");
     let missing = r#"error: there is no session "nosuch""#;
     let told = on_a_full_disk(&home, &["show", "nosuch", "--json"]);
     assert_eq!(told.code, 4, "{told:?}");
