@@ -28,6 +28,7 @@ use crate::rpc::{
     Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION,
 };
 use crate::session::Attachment;
+use crate::show::News;
 use crate::suspension::SessionSuspendRequest;
 
 /// What may be asked of a session before it has done what was asked before.
@@ -355,6 +356,7 @@ impl<S: Store> Connection<S> {
                 waits: HashSet::new(),
                 aliases: HashMap::new(),
                 foreground: None,
+                news: News::Nothing,
                 inbox,
                 later: VecDeque::new(),
                 replaying: None,

@@ -20,7 +20,7 @@ use crate::requests::{Replay, Wish};
 use crate::rpc::{Error, Id};
 use crate::session::{Attachment, WaitingResume};
 use crate::suspension::ResumedUpdate;
-use crate::update::meta;
+use crate::update::meta_up_to;
 
 impl<S: Store> Attachment<S> {
     pub(crate) async fn resume(&mut self, id: &Id, wish: &Wish, load: bool) -> Result<(), Error> {
@@ -57,7 +57,8 @@ impl<S: Store> Attachment<S> {
             Some(done) if !done.events.is_empty() => {
                 let at = *revisions(&done).start();
                 self.attach(at);
-                let answer = self.standing(&done.session, resumed(&done));
+                // Of what the commit has done nothing is told before the answer.
+                let answer = self.standing(at - 1, &done.session, resumed(&done));
                 self.resumes.push(WaitingResume { id: id.clone(), at, answer });
             }
             Some(done) => self.answer_attach(id, resumed(&done)),
@@ -112,7 +113,7 @@ impl<S: Store> Attachment<S> {
     fn answer_attach(&mut self, id: &Id, resumed: Value) {
         let Some(view) = &self.view else { return };
         let revision = view.session.revision;
-        let answer = self.standing(&view.session, resumed);
+        let answer = self.standing(revision, &view.session, resumed);
         if self.peer.version == Version::V2 {
             self.introduce_wait();
         }
@@ -132,8 +133,8 @@ impl<S: Store> Attachment<S> {
 
     /// Returns the answer to whoever attached or resumed: where the session stands, and what the
     /// resume did, in `_meta`.
-    pub(crate) fn standing(&self, session: &Session, resumed: Value) -> Value {
-        let mut meta = meta(session, &self.peer, None);
+    fn standing(&self, told: u64, session: &Session, resumed: Value) -> Value {
+        let mut meta = meta_up_to(told, session, &self.peer, None);
         if let (Some(Value::Object(status)), false) = (meta.get_mut(EXTENSION), resumed.is_null()) {
             status.insert("resumed".to_owned(), resumed);
         }
