@@ -357,6 +357,7 @@ impl<S: Store> Connection<S> {
                 aliases: HashMap::new(),
                 foreground: None,
                 news: News::Nothing,
+                idle_key: None,
                 inbox,
                 later: VecDeque::new(),
                 replaying: None,
@@ -401,7 +402,7 @@ impl<S: Store> Connection<S> {
 }
 
 /// Returns a path without the slashes at its end.
-fn plain(path: &str) -> &str {
+pub(crate) fn plain(path: &str) -> &str {
     match path.trim_end_matches('/') {
         "" => "/",
         plain => plain,

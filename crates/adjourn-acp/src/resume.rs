@@ -33,9 +33,12 @@ impl<S: Store> Attachment<S> {
         // What happened before is told first, to whoever saw the session already.
         self.catch_up().await?;
         let was_attached = self.attached.load(Ordering::Relaxed);
+        // What came to nothing comes to nothing again.
+        let key = wish.fields.idempotency_key.as_ref();
+        let repeated = key.is_some() && key == self.idle_key.as_ref();
         let implied = !load
             && (self.peer.profile == Profile::Rfc || was_attached)
-            && !(was_attached && wish.only_replays());
+            && !(was_attached && (repeated || wish.only_replays()));
         let given = match wish.wakes() || implied {
             true => self.wake(wish, handle, budget).await?,
             false => None,
@@ -62,7 +65,10 @@ impl<S: Store> Attachment<S> {
                 self.resumes.push(WaitingResume { id: id.clone(), at, answer });
             }
             Some(done) => self.answer_attach(id, resumed(&done)),
-            None => self.answer_attach(id, Value::Null),
+            None => {
+                self.idle_key = wish.fields.idempotency_key.clone();
+                self.answer_attach(id, Value::Null);
+            }
         }
         Ok(())
     }

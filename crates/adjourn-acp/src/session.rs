@@ -117,6 +117,8 @@ pub(crate) struct Attachment<S> {
     pub(crate) aliases: HashMap<String, Handle>,
     pub(crate) foreground: Option<Foreground>,
     pub(crate) news: News,
+    /// The idempotency key of the last resume that found nothing to wake, or was not to.
+    pub(crate) idle_key: Option<String>,
     pub(crate) inbox: mpsc::Receiver<Ask>,
     /// What was heard while something else was being done.
     pub(crate) later: VecDeque<Ask>,
