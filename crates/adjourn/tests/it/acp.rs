@@ -13,3 +13,4 @@ mod proposals;
 mod replay;
 mod schema;
 mod sdk;
+mod seeds;
