@@ -44,7 +44,6 @@ fn brief(message: &Value) -> String {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let status = &update["_meta"]["adjourn/suspend"];
     let words = match update["sessionUpdate"].as_str() {
-        None if message.get("method").is_some() => word(&message["method"]),
         None => "answer".to_owned(),
         Some("session_info_update") => {
             format!("info {} {}", word(&status["state"]), word(&status["outcome"]))
@@ -60,9 +59,12 @@ fn brief(message: &Value) -> String {
     words.trim_end().to_owned()
 }
 
-/// Returns what was said after the first `count` messages.
+/// Returns the updates and answers after the first `count` messages; what the agent asks, and takes
+/// back, is another matter.
 fn heard_after(editor: &Editor, count: usize) -> Vec<String> {
-    editor.heard().skip(count).map(brief).collect()
+    let ours =
+        |message: &&Value| message["method"].is_null() || message["method"] == "session/update";
+    editor.heard().skip(count).filter(ours).map(brief).collect()
 }
 
 /// Starts a session, and waits until it is parked and everybody knows.
