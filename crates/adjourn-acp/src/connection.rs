@@ -28,6 +28,7 @@ use crate::rpc::{
     Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION,
 };
 use crate::session::Attachment;
+use crate::show::News;
 use crate::suspension::SessionSuspendRequest;
 
 /// What may be asked of a session before it has done what was asked before.
@@ -355,6 +356,8 @@ impl<S: Store> Connection<S> {
                 waits: HashSet::new(),
                 aliases: HashMap::new(),
                 foreground: None,
+                news: News::Nothing,
+                idle_key: None,
                 inbox,
                 later: VecDeque::new(),
                 replaying: None,
@@ -399,7 +402,7 @@ impl<S: Store> Connection<S> {
 }
 
 /// Returns a path without the slashes at its end.
-fn plain(path: &str) -> &str {
+pub(crate) fn plain(path: &str) -> &str {
     match path.trim_end_matches('/') {
         "" => "/",
         plain => plain,

@@ -6,7 +6,7 @@ use adjourn_store::Store;
 use adjourn_store::rows::SessionNo;
 use serde_json::{Value, json};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, plain};
 use crate::face::StatusWords;
 use crate::peer::{Peer, Version};
 use crate::permission;
@@ -85,7 +85,7 @@ impl<S: Store> Connection<S> {
             return Ok(None);
         }
         let cwd = self.face.cwd(session.id)?.unwrap_or_else(|| "/".to_owned());
-        if list.cwd.as_ref().is_some_and(|wanted| *wanted != cwd) {
+        if list.cwd.as_ref().is_some_and(|wanted| plain(wanted) != plain(&cwd)) {
             return Ok(None);
         }
         let mut info = json!({

@@ -2,13 +2,14 @@
 
 use adjourn_core::Session;
 use adjourn_core::event::What;
-use adjourn_core::session::{Phase, Wait};
+use adjourn_core::session::Phase;
 use adjourn_host::watch::{Moment, Watcher};
 use adjourn_store::Store;
 
 use crate::out::BATCH_BYTES;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::{Attachment, View};
+use crate::show::News;
 use crate::update::{self, Left};
 
 impl<S: Store> Attachment<S> {
@@ -31,6 +32,7 @@ impl<S: Store> Attachment<S> {
 
     async fn replay_between(&mut self, from: u64, until: u64) -> Result<(), Error> {
         let can_be_taken_back = self.replaying.is_some();
+        self.news = News::Nothing;
         let found = Watcher::at(self.face.store.clone(), self.id, from.min(until))?;
         let (mut session, mut watcher) = match found {
             Some((session, watcher)) => (Some(session), watcher),
@@ -69,24 +71,57 @@ impl<S: Store> Attachment<S> {
         }
         if let Some(session) = session {
             let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
-            self.question = asks.map(|suspended| suspended.park.pause.handle);
+            let open = asks.map(|suspended| suspended.park.pause.handle);
+            self.question = self.question.filter(|shown| Some(*shown) == open);
             self.view = Some(View::new(session, watcher));
         }
         Ok(())
     }
 
-    /// Shows a moment of the past.
+    /// Shows a moment of the past, in the order in which it was told when it happened.
     fn show_again(&mut self, session: &Session, moment: &Moment, left: &[Left]) {
-        self.words(moment);
-        self.calls(moment, left);
-        self.wait_is_over(moment);
-        if let What::Suspended(suspended) = &moment.event.what
-            && let Wait::Question(_) = &suspended.park.pause.wait
-        {
-            self.question_words(&suspended.park);
+        let opted_in = self.peer.opted_in();
+        match &moment.event.what {
+            What::Resumed(_) | What::HoldLifted(_) | What::SuspendWithdrawn(_) => {
+                self.wait_is_over(moment);
+                if opted_in {
+                    self.lifecycle_of(session, moment, false);
+                }
+                self.words(moment);
+                self.calls(moment, left);
+                self.question_again(session, moment);
+            }
+            _ => {
+                if opted_in {
+                    self.owed_news_of(session, moment);
+                }
+                self.words(moment);
+                self.calls(moment, left);
+                self.question_again(session, moment);
+                self.wait_is_over(moment);
+                if opted_in {
+                    self.lifecycle_of(session, moment, false);
+                }
+            }
         }
-        if self.peer.opted_in() {
-            self.lifecycle_of(session, moment, false);
+        if moment.ends {
+            self.commit_ends();
+        }
+    }
+
+    /// Shows a question of the past: one that came under a hold was shown when that was lifted.
+    fn question_again(&mut self, session: &Session, moment: &Moment) {
+        let comes_up = match &moment.event.what {
+            What::Suspended(_) => true,
+            What::HoldLifted(_) => moment.ends,
+            _ => false,
+        };
+        if comes_up
+            && session.phase() == Phase::Asking
+            && let Some(suspended) = session.suspended()
+        {
+            self.question = Some(suspended.park.pause.handle);
+            self.question_words(&suspended.park);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::requests::{Replay, Wish};
 use crate::rpc::{Error, Id};
 use crate::session::{Attachment, WaitingResume};
 use crate::suspension::ResumedUpdate;
-use crate::update::meta;
+use crate::update::meta_up_to;
 
 impl<S: Store> Attachment<S> {
     pub(crate) async fn resume(&mut self, id: &Id, wish: &Wish, load: bool) -> Result<(), Error> {
@@ -33,9 +33,12 @@ impl<S: Store> Attachment<S> {
         // What happened before is told first, to whoever saw the session already.
         self.catch_up().await?;
         let was_attached = self.attached.load(Ordering::Relaxed);
+        // What came to nothing comes to nothing again.
+        let key = wish.fields.idempotency_key.as_ref();
+        let repeated = key.is_some() && key == self.idle_key.as_ref();
         let implied = !load
             && (self.peer.profile == Profile::Rfc || was_attached)
-            && !(was_attached && wish.only_replays());
+            && !(was_attached && (repeated || wish.only_replays()));
         let given = match wish.wakes() || implied {
             true => self.wake(wish, handle, budget).await?,
             false => None,
@@ -57,11 +60,15 @@ impl<S: Store> Attachment<S> {
             Some(done) if !done.events.is_empty() => {
                 let at = *revisions(&done).start();
                 self.attach(at);
-                let answer = self.standing(&done.session, resumed(&done));
+                // Of what the commit has done nothing is told before the answer.
+                let answer = self.standing(at - 1, &done.session, resumed(&done));
                 self.resumes.push(WaitingResume { id: id.clone(), at, answer });
             }
             Some(done) => self.answer_attach(id, resumed(&done)),
-            None => self.answer_attach(id, Value::Null),
+            None => {
+                self.idle_key = wish.fields.idempotency_key.clone();
+                self.answer_attach(id, Value::Null);
+            }
         }
         Ok(())
     }
@@ -112,7 +119,7 @@ impl<S: Store> Attachment<S> {
     fn answer_attach(&mut self, id: &Id, resumed: Value) {
         let Some(view) = &self.view else { return };
         let revision = view.session.revision;
-        let answer = self.standing(&view.session, resumed);
+        let answer = self.standing(revision, &view.session, resumed);
         if self.peer.version == Version::V2 {
             self.introduce_wait();
         }
@@ -132,8 +139,8 @@ impl<S: Store> Attachment<S> {
 
     /// Returns the answer to whoever attached or resumed: where the session stands, and what the
     /// resume did, in `_meta`.
-    pub(crate) fn standing(&self, session: &Session, resumed: Value) -> Value {
-        let mut meta = meta(session, &self.peer, None);
+    fn standing(&self, told: u64, session: &Session, resumed: Value) -> Value {
+        let mut meta = meta_up_to(told, session, &self.peer, None);
         if let (Some(Value::Object(status)), false) = (meta.get_mut(EXTENSION), resumed.is_null()) {
             status.insert("resumed".to_owned(), resumed);
         }

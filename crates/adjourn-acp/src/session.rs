@@ -28,6 +28,7 @@ use crate::out::{BATCH_BYTES, Out};
 use crate::peer::Peer;
 use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id, Outgoing};
+use crate::show::News;
 use crate::suspension::SessionAwaitResumptionResponse;
 use crate::update::Foreground;
 
@@ -74,12 +75,15 @@ pub(crate) struct View<S> {
     pub(crate) watcher: Watcher<S>,
     /// Whether the host that let go of the session cut something off, once one has.
     pub(crate) cut_off: Option<bool>,
+    /// The phase it was in before the commit that is being shown.
+    pub(crate) began: Phase,
 }
 
 impl<S> View<S> {
     /// A session as it is, and what happens to it next.
-    pub(crate) const fn new(session: Session, watcher: Watcher<S>) -> Self {
-        Self { session, watcher, cut_off: None }
+    pub(crate) fn new(session: Session, watcher: Watcher<S>) -> Self {
+        let began = session.phase();
+        Self { session, watcher, cut_off: None, began }
     }
 }
 
@@ -112,6 +116,9 @@ pub(crate) struct Attachment<S> {
     /// Names that the client gave to suspensions.
     pub(crate) aliases: HashMap<String, Handle>,
     pub(crate) foreground: Option<Foreground>,
+    pub(crate) news: News,
+    /// The idempotency key of the last resume that found nothing to wake, or was not to.
+    pub(crate) idle_key: Option<String>,
     pub(crate) inbox: mpsc::Receiver<Ask>,
     /// What was heard while something else was being done.
     pub(crate) later: VecDeque<Ask>,

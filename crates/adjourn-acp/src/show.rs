@@ -5,12 +5,14 @@
 //! - Resume: the answer (in v2 after the current state), `resumed`, the turn's updates.
 //! - Nothing is told before the answer that attaches, and nothing between `suspended` and
 //!   `resumed`.
+//! - Between two events of one commit a session is in a state that never was: where it stands is
+//!   told as the whole commit leaves it.
 
 use std::sync::atomic::Ordering;
 
 use adjourn_core::Session;
 use adjourn_core::command::CallResult;
-use adjourn_core::event::What;
+use adjourn_core::event::{SuspendedEvent, What};
 use adjourn_core::ledger::CallId;
 use adjourn_core::pause::{Initiator, Parked, Resumption};
 use adjourn_core::session::{Phase, Wait};
@@ -24,7 +26,18 @@ use crate::peer::{Dialect, EXTENSION, Version};
 use crate::rpc::Error;
 use crate::session::{Attachment, Ours};
 use crate::suspension::{ResumedUpdate, SessionAwaitResumptionRequest, SuspendedUpdate, echoed};
-use crate::update::{self, Call, Left};
+use crate::update::{self, Call, Foreground, Left};
+
+/// Whether a client is told where the session stands, in the commit that is being shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// There is no need to.
+    Nothing,
+    /// It is, when the commit ends.
+    Owed,
+    /// It was.
+    Told,
+}
 
 impl<S: Store> Attachment<S> {
     /// Takes a moment into the view, tells the client, and answers whoever waited for it.
@@ -33,6 +46,7 @@ impl<S: Store> Attachment<S> {
         let before = view.session.phase();
         let interrupted = view.is_interrupted(&moment.event.what);
         let left = update::calls_left(&view.session, &moment.event.what);
+        let foreground = Foreground::after(&view.session, &moment.event.what);
         view.session.evolve(&moment.event);
         if before == Phase::Asking && view.session.phase() != Phase::Asking {
             self.forget_question();
@@ -44,7 +58,10 @@ impl<S: Store> Attachment<S> {
                 if visible {
                     self.wait_is_over(moment);
                 }
-                self.state(visible);
+                match foreground {
+                    Some(foreground) => self.foreground_is(foreground, visible),
+                    None => self.state(visible && moment.ends),
+                }
                 self.answer_resumes(moment.revision);
                 if visible {
                     self.lifecycle(moment);
@@ -55,6 +72,7 @@ impl<S: Store> Attachment<S> {
             }
             _ => {
                 if visible {
+                    self.owed_news(moment);
                     self.words(moment);
                     self.calls(moment, &left);
                     self.question_as_words(before);
@@ -63,15 +81,15 @@ impl<S: Store> Attachment<S> {
                 if visible {
                     self.wait_is_over(moment);
                 }
-                self.state(visible);
+                // A suspension took effect, even if the same commit ends it.
+                let in_force = moment.ends
+                    || matches!(moment.event.what, What::Suspended(_) | What::HoldLaid(_));
+                self.state(visible && in_force);
                 if visible {
                     self.lifecycle(moment);
                     self.run_ended(moment, answered);
                 }
-                // Before its commit ends, the state is one that never was.
-                if moment.ends
-                    || matches!(moment.event.what, What::Suspended(_) | What::HoldLaid(_))
-                {
+                if in_force {
                     self.answer_suspends();
                 }
                 if visible {
@@ -79,9 +97,12 @@ impl<S: Store> Attachment<S> {
                 }
             }
         }
-        if visible {
-            self.question_as_form(before);
-            self.phase(before, &moment.event.what);
+        if moment.ends {
+            if visible {
+                self.question_as_form(before);
+                self.phase();
+            }
+            self.commit_ends();
         }
         self.own.retain(|own| *own.end() > moment.revision);
     }
@@ -214,22 +235,62 @@ impl<S: Store> Attachment<S> {
         self.view = Some(view);
     }
 
+    /// Tells what became of the session, or takes note that it is to be told when the commit ends.
     pub(crate) fn lifecycle_of(&mut self, session: &Session, moment: &Moment, live: bool) {
         match &moment.event.what {
             What::Suspended(suspended) => {
-                for parked in [Some(&suspended.park), suspended.hold.as_ref()].into_iter().flatten()
-                {
-                    self.suspended(session, parked, live, true);
+                let SuspendedEvent { park, hold, .. } = suspended;
+                // A status shows the hold, and names what lies under it.
+                if hold.is_none() || self.peer.dialect() == Dialect::Rfc {
+                    self.suspended(session, park, live, true);
+                }
+                if let Some(hold) = hold {
+                    self.suspended(session, hold, live, true);
                 }
             }
             What::HoldLaid(laid) => self.suspended(session, &laid.hold, live, false),
-            What::Resumed(resumed) => self.resumed(session, &resumed.resumption),
-            What::HoldLifted(lifted) => self.resumed(session, &lifted.resumption),
+            What::Resumed(resumed) => self.resumed(session, &resumed.resumption, moment.ends),
+            What::HoldLifted(lifted) => self.resumed(session, &lifted.resumption, moment.ends),
+            // The words and calls of this moment have been told.
             What::SuspendWithdrawn(_) | What::SuspensionEnded(_) | What::SessionEnded(_) => {
-                let update = update::info(session, &self.peer);
-                self.update(&update);
+                self.news(session, session.revision, moment.ends);
             }
             _ => {}
+        }
+    }
+
+    /// Tells what earlier events of a commit have left to be told, if it ends with this one.
+    fn owed_news(&mut self, moment: &Moment) {
+        let Some(view) = self.view.take() else { return };
+        self.owed_news_of(&view.session, moment);
+        self.view = Some(view);
+    }
+
+    pub(crate) fn owed_news_of(&mut self, session: &Session, moment: &Moment) {
+        if self.news == News::Owed && moment.ends {
+            self.news(session, moment.revision - 1, true);
+        }
+    }
+
+    /// Tells where the session stands, once for a commit and when it ends; `told` is the last
+    /// revision of which everything has been told.
+    fn news(&mut self, session: &Session, told: u64, ends: bool) {
+        match (ends, self.news) {
+            (false, _) => self.news = News::Owed,
+            (true, News::Told) => {}
+            (true, News::Nothing | News::Owed) => {
+                self.news = News::Told;
+                let update = update::info(session, &self.peer, told);
+                self.update(&update);
+            }
+        }
+    }
+
+    /// Begins with the next commit.
+    pub(crate) fn commit_ends(&mut self) {
+        self.news = News::Nothing;
+        if let Some(view) = &mut self.view {
+            view.began = view.session.phase();
         }
     }
 
@@ -256,29 +317,32 @@ impl<S: Store> Attachment<S> {
             // The state says it.
             (Dialect::Today | Dialect::Extension, Version::V2) if live && in_state => {}
             (Dialect::Today | Dialect::Extension, Version::V2) => {
-                let update = update::info(session, &self.peer);
+                let update = update::info(session, &self.peer, session.revision);
                 self.update(&update);
             }
         }
     }
 
-    fn resumed(&mut self, session: &Session, resumption: &Resumption) {
+    fn resumed(&mut self, session: &Session, resumption: &Resumption, ends: bool) {
         match self.peer.dialect() {
             Dialect::Rfc => self.proposed(&ResumedUpdate::of(resumption)),
-            Dialect::Today | Dialect::Extension => {
-                let update = update::info(session, &self.peer);
-                self.update(&update);
-            }
+            // What was said with it is told afterwards.
+            Dialect::Today | Dialect::Extension => self.news(session, session.revision - 1, ends),
         }
     }
 
     /// The state of the foreground, where it changed (v2).
     pub(crate) fn state(&mut self, visible: bool) {
         let Some(view) = &self.view else { return };
+        let now = self.foreground_of(&view.session);
+        self.foreground_is(now, visible);
+    }
+
+    fn foreground_is(&mut self, now: Foreground, visible: bool) {
+        let Some(view) = &self.view else { return };
         if self.peer.version == Version::V1 || !visible {
             return;
         }
-        let now = self.foreground_of(&view.session);
         if self.foreground.as_ref() != Some(&now) {
             let update = now.update(&view.session, &self.peer);
             self.foreground = Some(now);
@@ -287,27 +351,24 @@ impl<S: Store> Attachment<S> {
     }
 
     /// On the way to rest, clients that want to know are told how far it is.
-    fn phase(&mut self, before: Phase, what: &What) {
+    fn phase(&mut self) {
         let Some(view) = &self.view else { return };
         let now = view.session.phase();
-        // An agent that parks with nothing in flight is at rest in the same commit.
-        let at_once = matches!(what, What::ParkRequested(_)) && !view.session.in_flight();
         let moving = matches!(now, Phase::Requested | Phase::Quiescing | Phase::Canceling);
-        let moving = moving && !at_once;
-        if moving && now != before && self.peer.opted_in() {
-            let update = update::info(&view.session, &self.peer);
+        if moving && now != view.began && self.peer.opted_in() {
+            let update = update::info(&view.session, &self.peer, view.session.revision);
             self.update(&update);
         }
     }
 
     /// A run that nobody's prompt waited for is over (v1): after a wake there is no other sign.
     fn run_ended(&mut self, moment: &Moment, answered: bool) {
-        let Some(view) = &self.view else { return };
+        let Some(view) = self.view.take() else { return };
         let ended = matches!(moment.event.what, What::RunEnded(_));
         if ended && !answered && self.peer.version == Version::V1 {
-            let update = update::info(&view.session, &self.peer);
-            self.update(&update);
+            self.news(&view.session, moment.revision, moment.ends);
         }
+        self.view = Some(view);
     }
 
     /// The agent parked itself: clients that want to know are told by a request of its own.

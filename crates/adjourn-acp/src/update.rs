@@ -7,7 +7,7 @@ use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{AskedCall, CallId, CallState};
 use adjourn_core::pause::{Initiator, Parked};
-use adjourn_core::session::{Phase, Wait};
+use adjourn_core::session::{LastRun, Outcome, Phase, Prior, Wait};
 use serde_json::{Map, Value, json};
 
 use crate::content::text;
@@ -197,8 +197,10 @@ pub fn calls_over(session: &Session) -> Vec<Left> {
 }
 
 /// News of the session that no standard update has words for: they stand in `_meta`.
-pub fn info(session: &Session, peer: &Peer) -> Value {
-    with(news(), "_meta", meta(session, peer, None))
+///
+/// `told` is the last revision of which everything has been told.
+pub fn info(session: &Session, peer: &Peer, told: u64) -> Value {
+    with(news(), "_meta", meta_up_to(told, session, peer, None))
 }
 
 /// An update that says nothing by itself.
@@ -247,8 +249,25 @@ impl Foreground {
             | Phase::Canceling => Self::Running,
             Phase::Suspended => Self::Suspended,
             Phase::Asking => Self::RequiresAction,
-            Phase::Idle | Phase::Ended => Self::Idle(stop_reason(session)),
+            Phase::Idle | Phase::Ended => Self::Idle(session.last_run.as_ref().map(stop_reason)),
         }
+    }
+
+    /// Returns what the foreground does after the commit that a resume belongs to.
+    ///
+    /// `before` is the session as the resume finds it.
+    pub fn after(before: &Session, what: &What) -> Option<Self> {
+        let What::Resumed(resumed) = what else { return None };
+        Some(match resumed.resumption.then {
+            Phase::Idle | Phase::Ended => {
+                let kept = before.suspended().and_then(|suspended| match &suspended.prior {
+                    Prior::Kept(kept) => Some(stop(kept.end.outcome, kept.end.error.as_deref())),
+                    Prior::Idle | Prior::Run(_) => None,
+                });
+                Self::Idle(kept.or_else(|| before.last_run.as_ref().map(stop_reason)))
+            }
+            _ => Self::Running,
+        })
     }
 
     /// Returns the update that says so.
@@ -290,26 +309,35 @@ impl Foreground {
 }
 
 /// Why the last run stopped (v2).
-fn stop_reason(session: &Session) -> Option<Value> {
-    use adjourn_core::session::Outcome;
-    let last = session.last_run.as_ref()?;
-    Some(match last.outcome {
+fn stop_reason(last: &LastRun) -> Value {
+    stop(last.outcome, last.error.as_deref())
+}
+
+fn stop(outcome: Outcome, error: Option<&str>) -> Value {
+    match outcome {
         Outcome::Completed => json!({ "stopReason": "end_turn" }),
         Outcome::Canceled => json!({ "stopReason": "cancelled" }),
         Outcome::Rejected => json!({ "stopReason": "refusal" }),
         Outcome::Failed => {
-            let error = last.error.as_deref().unwrap_or("it did not say why");
+            let error = error.unwrap_or("it did not say why");
             json!({ "stopReason": "error", "error": { "code": -32603, "message": error } })
         }
-    })
+    }
 }
 
 /// The status of a session in `_meta`, beside what the caller wanted echoed.
 pub fn meta(session: &Session, peer: &Peer, echoed: Option<Meta>) -> Meta {
+    meta_up_to(session.revision, session, peer, echoed)
+}
+
+/// The same, where not everything has been told up to where the session stands.
+///
+/// A client that comes back asks from the revision after `told`, and misses nothing.
+pub fn meta_up_to(told: u64, session: &Session, peer: &Peer, echoed: Option<Meta>) -> Meta {
     let mut meta = echoed.unwrap_or_default();
     let status = serde_json::to_value(session.status()).unwrap_or_default();
     let phase = serde_json::to_value(session.phase()).unwrap_or_default();
-    let status = with(with(status, "phase", phase), "seq", session.revision);
+    let status = with(with(status, "phase", phase), "seq", told);
     meta.insert(EXTENSION.to_owned(), status);
     if peer.harn()
         && let Some(envelope) = envelope(session)

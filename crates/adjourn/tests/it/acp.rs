@@ -1,6 +1,7 @@
 //! `adjourn acp` as an editor sees it: lines over a pipe.
 
 mod calls;
+mod commits;
 mod conformance;
 mod corners;
 mod dialogs;
@@ -12,3 +13,4 @@ mod proposals;
 mod replay;
 mod schema;
 mod sdk;
+mod seeds;

@@ -61,6 +61,40 @@ fn whoever_has_not_seen_the_question_is_shown_it_first() {
 }
 
 #[test]
+fn a_key_that_only_attached_wakes_nothing_when_it_is_repeated() {
+    let home = Home::new();
+    let session = left_parked(&home, PARKS);
+    let mut editor = Editor::v1(&home, PARKS);
+    let attach = json!({ "sessionId": session, "idempotencyKey": "once" });
+    let first = editor.call("session/resume", attach.clone()).unwrap();
+    assert_eq!(editor.call("session/resume", attach).unwrap(), first, "{}", editor.dialog());
+    assert_eq!(home.json(&["show", &session])["state"], "suspended");
+    // Another key is another wish.
+    let wake = json!({ "sessionId": session, "idempotencyKey": "twice" });
+    let woken = editor.call("session/resume", wake).unwrap();
+    assert_eq!(woken["_meta"]["adjourn/suspend"]["resumed"]["cause"], "explicit_resume");
+}
+
+#[test]
+fn a_directory_is_listed_however_it_is_spelled() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, PARKS);
+    let session = editor.new_session();
+    let made = editor.call("session/new", json!({ "cwd": "/var/", "mcpServers": [] })).unwrap();
+    for (cwd, wanted) in [
+        ("/tmp", json!(session)),
+        ("/tmp/", json!(session)),
+        ("/var", made["sessionId"].clone()),
+        ("/var//", made["sessionId"].clone()),
+    ] {
+        let listed = editor.call("session/list", json!({ "cwd": cwd })).unwrap();
+        let ids: Vec<_> = listed["sessions"].as_array().unwrap().iter().collect();
+        assert_eq!(ids.len(), 1, "{cwd}: {listed}");
+        assert_eq!(ids[0]["sessionId"], wanted, "{cwd}");
+    }
+}
+
+#[test]
 fn a_replay_that_also_wakes_goes_over_into_the_turn() {
     let home = Home::new();
     let session = left_parked(&home, PARKS);

@@ -47,7 +47,8 @@ fn knows_extension(version: u64) -> Value {
 }
 
 fn today(version: u64) -> Value {
-    json!({ "protocolVersion": version, "info": { "name": "editor", "version": "1.0" } })
+    let info = if version == 1 { "clientInfo" } else { "info" };
+    json!({ "protocolVersion": version, info: { "name": "editor", "version": "1.0" } })
 }
 
 /// Suspends a session in the middle of a call, asks after it, and wakes it with a value.
@@ -241,6 +242,7 @@ fn a_question_is_asked_by_a_form() {
     let home = Home::new();
     let greeting = json!({
         "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } },
+        "clientInfo": { "name": "editor", "version": "1.0" },
     });
     let mut editor = Editor::greeted(&home, ASKS, &[], &greeting);
     let session = editor.new_session();

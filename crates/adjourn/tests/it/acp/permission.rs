@@ -16,7 +16,10 @@ const METHOD: &str = "session/request_permission";
 
 fn greeted(home: &Home, version: u64) -> Editor {
     let info = json!({ "name": "editor", "version": "1.0" });
-    let greeting = json!({ "protocolVersion": version, "info": info });
+    let greeting = match version {
+        1 => json!({ "protocolVersion": 1, "clientInfo": info }),
+        _ => json!({ "protocolVersion": version, "info": info }),
+    };
     Editor::greeted(home, DEPLOYS, &[], &greeting)
 }
 

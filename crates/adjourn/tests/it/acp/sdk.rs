@@ -36,6 +36,11 @@ const ASKS_AND_PARKS: &str = r#"{"runs": [[
   {"say": "done"}
 ]]}"#;
 
+const DEPLOYS: &str = r#"{"steps": [
+  {"tool": {"name": "deploy", "permission": true}},
+  {"say": "over"}
+]}"#;
+
 #[derive(Debug, Clone, Copy)]
 enum Sdk {
     TypeScriptV1,
@@ -141,11 +146,37 @@ fn a_suspend_is_taken_back_by_its_signal() {
     drive_in_peace(&[Sdk::TypeScriptV1], "takesBack", BUILD);
 }
 
-/// The protocol says `$/cancel_request` for it. The Python SDK has no handler for that: it logs an
-/// error, keeps the form, and goes on.
+/// The SDKs that know how a request is taken back.
+const TAKE_BACK: [Sdk; 2] = [Sdk::TypeScriptV1, Sdk::TypeScriptV2];
+
 #[test]
 fn a_form_is_taken_back_when_somebody_else_answers() {
-    drive_in_peace(&[Sdk::TypeScriptV1], "asksElsewhere", ASKS);
+    drive_in_peace(&TAKE_BACK, "asksElsewhere", ASKS);
+}
+
+#[test]
+fn a_permission_is_given_and_refused() {
+    drive_in_peace(&ALL, "permits", DEPLOYS);
+}
+
+#[test]
+fn a_permission_is_taken_back_by_a_suspend_and_asked_for_again() {
+    drive_in_peace(&TAKE_BACK, "permitsLater", DEPLOYS);
+}
+
+/// The protocol says `$/cancel_request` for what is taken back. The Python SDK has no handler for
+/// that: it logs an error, keeps the request, and goes on; a late answer does nothing.
+#[test]
+fn python_complains_about_what_is_taken_back_and_goes_on() {
+    for (scenario, script) in [("asksElsewhere", ASKS), ("permitsLater", DEPLOYS)] {
+        let report = drive(Sdk::Python, scenario, script);
+        let logged = report["logged"].as_array().unwrap();
+        let about = |line: &Value| line[0] == "ERROR" && line[1].to_string().contains("$/cancel");
+        assert!(logged.len() == 1 && about(&logged[0]), "{scenario}: {logged:#?}");
+        let connection = &report["connections"][0];
+        let handled = connection["handled"].as_array().unwrap();
+        assert_eq!(written(connection), handled.iter().collect::<Vec<_>>(), "{scenario}");
+    }
 }
 
 #[test]

@@ -137,6 +137,48 @@ await run({
     await client.close();
   },
 
+  // What is asked for is allowed the first time, and refused the second.
+  async permits() {
+    const options = ["allow", "reject"];
+    const answer = () => ({ outcome: { outcome: "selected", optionId: options.shift() } });
+    const client = await connect({}, { "session/request_permission": { answer } });
+    for (const ending of ["completed", "failed"]) {
+      const sessionId = await newSession(client);
+      await client.request("session/prompt", { sessionId, prompt: text("go") });
+      const { params } = client.asked.at(-1);
+      assert.equal(params.sessionId, sessionId);
+      assert.deepEqual(params.options.map(({ kind }) => kind), ["allow_once", "reject_once"]);
+      const { toolCallId } = params.toolCall;
+      await client.update(ending, (update) => {
+        return update.toolCallId === toolCallId && update.status === ending;
+      });
+    }
+    await client.caughtUp();
+    await client.close();
+  },
+
+  // A suspend takes the request back; whoever resumes is asked again.
+  async permitsLater() {
+    const answers = [
+      (signal) => new Promise((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+      }),
+      () => ({ outcome: { outcome: "selected", optionId: "allow" } }),
+    ];
+    const answer = (_, signal) => answers.shift()(signal);
+    const client = await connect({}, { "session/request_permission": { answer } });
+    const sessionId = await newSession(client);
+    const prompt = client.request("session/prompt", { sessionId, prompt: text("go") });
+    await client.until("asked", () => client.asked[0]);
+    adjourn("suspend", sessionId);
+    assert.equal(status(await prompt).state, "suspended");
+    adjourn("resume", sessionId, "--detach");
+    await client.update("over", says("over"));
+    await client.update("idle", isIdle);
+    assert.equal(client.asked.length, 2);
+    await client.close();
+  },
+
   async today() {
     const client = await connect({ session: { notices: {} } });
     const sessionId = await newSession(client);

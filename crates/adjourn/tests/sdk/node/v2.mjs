@@ -127,6 +127,71 @@ await run({
     await client.close();
   },
 
+  async asksElsewhere() {
+    const answer = (_, signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+      });
+    const client = await connect(
+      { elicitation: { form: {} } },
+      { "elicitation/create": { answer } },
+    );
+    const sessionId = await newSession(client);
+    await prompt(client, sessionId, "go");
+    await client.until("asked", () => client.asked[0]);
+    adjourn("prompt", sessionId, "monthly", "--detach");
+    await client.update("done", says("done"));
+    await client.update("idle", isEnd);
+    await client.close();
+  },
+
+  // What is asked for is allowed the first time, and refused the second.
+  async permits() {
+    const options = ["allow", "reject"];
+    const answer = () => ({ outcome: { outcome: "selected", optionId: options.shift() } });
+    const client = await connect({}, { "session/request_permission": { answer } });
+    for (const ending of ["completed", "failed"]) {
+      const sessionId = await newSession(client);
+      await prompt(client, sessionId, "go");
+      const { params } = await client.until("asked", () => {
+        return client.asked.find(({ params }) => params.sessionId === sessionId);
+      });
+      assert.deepEqual(params.options.map(({ kind }) => kind), ["allow_once", "reject_once"]);
+      const { toolCallId } = params.subject.toolCall;
+      await client.update(ending, (update) => {
+        return update.toolCallId === toolCallId && update.status === ending;
+      });
+      await client.until("idle", () => {
+        const ends = client.handled.filter(({ sessionId: id }) => id === sessionId);
+        return ends.some(({ update }) => isEnd(update));
+      });
+    }
+    await client.close();
+  },
+
+  // A suspend takes the request back; whoever resumes is asked again.
+  async permitsLater() {
+    const answers = [
+      (signal) => new Promise((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+      }),
+      () => ({ outcome: { outcome: "selected", optionId: "allow" } }),
+    ];
+    const answer = (_, signal) => answers.shift()(signal);
+    const client = await connect({}, { "session/request_permission": { answer } });
+    const sessionId = await newSession(client);
+    await prompt(client, sessionId, "go");
+    await client.until("asked", () => client.asked[0]);
+    await client.update("waits", isState("requires_action"));
+    adjourn("suspend", sessionId);
+    await client.update("parked", (update) => update.stopReason === "_suspended");
+    adjourn("resume", sessionId, "--detach");
+    await client.update("over", says("over"));
+    await client.update("idle", isEnd);
+    assert.equal(client.asked.length, 2);
+    await client.close();
+  },
+
   async today() {
     const client = await connect({});
     const sessionId = await newSession(client);

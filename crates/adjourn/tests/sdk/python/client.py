@@ -16,8 +16,10 @@ from contextlib import asynccontextmanager
 import acp
 from acp.schema import (
     AcceptElicitationResponse,
+    AllowedOutcome,
     ClientCapabilities,
     Implementation,
+    RequestPermissionResponse,
     TextContentBlock,
 )
 
@@ -56,6 +58,11 @@ def adjourn(*arguments):
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
 
 
+async def answered(answer):
+    """Returns an answer, when there is one."""
+    return await answer if asyncio.isfuture(answer) else answer
+
+
 class Client:
     """What the SDK hands on."""
 
@@ -81,7 +88,17 @@ class Client:
         params = {"mode": "form", "message": message, **fields}
         assert not meta
         await self.note(self.asked, {"method": "elicitation/create", "params": params})
-        return self.answer
+        return await answered(self.answer)
+
+    async def request_permission(self, session_id, tool_call, options, **meta):
+        params = {
+            "sessionId": session_id,
+            "toolCall": spelled(tool_call),
+            "options": [spelled(option) for option in options],
+        }
+        assert not meta
+        await self.note(self.asked, {"method": "session/request_permission", "params": params})
+        return await answered(self.answer.pop(0))
 
     async def ext_method(self, method, params):
         await self.note(self.asked, {"method": f"_{method}", "params": params})
@@ -248,6 +265,66 @@ async def asks():
         await client.update("idle", is_idle)
 
 
+async def asks_elsewhere():
+    late = asyncio.get_running_loop().create_future()
+    async with connected({"elicitation": {"form": {}}}, late) as (client, connection):
+        session = await new_session(connection)
+        await prompt(connection, session, "go")
+        await client.until("asked", lambda: client.asked)
+        await asyncio.to_thread(adjourn, "prompt", session, "monthly", "--detach")
+        await client.update("done", says("done"))
+        await client.update("idle", is_idle)
+        # This answer comes too late to count.
+        late.set_result(AcceptElicitationResponse(action="accept", content={"answer": "raw"}))
+        # It is on its way before this is answered.
+        listed = await connection.list_sessions()
+        assert not status(listed.sessions[0]), "it stays idle"
+
+
+def selected(option):
+    """Returns the answer to a request for permission."""
+    outcome = AllowedOutcome(outcome="selected", option_id=option)
+    return RequestPermissionResponse(outcome=outcome)
+
+
+async def permits():
+    # What is asked for is allowed the first time, and refused the second.
+    answers = [selected("allow"), selected("reject")]
+    async with connected({}, answers) as (client, connection):
+        for ending in ["completed", "failed"]:
+            session = await new_session(connection)
+            await prompt(connection, session, "go")
+            params = client.asked[-1]["params"]
+            assert params["sessionId"] == session, params
+            kinds = [option["kind"] for option in params["options"]]
+            assert kinds == ["allow_once", "reject_once"], kinds
+            call = params["toolCall"]["toolCallId"]
+
+            def ends(update):
+                return update.get("toolCallId") == call and update.get("status") == ending
+
+            await client.update(ending, ends)
+        await client.caught_up()
+
+
+async def permits_later():
+    # A suspend takes the request back; whoever resumes is asked again.
+    late = asyncio.get_running_loop().create_future()
+    async with connected({}, [late, selected("allow")]) as (client, connection):
+        session = await new_session(connection)
+        prompted = asyncio.create_task(prompt(connection, session, "go"))
+        await client.until("asked", lambda: client.asked)
+        await asyncio.to_thread(adjourn, "suspend", session)
+        assert status(await prompted)["state"] == "suspended"
+        # This answer comes too late to count.
+        late.set_result(selected("reject"))
+        await asyncio.to_thread(adjourn, "resume", session, "--detach")
+        await client.update("completed", lambda update: update.get("status") == "completed")
+        await client.update("over", says("over"))
+        await client.update("idle", is_idle)
+        assert len(client.asked) == 2, client.asked
+
+
 async def today():
     async with connected({}) as (client, connection):
         session = await new_session(connection)
@@ -264,7 +341,15 @@ async def today():
     assert words == ["go", question, "monthly", "done"], words
 
 
-SCENARIOS = {"suspends": suspends, "parks": parks, "asks": asks, "today": today}
+SCENARIOS = {
+    "suspends": suspends,
+    "parks": parks,
+    "asks": asks,
+    "asksElsewhere": asks_elsewhere,
+    "permits": permits,
+    "permitsLater": permits_later,
+    "today": today,
+}
 
 if __name__ == "__main__":
     warnings.simplefilter("always")
