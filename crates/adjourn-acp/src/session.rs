@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adjourn_core::command::{self, Prompt, Reach, Requester, Suspend, Withdraw};
 use adjourn_core::driver::Need;
+use adjourn_core::event::What;
 use adjourn_core::facts::SpanLinks;
 use adjourn_core::id::{Handle, RequestId, SessionId};
 use adjourn_core::session::{Phase, State};
-use adjourn_core::{Command, Session};
+use adjourn_core::{Command, Rejected, Session};
 use adjourn_host::said::Said;
 use adjourn_host::watch::Watcher;
 use adjourn_store::{Done, Request, Store};
@@ -54,7 +55,8 @@ pub(crate) struct WaitingPrompt {
 /// A suspend that has not taken effect.
 pub(crate) struct WaitingSuspend {
     pub(crate) id: Id,
-    pub(crate) after: u64,
+    /// The first revision of the commit that took it.
+    pub(crate) at: u64,
     pub(crate) handle: Handle,
     pub(crate) request: RequestId,
 }
@@ -271,12 +273,16 @@ impl<S: Store> Attachment<S> {
         let mut command = Request::new(self.id, by, Command::Suspend(suspend));
         command.spans = spans;
         match self.face.give(command).await {
-            Ok(done) => {
-                let shown = done.session.suspended().map(|suspended| &suspended.shown().pause);
-                let Some(pause) = done.session.pending_pause().or(shown) else { return };
-                let (handle, after) = (pause.handle, done.session.revision);
-                self.suspends.push(WaitingSuspend { id, after, handle, request });
-            }
+            Ok(done) => match suspension(&done) {
+                Some(handle) => {
+                    let at = *revisions(&done).start();
+                    self.suspends.push(WaitingSuspend { id, at, handle, request });
+                }
+                None => {
+                    let error = Rejected::NotSuspendable { phase: done.session.phase() };
+                    self.lines.respond(&id, &Err(error.into()));
+                }
+            },
             Err(error) => self.lines.respond(&id, &Err(error)),
         }
     }
@@ -425,6 +431,20 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn number(&self) -> Id {
         Id::number(self.numbers.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// Returns the suspension that a suspend asked for.
+///
+/// What the commit left may be something else: events that it looked back to may have ended the
+/// suspension as soon as it began.
+fn suspension(done: &Done) -> Option<Handle> {
+    done.events.iter().find_map(|event| match &event.what {
+        What::Suspended(suspended) => Some(suspended.park.pause.handle),
+        What::HoldLaid(laid) => Some(laid.hold.pause.handle),
+        What::SuspendRequested(requested) => Some(requested.pause.handle),
+        What::SuspendJoined(joined) => Some(joined.handle),
+        _ => None,
+    })
 }
 
 /// Returns an id as the value that it is.
