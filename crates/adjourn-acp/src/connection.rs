@@ -100,6 +100,23 @@ where
 struct Open {
     ask: mpsc::Sender<Ask>,
     attached: Arc<AtomicBool>,
+    /// How much was asked of it.
+    asked: u64,
+    /// How much of that is done, and has left nothing to do.
+    done: Arc<AtomicU64>,
+}
+
+impl Open {
+    /// Asks something of it; nobody is there to be asked when the client is gone.
+    async fn send(&mut self, ask: Ask) {
+        self.asked += 1;
+        let _ = self.ask.send(ask).await;
+    }
+
+    /// Returns whether nobody sees it or waits for anything of it.
+    fn rests(&self) -> bool {
+        self.done.load(Ordering::Acquire) == self.asked
+    }
 }
 
 pub(crate) struct Connection<S> {
@@ -157,9 +174,8 @@ impl<S: Store> Connection<S> {
             Incoming::Notification { method, params } => self.notified(&method, params).await,
             Incoming::Response { id, result } => {
                 // Only one session knows the id; the others have nothing to do with it.
-                for open in self.sessions.values() {
-                    let answered = Ask::Answered { id: id.clone(), result: result.clone() };
-                    let _ = open.ask.send(answered).await;
+                for open in self.sessions.values_mut() {
+                    open.send(Ask::Answered { id: id.clone(), result: result.clone() }).await;
                 }
             }
         }
@@ -177,8 +193,8 @@ impl<S: Store> Connection<S> {
             "$/cancel_request" => {
                 if let Ok(CancelRequest { request_id }) = params.read() {
                     // Only one session has it; the others have nothing to do with it.
-                    for open in self.sessions.values() {
-                        let _ = open.ask.send(Ask::TakeBack { id: request_id.clone() }).await;
+                    for open in self.sessions.values_mut() {
+                        open.send(Ask::TakeBack { id: request_id.clone() }).await;
                     }
                 }
             }
@@ -226,8 +242,6 @@ impl<S: Store> Connection<S> {
                     (session, _) => (session?, Ask::Delete { id: id.clone() }),
                 };
                 self.ask(session.id, ask).await;
-                // Its task ends with that.
-                self.sessions.remove(&session.id);
                 Ok(None)
             }
             "session/set_mode" if v1 => self.has_none(params, "modeId", "no modes"),
@@ -332,9 +346,12 @@ impl<S: Store> Connection<S> {
         // What was answered before goes out before what the session will say.
         self.flush().await;
         let Some(peer) = self.peer.clone() else { return };
+        if !self.sessions.contains_key(&session) {
+            self.forget_sessions();
+        }
         let open = self.sessions.entry(session).or_insert_with(|| {
             let (sender, inbox) = mpsc::channel(QUEUE);
-            let attached = Arc::new(AtomicBool::new(false));
+            let (attached, done) = (Arc::new(AtomicBool::new(false)), Arc::default());
             let attachment = Attachment {
                 face: Arc::clone(&self.face),
                 peer,
@@ -356,13 +373,21 @@ impl<S: Store> Connection<S> {
                 aliases: HashMap::new(),
                 foreground: None,
                 inbox,
+                heard: 0,
+                done: Arc::clone(&done),
                 later: VecDeque::new(),
                 replaying: None,
             };
             self.tasks.spawn(attachment.run(self.rung.clone()));
-            Open { ask: sender, attached }
+            Open { ask: sender, attached, asked: 0, done }
         });
-        let _ = open.ask.send(ask).await;
+        open.send(ask).await;
+    }
+
+    /// Forgets sessions that were closed, so that only those that are open cost anything.
+    fn forget_sessions(&mut self) {
+        self.sessions.retain(|_, open| !open.rests());
+        while self.tasks.try_join_next().is_some() {}
     }
 
     /// Ends what serves the sessions, when it has said what is left to say.

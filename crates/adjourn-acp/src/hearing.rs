@@ -45,7 +45,11 @@ impl<S: Store> Attachment<S> {
     pub(crate) async fn next_ask(&mut self) -> Option<Ask> {
         match self.later.pop_front() {
             Some(ask) => Some(ask),
-            None => self.inbox.recv().await,
+            None => {
+                let ask = self.inbox.recv().await?;
+                self.heard += 1;
+                Some(ask)
+            }
         }
     }
 
@@ -78,6 +82,7 @@ impl<S: Store> Attachment<S> {
     }
 
     async fn hear(&mut self, ask: Ask) {
+        self.heard += 1;
         match ask {
             Ask::Cancel => {
                 // If nothing runs yet, what was asked before may make it run.

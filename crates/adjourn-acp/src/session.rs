@@ -14,7 +14,7 @@ use adjourn_core::driver::Need;
 use adjourn_core::event::What;
 use adjourn_core::facts::SpanLinks;
 use adjourn_core::id::{Handle, RequestId, SessionId};
-use adjourn_core::session::{Phase, State};
+use adjourn_core::session::Phase;
 use adjourn_core::{Command, Rejected, Session};
 use adjourn_host::said::Said;
 use adjourn_host::watch::Watcher;
@@ -115,6 +115,10 @@ pub(crate) struct Attachment<S> {
     pub(crate) aliases: HashMap<String, Handle>,
     pub(crate) foreground: Option<Foreground>,
     pub(crate) inbox: mpsc::Receiver<Ask>,
+    /// How much was asked so far.
+    pub(crate) heard: u64,
+    /// How much of it is done, and has left nothing to do; the connection looks, too.
+    pub(crate) done: Arc<AtomicU64>,
     /// What was heard while something else was being done.
     pub(crate) later: VecDeque<Ask>,
     /// The request whose replay is under way, as long as it can be taken back.
@@ -147,17 +151,8 @@ impl<S: Store> Attachment<S> {
             if self.flush().await.is_err() {
                 break;
             }
+            self.count();
         }
-    }
-
-    /// The connection is over: what has come to an end meanwhile is still told, and whoever waits
-    /// for something else is told that nobody will answer.
-    async fn end(mut self) {
-        if self.catch_up().await.is_ok() {
-            self.give_up(&Error::new(CANCELLED, "the connection is over"));
-        }
-        // If nobody reads it, nobody misses it.
-        let _ = self.flush().await;
     }
 
     async fn take(&mut self, ask: Ask) {
@@ -212,16 +207,6 @@ impl<S: Store> Attachment<S> {
                 // Hosts leave it alone while nobody is there to answer.
                 self.face.hosts.ring();
             }
-        }
-    }
-
-    pub(crate) fn detach(&mut self) {
-        self.attached.store(false, Ordering::Relaxed);
-        self.seat = None;
-        self.question = None;
-        let numbers: Vec<_> = self.ours.keys().cloned().collect();
-        for id in numbers {
-            self.call_off(&id);
         }
     }
 
@@ -285,49 +270,6 @@ impl<S: Store> Attachment<S> {
             },
             Err(error) => self.lines.respond(&id, &Err(error)),
         }
-    }
-
-    async fn close(&mut self, id: &Id) {
-        let runs = self.face.store.session(self.id).ok().flatten().is_some_and(|session| {
-            matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
-        });
-        if runs {
-            // If it has just come to rest, there is nothing left to cancel.
-            let _ = self.give(Command::Cancel(command::Cancel::default())).await;
-        }
-        self.say_last().await;
-        self.leave(id);
-    }
-
-    async fn delete(&mut self, id: &Id) {
-        match self.face.erase(self.id, Face::<S>::by(&self.peer)).await {
-            Ok(()) => {
-                self.say_last().await;
-                self.leave(id);
-            }
-            Err(error) => self.lines.respond(id, &Err(error)),
-        }
-    }
-
-    /// Tells whoever sees the session what became of it, before it sees no more.
-    async fn say_last(&mut self) {
-        if let Err(error) = self.catch_up().await {
-            self.give_up(&error);
-        }
-    }
-
-    /// Answers everything that is open, then the one who closed it, and shows nothing more.
-    fn leave(&mut self, id: &Id) {
-        for prompt in std::mem::take(&mut self.prompts) {
-            self.lines.respond(&prompt.id, &Ok(json!({ "stopReason": "cancelled" })));
-        }
-        for suspend in std::mem::take(&mut self.suspends) {
-            let error = Error::new(CANCELLED, "the session was closed");
-            self.lines.respond(&suspend.id, &Err(error));
-        }
-        self.detach();
-        self.view = None;
-        self.lines.respond(id, &Ok(json!({})));
     }
 
     pub(crate) async fn take_back(&mut self, id: &Id) {
@@ -402,24 +344,6 @@ impl<S: Store> Attachment<S> {
         }
         self.answer_suspends();
         Ok(())
-    }
-
-    /// Stops watching a session that nobody here sees or waits for.
-    fn rest(&mut self) {
-        let waits = !self.prompts.is_empty() || !self.suspends.is_empty();
-        if !waits && !self.attached.load(Ordering::Relaxed) {
-            self.view = None;
-        }
-    }
-
-    /// The store cannot be read: whoever waits is told so.
-    fn give_up(&mut self, error: &Error) {
-        let prompts = std::mem::take(&mut self.prompts).into_iter().map(|prompt| prompt.id);
-        let suspends = std::mem::take(&mut self.suspends).into_iter().map(|suspend| suspend.id);
-        let resumes = std::mem::take(&mut self.resumes).into_iter().map(|resume| resume.id);
-        for id in prompts.chain(suspends).chain(resumes) {
-            self.lines.respond(&id, &Err(error.clone()));
-        }
     }
 
     /// Returns whether the session asks a person.

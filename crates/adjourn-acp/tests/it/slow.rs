@@ -95,3 +95,51 @@ async fn a_cancel_goes_for_what_was_asked_before_it_too() {
     let canceled = |message: &Value| message["params"]["update"]["stopReason"] == "cancelled";
     second.until("canceled", canceled).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_behind_a_close_happens_behind_it() {
+    let process = Process::start(&hears_much()).await;
+    let session = told_much(&mut process.connect().await).await;
+    let (mut second, replay) = half_told(&process, &session).await;
+    let close = second.request("session/close", json!({ "sessionId": session })).await;
+    let blocks = json!([{ "type": "text", "text": "and?" }]);
+    let prompt = json!({ "sessionId": session, "prompt": blocks });
+    let prompt = second.request("session/prompt", prompt).await;
+    // Its only call waits for this permission: the close has not canceled it.
+    let asks = second.told(ASKS).await;
+    let order: Vec<_> = second.heard().iter().filter_map(|m| m["id"].as_u64()).collect();
+    let asked = asks["id"].as_u64().unwrap();
+    assert_eq!(order[1..], [replay, close, prompt, asked], "and initialize");
+    let behind = second.heard().iter().position(|m| m["id"] == close).unwrap();
+    let own = second.heard().iter().position(|m| m.to_string().contains("and?")).unwrap();
+    assert!(own > behind, "nothing began before the close was answered");
+    second
+        .reply(&asks["id"], json!({ "outcome": { "outcome": "selected", "optionId": "allow" } }))
+        .await;
+    second.until_state("idle").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_is_taken_back_although_a_close_waits_behind_it() {
+    let process = Process::start(&hears_much()).await;
+    let session = told_much(&mut process.connect().await).await;
+    let (mut second, replay) = half_told(&process, &session).await;
+    let close = second.request("session/close", json!({ "sessionId": session })).await;
+    second.notify("$/cancel_request", json!({ "requestId": replay })).await;
+    assert_eq!(second.answer(replay).await["error"]["code"], -32800);
+    assert!(second.answer(close).await["result"].is_object());
+    assert!(told_of(&second) < WORDS, "it has stopped on the way");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_were_closed_cost_nothing() {
+    let process = Process::start(&hears_much()).await;
+    let mut client = process.connect().await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for _ in 0..50 {
+        let session = client.new_session().await;
+        client.call("session/close", json!({ "sessionId": session })).await;
+    }
+    assert!(tasks() < before + 10, "{} more", tasks() - before);
+}
