@@ -66,8 +66,9 @@ impl<S: Store> Attachment<S> {
         self.waits.clear();
         self.aliases.clear();
         self.own.clear();
-        let numbers: Vec<_> = self.ours.keys().cloned().collect();
-        for id in numbers {
+        let mut asked: Vec<_> = self.ours.keys().cloned().collect();
+        asked.sort_unstable_by_key(|id| id.as_json().parse::<u64>().ok());
+        for id in asked {
             self.call_off(&id);
         }
         self.view = None;

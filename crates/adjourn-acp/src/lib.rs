@@ -8,6 +8,7 @@
 //! Start reading at `connection.rs`, then `session.rs`, then `show.rs`, which has the order in
 //! which a client is told things.
 
+mod alias;
 mod answers;
 #[cfg(feature = "artifacts")]
 pub mod artifacts;

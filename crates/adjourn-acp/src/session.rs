@@ -311,10 +311,8 @@ impl<S: Store> Attachment<S> {
             (Some(Ours::Await(handle)), Ok(result)) => {
                 if let Ok(SessionAwaitResumptionResponse { handle: alias, .. }) =
                     serde_json::from_value(result)
-                    && alias.parse::<Handle>().is_err()
                 {
-                    // The names of earlier suspensions are of no use any more.
-                    self.aliases = HashMap::from([(alias, handle)]);
+                    self.alias(alias, handle);
                 }
             }
             (Some(Ours::Permission(number)), result) => self.permitted(number, result),

@@ -70,3 +70,45 @@ fn a_suspend_that_is_over_as_soon_as_it_begins_is_answered() {
         assert_eq!(story(&editor, request)[before..], expected, "{}", editor.dialog());
     }
 }
+
+#[test]
+fn a_request_about_a_wait_is_taken_back_when_the_wait_is_over() {
+    let home = Home::new();
+    let mut editor = knowing(&home, PARKS);
+    let session = editor.new_session();
+    editor.prompt(&session, "go");
+    let first = editor.asked("session/await_resumption");
+    home.told(&["event", "first.done"]);
+    let back = editor.asked("$/cancel_request");
+    assert_eq!(back["params"]["requestId"], first["id"]);
+    let second = editor.asked("session/await_resumption");
+    let named = |alias: &str| json!({ "handle": alias, "suspendedAt": "2026-01-01T00:00:00Z" });
+    editor.reply(&second["id"], named("b"));
+    // It may have been under way when it was not wanted any more.
+    editor.reply(&first["id"], named("a"));
+    let wake = |alias: &str| json!({ "sessionId": session, "handle": alias });
+    assert_eq!(editor.call("session/resume", wake("a")).unwrap_err()["code"], 4002);
+    editor.call("session/resume", wake("b")).unwrap();
+    assert_eq!(editor.call("session/resume", wake("b")).unwrap_err()["code"], 4003);
+    let back = editor.heard().filter(|message| message["method"] == "$/cancel_request");
+    assert_eq!(back.count(), 1, "what was answered is not taken back: {}", editor.dialog());
+}
+
+#[test]
+fn names_of_suspensions_that_are_over_still_name_them() {
+    let home = Home::new();
+    let mut editor = knowing(&home, PARKS);
+    let session = editor.new_session();
+    editor.prompt(&session, "go");
+    let wake = |alias: &str| json!({ "sessionId": session, "handle": alias });
+    for alias in ["a", "b"] {
+        let asked = editor.asked("session/await_resumption");
+        let named = json!({ "handle": alias, "suspendedAt": "2026-01-01T00:00:00Z" });
+        editor.reply(&asked["id"], named);
+        if alias == "a" {
+            editor.call("session/resume", wake("a")).unwrap();
+        }
+    }
+    assert_eq!(editor.call("session/resume", wake("a")).unwrap_err()["code"], 4003);
+    editor.call("session/resume", wake("b")).unwrap();
+}
