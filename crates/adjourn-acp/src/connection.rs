@@ -1,13 +1,13 @@
 //! One connection: lines come in, requests are sorted to their sessions, lines go out.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adjourn_core::Command;
 use adjourn_core::command::{self, Mode};
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::session::State;
 use adjourn_host::watch::Bell;
 use adjourn_store::{Request, Store};
@@ -100,6 +100,8 @@ where
 struct Open {
     ask: mpsc::Sender<Ask>,
     attached: Arc<AtomicBool>,
+    /// The run that this client has prompted or woken last.
+    run: Arc<Mutex<Option<RunId>>>,
     /// How much was asked of it.
     asked: u64,
     /// How much of that is done, and has left nothing to do.
@@ -352,6 +354,7 @@ impl<S: Store> Connection<S> {
         let open = self.sessions.entry(session).or_insert_with(|| {
             let (sender, inbox) = mpsc::channel(QUEUE);
             let (attached, done) = (Arc::new(AtomicBool::new(false)), Arc::default());
+            let run = Arc::default();
             let attachment = Attachment {
                 face: Arc::clone(&self.face),
                 peer,
@@ -359,6 +362,7 @@ impl<S: Store> Connection<S> {
                 out: self.out.clone(),
                 lines: Outgoing::default(),
                 attached: Arc::clone(&attached),
+                run: Arc::clone(&run),
                 seat: None,
                 numbers: Arc::clone(&self.numbers),
                 view: None,
@@ -379,7 +383,7 @@ impl<S: Store> Connection<S> {
                 replaying: None,
             };
             self.tasks.spawn(attachment.run(self.rung.clone()));
-            Open { ask: sender, attached, asked: 0, done }
+            Open { ask: sender, attached, run, asked: 0, done }
         });
         open.send(ask).await;
     }
@@ -399,26 +403,32 @@ impl<S: Store> Connection<S> {
         self.tasks.abort_all();
     }
 
-    /// The client is gone: what becomes of what it had running.
+    /// The client is gone: what becomes of what it had running. What it only saw is not its own.
     async fn disconnected(&mut self) {
         let Some(peer) = self.peer.clone() else { return };
-        let attached: Vec<_> =
-            self.sessions.keys().copied().filter(|id| self.is_attached(*id)).collect();
-        for id in attached {
-            let command = match self.face.options.on_disconnect {
-                OnDisconnect::Continue => continue,
-                OnDisconnect::Suspend => Command::Suspend(command::Suspend {
-                    reason: Some("the client went away".to_owned()),
-                    mode: Mode::FinishStep,
-                    ..command::Suspend::default()
-                }),
-                OnDisconnect::Cancel => Command::Cancel(command::Cancel::default()),
-            };
-            let Ok(Some(session)) = self.face.store.session(id) else { continue };
-            if matches!(session.state, State::Ready(_) | State::Running(_)) {
-                // Refused if it has come to rest by itself.
-                let _ = self.face.give(Request::new(id, Face::<S>::by(&peer), command)).await;
+        for (id, open) in &self.sessions {
+            let own = *open.run.lock().unwrap_or_else(PoisonError::into_inner);
+            let Ok(Some(session)) = self.face.store.session(*id) else { continue };
+            if own.is_none() || session.run().map(|run| run.id) != own {
+                continue;
             }
+            let command = match (self.face.options.on_disconnect, &session.state) {
+                (OnDisconnect::Suspend, State::Ready(_) | State::Running(_)) => {
+                    Command::Suspend(command::Suspend {
+                        reason: Some("the client went away".to_owned()),
+                        mode: Mode::FinishStep,
+                        ..command::Suspend::default()
+                    })
+                }
+                (
+                    OnDisconnect::Cancel,
+                    State::Ready(_) | State::Running(_) | State::Quiescing(_),
+                ) => Command::Cancel(command::Cancel::default()),
+                // What is on its way to rest need not be suspended.
+                _ => continue,
+            };
+            // Refused if it has come to rest by itself.
+            let _ = self.face.give(Request::new(*id, Face::<S>::by(&peer), command)).await;
         }
     }
 }

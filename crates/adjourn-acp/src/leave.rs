@@ -3,6 +3,7 @@
 //! What serves the session on this connection stays: a request that comes behind a close has its
 //! turn behind it.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use adjourn_core::Command;
@@ -61,6 +62,7 @@ impl<S: Store> Attachment<S> {
     /// Shows the session no more, and forgets what the client was shown of it.
     fn detach(&mut self) {
         self.attached.store(false, Ordering::Relaxed);
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.seat = None;
         self.question = None;
         self.waits.clear();

@@ -55,6 +55,7 @@ impl<S: Store> Attachment<S> {
         }
         match given {
             Some(done) if !done.events.is_empty() => {
+                self.has_moved(&done);
                 let at = *revisions(&done).start();
                 self.attach(at);
                 let answer = self.standing(&done.session, resumed(&done));

@@ -6,14 +6,14 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use adjourn_core::command::{self, Prompt, Reach, Requester, Suspend, Withdraw};
 use adjourn_core::driver::Need;
 use adjourn_core::event::What;
 use adjourn_core::facts::SpanLinks;
-use adjourn_core::id::{Handle, RequestId, SessionId};
+use adjourn_core::id::{Handle, RequestId, RunId, SessionId};
 use adjourn_core::session::Phase;
 use adjourn_core::{Command, Rejected, Session};
 use adjourn_host::said::Said;
@@ -94,6 +94,8 @@ pub(crate) struct Attachment<S> {
     pub(crate) lines: Outgoing,
     /// Whether the client sees the session; the connection looks, too.
     pub(crate) attached: Arc<AtomicBool>,
+    /// The run that this client has prompted or woken last; the connection looks, too.
+    pub(crate) run: Arc<Mutex<Option<RunId>>>,
     /// Taken as long as the client sees the session.
     pub(crate) seat: Option<Seat>,
     /// The number of the connection's next request.
@@ -186,6 +188,12 @@ impl<S: Store> Attachment<S> {
         self.face.give(Request::new(self.id, Face::<S>::by(&self.peer), command)).await
     }
 
+    /// Remembers what this client has set to work.
+    pub(crate) fn has_moved(&self, done: &Done) {
+        let run = done.session.run().map(|run| run.id);
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
+    }
+
     /// Makes sure that the session is watched.
     pub(crate) fn watch(&mut self) -> Result<(), Error> {
         if self.view.is_none() {
@@ -230,6 +238,7 @@ impl<S: Store> Attachment<S> {
         let request = Request::new(self.id, by, Command::Prompt(prompt));
         match self.face.give(request.saying(vec![said.encode()])).await {
             Ok(done) => {
+                self.has_moved(&done);
                 let own = revisions(&done);
                 self.attach(*own.start());
                 let after = *own.end();
@@ -302,10 +311,11 @@ impl<S: Store> Attachment<S> {
                 };
                 let by = Face::<S>::by(&self.peer);
                 let request = Request::new(self.id, by, Command::Resume(resume));
-                if self.face.give(request.saying(vec![said.encode()])).await.is_err() {
+                match self.face.give(request.saying(vec![said.encode()])).await {
+                    Ok(done) => self.has_moved(&done),
                     // Somebody else may have answered first, and theirs holds; or this was no
                     // answer, and it is asked again.
-                    self.show_open_question();
+                    Err(_) => self.show_open_question(),
                 }
             }
             (Some(Ours::Await(handle)), Ok(result)) => {
