@@ -20,8 +20,8 @@ use crate::content;
 use crate::face::{Face, OnDisconnect};
 use crate::hearing::Ask;
 use crate::introduction::introduction;
-use crate::lines::{LINE_BYTES, Line, Lines};
-use crate::out::{self, BATCH_BYTES, Out};
+use crate::lines::Lines;
+use crate::out::{self, Out};
 use crate::peer::{Dialect, Peer, Version};
 use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Prompt, Replay};
 use crate::rpc::{
@@ -125,8 +125,9 @@ pub(crate) struct Connection<S> {
     pub(crate) face: Arc<Face<S>>,
     /// The client, once it has introduced itself.
     peer: Option<Arc<Peer>>,
-    out: Out,
-    lines: Outgoing,
+    pub(crate) out: Out,
+    /// Answers of its own that have not gone out.
+    pub(crate) lines: Outgoing,
     numbers: Arc<AtomicU64>,
     rung: watch::Receiver<()>,
     sessions: HashMap<SessionId, Open>,
@@ -134,28 +135,6 @@ pub(crate) struct Connection<S> {
 }
 
 impl<S: Store> Connection<S> {
-    async fn read<R: AsyncRead + Unpin>(&mut self, mut lines: Lines<R>) -> std::io::Result<()> {
-        while let Some(line) = lines.next().await? {
-            match line {
-                Line::TooLong => {
-                    let problem = format!("a line has at most {LINE_BYTES} bytes");
-                    let error = Error::new(INVALID_REQUEST, problem);
-                    self.lines.respond(&Id::null(), &Err(error));
-                }
-                // Empty lines between messages are nobody's message.
-                Line::Whole(line) if line.trim_ascii().is_empty() => {}
-                Line::Whole(line) => match Incoming::read(line) {
-                    Ok(message) => self.take(message).await,
-                    Err((id, error)) => self.lines.respond(&id, &Err(error)),
-                },
-            }
-            if self.lines.len() > BATCH_BYTES || !lines.is_ready() {
-                self.flush().await;
-            }
-        }
-        Ok(())
-    }
-
     async fn flush(&mut self) {
         if !self.lines.is_empty() {
             // A client that does not read any more will close its end soon.
@@ -163,7 +142,7 @@ impl<S: Store> Connection<S> {
         }
     }
 
-    async fn take(&mut self, message: Incoming<'_>) {
+    pub(crate) async fn take(&mut self, message: Incoming<'_>) {
         match message {
             Incoming::Request { id, method, params } => {
                 match self.request(&id, &method, params).await {
@@ -183,7 +162,7 @@ impl<S: Store> Connection<S> {
         }
     }
 
-    async fn notified(&mut self, method: &str, params: Params<'_>) {
+    pub(crate) async fn notified(&mut self, method: &str, params: Params<'_>) {
         match method {
             "session/cancel" => {
                 if let Ok(Named { session_id }) = params.read()
@@ -282,10 +261,7 @@ impl<S: Store> Connection<S> {
     async fn new_session(&mut self, id: &Id, new: New, peer: &Peer) -> Result<(), Error> {
         let servers = new.mcp_servers.unwrap_or_default();
         let session = self.face.create(peer, new.cwd, servers).await?;
-        self.lines.respond(id, &Ok(json!({ "sessionId": session.id })));
-        // Nothing is said about a session before the client knows its name.
-        self.flush().await;
-        self.ask(session.id, Ask::Begin).await;
+        self.ask(session.id, Ask::Begin { id: id.clone() }).await;
         Ok(())
     }
 
@@ -345,8 +321,11 @@ impl<S: Store> Connection<S> {
 
     /// Asks something of a session, which serves this connection from then on.
     async fn ask(&mut self, session: SessionId, ask: Ask) {
-        // What was answered before goes out before what the session will say.
-        self.flush().await;
+        // What was answered before goes out before what the session will say; nothing is said to
+        // a cancel.
+        if !matches!(ask, Ask::Cancel) {
+            self.flush().await;
+        }
         let Some(peer) = self.peer.clone() else { return };
         if !self.sessions.contains_key(&session) {
             self.forget_sessions();

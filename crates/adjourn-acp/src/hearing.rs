@@ -15,13 +15,13 @@ use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR, Id};
 use crate::session::Attachment;
 
 /// What is kept for later; beyond that the client is not heard before it reads.
-const LATER: usize = 16;
+pub(crate) const LATER: usize = 16;
 
 /// What a connection asks of one of its sessions.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    /// `session/new` was answered.
-    Begin,
+    /// `session/new`; the session is there.
+    Begin { id: Id },
     /// `session/prompt`.
     Prompt { id: Id, said: Said },
     /// `session/suspend`.
@@ -117,12 +117,13 @@ impl Ask {
     /// Returns the id of the request that it is.
     const fn id(&self) -> Option<&Id> {
         match self {
-            Self::Prompt { id, .. }
+            Self::Begin { id }
+            | Self::Prompt { id, .. }
             | Self::Suspend { id, .. }
             | Self::Resume { id, .. }
             | Self::Close { id }
             | Self::Delete { id } => Some(id),
-            Self::Begin | Self::Cancel | Self::TakeBack { .. } | Self::Answered { .. } => None,
+            Self::Cancel | Self::TakeBack { .. } | Self::Answered { .. } => None,
         }
     }
 }

@@ -25,6 +25,7 @@ mod out;
 pub mod peer;
 mod permission;
 mod question;
+mod reading;
 pub mod refusal;
 mod replay;
 mod requests;

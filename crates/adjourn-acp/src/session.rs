@@ -159,12 +159,14 @@ impl<S: Store> Attachment<S> {
 
     async fn take(&mut self, ask: Ask) {
         match ask {
-            Ask::Begin => {
-                if let Err(error) = self.watch() {
-                    return self.give_up(&error);
+            Ask::Begin { id } => match self.watch() {
+                Ok(()) => {
+                    // Nothing is said about a session before the client knows its name.
+                    self.lines.respond(&id, &Ok(json!({ "sessionId": self.id })));
+                    self.attach(0);
                 }
-                self.attach(0);
-            }
+                Err(error) => self.lines.respond(&id, &Err(error)),
+            },
             Ask::Prompt { id, said } => self.prompt(id, &said).await,
             Ask::Suspend { id, suspend, spans } => self.suspend(id, suspend, spans).await,
             Ask::Resume { id, wish, load } => {

@@ -62,6 +62,36 @@ async fn a_cancel_is_heard_before_a_replay_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_is_heard_before_answers_of_the_connection_are_read() {
+    let process = Process::start(&hears_much()).await;
+    let mut first = process.connect().await;
+    let session = told_much(&mut first).await;
+    first.prompt(&session).await;
+    first.told(ASKS).await;
+    let (mut second, replay) = half_told(&process, &session).await;
+    let named = json!({ "sessionId": session });
+    let mut asked = vec![replay];
+    for _ in 0..3 {
+        asked.push(second.request("session/status", named.clone()).await);
+    }
+    let forgotten = second.request("session/close", named.clone()).await;
+    second.notify("$/cancel_request", json!({ "requestId": forgotten })).await;
+    second.notify("session/cancel", named).await;
+    first.until_state("idle").await;
+    assert_eq!(told_of(&second), 1, "it has read nothing more");
+    asked.push(forgotten);
+    while !asked.is_empty() {
+        let answer = second.any_answer().await;
+        asked.retain(|id| answer["id"] != *id);
+        let taken_back = answer["error"]["code"] == -32800;
+        assert_eq!(taken_back, answer["id"] == forgotten, "{answer}");
+    }
+    // It still sees the session: nothing was closed.
+    second.until_state("idle").await;
+    assert_eq!(told_of(&second), WORDS + 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replay_is_taken_back_and_so_is_what_waits_behind_it() {
     let process = Process::start(&hears_much()).await;
     let session = told_much(&mut process.connect().await).await;
