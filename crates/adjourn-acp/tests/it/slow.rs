@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use crate::process::{Client, Process};
 
-/// How often somebody says something, and how much: more than anything between the agent and a
-/// client that does not read has room for.
+/// How often somebody says something, and how much: each time about the most that may be said, so
+/// that with what is around it on the wire it fills all the room between the agent and a client
+/// that does not read.
 const WORDS: usize = 8;
-const LENGTH: usize = 500_000;
+const LENGTH: usize = (1 << 20) - 100;
 
 const ASKS: &str = "session/request_permission";
 
