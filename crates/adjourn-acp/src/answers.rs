@@ -81,7 +81,7 @@ impl<S: Store> Attachment<S> {
         let session = &view.session;
         let pending = session.pending_pause().map(|pause| pause.handle);
         for suspend in self.suspends.extract_if(.., |suspend| {
-            session.revision >= suspend.after && pending != Some(suspend.handle)
+            session.revision >= suspend.at && pending != Some(suspend.handle)
         }) {
             let parked = session.suspended().and_then(|suspended| {
                 let mut waits =

@@ -1,13 +1,13 @@
 //! One connection: lines come in, requests are sorted to their sessions, lines go out.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adjourn_core::Command;
 use adjourn_core::command::{self, Mode};
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::session::State;
 use adjourn_host::watch::Bell;
 use adjourn_store::{Request, Store};
@@ -20,8 +20,8 @@ use crate::content;
 use crate::face::{Face, OnDisconnect};
 use crate::hearing::Ask;
 use crate::introduction::introduction;
-use crate::lines::{LINE_BYTES, Line, Lines};
-use crate::out::{self, BATCH_BYTES, Out};
+use crate::lines::Lines;
+use crate::out::{self, Out};
 use crate::peer::{Dialect, Peer, Version};
 use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Prompt, Replay};
 use crate::rpc::{
@@ -101,14 +101,34 @@ where
 struct Open {
     ask: mpsc::Sender<Ask>,
     attached: Arc<AtomicBool>,
+    /// The run that this client has prompted or woken last.
+    run: Arc<Mutex<Option<RunId>>>,
+    /// How much was asked of it.
+    asked: u64,
+    /// How much of that is done, and has left nothing to do.
+    done: Arc<AtomicU64>,
+}
+
+impl Open {
+    /// Asks something of it; nobody is there to be asked when the client is gone.
+    async fn send(&mut self, ask: Ask) {
+        self.asked += 1;
+        let _ = self.ask.send(ask).await;
+    }
+
+    /// Returns whether nobody sees it or waits for anything of it.
+    fn rests(&self) -> bool {
+        self.done.load(Ordering::Acquire) == self.asked
+    }
 }
 
 pub(crate) struct Connection<S> {
     pub(crate) face: Arc<Face<S>>,
     /// The client, once it has introduced itself.
     peer: Option<Arc<Peer>>,
-    out: Out,
-    lines: Outgoing,
+    pub(crate) out: Out,
+    /// Answers of its own that have not gone out.
+    pub(crate) lines: Outgoing,
     numbers: Arc<AtomicU64>,
     rung: watch::Receiver<()>,
     sessions: HashMap<SessionId, Open>,
@@ -116,28 +136,6 @@ pub(crate) struct Connection<S> {
 }
 
 impl<S: Store> Connection<S> {
-    async fn read<R: AsyncRead + Unpin>(&mut self, mut lines: Lines<R>) -> std::io::Result<()> {
-        while let Some(line) = lines.next().await? {
-            match line {
-                Line::TooLong => {
-                    let problem = format!("a line has at most {LINE_BYTES} bytes");
-                    let error = Error::new(INVALID_REQUEST, problem);
-                    self.lines.respond(&Id::null(), &Err(error));
-                }
-                // Empty lines between messages are nobody's message.
-                Line::Whole(line) if line.trim_ascii().is_empty() => {}
-                Line::Whole(line) => match Incoming::read(line) {
-                    Ok(message) => self.take(message).await,
-                    Err((id, error)) => self.lines.respond(&id, &Err(error)),
-                },
-            }
-            if self.lines.len() > BATCH_BYTES || !lines.is_ready() {
-                self.flush().await;
-            }
-        }
-        Ok(())
-    }
-
     async fn flush(&mut self) {
         if !self.lines.is_empty() {
             // A client that does not read any more will close its end soon.
@@ -145,7 +143,7 @@ impl<S: Store> Connection<S> {
         }
     }
 
-    async fn take(&mut self, message: Incoming<'_>) {
+    pub(crate) async fn take(&mut self, message: Incoming<'_>) {
         match message {
             Incoming::Request { id, method, params } => {
                 match self.request(&id, &method, params).await {
@@ -158,15 +156,14 @@ impl<S: Store> Connection<S> {
             Incoming::Notification { method, params } => self.notified(&method, params).await,
             Incoming::Response { id, result } => {
                 // Only one session knows the id; the others have nothing to do with it.
-                for open in self.sessions.values() {
-                    let answered = Ask::Answered { id: id.clone(), result: result.clone() };
-                    let _ = open.ask.send(answered).await;
+                for open in self.sessions.values_mut() {
+                    open.send(Ask::Answered { id: id.clone(), result: result.clone() }).await;
                 }
             }
         }
     }
 
-    async fn notified(&mut self, method: &str, params: Params<'_>) {
+    pub(crate) async fn notified(&mut self, method: &str, params: Params<'_>) {
         match method {
             "session/cancel" => {
                 if let Ok(Named { session_id }) = params.read()
@@ -178,8 +175,8 @@ impl<S: Store> Connection<S> {
             "$/cancel_request" => {
                 if let Ok(CancelRequest { request_id }) = params.read() {
                     // Only one session has it; the others have nothing to do with it.
-                    for open in self.sessions.values() {
-                        let _ = open.ask.send(Ask::TakeBack { id: request_id.clone() }).await;
+                    for open in self.sessions.values_mut() {
+                        open.send(Ask::TakeBack { id: request_id.clone() }).await;
                     }
                 }
             }
@@ -227,8 +224,6 @@ impl<S: Store> Connection<S> {
                     (session, _) => (session?, Ask::Delete { id: id.clone() }),
                 };
                 self.ask(session.id, ask).await;
-                // Its task ends with that.
-                self.sessions.remove(&session.id);
                 Ok(None)
             }
             "session/set_mode" if v1 => self.has_none(params, "modeId", "no modes"),
@@ -267,10 +262,7 @@ impl<S: Store> Connection<S> {
     async fn new_session(&mut self, id: &Id, new: New, peer: &Peer) -> Result<(), Error> {
         let servers = new.mcp_servers.unwrap_or_default();
         let session = self.face.create(peer, new.cwd, servers).await?;
-        self.lines.respond(id, &Ok(json!({ "sessionId": session.id })));
-        // Nothing is said about a session before the client knows its name.
-        self.flush().await;
-        self.ask(session.id, Ask::Begin).await;
+        self.ask(session.id, Ask::Begin { id: id.clone() }).await;
         Ok(())
     }
 
@@ -330,12 +322,19 @@ impl<S: Store> Connection<S> {
 
     /// Asks something of a session, which serves this connection from then on.
     async fn ask(&mut self, session: SessionId, ask: Ask) {
-        // What was answered before goes out before what the session will say.
-        self.flush().await;
+        // What was answered before goes out before what the session will say; nothing is said to
+        // a cancel.
+        if !matches!(ask, Ask::Cancel) {
+            self.flush().await;
+        }
         let Some(peer) = self.peer.clone() else { return };
+        if !self.sessions.contains_key(&session) {
+            self.forget_sessions();
+        }
         let open = self.sessions.entry(session).or_insert_with(|| {
             let (sender, inbox) = mpsc::channel(QUEUE);
-            let attached = Arc::new(AtomicBool::new(false));
+            let (attached, done) = (Arc::new(AtomicBool::new(false)), Arc::default());
+            let run = Arc::default();
             let attachment = Attachment {
                 face: Arc::clone(&self.face),
                 peer,
@@ -343,6 +342,7 @@ impl<S: Store> Connection<S> {
                 out: self.out.clone(),
                 lines: Outgoing::default(),
                 attached: Arc::clone(&attached),
+                run: Arc::clone(&run),
                 seat: None,
                 numbers: Arc::clone(&self.numbers),
                 view: None,
@@ -359,13 +359,21 @@ impl<S: Store> Connection<S> {
                 news: News::Nothing,
                 idle_key: None,
                 inbox,
+                heard: 0,
+                done: Arc::clone(&done),
                 later: VecDeque::new(),
                 replaying: None,
             };
             self.tasks.spawn(attachment.run(self.rung.clone()));
-            Open { ask: sender, attached }
+            Open { ask: sender, attached, run, asked: 0, done }
         });
-        let _ = open.ask.send(ask).await;
+        open.send(ask).await;
+    }
+
+    /// Forgets sessions that were closed, so that only those that are open cost anything.
+    fn forget_sessions(&mut self) {
+        self.sessions.retain(|_, open| !open.rests());
+        while self.tasks.try_join_next().is_some() {}
     }
 
     /// Ends what serves the sessions, when it has said what is left to say.
@@ -377,26 +385,32 @@ impl<S: Store> Connection<S> {
         self.tasks.abort_all();
     }
 
-    /// The client is gone: what becomes of what it had running.
+    /// The client is gone: what becomes of what it had running. What it only saw is not its own.
     async fn disconnected(&mut self) {
         let Some(peer) = self.peer.clone() else { return };
-        let attached: Vec<_> =
-            self.sessions.keys().copied().filter(|id| self.is_attached(*id)).collect();
-        for id in attached {
-            let command = match self.face.options.on_disconnect {
-                OnDisconnect::Continue => continue,
-                OnDisconnect::Suspend => Command::Suspend(command::Suspend {
-                    reason: Some("the client went away".to_owned()),
-                    mode: Mode::FinishStep,
-                    ..command::Suspend::default()
-                }),
-                OnDisconnect::Cancel => Command::Cancel(command::Cancel::default()),
-            };
-            let Ok(Some(session)) = self.face.store.session(id) else { continue };
-            if matches!(session.state, State::Ready(_) | State::Running(_)) {
-                // Refused if it has come to rest by itself.
-                let _ = self.face.give(Request::new(id, Face::<S>::by(&peer), command)).await;
+        for (id, open) in &self.sessions {
+            let own = *open.run.lock().unwrap_or_else(PoisonError::into_inner);
+            let Ok(Some(session)) = self.face.store.session(*id) else { continue };
+            if own.is_none() || session.run().map(|run| run.id) != own {
+                continue;
             }
+            let command = match (self.face.options.on_disconnect, &session.state) {
+                (OnDisconnect::Suspend, State::Ready(_) | State::Running(_)) => {
+                    Command::Suspend(command::Suspend {
+                        reason: Some("the client went away".to_owned()),
+                        mode: Mode::FinishStep,
+                        ..command::Suspend::default()
+                    })
+                }
+                (
+                    OnDisconnect::Cancel,
+                    State::Ready(_) | State::Running(_) | State::Quiescing(_),
+                ) => Command::Cancel(command::Cancel::default()),
+                // What is on its way to rest need not be suspended.
+                _ => continue,
+            };
+            // Refused if it has come to rest by itself.
+            let _ = self.face.give(Request::new(*id, Face::<S>::by(&peer), command)).await;
         }
     }
 }

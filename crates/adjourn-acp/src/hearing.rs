@@ -15,13 +15,13 @@ use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR, Id};
 use crate::session::Attachment;
 
 /// What is kept for later; beyond that the client is not heard before it reads.
-const LATER: usize = 16;
+pub(crate) const LATER: usize = 16;
 
 /// What a connection asks of one of its sessions.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    /// `session/new` was answered.
-    Begin,
+    /// `session/new`; the session is there.
+    Begin { id: Id },
     /// `session/prompt`.
     Prompt { id: Id, said: Said },
     /// `session/suspend`.
@@ -45,7 +45,11 @@ impl<S: Store> Attachment<S> {
     pub(crate) async fn next_ask(&mut self) -> Option<Ask> {
         match self.later.pop_front() {
             Some(ask) => Some(ask),
-            None => self.inbox.recv().await,
+            None => {
+                let ask = self.inbox.recv().await?;
+                self.heard += 1;
+                Some(ask)
+            }
         }
     }
 
@@ -78,6 +82,7 @@ impl<S: Store> Attachment<S> {
     }
 
     async fn hear(&mut self, ask: Ask) {
+        self.heard += 1;
         match ask {
             Ask::Cancel => {
                 // If nothing runs yet, what was asked before may make it run.
@@ -112,12 +117,13 @@ impl Ask {
     /// Returns the id of the request that it is.
     const fn id(&self) -> Option<&Id> {
         match self {
-            Self::Prompt { id, .. }
+            Self::Begin { id }
+            | Self::Prompt { id, .. }
             | Self::Suspend { id, .. }
             | Self::Resume { id, .. }
             | Self::Close { id }
             | Self::Delete { id } => Some(id),
-            Self::Begin | Self::Cancel | Self::TakeBack { .. } | Self::Answered { .. } => None,
+            Self::Cancel | Self::TakeBack { .. } | Self::Answered { .. } => None,
         }
     }
 }

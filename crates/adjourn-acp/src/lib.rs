@@ -8,6 +8,7 @@
 //! Start reading at `connection.rs`, then `session.rs`, then `show.rs`, which has the order in
 //! which a client is told things.
 
+mod alias;
 mod answers;
 #[cfg(feature = "artifacts")]
 pub mod artifacts;
@@ -18,12 +19,14 @@ mod envelope;
 pub mod face;
 mod hearing;
 mod introduction;
-pub mod lines;
+pub mod leave;
+mod lines;
 mod look;
 mod out;
 pub mod peer;
 mod permission;
 mod question;
+mod reading;
 pub mod refusal;
 mod replay;
 mod requests;

@@ -50,6 +50,12 @@ impl Out {
         self.queue.send(Batch { bytes, _room: room }).await.map_err(|_| Gone)
     }
 
+    /// Returns whether lines of that length could be sent at once.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let room = self.room.available_permits();
+        self.queue.capacity() > 0 && room >= bytes.min(ROOM as usize)
+    }
+
     /// Waits until the client is gone.
     pub(crate) async fn gone(&self) {
         self.queue.closed().await;

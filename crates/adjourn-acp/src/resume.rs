@@ -58,6 +58,7 @@ impl<S: Store> Attachment<S> {
         }
         match given {
             Some(done) if !done.events.is_empty() => {
+                self.has_moved(&done);
                 let at = *revisions(&done).start();
                 self.attach(at);
                 // Of what the commit has done nothing is told before the answer.

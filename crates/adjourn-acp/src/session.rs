@@ -6,15 +6,16 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use adjourn_core::command::{self, Prompt, Reach, Requester, Suspend, Withdraw};
 use adjourn_core::driver::Need;
+use adjourn_core::event::What;
 use adjourn_core::facts::SpanLinks;
-use adjourn_core::id::{Handle, RequestId, SessionId};
-use adjourn_core::session::{Phase, State};
-use adjourn_core::{Command, Session};
+use adjourn_core::id::{Handle, RequestId, RunId, SessionId};
+use adjourn_core::session::Phase;
+use adjourn_core::{Command, Rejected, Session};
 use adjourn_host::said::Said;
 use adjourn_host::watch::Watcher;
 use adjourn_store::{Done, Request, Store};
@@ -55,7 +56,8 @@ pub(crate) struct WaitingPrompt {
 /// A suspend that has not taken effect.
 pub(crate) struct WaitingSuspend {
     pub(crate) id: Id,
-    pub(crate) after: u64,
+    /// The first revision of the commit that took it.
+    pub(crate) at: u64,
     pub(crate) handle: Handle,
     pub(crate) request: RequestId,
 }
@@ -96,6 +98,8 @@ pub(crate) struct Attachment<S> {
     pub(crate) lines: Outgoing,
     /// Whether the client sees the session; the connection looks, too.
     pub(crate) attached: Arc<AtomicBool>,
+    /// The run that this client has prompted or woken last; the connection looks, too.
+    pub(crate) run: Arc<Mutex<Option<RunId>>>,
     /// Taken as long as the client sees the session.
     pub(crate) seat: Option<Seat>,
     /// The number of the connection's next request.
@@ -120,6 +124,10 @@ pub(crate) struct Attachment<S> {
     /// The idempotency key of the last resume that found nothing to wake, or was not to.
     pub(crate) idle_key: Option<String>,
     pub(crate) inbox: mpsc::Receiver<Ask>,
+    /// How much was asked so far.
+    pub(crate) heard: u64,
+    /// How much of it is done, and has left nothing to do; the connection looks, too.
+    pub(crate) done: Arc<AtomicU64>,
     /// What was heard while something else was being done.
     pub(crate) later: VecDeque<Ask>,
     /// The request whose replay is under way, as long as it can be taken back.
@@ -152,27 +160,20 @@ impl<S: Store> Attachment<S> {
             if self.flush().await.is_err() {
                 break;
             }
+            self.count();
         }
-    }
-
-    /// The connection is over: what has come to an end meanwhile is still told, and whoever waits
-    /// for something else is told that nobody will answer.
-    async fn end(mut self) {
-        if self.catch_up().await.is_ok() {
-            self.give_up(&Error::new(CANCELLED, "the connection is over"));
-        }
-        // If nobody reads it, nobody misses it.
-        let _ = self.flush().await;
     }
 
     async fn take(&mut self, ask: Ask) {
         match ask {
-            Ask::Begin => {
-                if let Err(error) = self.watch() {
-                    return self.give_up(&error);
+            Ask::Begin { id } => match self.watch() {
+                Ok(()) => {
+                    // Nothing is said about a session before the client knows its name.
+                    self.lines.respond(&id, &Ok(json!({ "sessionId": self.id })));
+                    self.attach(0);
                 }
-                self.attach(0);
-            }
+                Err(error) => self.lines.respond(&id, &Err(error)),
+            },
             Ask::Prompt { id, said } => self.prompt(id, &said).await,
             Ask::Suspend { id, suspend, spans } => self.suspend(id, suspend, spans).await,
             Ask::Resume { id, wish, load } => {
@@ -194,6 +195,12 @@ impl<S: Store> Attachment<S> {
     /// Gives a command over this connection.
     pub(crate) async fn give(&self, command: Command) -> Result<Done, Error> {
         self.face.give(Request::new(self.id, Face::<S>::by(&self.peer), command)).await
+    }
+
+    /// Remembers what this client has set to work.
+    pub(crate) fn has_moved(&self, done: &Done) {
+        let run = done.session.run().map(|run| run.id);
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
     }
 
     /// Makes sure that the session is watched.
@@ -220,16 +227,6 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    pub(crate) fn detach(&mut self) {
-        self.attached.store(false, Ordering::Relaxed);
-        self.seat = None;
-        self.question = None;
-        let numbers: Vec<_> = self.ours.keys().cloned().collect();
-        for id in numbers {
-            self.call_off(&id);
-        }
-    }
-
     /// Takes a request of ours back.
     pub(crate) fn call_off(&mut self, id: &Id) {
         self.ours.remove(id);
@@ -250,6 +247,7 @@ impl<S: Store> Attachment<S> {
         let request = Request::new(self.id, by, Command::Prompt(prompt));
         match self.face.give(request.saying(vec![said.encode()])).await {
             Ok(done) => {
+                self.has_moved(&done);
                 let own = revisions(&done);
                 self.attach(*own.start());
                 let after = *own.end();
@@ -278,57 +276,18 @@ impl<S: Store> Attachment<S> {
         let mut command = Request::new(self.id, by, Command::Suspend(suspend));
         command.spans = spans;
         match self.face.give(command).await {
-            Ok(done) => {
-                let shown = done.session.suspended().map(|suspended| &suspended.shown().pause);
-                let Some(pause) = done.session.pending_pause().or(shown) else { return };
-                let (handle, after) = (pause.handle, done.session.revision);
-                self.suspends.push(WaitingSuspend { id, after, handle, request });
-            }
+            Ok(done) => match suspension(&done) {
+                Some(handle) => {
+                    let at = *revisions(&done).start();
+                    self.suspends.push(WaitingSuspend { id, at, handle, request });
+                }
+                None => {
+                    let error = Rejected::NotSuspendable { phase: done.session.phase() };
+                    self.lines.respond(&id, &Err(error.into()));
+                }
+            },
             Err(error) => self.lines.respond(&id, &Err(error)),
         }
-    }
-
-    async fn close(&mut self, id: &Id) {
-        let runs = self.face.store.session(self.id).ok().flatten().is_some_and(|session| {
-            matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
-        });
-        if runs {
-            // If it has just come to rest, there is nothing left to cancel.
-            let _ = self.give(Command::Cancel(command::Cancel::default())).await;
-        }
-        self.say_last().await;
-        self.leave(id);
-    }
-
-    async fn delete(&mut self, id: &Id) {
-        match self.face.erase(self.id, Face::<S>::by(&self.peer)).await {
-            Ok(()) => {
-                self.say_last().await;
-                self.leave(id);
-            }
-            Err(error) => self.lines.respond(id, &Err(error)),
-        }
-    }
-
-    /// Tells whoever sees the session what became of it, before it sees no more.
-    async fn say_last(&mut self) {
-        if let Err(error) = self.catch_up().await {
-            self.give_up(&error);
-        }
-    }
-
-    /// Answers everything that is open, then the one who closed it, and shows nothing more.
-    fn leave(&mut self, id: &Id) {
-        for prompt in std::mem::take(&mut self.prompts) {
-            self.lines.respond(&prompt.id, &Ok(json!({ "stopReason": "cancelled" })));
-        }
-        for suspend in std::mem::take(&mut self.suspends) {
-            let error = Error::new(CANCELLED, "the session was closed");
-            self.lines.respond(&suspend.id, &Err(error));
-        }
-        self.detach();
-        self.view = None;
-        self.lines.respond(id, &Ok(json!({})));
     }
 
     pub(crate) async fn take_back(&mut self, id: &Id) {
@@ -361,19 +320,18 @@ impl<S: Store> Attachment<S> {
                 };
                 let by = Face::<S>::by(&self.peer);
                 let request = Request::new(self.id, by, Command::Resume(resume));
-                if self.face.give(request.saying(vec![said.encode()])).await.is_err() {
+                match self.face.give(request.saying(vec![said.encode()])).await {
+                    Ok(done) => self.has_moved(&done),
                     // Somebody else may have answered first, and theirs holds; or this was no
                     // answer, and it is asked again.
-                    self.show_open_question();
+                    Err(_) => self.show_open_question(),
                 }
             }
             (Some(Ours::Await(handle)), Ok(result)) => {
                 if let Ok(SessionAwaitResumptionResponse { handle: alias, .. }) =
                     serde_json::from_value(result)
-                    && alias.parse::<Handle>().is_err()
                 {
-                    // The names of earlier suspensions are of no use any more.
-                    self.aliases = HashMap::from([(alias, handle)]);
+                    self.alias(alias, handle);
                 }
             }
             (Some(Ours::Permission(number)), result) => self.permitted(number, result),
@@ -405,24 +363,6 @@ impl<S: Store> Attachment<S> {
         Ok(())
     }
 
-    /// Stops watching a session that nobody here sees or waits for.
-    fn rest(&mut self) {
-        let waits = !self.prompts.is_empty() || !self.suspends.is_empty();
-        if !waits && !self.attached.load(Ordering::Relaxed) {
-            self.view = None;
-        }
-    }
-
-    /// The store cannot be read: whoever waits is told so.
-    fn give_up(&mut self, error: &Error) {
-        let prompts = std::mem::take(&mut self.prompts).into_iter().map(|prompt| prompt.id);
-        let suspends = std::mem::take(&mut self.suspends).into_iter().map(|suspend| suspend.id);
-        let resumes = std::mem::take(&mut self.resumes).into_iter().map(|resume| resume.id);
-        for id in prompts.chain(suspends).chain(resumes) {
-            self.lines.respond(&id, &Err(error.clone()));
-        }
-    }
-
     /// Returns whether the session asks a person.
     pub(crate) fn is_asking(&self) -> bool {
         self.view.as_ref().is_some_and(|view| view.session.phase() == Phase::Asking)
@@ -432,6 +372,20 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn number(&self) -> Id {
         Id::number(self.numbers.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// Returns the suspension that a suspend asked for.
+///
+/// What the commit left may be something else: events that it looked back to may have ended the
+/// suspension as soon as it began.
+fn suspension(done: &Done) -> Option<Handle> {
+    done.events.iter().find_map(|event| match &event.what {
+        What::Suspended(suspended) => Some(suspended.park.pause.handle),
+        What::HoldLaid(laid) => Some(laid.hold.pause.handle),
+        What::SuspendRequested(requested) => Some(requested.pause.handle),
+        What::SuspendJoined(joined) => Some(joined.handle),
+        _ => None,
+    })
 }
 
 /// Returns an id as the value that it is.

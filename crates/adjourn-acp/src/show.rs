@@ -51,6 +51,7 @@ impl<S: Store> Attachment<S> {
         if before == Phase::Asking && view.session.phase() != Phase::Asking {
             self.forget_question();
         }
+        self.forget_await();
         self.take_back_permissions();
         let visible = self.attached.load(Ordering::Relaxed) && moment.revision >= self.visible_from;
         match &moment.event.what {

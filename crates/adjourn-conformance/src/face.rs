@@ -16,7 +16,8 @@ pub trait Face {
     /// Sends a message: the next run, or the answer to a question.
     fn prompt(&mut self, text: &str) -> Reply;
 
-    /// Pauses the session.
+    /// Pauses the session; what it is answered are the fields that `answer` may expect, or `null`
+    /// where the face answers with something else than the suspension.
     fn suspend(&mut self, suspend: &Suspend) -> Reply;
 
     /// Wakes the session; what it is answered are the fields that `answer` may expect.
@@ -105,7 +106,7 @@ impl Reply {
     /// that a prompt began is over.
     ///
     /// The player does not wait for it unless the verb is to be refused, and goes on as soon as the
-    /// status shows what is expected. Whoever can answer at once should: then the player knows
+    /// status shows what is expected; it must have come when the scenario is over. Whoever can answer at once should: then the player knows
     /// that the verb was taken before it looks, and how long that took.
     #[must_use]
     pub fn at_the_end(self) -> Self {

@@ -209,10 +209,8 @@ impl<'a, F: Face> Attempt<'a, F> {
         for (index, step) in self.scenario.steps.iter().enumerate() {
             let before = self.failures.len();
             self.step(index, step);
-            let found = self.failures.split_off(before);
-            let at = Moment(step.at.0 / self.pace);
-            let named = |found| format!("step {} (at {at}): {found}", index + 1);
-            self.failures.extend(found.into_iter().map(named));
+            self.name(index, before);
+            self.hear_late();
         }
         self.ending();
         (self.failures, self.slowest)
@@ -241,7 +239,8 @@ impl<'a, F: Face> Attempt<'a, F> {
                 if reply.at_the_end && step.refused.is_none() {
                     self.pending.push((index, reply));
                 } else {
-                    self.answered(&reply, at, step);
+                    let answer = self.answer(&reply, at);
+                    self.answered(&answer, step);
                 }
             }
             Does::Race(verbs) => {
@@ -254,18 +253,42 @@ impl<'a, F: Face> Attempt<'a, F> {
             self.until_served();
             self.look(expected);
         }
-        self.hear_late();
     }
 
     /// Judges what was answered meanwhile; a verb that is refused is so at once.
     fn hear_late(&mut self) {
-        self.pending.retain(|(index, reply)| {
-            let answer = reply.within(Duration::ZERO);
-            let found = answer.iter().flat_map(|answer| judge(answer, None));
-            let named = |found| format!("the verb of step {}: {found}", index + 1);
-            self.failures.extend(found.map(named));
-            answer.is_none()
-        });
+        for (index, reply) in std::mem::take(&mut self.pending) {
+            match reply.within(Duration::ZERO) {
+                Some(answer) => self.answered_late(index, &answer),
+                None => self.pending.push((index, reply)),
+            }
+        }
+    }
+
+    /// Judges what is still to be answered: whatever became of a verb, somebody waits for it.
+    fn hear_last(&mut self) {
+        for (index, reply) in std::mem::take(&mut self.pending) {
+            let unanswered = || Err(Refusal::broken("it is never answered"));
+            let answer = reply.within(self.room).unwrap_or_else(unanswered);
+            self.answered_late(index, &answer);
+        }
+    }
+
+    fn answered_late(&mut self, index: usize, answer: &Answer) {
+        let before = self.failures.len();
+        if let Some(step) = self.scenario.steps.get(index) {
+            self.answered(answer, step);
+        }
+        self.name(index, before);
+    }
+
+    /// Says of everything that was found since then to which step it belongs.
+    fn name(&mut self, index: usize, since: usize) {
+        let Some(step) = self.scenario.steps.get(index) else { return };
+        let at = Moment(step.at.0 / self.pace);
+        for found in self.failures.iter_mut().skip(since) {
+            *found = format!("step {} (at {at}): {found}", index + 1);
+        }
     }
 
     fn give(&mut self, verb: &Verb) -> Reply {
@@ -290,13 +313,15 @@ impl<'a, F: Face> Attempt<'a, F> {
     }
 
     /// Compares how a verb is answered with what its step expects.
-    fn answered(&mut self, reply: &Reply, at: Instant, step: &Step) {
-        let answer = self.answer(reply, at);
-        self.failures.extend(judge(&answer, step.refused.as_ref()));
-        if let (Ok(answer), Some(expected)) = (answer, &step.answer) {
-            let found = self.matcher.differences(expected, &answer);
-            self.failures.extend(found.into_iter().map(|found| format!("answer.{found}")));
+    fn answered(&mut self, answer: &Answer, step: &Step) {
+        self.failures.extend(judge(answer, step.refused.as_ref()));
+        let (Ok(answer), Some(expected)) = (answer, &step.answer) else { return };
+        // Not every face says what a suspend has made.
+        if matches!(step.does, Does::One(Verb::Suspend(_))) && answer.is_null() {
+            return;
         }
+        let found = self.matcher.differences(expected, answer);
+        self.failures.extend(found.into_iter().map(|found| format!("answer.{found}")));
     }
 
     /// Waits for the answer to a verb that was given at `at`.
@@ -354,8 +379,7 @@ impl<'a, F: Face> Attempt<'a, F> {
             Ok(ending) => self.failures.extend(self.matcher.ending(self.scenario, &ending)),
             Err(error) => self.failures.push(error),
         }
-        // One that never took effect has no answer.
-        self.hear_late();
+        self.hear_last();
     }
 
     /// Takes down that something which should take no time is over only now.

@@ -48,7 +48,7 @@ pub struct Step {
     pub does: Does,
     /// What the status shows then.
     pub expect: Option<Fields>,
-    /// What a resume is answered.
+    /// What a suspend or a resume is answered.
     pub answer: Option<Fields>,
     /// How the verb is refused.
     pub refused: Option<Refused>,
@@ -246,6 +246,8 @@ const STATUS: &[&str] = &[
     "resumedAt",
 ];
 const SUSPENDED: &[&str] = &["handle", "initiator", "reason", "suspendedAt", "resumeWhen"];
+/// What a suspend is answered.
+const SUSPENSION: &[&str] = &["handle", "reason", "suspendedAt", "resumeWhen"];
 const RESUMED: &[&str] = &["handle", "cause", "hadResumeInput", "continueTranscript", "resumedAt"];
 const TURN: &[&str] = &["sees", "prompt", "cause", "input", "event", "told"];
 
@@ -311,11 +313,16 @@ impl Scenario {
 impl Step {
     fn check(&self) -> Result<(), String> {
         self.expect.iter().try_for_each(|fields| check_names("expect", fields, STATUS))?;
-        self.answer.iter().try_for_each(|fields| check_names("answer", fields, RESUMED))?;
         match (&self.does, &self.refused, &self.answer) {
             (Does::Nothing, Some(_), _) => Err("nothing is done that could be refused".to_owned()),
-            (Does::One(Verb::Resume(_)), None, Some(_)) | (_, _, None) => Ok(()),
-            (_, _, Some(_)) => Err("only a resume that is taken is answered".to_owned()),
+            (_, _, None) => Ok(()),
+            (Does::One(Verb::Suspend(_)), None, Some(answer)) => {
+                check_names("answer", answer, SUSPENSION)
+            }
+            (Does::One(Verb::Resume(_)), None, Some(answer)) => {
+                check_names("answer", answer, RESUMED)
+            }
+            (_, _, Some(_)) => Err("only what is taken is answered, and not everything".to_owned()),
         }?;
         match &self.does {
             Does::Nothing if self.expect.is_none() => Err("nothing is done or expected".to_owned()),

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use crate::process::{Client, Process};
 
-/// How often somebody says something, and how much: more than anything between the agent and a
-/// client that does not read has room for.
+/// How often somebody says something, and how much: each time about the most that may be said, so
+/// that with what is around it on the wire it fills all the room between the agent and a client
+/// that does not read.
 const WORDS: usize = 8;
-const LENGTH: usize = 500_000;
+const LENGTH: usize = (1 << 20) - 100;
 
 const ASKS: &str = "session/request_permission";
 
@@ -62,6 +63,36 @@ async fn a_cancel_is_heard_before_a_replay_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_is_heard_before_answers_of_the_connection_are_read() {
+    let process = Process::start(&hears_much()).await;
+    let mut first = process.connect().await;
+    let session = told_much(&mut first).await;
+    first.prompt(&session).await;
+    first.told(ASKS).await;
+    let (mut second, replay) = half_told(&process, &session).await;
+    let named = json!({ "sessionId": session });
+    let mut asked = vec![replay];
+    for _ in 0..3 {
+        asked.push(second.request("session/status", named.clone()).await);
+    }
+    let forgotten = second.request("session/close", named.clone()).await;
+    second.notify("$/cancel_request", json!({ "requestId": forgotten })).await;
+    second.notify("session/cancel", named).await;
+    first.until_state("idle").await;
+    assert_eq!(told_of(&second), 1, "it has read nothing more");
+    asked.push(forgotten);
+    while !asked.is_empty() {
+        let answer = second.any_answer().await;
+        asked.retain(|id| answer["id"] != *id);
+        let taken_back = answer["error"]["code"] == -32800;
+        assert_eq!(taken_back, answer["id"] == forgotten, "{answer}");
+    }
+    // It still sees the session: nothing was closed.
+    second.until_state("idle").await;
+    assert_eq!(told_of(&second), WORDS + 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replay_is_taken_back_and_so_is_what_waits_behind_it() {
     let process = Process::start(&hears_much()).await;
     let session = told_much(&mut process.connect().await).await;
@@ -94,4 +125,52 @@ async fn a_cancel_goes_for_what_was_asked_before_it_too() {
     second.notify("session/cancel", json!({ "sessionId": session })).await;
     let canceled = |message: &Value| message["params"]["update"]["stopReason"] == "cancelled";
     second.until("canceled", canceled).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_behind_a_close_happens_behind_it() {
+    let process = Process::start(&hears_much()).await;
+    let session = told_much(&mut process.connect().await).await;
+    let (mut second, replay) = half_told(&process, &session).await;
+    let close = second.request("session/close", json!({ "sessionId": session })).await;
+    let blocks = json!([{ "type": "text", "text": "and?" }]);
+    let prompt = json!({ "sessionId": session, "prompt": blocks });
+    let prompt = second.request("session/prompt", prompt).await;
+    // Its only call waits for this permission: the close has not canceled it.
+    let asks = second.told(ASKS).await;
+    let order: Vec<_> = second.heard().iter().filter_map(|m| m["id"].as_u64()).collect();
+    let asked = asks["id"].as_u64().unwrap();
+    assert_eq!(order[1..], [replay, close, prompt, asked], "and initialize");
+    let behind = second.heard().iter().position(|m| m["id"] == close).unwrap();
+    let own = second.heard().iter().position(|m| m.to_string().contains("and?")).unwrap();
+    assert!(own > behind, "nothing began before the close was answered");
+    second
+        .reply(&asks["id"], json!({ "outcome": { "outcome": "selected", "optionId": "allow" } }))
+        .await;
+    second.until_state("idle").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_is_taken_back_although_a_close_waits_behind_it() {
+    let process = Process::start(&hears_much()).await;
+    let session = told_much(&mut process.connect().await).await;
+    let (mut second, replay) = half_told(&process, &session).await;
+    let close = second.request("session/close", json!({ "sessionId": session })).await;
+    second.notify("$/cancel_request", json!({ "requestId": replay })).await;
+    assert_eq!(second.answer(replay).await["error"]["code"], -32800);
+    assert!(second.answer(close).await["result"].is_object());
+    assert!(told_of(&second) < WORDS, "it has stopped on the way");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_were_closed_cost_nothing() {
+    let process = Process::start(&hears_much()).await;
+    let mut client = process.connect().await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for _ in 0..50 {
+        let session = client.new_session().await;
+        client.call("session/close", json!({ "sessionId": session })).await;
+    }
+    assert!(tasks() < before + 10, "{} more", tasks() - before);
 }

@@ -1,5 +1,7 @@
 //! The player, tried with a face that is made up.
 
+mod answers;
+
 use std::time::Duration;
 
 use adjourn_conformance::play::{self, SLOW};
@@ -12,7 +14,7 @@ use serde_json::{Value, json};
 struct Puppet {
     status: Value,
     takes: Duration,
-    /// What keeps a suspend unanswered.
+    /// What keeps a suspend unanswered until the end.
     waiting: Vec<std::sync::mpsc::Sender<adjourn_conformance::Answer>>,
 }
 
@@ -66,6 +68,9 @@ impl Face for Puppet {
     }
 
     fn ending(&mut self) -> Result<Ending, String> {
+        for suspend in self.waiting.drain(..) {
+            suspend.send(Ok(Value::Null)).map_err(|error| error.to_string())?;
+        }
         Ok(Ending::default())
     }
 }

@@ -12,18 +12,18 @@ use std::time::Duration;
 
 use adjourn_conformance::matching::{Matcher, judge};
 use adjourn_conformance::play::ROOM;
-use adjourn_conformance::scenario::{self, Does, How, Refused, Scenario, Step, Verb};
+use adjourn_conformance::scenario::{self, Does, Fields, How, Refused, Scenario, Step, Verb};
 use adjourn_conformance::{Answer, Ending, Refusal, logs};
 use adjourn_core::arrival::Arrival;
 use adjourn_core::command::{Cancel, Close, Prompt, Reach, Resume, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::event::What;
 use adjourn_core::facts;
-use adjourn_core::id::Seq;
+use adjourn_core::id::{Handle, Seq};
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Content;
 use adjourn_core::{Command, Event, Rejected};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::simulation::{Script, Simulation};
 use crate::world::session_id;
@@ -97,6 +97,8 @@ struct Play<'a> {
     /// Who comes first in a race.
     first: usize,
     messages: u32,
+    /// Suspends that have not taken effect, and what they are to be answered then.
+    suspends: Vec<(Handle, Fields)>,
     failures: Vec<String>,
 }
 
@@ -109,6 +111,7 @@ impl<'a> Play<'a> {
             matcher: Matcher::new(start, Duration::ZERO),
             first,
             messages: 0,
+            suspends: Vec::new(),
             failures: Vec::new(),
         }
     }
@@ -135,14 +138,19 @@ impl<'a> Play<'a> {
             Does::One(verb) => {
                 let given = self.give(verb);
                 self.failures.extend(judge(&given, step.refused.as_ref()));
-                if let (Ok(answer), Some(expected)) = (given, &step.answer) {
-                    let found = self.matcher.differences(expected, &answer);
-                    self.failures.extend(found.into_iter().map(|found| format!("answer.{found}")));
+                match (given, &step.answer, verb) {
+                    (Ok(handle), Some(expected), Verb::Suspend(_)) => {
+                        let handle = serde_json::from_value(handle).expect("a handle");
+                        self.suspends.push((handle, expected.clone()));
+                    }
+                    (Ok(answer), Some(expected), _) => self.answered(expected, &answer),
+                    _ => {}
                 }
             }
             Does::Race(verbs) => self.race(verbs, step.refused.as_ref()),
         }
         self.simulation.settle();
+        self.hear_late();
         if let Some(expected) = &step.expect {
             self.is_served("something is expected");
             let status = serde_json::to_value(self.simulation.world.session.status()).unwrap();
@@ -150,6 +158,24 @@ impl<'a> Play<'a> {
             if !found.is_empty() {
                 self.failures.extend(found);
                 self.fail(format!("the whole status is {status}"));
+            }
+        }
+    }
+
+    fn answered(&mut self, expected: &Fields, answer: &Value) {
+        let found = self.matcher.differences(expected, answer);
+        self.failures.extend(found.into_iter().map(|found| format!("answer.{found}")));
+    }
+
+    /// Compares what suspends are answered that have taken effect.
+    fn hear_late(&mut self) {
+        for (handle, expected) in std::mem::take(&mut self.suspends) {
+            let made = self.simulation.trace.notices.iter().find_map(|notice| {
+                notice.get("suspended").filter(|made| made["handle"] == handle.to_string())
+            });
+            match made.cloned() {
+                Some(made) => self.answered(&expected, &made),
+                None => self.suspends.push((handle, expected)),
             }
         }
     }
@@ -197,7 +223,8 @@ impl<'a> Play<'a> {
                     grace_ms: suspend.grace_ms,
                     ..Suspend::default()
                 };
-                (Command::Suspend(suspend), None)
+                let events = self.simulation.ask(Command::Suspend(suspend), None)?;
+                return Ok(json!(suspension(&events)));
             }
             Verb::Resume(resume) => return self.resume(resume),
             Verb::Cancel(why) => (Command::Cancel(Cancel { reason: why.reason.clone() }), None),
@@ -274,6 +301,7 @@ impl<'a> Play<'a> {
 
     /// Looks back on the whole.
     fn ending(&mut self, room: Duration) {
+        self.hear_late();
         let (scenario, trace) = (self.scenario, &self.simulation.trace);
         let ending = Ending {
             timeline: trace.notices.clone(),
@@ -282,6 +310,8 @@ impl<'a> Play<'a> {
             said: trace.said.clone(),
         };
         let mut failures = self.matcher.ending(scenario, &ending);
+        let never = |(handle, _)| format!("answer: {handle} never took effect");
+        failures.extend(self.suspends.drain(..).map(never));
         for (index, step) in scenario.steps.iter().enumerate() {
             let at = self.start.after(step.at.0);
             for stirred in &trace.stirred {
@@ -306,4 +336,15 @@ impl<'a> Play<'a> {
     fn fail(&mut self, failure: impl Into<String>) {
         self.failures.push(failure.into());
     }
+}
+
+/// Returns the suspension that a suspend has made, or will make.
+fn suspension(events: &[Event]) -> Option<Handle> {
+    events.iter().find_map(|event| match &event.what {
+        What::Suspended(suspended) => Some(suspended.park.pause.handle),
+        What::HoldLaid(laid) => Some(laid.hold.pause.handle),
+        What::SuspendRequested(requested) => Some(requested.pause.handle),
+        What::SuspendJoined(joined) => Some(joined.handle),
+        _ => None,
+    })
 }

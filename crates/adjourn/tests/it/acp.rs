@@ -1,5 +1,6 @@
 //! `adjourn acp` as an editor sees it: lines over a pipe.
 
+mod answers;
 mod calls;
 mod commits;
 mod conformance;

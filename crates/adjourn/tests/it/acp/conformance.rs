@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -93,10 +94,12 @@ impl Face for Window {
             "reason": suspend.reason, "mode": suspend.mode, "graceMs": suspend.grace_ms,
             "resumeWhen": suspend.resume_when,
         });
-        // One that is withdrawn later was taken all the same.
         let reply = self.give("session/suspend", request, |answer| match answer {
-            Err(refusal) if !["WITHDRAWN", LEFT].contains(&refusal.reason.as_str()) => Err(refusal),
-            _ => Ok(Value::Null),
+            // One that is withdrawn later was taken all the same, and made nothing.
+            Err(refusal) if refusal.reason == "WITHDRAWN" => Ok(json!({})),
+            Err(refusal) if refusal.reason == LEFT => Ok(Value::Null),
+            Ok(result) if result["handle"].is_null() => Err(Refusal::broken(result.to_string())),
+            answer => answer,
         });
         reply.at_the_end()
     }
@@ -185,6 +188,8 @@ struct Agent {
     child: Child,
     input: Mutex<Option<ChildStdin>>,
     pending: Arc<Mutex<HashMap<u64, Heard>>>,
+    /// Whether it had no time to answer.
+    killed: Arc<AtomicBool>,
 }
 
 impl Agent {
@@ -203,17 +208,22 @@ impl Agent {
         let output = BufReader::new(child.stdout.take().unwrap());
         let pending: Arc<Mutex<HashMap<u64, Heard>>> = Arc::default();
         let (waiting, timeline) = (Arc::clone(&pending), Arc::clone(timeline));
+        let killed: Arc<AtomicBool> = Arc::default();
+        let dead = Arc::clone(&killed);
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 hear(&serde_json::from_str(&line).unwrap(), &waiting, &timeline);
             }
-            // The agent is gone; verbs that it took are journaled all the same.
+            // Verbs that a killed agent took are journaled all the same; any other has answered.
             for (_, heard) in waiting.lock().unwrap().drain() {
-                heard(Ok(Value::Null));
+                heard(Err(match dead.load(Ordering::Acquire) {
+                    true => Refusal { reason: LEFT.to_owned(), ..Refusal::broken("killed") },
+                    false => Refusal::broken("the agent went without an answer"),
+                }));
             }
         });
         let input = Mutex::new(child.stdin.take());
-        let agent = Self { child, input, pending };
+        let agent = Self { child, input, pending, killed };
         // The notices of the proposal are wanted from the beginning.
         let knows = json!({ "supportsSuspend": true });
         let greeting = json!({
@@ -253,6 +263,7 @@ impl Agent {
     /// Ends the process: without warning, or as an editor that closes.
     fn end(mut self, kill: bool) {
         if kill {
+            self.killed.store(true, Ordering::Release);
             self.child.kill().unwrap();
         }
         *self.input.lock().unwrap() = None;

@@ -272,3 +272,41 @@ fn the_last_line_needs_no_end() {
     editor.hang_up();
     assert!(editor.answer(7).is_ok());
 }
+
+#[test]
+fn whoever_only_watches_takes_nothing_away_when_it_leaves() {
+    for what in ["cancel", "suspend"] {
+        let home = Home::new();
+        let mut editor = Editor::v1(&home, BUILDS);
+        let session = editor.new_session();
+        let prompt = editor.prompt(&session, "go");
+        editor.call_is("in_progress");
+        let greeting = json!({ "protocolVersion": 1 });
+        let mut other = Editor::greeted(&home, BUILDS, &["--on-disconnect", what], &greeting);
+        let load = json!({ "sessionId": session, "cwd": "/tmp", "mcpServers": [] });
+        other.call("session/load", load).unwrap();
+        assert_eq!(other.close(), 0);
+        assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn", "{what}");
+        let state = home.json(&["show", &session])["state"].clone();
+        assert_eq!(state, "idle", "{what}");
+    }
+}
+
+#[test]
+fn whoever_has_woken_it_ends_it_also_on_its_way_to_rest() {
+    let script = r#"{"steps": [
+      {"await": {"reason": "ci"}}, {"tool": {"name": "build", "ms": 3000}}, {"say": "built"}
+    ]}"#;
+    let home = Home::new();
+    let session = left_parked(&home, script);
+    let greeting = json!({ "protocolVersion": 1 });
+    let mut editor = Editor::greeted(&home, script, &["--on-disconnect", "cancel"], &greeting);
+    let wake = json!({ "sessionId": session, "continueTranscript": true });
+    editor.call("session/resume", wake).unwrap();
+    editor.call_is("in_progress");
+    editor.request("session/suspend", json!({ "sessionId": session }));
+    let requested = |message: &Value| message.to_string().contains(r#""state":"quiescing""#);
+    editor.until("quiescing", requested);
+    assert_eq!(editor.close(), 0);
+    assert_eq!(home.json(&["show", &session])["outcome"], "canceled");
+}

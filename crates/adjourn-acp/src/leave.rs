@@ -1,0 +1,113 @@
+//! A client that sees a session no more: it closes it, deletes it, or goes away.
+//!
+//! What serves the session on this connection stays: a request that comes behind a close has its
+//! turn behind it.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use adjourn_core::Command;
+use adjourn_core::command;
+use adjourn_core::session::State;
+use adjourn_store::Store;
+use serde_json::json;
+
+use crate::face::Face;
+use crate::rpc::{CANCELLED, Error, Id};
+use crate::session::Attachment;
+
+impl<S: Store> Attachment<S> {
+    pub(crate) async fn close(&mut self, id: &Id) {
+        let runs = self.face.store.session(self.id).ok().flatten().is_some_and(|session| {
+            matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
+        });
+        if runs {
+            // If it has just come to rest, there is nothing left to cancel.
+            let _ = self.give(Command::Cancel(command::Cancel::default())).await;
+        }
+        self.say_last().await;
+        self.leave(id);
+    }
+
+    pub(crate) async fn delete(&mut self, id: &Id) {
+        match self.face.erase(self.id, Face::<S>::by(&self.peer)).await {
+            Ok(()) => {
+                self.say_last().await;
+                self.leave(id);
+            }
+            Err(error) => self.lines.respond(id, &Err(error)),
+        }
+    }
+
+    /// Tells whoever sees the session what became of it, before it sees no more.
+    async fn say_last(&mut self) {
+        if let Err(error) = self.catch_up().await {
+            self.give_up(&error);
+        }
+    }
+
+    /// Answers everything that is open, then the one who closed it, and shows nothing more.
+    fn leave(&mut self, id: &Id) {
+        for prompt in std::mem::take(&mut self.prompts) {
+            self.lines.respond(&prompt.id, &Ok(json!({ "stopReason": "cancelled" })));
+        }
+        for suspend in std::mem::take(&mut self.suspends) {
+            let error = Error::new(CANCELLED, "the session was closed");
+            self.lines.respond(&suspend.id, &Err(error));
+        }
+        self.detach();
+        self.lines.respond(id, &Ok(json!({})));
+    }
+
+    /// Shows the session no more, and forgets what the client was shown of it.
+    fn detach(&mut self) {
+        self.attached.store(false, Ordering::Relaxed);
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.seat = None;
+        self.question = None;
+        self.waits.clear();
+        self.aliases.clear();
+        self.own.clear();
+        let mut asked: Vec<_> = self.ours.keys().cloned().collect();
+        asked.sort_unstable_by_key(|id| id.as_json().parse::<u64>().ok());
+        for id in asked {
+            self.call_off(&id);
+        }
+        self.view = None;
+    }
+
+    /// The connection is over: what has come to an end meanwhile is still told, and whoever waits
+    /// for something else is told that nobody will answer.
+    pub(crate) async fn end(mut self) {
+        if self.catch_up().await.is_ok() {
+            self.give_up(&Error::new(CANCELLED, "the connection is over"));
+        }
+        // If nobody reads it, nobody misses it.
+        let _ = self.flush().await;
+    }
+
+    /// Stops watching a session that nobody here sees or waits for.
+    pub(crate) fn rest(&mut self) {
+        let waits = !self.prompts.is_empty() || !self.suspends.is_empty();
+        if !waits && !self.attached.load(Ordering::Relaxed) {
+            self.view = None;
+        }
+    }
+
+    /// Says how much of what was asked is done, if nothing is left to do for any of it.
+    pub(crate) fn count(&self) {
+        if self.view.is_none() && self.later.is_empty() {
+            self.done.store(self.heard, Ordering::Release);
+        }
+    }
+
+    /// The store cannot be read: whoever waits is told so.
+    pub(crate) fn give_up(&mut self, error: &Error) {
+        let prompts = std::mem::take(&mut self.prompts).into_iter().map(|prompt| prompt.id);
+        let suspends = std::mem::take(&mut self.suspends).into_iter().map(|suspend| suspend.id);
+        let resumes = std::mem::take(&mut self.resumes).into_iter().map(|resume| resume.id);
+        for id in prompts.chain(suspends).chain(resumes) {
+            self.lines.respond(&id, &Err(error.clone()));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What a client says, also while it does not read what it is told.
+//!
+//! Answers of the connection's own may have to wait until the client reads. What it takes back,
+//! cancels or answers meanwhile is heard at once; its other requests wait their turn. `hearing.rs`
+//! does the same for each session.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::Poll;
+
+use adjourn_store::Store;
+use tokio::io::AsyncRead;
+
+use crate::connection::Connection;
+use crate::hearing::LATER;
+use crate::lines::{LINE_BYTES, Line, Lines};
+use crate::out::BATCH_BYTES;
+use crate::requests::CancelRequest;
+use crate::rpc::{CANCELLED, Error, INVALID_REQUEST, Id, Incoming};
+
+/// How long the lines that are kept for later may be together, unless the last one is longer.
+const LATER_BYTES: usize = 1024 * 1024;
+
+/// Lines of a client, and those that were read and wait.
+struct Heard<R> {
+    lines: Lines<R>,
+    later: VecDeque<Vec<u8>>,
+    /// Whether there is nothing more to read.
+    over: bool,
+}
+
+impl<R: AsyncRead + Unpin> Heard<R> {
+    /// Returns whether another line can be kept.
+    fn has_room(&self) -> bool {
+        let bytes: usize = self.later.iter().map(Vec::len).sum();
+        !self.over && self.later.len() < LATER && bytes < LATER_BYTES
+    }
+
+    /// Returns whether the next line is here already.
+    fn is_ready(&self) -> bool {
+        !self.later.is_empty() || self.lines.is_ready()
+    }
+}
+
+impl<S: Store> Connection<S> {
+    /// Takes what a client says, until it says no more.
+    pub(crate) async fn read<R: AsyncRead + Unpin>(
+        &mut self,
+        lines: Lines<R>,
+    ) -> std::io::Result<()> {
+        let mut heard = Heard { lines, later: VecDeque::new(), over: false };
+        loop {
+            match heard.later.pop_front() {
+                Some(line) => self.take_line(&line).await,
+                None if heard.over => return Ok(()),
+                None => match heard.lines.next().await? {
+                    Some(Line::Whole(line)) => self.take_line(line).await,
+                    Some(Line::TooLong) => self.too_long(),
+                    None => return Ok(()),
+                },
+            }
+            let answers = self.lines.len();
+            if answers > BATCH_BYTES || !heard.is_ready() || !self.out.has_room(answers) {
+                self.send(&mut heard).await?;
+            }
+        }
+    }
+
+    async fn take_line(&mut self, line: &[u8]) {
+        // Empty lines between messages are nobody's message.
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        match Incoming::read(line) {
+            Ok(message) => self.take(message).await,
+            Err((id, error)) => self.lines.respond(&id, &Err(error)),
+        }
+    }
+
+    fn too_long(&mut self) {
+        let problem = format!("a line has at most {LINE_BYTES} bytes");
+        self.lines.respond(&Id::null(), &Err(Error::new(INVALID_REQUEST, problem)));
+    }
+
+    /// Sends the answers that there are, and listens while that takes.
+    async fn send<R: AsyncRead + Unpin>(&mut self, heard: &mut Heard<R>) -> std::io::Result<()> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        let (out, bytes) = (self.out.clone(), self.lines.take());
+        let mut sending = Box::pin(async move { out.send(bytes).await });
+        if poll_fn(|context| Poll::Ready(sending.as_mut().poll(context).is_ready())).await {
+            return Ok(());
+        }
+        // It goes on by itself: sessions wait for room behind it, and this may wait for one of
+        // them to hear something.
+        let mut sending = tokio::spawn(sending);
+        loop {
+            let has_room = heard.has_room() && self.lines.len() < BATCH_BYTES;
+            tokio::select! {
+                biased;
+                // A client that does not read any more will close its end soon.
+                _ = &mut sending => return Ok(()),
+                line = heard.lines.next(), if has_room => match line? {
+                    Some(Line::Whole(line)) => {
+                        let line = line.to_vec();
+                        self.hear(line, &mut heard.later).await;
+                    }
+                    Some(Line::TooLong) => self.too_long(),
+                    None => heard.over = true,
+                },
+            }
+        }
+    }
+
+    /// Hears a line while answers wait: what cannot wait is done, the rest is kept.
+    async fn hear(&mut self, line: Vec<u8>, later: &mut VecDeque<Vec<u8>>) {
+        match Incoming::read(&line) {
+            Ok(Incoming::Notification { method, params }) if method == "session/cancel" => {
+                self.notified(&method, params).await;
+                // If nothing runs yet, what was asked before may make it run.
+                if !later.is_empty() {
+                    later.push_back(line);
+                }
+            }
+            Ok(Incoming::Notification { method, params }) if method == "$/cancel_request" => {
+                match params.read() {
+                    Ok(CancelRequest { request_id }) if forget(later, &request_id) => {
+                        let error = Error::new(CANCELLED, "the request was taken back");
+                        self.lines.respond(&request_id, &Err(error));
+                    }
+                    _ => self.notified(&method, params).await,
+                }
+            }
+            Ok(answer @ Incoming::Response { .. }) => self.take(answer).await,
+            _ => later.push_back(line),
+        }
+    }
+}
+
+/// Forgets a request that nothing was done for yet; returns whether there was one.
+fn forget(later: &mut VecDeque<Vec<u8>>, request: &Id) -> bool {
+    let before = later.len();
+    later.retain(|line| match Incoming::read(line) {
+        Ok(Incoming::Request { id, .. }) => id != *request,
+        _ => true,
+    });
+    later.len() < before
+}
