@@ -336,9 +336,9 @@ impl<S: Store> Host<S> {
 
 /// Returns what a host says about itself before it has looked at any session.
 fn about(config: &Config) -> About {
-    let about = About::parse(&config.about).at_most(config.max_running);
+    let about = About::parse(&config.about);
     match config.claims {
-        Claims::All => about,
+        Claims::All => about.at_most(config.max_running),
         Claims::Only(id) => about.only(id),
     }
 }

@@ -274,7 +274,7 @@ impl Store for Sqlite {
         self.read(|connection| reader::ready(connection, after, limit))
     }
 
-    fn driven_by(&self, host: HostId) -> Result<usize, Error> {
+    fn driven_by(&self, host: HostId) -> Result<Vec<SessionId>, Error> {
         self.read(|connection| reader::driven_by(connection, host))
     }
 

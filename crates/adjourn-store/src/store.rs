@@ -136,11 +136,11 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails.
     fn ready(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error>;
 
-    /// Returns how many sessions a host drives.
+    /// Returns the sessions that a host drives.
     ///
     /// # Errors
     /// The store fails.
-    fn driven_by(&self, host: HostId) -> Result<usize, Error>;
+    fn driven_by(&self, host: HostId) -> Result<Vec<SessionId>, Error>;
 
     /// Returns the hosts that were announced.
     ///

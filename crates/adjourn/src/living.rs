@@ -17,8 +17,8 @@ pub struct Living(Vec<Host>);
 struct Host {
     id: HostId,
     about: About,
-    /// How many sessions it drives.
-    drives: usize,
+    /// The sessions that it drives.
+    drives: Vec<SessionId>,
 }
 
 impl Host {
@@ -32,8 +32,9 @@ impl Host {
             return Some(format!("{name} cannot run it: {why}"));
         }
         let most = self.about.max_running()?;
-        (self.drives >= most)
-            .then(|| format!("{name} has no room: it runs {most}, as many as it may"))
+        // It may have claimed this very session since that was read.
+        let full = self.drives.len() >= most && !self.drives.contains(&id);
+        full.then(|| format!("{name} has no room: it runs {most}, as many as it may"))
     }
 }
 
@@ -102,7 +103,7 @@ impl Living {
         let shown = suspended.shown();
         let conditions = shown.pause.conditions.as_ref();
         let events = conditions.is_some_and(|all| all.on_event.is_some() || all.trigger.is_some());
-        self.is_empty() && (shown.due.is_some() || events)
+        self.nobody_for(session.id) && (shown.due.is_some() || events)
     }
 
     fn ready(&self, session: &Session) -> String {

@@ -62,8 +62,19 @@ impl View<'_> {
         status
     }
 
-    /// Says in a sentence where the session stands, and what will move it on.
+    /// Says in a sentence where the session stands, what will move it on, and how to answer it.
     pub fn text(&self) -> String {
+        let text = self.standing();
+        match self.session.phase() {
+            Phase::Asking => {
+                format!("{text}; answer it with `adjourn prompt {} ANSWER`", self.session.id)
+            }
+            _ => text,
+        }
+    }
+
+    /// Says in a sentence where the session stands, and what will move it on.
+    pub fn standing(&self) -> String {
         let Row { state, since, why, context, choices, wakes, .. } = self.row();
         let why = why + &context + &choices;
         let mut text = format!("{state} for {since}");
@@ -72,9 +83,6 @@ impl View<'_> {
         }
         if !wakes.is_empty() {
             text += &format!("; wakes {wakes}");
-        }
-        if self.session.phase() == Phase::Asking {
-            text += &format!("; answer it with `adjourn prompt {} ANSWER`", self.session.id);
         }
         text
     }

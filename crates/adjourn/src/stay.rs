@@ -137,7 +137,8 @@ pub async fn stop(
 pub fn did_not_wait(code: u8) -> Failure {
     let message =
         "did not wait: calls in flight are cut off, if there are any, and their outcome is unknown";
-    Failure::interrupted(code, message).hint("`adjourn serve` takes over")
+    Failure::interrupted(code, message)
+        .hint("`adjourn serve` takes over; what may not be run twice waits for `adjourn resume`")
 }
 
 fn panicked() -> Failure {

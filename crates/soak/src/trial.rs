@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use adjourn_core::id::SessionId;
+use adjourn_host::about::About;
 use adjourn_store::Store as _;
 use tokio::task::JoinSet;
 
@@ -147,10 +148,10 @@ impl Stage {
         // Whatever the dead have left, the next host clears away, and leaves nothing itself.
         let mut host = self.program.host(1);
         let start = Instant::now();
-        let announced = format!(r#"{{"pid":{}}}"#, host.id());
+        let pid = Some(u64::from(host.id()));
         let only = |store: &adjourn_store::Sqlite| {
             let hosts = store.hosts().expect("the store works");
-            hosts.len() == 1 && hosts.iter().all(|row| row.about == announced)
+            hosts.len() == 1 && hosts.iter().all(|row| About::parse(&row.about).pid() == pid)
         };
         while !(only(self.client.store()) && self.scene.files_of_hosts().len() == 2) {
             // It is dismissed below, and then somebody asks how it ended.

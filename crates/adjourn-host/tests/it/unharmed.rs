@@ -133,6 +133,7 @@ async fn a_host_that_stops_still_hears() {
     let step = r#"{"say": {"text": "short", "ms": 10}}"#;
     let short = fixture.create(&format!(r#"{{"steps": [{}]}}"#, vec![step; 1000].join(",")));
     fixture.prompt(short, "go");
+    fixture.until_state(short, "running").await;
     let stopping = tokio::spawn(host.stop());
     while !fixture.happened(short).contains(&"drained") {
         fixture.clock.advance(Duration::from_millis(10));

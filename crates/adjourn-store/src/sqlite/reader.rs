@@ -68,11 +68,12 @@ pub(super) fn ready(
     numbered(connection, sql, after, limit)
 }
 
-pub(super) fn driven_by(connection: &Connection, host: HostId) -> Result<usize, Error> {
-    let mut statement =
-        connection.prepare_cached("SELECT count(*) FROM session WHERE owner = ?1")?;
-    let count: u32 = statement.query_row([host.uuid().as_bytes()], |row| row.get(0))?;
-    Ok(count as usize)
+pub(super) fn driven_by(connection: &Connection, host: HostId) -> Result<Vec<SessionId>, Error> {
+    let mut statement = connection.prepare_cached("SELECT id FROM session WHERE owner = ?1")?;
+    let ids = statement.query_map([host.uuid().as_bytes()], |row| {
+        Ok(SessionId::new(Uuid::from_bytes(row.get(0)?)))
+    })?;
+    Ok(ids.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn ids(

@@ -105,7 +105,7 @@ impl Store for Twice {
         self.next().entries(id, places)
     }
 
-    fn driven_by(&self, host: HostId) -> Result<usize, Error> {
+    fn driven_by(&self, host: HostId) -> Result<Vec<SessionId>, Error> {
         self.next().driven_by(host)
     }
 

@@ -112,7 +112,7 @@ impl Tour<'_> {
                     let living = Living::of(&self.place)?;
                     let now = self.place.clock.now();
                     let view = View { session: &seen.session, now, living: &living };
-                    self.output.object(&view.json(), &format!("[{}]", view.text()));
+                    self.output.object(&view.json(), &format!("[{}]", view.standing()));
                     return Ok(());
                 }
             }

@@ -48,8 +48,11 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let id = place.find(&resume.which.session)?;
     let session = place.session(id)?;
     // Somebody has woken it, or given it back, and nobody runs it yet: what is wanted is clear.
-    let bare = given.is_none() && said.is_none() && add_budget.is_none();
-    let bare = bare && !resume.fresh && resume.idempotency_key.is_none();
+    let bare = given.is_none()
+        && said.is_none()
+        && add_budget.is_none()
+        && !resume.fresh
+        && resume.idempotency_key.is_none();
     if bare && !resume.detach && matches!(session.state, State::Ready(_)) {
         return go_on(&place, &session, false, output).await;
     }
@@ -118,8 +121,9 @@ pub async fn go_on(
     if let Ok(Stayed::Ended(ended)) = stayed {
         return leave(place, id, working, (ended, &mut signals), output).await;
     }
-    stop(working, place, &mut signals, output).await?;
+    let stopped = stop(working, place, &mut signals, output).await;
     let Stayed::Done(session) = stayed? else { return Ok(()) };
+    stopped?;
     if !output.json {
         place.tell(&session, output)?;
     }

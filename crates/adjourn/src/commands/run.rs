@@ -50,7 +50,8 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
                 return leave(&place, id, working, (ended, &mut signals), output).await;
             }
             Err(failure) => {
-                stop(working, &place, &mut signals, output).await?;
+                // What went wrong first is told; that it could not be stopped comes of it.
+                let _ = stop(working, &place, &mut signals, output).await;
                 return Err(failure);
             }
         };

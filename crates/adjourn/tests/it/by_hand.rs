@@ -31,7 +31,7 @@ fn the_tour_parks_wakes_and_reads_its_journal_back() {
     for happened in ["condition_fired", "timeout", "explicit_resume", "run_ended"] {
         assert!(told.data.contains(happened), "no {happened} in {}", told.data);
     }
-    let asked = "Deploy to which region? [north | south]; wakes on an answer; answer it with";
+    let asked = "Deploy to which region? [north | south]; wakes on an answer]";
     assert!(told.data.contains(asked), "{}", told.data);
 }
 

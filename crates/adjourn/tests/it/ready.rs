@@ -230,3 +230,24 @@ fn a_cancel_does_not_wait_for_a_dead_host() {
         (Some("idle"), Some("canceled"))
     );
 }
+
+/// Its own host is for this session alone, and another that has just claimed it is not full of it.
+#[test]
+fn nobody_is_without_room_because_of_the_session_itself() {
+    let home = Home::new();
+    let script = home.file("say.json", r#"{"runs": [[{"say": "hi"}]]}"#);
+    for _ in 0..20 {
+        let mut command = home.command(&["run", "--script", &script]);
+        command.env("ADJOURN_MAX_RUNNING", "1");
+        let told = home.ended(command);
+        assert_eq!(told.code, 0, "{told:?}");
+    }
+    let serving = home.serve_with(&["--max-running", "1"]).0;
+    let id = home.json(&["new", "--script", &script])["sessionId"].as_str().unwrap().to_owned();
+    for _ in 0..20 {
+        let told = home.told(&["prompt", &id, "go"]);
+        assert_eq!(told.code, 0, "{told:?}");
+        assert!(!told.talk.contains("no room"), "{told:?}");
+    }
+    assert_eq!(serving.terminate(), 0);
+}
