@@ -329,9 +329,13 @@ inFlight?: Array<string>,
  */
 unknownCalls?: Array<string>, totals: SuspendTotals, 
 /**
- * How far the session's journal goes.
+ * The last revision of the journal of which everything has been told.
  */
-seq: number, };
+seq: number, 
+/**
+ * What a resume did, in the answer to it: the fields of `resumed`.
+ */
+resumed?: Record<string, unknown>, };
 
 export type SuspendState = "idle" | "ready" | "running" | "quiescing" | "suspended" | "ended";
 

@@ -31,7 +31,8 @@ impl<S: Store> Attachment<S> {
             return false;
         }
         let result = match self.peer.version {
-            Version::V1 => self.stopped(&view.session, interrupted),
+            // That it is suspended is told after the answer.
+            Version::V1 => self.stopped(&view.session, moment.revision - 1, interrupted),
             Version::V2 => {
                 let last = view.session.transcript.length.saturating_sub(1);
                 Ok(json!({ "messageId": message_id(last) }))
@@ -47,9 +48,12 @@ impl<S: Store> Attachment<S> {
         true
     }
 
-    /// Says why a turn is over (v1).
-    fn stopped(&self, session: &Session, interrupted: bool) -> Result<Value, Error> {
-        let with_meta = |reason: &str| json!({ "stopReason": reason, "_meta": update::meta(session, &self.peer, None) });
+    /// Says why a turn is over (v1); `told` is the last revision of which everything has been told.
+    fn stopped(&self, session: &Session, told: u64, interrupted: bool) -> Result<Value, Error> {
+        let with_meta = |reason: &str| {
+            let meta = update::meta_up_to(told, session, &self.peer, None);
+            json!({ "stopReason": reason, "_meta": meta })
+        };
         if session.suspended().is_some() {
             return Ok(with_meta(if interrupted { "cancelled" } else { "end_turn" }));
         }

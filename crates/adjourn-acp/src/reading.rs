@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Duration;
 
 use adjourn_store::Store;
 use tokio::io::AsyncRead;
@@ -20,6 +21,9 @@ use crate::rpc::{CANCELLED, Error, INVALID_REQUEST, Id, Incoming};
 
 /// How long the lines that are kept for later may be together, unless the last one is longer.
 const LATER_BYTES: usize = 1024 * 1024;
+
+/// A client that says nothing more, and reads nothing for so long, is gone.
+const GONE: Duration = Duration::from_secs(10);
 
 /// Lines of a client, and those that were read and wait.
 struct Heard<R> {
@@ -109,6 +113,10 @@ impl<S: Store> Connection<S> {
                     Some(Line::TooLong) => self.too_long(),
                     None => heard.over = true,
                 },
+                () = tokio::time::sleep(GONE), if heard.over => {
+                    heard.later.clear();
+                    return Ok(());
+                }
             }
         }
     }

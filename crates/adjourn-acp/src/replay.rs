@@ -16,17 +16,21 @@ impl<S: Store> Attachment<S> {
     /// Shows what happened between two revisions; the view then stands before the second.
     ///
     /// # Errors
-    /// The store fails, the client is gone, or `request` was taken back; then the view stays as it
-    /// was.
+    /// The store fails, the client is gone, or `request` was taken back; then the view, and what
+    /// the client counts as shown, stay as they were.
     pub(crate) async fn replay(
         &mut self,
         request: Option<&Id>,
         from: u64,
         until: u64,
     ) -> Result<(), Error> {
+        let before = (self.question, self.waits.clone(), self.news);
         self.replaying = request.cloned();
         let replayed = self.replay_between(from, until).await;
         self.replaying = None;
+        if replayed.is_err() {
+            (self.question, self.waits, self.news) = before;
+        }
         replayed
     }
 
@@ -38,12 +42,17 @@ impl<S: Store> Attachment<S> {
             Some((session, watcher)) => (Some(session), watcher),
             None => (None, Watcher::from_start(self.face.store.clone(), self.id)),
         };
+        let mut begun = false;
         while watcher.next_revision() < until {
             let page = watcher.page_before(until)?;
             if page.is_empty() && !watcher.is_behind() {
                 break;
             }
             for moment in page {
+                if moment.revision >= from && !begun {
+                    begun = true;
+                    self.knows_wait(session.as_ref());
+                }
                 let left = match &mut session {
                     Some(session) => {
                         let left = update::calls_left(session, &moment.event.what);
@@ -69,6 +78,9 @@ impl<S: Store> Attachment<S> {
                 return Err(Error::new(CANCELLED, "the request was taken back"));
             }
         }
+        if !begun {
+            self.knows_wait(session.as_ref());
+        }
         if let Some(session) = session {
             let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
             let open = asks.map(|suspended| suspended.park.pause.handle);
@@ -76,6 +88,13 @@ impl<S: Store> Attachment<S> {
             self.view = Some(View::new(session, watcher));
         }
         Ok(())
+    }
+
+    /// Whoever comes back for what has happened since has seen the wait that it finds (v2).
+    fn knows_wait(&mut self, session: Option<&Session>) {
+        if let Some(parked) = session.and_then(update::wait_without_call) {
+            self.waits.insert(parked.pause.handle);
+        }
     }
 
     /// Shows a moment of the past, in the order in which it was told when it happened.

@@ -127,7 +127,7 @@ impl<S: Store> Attachment<S> {
         let Some(view) = &self.view else { return };
         if self.peer.version == Version::V2 {
             let foreground = self.foreground_of(&view.session);
-            let update = foreground.update(&view.session, &self.peer);
+            let update = foreground.update(&view.session, &self.peer, revision);
             self.update(&update);
             self.foreground = Some(foreground);
         }

@@ -136,9 +136,12 @@ pub struct SuspendStatus {
     #[ts(optional)]
     pub unknown_calls: Option<Vec<String>>,
     pub totals: SuspendTotals,
-    /// How far the session's journal goes.
+    /// The last revision of the journal of which everything has been told.
     #[ts(type = "number")]
     pub seq: u64,
+    /// What a resume did, in the answer to it: the fields of `resumed`.
+    #[ts(optional, type = "Record<string, unknown>")]
+    pub resumed: Option<Map<String, Value>>,
 }
 
 #[derive(Serialize, schemars::JsonSchema, ts_rs::TS)]

@@ -202,11 +202,8 @@ impl<S: Store> Attachment<S> {
     /// Shows the agent's wait as a call, to a client that has not seen it begin (v2).
     pub(crate) fn introduce_wait(&mut self) {
         let Some(view) = &self.view else { return };
-        let Some(parked) = view.session.suspended().map(|suspended| suspended.park.clone()) else {
-            return;
-        };
-        let own = parked.pause.initiator == Initiator::Agent && parked.pause.wait == Wait::Open;
-        if own && parked.pause.call.is_none() && self.waits.insert(parked.pause.handle) {
+        let Some(parked) = update::wait_without_call(&view.session).cloned() else { return };
+        if self.waits.insert(parked.pause.handle) {
             self.update(&update::wait(&parked));
         }
     }
@@ -345,7 +342,9 @@ impl<S: Store> Attachment<S> {
             return;
         }
         if self.foreground.as_ref() != Some(&now) {
-            let update = now.update(&view.session, &self.peer);
+            // What else there is to say of this moment comes after it.
+            let told = view.session.revision - 1;
+            let update = now.update(&view.session, &self.peer, told);
             self.foreground = Some(now);
             self.update(&update);
         }

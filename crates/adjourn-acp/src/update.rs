@@ -135,6 +135,13 @@ pub fn wait(parked: &Parked) -> Value {
     })
 }
 
+/// Returns the wait of an agent that parked itself without a call of its own.
+pub fn wait_without_call(session: &Session) -> Option<&Parked> {
+    let parked = &session.suspended()?.park;
+    let own = parked.pause.initiator == Initiator::Agent && parked.pause.wait == Wait::Open;
+    (own && parked.pause.call.is_none()).then_some(parked)
+}
+
 /// Returns the id of the call that stands for the agent's own wait, if it waits (v2).
 pub fn waiting(session: &Session) -> Option<CallId> {
     let pause = &session.suspended()?.park.pause;
@@ -270,13 +277,14 @@ impl Foreground {
         })
     }
 
-    /// Returns the update that says so.
-    pub fn update(&self, session: &Session, peer: &Peer) -> Value {
+    /// Returns the update that says so; `told` is the last revision of which everything has been
+    /// told.
+    pub fn update(&self, session: &Session, peer: &Peer, told: u64) -> Value {
         let mut update = Map::new();
         update.insert("sessionUpdate".to_owned(), "state_update".into());
         update.extend(self.state(session, peer));
         if session.suspended().is_some() {
-            update.insert("_meta".to_owned(), Value::Object(meta(session, peer, None)));
+            update.insert("_meta".to_owned(), Value::Object(meta_up_to(told, session, peer, None)));
         }
         Value::Object(update)
     }

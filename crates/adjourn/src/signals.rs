@@ -51,6 +51,8 @@ impl Signals {
     /// Waits for one.
     pub async fn next(&mut self) -> Ended {
         let ended = tokio::select! {
+            // Of several that are there at once, always the same.
+            biased;
             () = heard(&mut self.interrupt) => Ended(130),
             () = heard(&mut self.terminate) => Ended(143),
             () = heard(&mut self.hangup) => Ended(129),

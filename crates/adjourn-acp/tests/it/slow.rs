@@ -174,3 +174,28 @@ async fn sessions_that_were_closed_cost_nothing() {
     }
     assert!(tasks() < before + 10, "{} more", tasks() - before);
 }
+
+/// Questions that were answered long ago are not asked again by a replay that ends on its way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_a_replay_back_can_say_something_new() {
+    let mut runs = vec![json!([{ "ask": { "question": "which?" } }, { "say": "so be it" }])];
+    runs.extend(vec![json!([{ "say": "go on" }]); WORDS + 1]);
+    let process = Process::start(&json!({ "runs": runs }).to_string()).await;
+    let mut first = process.connect().await;
+    let session = first.new_session().await;
+    let prompt = |words: &str| json!({ "sessionId": session, "prompt": [{ "type": "text", "text": words }] });
+    first.call("session/prompt", prompt("go")).await;
+    first.until_state("requires_action").await;
+    first.call("session/prompt", prompt("this one")).await;
+    first.until_state("idle").await;
+    for _ in 0..WORDS {
+        first.call("session/prompt", prompt(&"x".repeat(LENGTH))).await;
+        first.until_state("idle").await;
+    }
+    let (mut second, request) = half_told(&process, &session).await;
+    second.notify("$/cancel_request", json!({ "requestId": request })).await;
+    assert_eq!(second.answer(request).await["error"]["code"], -32800);
+    let id = second.request("session/prompt", prompt("and now?")).await;
+    let answer = second.answer(id).await;
+    assert!(answer["result"]["messageId"].is_string(), "{answer}");
+}

@@ -279,6 +279,64 @@ fn whoever_comes_back_with_the_last_seq_misses_nothing() {
     }
 }
 
+/// Killed while it is parked, and back when it is over: nothing that began stays open, and nothing
+/// that was not told is missing.
+#[test]
+fn whoever_was_told_of_a_wait_and_comes_back_is_told_of_its_end() {
+    let home = Home::new();
+    let (mut editor, session) = parked(&home, PARKS, &greeting(2, true));
+    let told = editor.overheard();
+    let wait = "tool_call_update";
+    let paused = |message: &&Value| message["params"]["update"]["status"] == "paused";
+    let paused = editor.heard().find(paused).unwrap()["params"]["update"].clone();
+    assert_eq!(paused["sessionUpdate"], wait, "{told:?}");
+    let seq =
+        |message: &Value| message["params"]["update"]["_meta"]["adjourn/suspend"]["seq"].as_u64();
+    let seq = editor.heard().filter_map(seq).max().unwrap();
+    editor.kill();
+    assert_eq!(home.told(&["event", "ci.passed"]).code, 0);
+    let serving = home.serve();
+    home.until(&session, "state", "idle");
+    for from in [seq, seq + 1] {
+        let mut later = Editor::greeted(&home, PARKS, &[], &greeting(2, true));
+        let from = json!({ "type": "_adjourn_from", "seq": from });
+        later.call("session/resume", json!({ "sessionId": session, "replayFrom": from })).unwrap();
+        let over = later.heard().filter(|message| {
+            let update = &message["params"]["update"];
+            update["toolCallId"] == paused["toolCallId"] && update["status"] == "completed"
+        });
+        assert_eq!(over.count(), 1, "{}", later.dialog());
+    }
+    assert_eq!(serving.terminate(), 0);
+}
+
+/// An answer or a state that comes before `suspended` does not count it as told.
+#[test]
+fn whoever_has_not_heard_that_it_is_suspended_is_told_when_it_comes_back() {
+    for version in [1, 2] {
+        let home = Home::new();
+        let capabilities = json!({ "supportsSuspend": true });
+        let greeting = json!({ "protocolVersion": version, "clientCapabilities": capabilities,
+                               "capabilities": capabilities });
+        let is_suspended =
+            |message: &Value| message["params"]["update"]["sessionUpdate"] == "suspended";
+        let mut editor = Editor::greeted(&home, PARKS, &[], &greeting);
+        let session = editor.new_session();
+        editor.prompt(&session, "go");
+        editor.until("suspended", is_suspended);
+        let before = editor.heard().take_while(|message| !is_suspended(message));
+        let told = |message: &Value| {
+            let places = [&message["params"]["update"], &message["result"]];
+            places.into_iter().find_map(|at| at["_meta"]["adjourn/suspend"]["seq"].as_u64())
+        };
+        let seq = before.filter_map(told).max().unwrap();
+        let mut later = Editor::greeted(&home, PARKS, &[], &greeting);
+        let from = json!({ "type": "_adjourn_from", "seq": seq + 1 });
+        later.call("session/resume", json!({ "sessionId": session, "replayFrom": from })).unwrap();
+        assert!(later.heard().any(is_suspended), "{version}: {}", later.dialog());
+    }
+}
+
 /// Returns the messages of the conversation after the first `count` lines.
 fn messages(editor: &Editor, count: usize) -> Vec<String> {
     let updates = editor.heard().skip(count).map(|message| &message["params"]["update"]);
