@@ -63,11 +63,18 @@ impl<S: Store> Connection<S> {
                     None => return Ok(()),
                 },
             }
-            let answers = self.lines.len();
-            if answers > BATCH_BYTES || !heard.is_ready() || !self.out.has_room(answers) {
+            // What is heard while something is sent may be answered, too: nothing is left behind
+            // when there is nothing more to take.
+            while !self.lines.is_empty() && self.is_to_send(&heard) {
                 self.send(&mut heard).await?;
             }
         }
+    }
+
+    /// Returns whether answers go out before the next line is taken.
+    fn is_to_send<R: AsyncRead + Unpin>(&self, heard: &Heard<R>) -> bool {
+        let answers = self.lines.len();
+        answers > BATCH_BYTES || !heard.is_ready() || !self.out.has_room(answers)
     }
 
     async fn take_line(&mut self, line: &[u8]) {
@@ -141,6 +148,13 @@ impl<S: Store> Connection<S> {
                 }
             }
             Ok(answer @ Incoming::Response { .. }) => self.take(answer).await,
+            // What is answered at once, and changes nothing, goes out with what waits already: one
+            // by one would be slow.
+            Ok(Incoming::Request { id, method, params })
+                if later.is_empty() && matches!(&*method, "session/status" | "session/list") =>
+            {
+                self.take(Incoming::Request { id, method, params }).await;
+            }
             _ => later.push_back(line),
         }
     }
