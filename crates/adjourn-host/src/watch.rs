@@ -19,7 +19,7 @@ use crate::said::Said;
 /// How often somebody who watches looks without being rung.
 const LOOK: Duration = Duration::from_millis(250);
 /// Entries read at a time.
-const PAGE: usize = 64;
+const PAGE: usize = 256;
 /// How much of what was said is read at a time, unless one moment has more.
 const PAGE_BYTES: usize = 256 * 1024;
 

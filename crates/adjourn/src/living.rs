@@ -117,3 +117,24 @@ impl Living {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use adjourn_host::clock::Machine;
+    use adjourn_store::Environment as _;
+
+    use super::*;
+
+    #[test]
+    fn a_host_is_not_full_of_the_session_that_it_has_just_claimed() {
+        let [own, other] = [0, 1].map(|_| SessionId::new(Machine.uuid()));
+        let id = HostId::new(Machine.uuid());
+        let about = About::parse(r#"{"pid":7}"#).at_most(1);
+        let host = Host { id, about, drives: vec![own] };
+        assert_eq!(host.refusal(own), None);
+        let full = "host 7 has no room: it runs 1, as many as it may";
+        assert_eq!(host.refusal(other).as_deref(), Some(full));
+        let busy = Host { drives: Vec::new(), ..host };
+        assert_eq!(busy.refusal(other), None);
+    }
+}

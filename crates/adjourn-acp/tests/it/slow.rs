@@ -199,3 +199,21 @@ async fn who_takes_a_replay_back_can_say_something_new() {
     let answer = second.answer(id).await;
     assert!(answer["result"]["messageId"].is_string(), "{answer}");
 }
+
+/// What is asked while answers wait is answered with them, and nothing stays behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_status_that_is_asked_for_behind_a_replay_is_answered() {
+    let process = Process::start(&hears_much()).await;
+    let session = told_much(&mut process.connect().await).await;
+    let (mut second, replay) = half_told(&process, &session).await;
+    let mut asked = vec![replay];
+    for _ in 0..20 {
+        asked.push(second.request("session/status", json!({ "sessionId": session })).await);
+    }
+    while !asked.is_empty() {
+        let answer = second.any_answer().await;
+        let before = asked.len();
+        asked.retain(|id| answer["id"] != *id);
+        assert_eq!(asked.len() + 1, before, "once: {answer}");
+    }
+}
