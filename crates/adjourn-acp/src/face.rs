@@ -126,8 +126,11 @@ impl<S: Store> Face<S> {
             tx.command(close)?;
             tx.erase(id).map_err(CommandError::from)
         });
-        erased.await?;
+        let mut erased = erased.await?;
         self.hosts.ring();
+        while erased.more {
+            erased = self.store.transact(move |tx| tx.erase(id)).await?;
+        }
         Ok(())
     }
 

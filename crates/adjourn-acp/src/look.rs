@@ -68,7 +68,8 @@ impl<S: Store> Connection<S> {
                 return Ok(json!({ "sessions": sessions }));
             };
             after = *last;
-            for (_, session) in &page {
+            // One that cannot be read can be neither loaded nor described.
+            for session in page.iter().filter_map(|(_, listed)| listed.as_ref().ok()) {
                 if let Some(info) = self.info(session, list, peer)? {
                     sessions.push(info);
                 }

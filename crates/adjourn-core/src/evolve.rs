@@ -4,12 +4,15 @@
 //! that does not fit the state it meets (a journal with a hole in it, which verification finds)
 //! changes what it can and leaves the rest.
 
-use crate::carry::{AddBudget, Totals};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::carry::{AddBudget, Budget, Totals};
 use crate::command::Mode;
+use crate::driver::DriverSummary;
 use crate::event::{
     CallsReturned, Event, Resumed, ResumedTo, SessionCreated, StepFinished, SuspendedEvent, What,
 };
-use crate::id::{Epoch, Handle};
+use crate::id::{Epoch, Handle, SessionId};
 use crate::ledger::{CallState, Ledger};
 use crate::limits;
 use crate::session::{
@@ -17,6 +20,7 @@ use crate::session::{
     PastSuspension, PendingPause, Phase, Prior, Quiescing, Run, Running, Session, State, Step,
     Stopping, Suspended, WakeReport,
 };
+use crate::time::Timestamp;
 use crate::transcript::{Content, Head};
 
 impl Session {
@@ -39,27 +43,41 @@ impl Session {
         else {
             return None;
         };
-        Some(Self {
-            id: *id,
-            tenant: tenant.clone(),
-            labels: labels.clone(),
-            parent: *parent,
-            driver: driver.summary(),
-            created_at: event.at,
+        let untouched = Self::untouched(*id, tenant.clone(), driver.summary(), event.at);
+        Some(Self { labels: labels.clone(), parent: *parent, budget: *budget, ..untouched })
+    }
+
+    /// Returns what is known of a session whose journal cannot be read: its name, whose it is, and
+    /// how long its journal is. It stands in for the session where that is to be ended.
+    pub fn unreadable(id: SessionId, tenant: &str, revision: u64) -> Self {
+        let driver = DriverSummary { kind: "unknown".to_owned(), needs: BTreeSet::new() };
+        let untouched = Self::untouched(id, tenant.to_owned(), driver, Timestamp::from_millis(0));
+        Self { revision, ..untouched }
+    }
+
+    /// Returns a session that nothing has happened to but its creation.
+    fn untouched(id: SessionId, tenant: String, driver: DriverSummary, at: Timestamp) -> Self {
+        Self {
+            id,
+            tenant,
+            labels: BTreeMap::new(),
+            parent: None,
+            driver,
+            created_at: at,
             revision: 1,
-            at: event.at,
+            at,
             epoch: Epoch(0),
             state: State::Idle,
             calls: Ledger::default(),
             transcript: Head::EMPTY,
             totals: Totals::default(),
-            budget: *budget,
+            budget: Budget::default(),
             memory: Memory::default(),
             driver_state: None,
             last_run: None,
             woke: None,
             past: Vec::new(),
-        })
+        }
     }
 
     /// Takes one event into the state.

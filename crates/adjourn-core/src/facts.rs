@@ -9,7 +9,7 @@ use crate::actor::Actor;
 use crate::arrival::Arrival;
 use crate::conditions::Conditions;
 use crate::id::{GateId, Handle, RunId, Seq, SessionId};
-use crate::session::Resumption;
+use crate::session::{Resumption, Session, Suspended};
 use crate::time::Timestamp;
 use crate::transcript::Digest;
 
@@ -26,7 +26,8 @@ pub struct Facts {
     /// The gates that the session is in the scope of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Gate>,
-    /// For each look-back in [`Needs`], the first event that it finds.
+    /// For each look-back in [`Needs`], the first event that it finds, as far as a transaction
+    /// looks. What lies behind that is delivered after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrivals: Vec<Arrival>,
     /// The sequence of the last acknowledged event.
@@ -179,6 +180,19 @@ impl LookBack<'_> {
                 Sought::Matching(conditions) => conditions.matches(arrival.view()),
                 Sought::Addressed(session) => arrival.session == Some(session),
             }
+    }
+}
+
+impl Session {
+    /// Returns the searches for what the waits of a suspension have missed, if the last event that
+    /// they were shown is `heard`.
+    pub fn missed(&self, heard: Seq) -> Vec<LookBack<'_>> {
+        let mut needs = Needs::default();
+        for parked in self.suspended().into_iter().flat_map(Suspended::waits) {
+            let window = parked.pause.window.max(heard);
+            needs.wait(window, parked.pause.conditions.as_ref(), self.id);
+        }
+        needs.look_backs
     }
 }
 

@@ -4,6 +4,9 @@
 //! again. The entry of a suspension carries the whole state, and so do a session's last entry and
 //! every 64th, so that loading a session is one read and a short fold.
 
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -82,6 +85,9 @@ pub enum ReadError {
     /// A program that knows more wrote the state.
     #[error("state version {0} is newer than this program")]
     NewerState(u32),
+    /// A program that knows more wrote the entry.
+    #[error("it has an entry of the kind {0:?}, which is newer than this program")]
+    NewerKind(String),
 }
 
 impl Entry {
@@ -133,7 +139,10 @@ impl Entry {
     /// # Errors
     /// The bytes are not an entry of this program or an older one.
     pub fn decode(bytes: &[u8]) -> Result<Self, ReadError> {
-        Ok(serde_json::from_slice(bytes)?)
+        serde_json::from_slice(bytes).map_err(|error| match newer_kind(bytes) {
+            Some(kind) => ReadError::NewerKind(kind),
+            None => error.into(),
+        })
     }
 
     /// Returns whether this entry is the first event of a decision.
@@ -201,6 +210,16 @@ impl Decision {
     pub const fn new(given: Given, facts: Facts) -> Self {
         Self { rules: RULES, given, facts }
     }
+}
+
+/// Returns the kind of an entry that this program does not know, if that is what is wrong with it.
+fn newer_kind(bytes: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        event: BTreeMap<String, IgnoredAny>,
+    }
+    let Named { event } = serde_json::from_slice(bytes).ok()?;
+    event.into_keys().find(|key| key.contains('/') && !What::knows(key))
 }
 
 fn raw<T: Serialize>(value: &T) -> Result<Box<RawValue>, serde_json::Error> {

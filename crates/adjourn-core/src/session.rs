@@ -11,7 +11,7 @@ use crate::command::{Mode, Requester, RunEnd};
 use crate::conditions::{Conditions, Key};
 use crate::driver::DriverSummary;
 use crate::event::Resumed;
-use crate::id::{Epoch, HostId, RunId, Seq, SessionId};
+use crate::id::{Epoch, GateId, HostId, RunId, Seq, SessionId};
 use crate::ledger::{CallState, Ledger};
 use crate::time::Timestamp;
 use crate::transcript::{Content, Head};
@@ -571,8 +571,16 @@ impl Suspended {
 impl Session {
     /// Returns whether a gate wants this session stopped, or has stopped it.
     pub fn is_gated(&self) -> bool {
+        self.gates().next().is_some()
+    }
+
+    /// Returns the gates that want this session stopped, or have stopped it.
+    pub fn gates(&self) -> impl Iterator<Item = GateId> {
         let shown = self.suspended().map(|suspended| &suspended.shown().pause);
         let named = shown.or(self.pending_pause()).map(|pause| pause.requesters.named.as_slice());
-        named.unwrap_or_default().iter().any(|named| matches!(named, Requester::Gate(_)))
+        named.unwrap_or_default().iter().filter_map(|named| match named {
+            Requester::Gate(gate) => Some(*gate),
+            _ => None,
+        })
     }
 }

@@ -48,6 +48,15 @@ pub enum Error {
     /// The file is damaged.
     #[error("the store is damaged: {0}")]
     Damaged(String),
+    /// One session cannot be read: what is stored of it was written by a newer program, or is
+    /// damaged. The others can.
+    #[error("session {session} cannot be read: {problem}")]
+    Unreadable {
+        /// Which.
+        session: SessionId,
+        /// Why.
+        problem: String,
+    },
     /// Another process kept the store locked; nothing happened.
     #[error("{holder} kept the store locked for {patience:?}")]
     Locked {
@@ -87,12 +96,24 @@ impl Error {
             Self::Full(_) => Some("free some space; nothing that was acknowledged is lost"),
             Self::ReadOnly(_) => Some("check the permissions of the file and its directory"),
             Self::Damaged(_) => Some("restore a backup"),
+            Self::Unreadable { .. } => Some(
+                "if a newer program wrote it, use that one; otherwise restore a backup, or remove \
+                 the session with `adjourn rm --force`",
+            ),
             Self::Locked { .. } => Some(
                 "look at that process: one that is stopped goes on with `kill -CONT`, one that \
                  hangs can be killed; nothing that was acknowledged is lost",
             ),
             _ => None,
         }
+    }
+
+    /// Returns whether it may be one session alone that cannot be read.
+    ///
+    /// A page of the file that is broken may hold one session or many; what else is on it shows by
+    /// itself.
+    pub const fn is_of_a_session(&self) -> bool {
+        matches!(self, Self::Unreadable { .. } | Self::Damaged(_))
     }
 
     /// Finds the store's error in whatever a caller's work failed with.

@@ -30,7 +30,7 @@ pub(crate) fn fold(
     let mut session = None;
     while let Some(no) = next {
         let Some(stored) = entry(no)? else {
-            return Err(damaged(&format!("journal entry {} of {} is missing", no.0, row.id)));
+            return Err(unreadable(row.id, &format_args!("its journal entry {} is missing", no.0)));
         };
         if let Some(known) = &known
             && known.session.revision == stored.revision
@@ -40,7 +40,7 @@ pub(crate) fn fold(
             break;
         }
         let Some(body) = &stored.body else {
-            return Err(damaged(&format!("the state of {} was pruned", row.id)));
+            return Err(unreadable(row.id, &"its state was pruned"));
         };
         let entry = decode(row.id, body)?;
         if entry.carries_state() {
@@ -61,7 +61,7 @@ pub(crate) fn fold(
             session
         }
         None => Session::fold(events.iter().rev())
-            .ok_or_else(|| damaged(&format!("the journal of {} has no beginning", row.id)))?,
+            .ok_or_else(|| unreadable(row.id, &"its journal has no beginning"))?,
     };
     Ok(Arc::new(session))
 }
@@ -72,8 +72,8 @@ pub(crate) fn decode(session: SessionId, body: &[u8]) -> Result<Entry, Error> {
     Entry::decode(payload).map_err(|error| unreadable(session, &error))
 }
 
-fn unreadable(session: SessionId, error: &dyn std::fmt::Display) -> Error {
-    damaged(&format!("the journal of {session} cannot be read: {error}"))
+fn unreadable(session: SessionId, problem: &dyn std::fmt::Display) -> Error {
+    Error::Unreadable { session, problem: problem.to_string() }
 }
 
 pub(crate) fn damaged(problem: &str) -> Error {

@@ -24,5 +24,5 @@ pub use environment::Environment;
 pub use error::{CommandError, Error};
 pub use retention::{Pruned, Retention};
 pub use sqlite::Sqlite;
-pub use store::{Metrics, Pending, Size, Store};
-pub use transaction::{Delivered, Done, Request, Transaction};
+pub use store::{Listed, Metrics, Pending, Size, Store};
+pub use transaction::{Delivered, Done, Erased, Request, Transaction};

@@ -9,16 +9,29 @@ use adjourn_core::time::Timestamp;
 pub struct Retention {
     /// Journals and transcripts of sessions that have ended; for ever if absent.
     pub ended: Option<Duration>,
+    /// Sessions that were never prompted; for ever if absent.
+    pub unprompted: Option<Duration>,
     /// Events that no open turn may still need.
     pub events: Duration,
     /// Answers to idempotency keys, and message ids.
     pub answers: Duration,
 }
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Retention {
+    /// How long hosts keep sessions that have ended, if nobody says otherwise.
+    pub const ENDED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+    /// What hosts keep by themselves.
+    pub fn of_hosts() -> Self {
+        Self { ended: Some(Self::ENDED), unprompted: Some(DAY), ..Self::default() }
+    }
+}
+
 impl Default for Retention {
     fn default() -> Self {
-        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-        Self { ended: None, events: DAY, answers: DAY * 7 }
+        Self { ended: None, unprompted: None, events: DAY, answers: DAY * 7 }
     }
 }
 

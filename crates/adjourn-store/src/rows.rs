@@ -15,6 +15,7 @@ use adjourn_record::Hash;
 use adjourn_record::chain::Tip;
 
 use crate::error::Error;
+use crate::transaction::Erased;
 
 /// The number of a session within one store: short, for keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,6 +149,28 @@ pub struct OutboxRow {
     pub tries: u32,
 }
 
+/// How much is dropped at once: what it takes to drop it depends on rows and on bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Portion {
+    /// Rows.
+    pub rows: usize,
+    /// Bytes in them.
+    pub bytes: usize,
+}
+
+impl Portion {
+    /// Returns whether nothing is left of it.
+    pub const fn is_used_up(self) -> bool {
+        self.rows == 0 || self.bytes == 0
+    }
+
+    /// Takes a row of so many bytes from it.
+    pub const fn take(&mut self, bytes: usize) {
+        self.rows = self.rows.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
 /// A host that was there when it last said so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRow {
@@ -165,6 +188,8 @@ pub trait Rows {
     fn session(&mut self, id: SessionId) -> Result<Option<SessionRow>, Error>;
     /// Finds a session by its number.
     fn session_by_no(&mut self, no: SessionNo) -> Result<Option<SessionRow>, Error>;
+    /// Returns a tenant's name.
+    fn tenant_name(&mut self, tenant: TenantNo) -> Result<String, Error>;
     /// Returns the number of a tenant, making one if it is new.
     fn tenant(&mut self, name: &str) -> Result<TenantNo, Error>;
     /// Adds a session that has no journal yet.
@@ -213,11 +238,13 @@ pub trait Rows {
     fn high(&mut self) -> Result<Seq, Error>;
     /// Returns the event after `seq`, and whose it is.
     fn event_after(&mut self, seq: Seq) -> Result<Option<(TenantNo, Arrival)>, Error>;
-    /// Returns a tenant's events after `seq` with such names, in order, at most `limit`.
+    /// Returns a tenant's events after one and up to another with such names, in order, at most
+    /// `limit`.
     fn events_named(
         &mut self,
         tenant: TenantNo,
         after: Seq,
+        until: Seq,
         names: Names<'_>,
         limit: usize,
     ) -> Result<Vec<Arrival>, Error>;
@@ -258,9 +285,32 @@ pub trait Rows {
     fn owned(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
     /// Returns sessions that a gate wants stopped, after `after`, at most `limit`.
     fn gated(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
-    /// Takes a session that cannot be read out of what is delivered and what is due.
-    fn set_aside(&mut self, row: &SessionRow) -> Result<(), Error>;
-    /// Returns sessions that a host owns, at most `limit`.
+    /// Returns whether there are sessions that have not heard all that was delivered.
+    fn some_lag(&mut self) -> Result<bool, Error>;
+    /// Returns whether a session has not heard all that was delivered.
+    fn lags(&mut self, session: SessionNo) -> Result<bool, Error>;
+    /// Returns sessions that lag and can be read, each with the last event it was shown, at most
+    /// `limit`.
+    fn lagging(&mut self, limit: usize) -> Result<Vec<(SessionNo, Seq)>, Error>;
+    /// Lets a session lag from `heard` on, or from where it does already if that is earlier.
+    fn set_lagging(&mut self, session: SessionNo, heard: Seq) -> Result<(), Error>;
+    /// Keeps how far a session that lags has got.
+    fn set_heard(&mut self, session: SessionNo, heard: Seq) -> Result<(), Error>;
+    /// A session lags no more.
+    fn set_caught_up(&mut self, session: SessionNo) -> Result<(), Error>;
+    /// Marks a session that cannot be read: it lags from `heard` on and is not due; what it waits
+    /// for stays.
+    fn set_unreadable(
+        &mut self,
+        session: SessionNo,
+        heard: Seq,
+        at: Timestamp,
+    ) -> Result<(), Error>;
+    /// Takes the mark off a session: it only lags.
+    fn set_readable(&mut self, session: SessionNo) -> Result<(), Error>;
+    /// Takes a session from every key under which it can be found, whatever they are.
+    fn unsubscribe(&mut self, row: &SessionRow) -> Result<(), Error>;
+    /// Returns sessions that a host owns and that are not marked as unreadable, at most `limit`.
     fn owned_by(&mut self, host: HostId, limit: usize) -> Result<Vec<SessionNo>, Error>;
 
     /// Announces a host, or what it says about itself now.
@@ -272,14 +322,21 @@ pub trait Rows {
 
     /// Returns ended sessions with a journal to prune that have not changed since `before`.
     fn prunable(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error>;
-    /// Drops an ended session's transcript and the bodies of all entries but its last, whose links
-    /// stay; returns how many bodies went.
-    fn prune_session(&mut self, row: &SessionRow) -> Result<u64, Error>;
+    /// Returns sessions that nothing has happened to since they were created before `before`.
+    fn untouched(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Returns sessions that are being erased, at most `limit`.
+    fn erasing(&mut self, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Begins to erase an ended session, unless that has begun: its first entry loses its body, so
+    /// that it counts as gone. Returns how many bodies went.
+    fn begin_erasing(&mut self, row: &SessionRow) -> Result<u64, Error>;
+    /// Drops a portion of the transcript of a session that is being erased, and of the bodies of
+    /// all entries but its last, whose links stay. Takes what it drops from the portion.
+    fn erase(&mut self, session: SessionNo, portion: &mut Portion) -> Result<Erased, Error>;
     /// Gives room that is free back to the file system, at most `pages` of it.
     fn give_back(&mut self, pages: u32) -> Result<(), Error>;
     /// Drops events acknowledged before `before` that are delivered and that no open turn's window
-    /// reaches back to, at most `limit`.
-    fn prune_events(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error>;
+    /// and no session that lags reaches back to, at most a portion.
+    fn prune_events(&mut self, before: Timestamp, portion: &mut Portion) -> Result<u64, Error>;
     /// Drops answers and message ids kept since before `before`, at most `limit`.
     fn prune_answers(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error>;
 

@@ -31,8 +31,9 @@ pub use verify::{Fault, Verified};
 use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::retention::Retention;
 use crate::rows::{EntryNo, HostRow, Rows as _, SessionNo};
-use crate::store::{Metrics, Pending, Size, Store};
+use crate::store::{Listed, Metrics, Pending, Size, Store};
 use crate::transaction::Transaction;
 use rows::SqliteRows;
 use turnstile::{PATIENCE, Turnstile};
@@ -220,12 +221,21 @@ impl Store for Sqlite {
         self.read(|connection| reader::session(connection, &self.0.cache, id))
     }
 
-    fn sessions(
+    fn sessions(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, Listed)>, Error> {
+        self.read(|connection| reader::sessions(connection, &self.0.cache, after, limit))
+    }
+
+    fn unreadable(
         &self,
         after: SessionNo,
         limit: usize,
-    ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error> {
-        self.read(|connection| reader::sessions(connection, &self.0.cache, after, limit))
+    ) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+        self.read(|connection| reader::unreadable(connection, after, limit))
+    }
+
+    fn prunable(&self, retention: &Retention) -> Result<bool, Error> {
+        let now = self.0.environment.now();
+        self.read(|connection| reader::prunable(connection, retention, now))
     }
 
     fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error> {
@@ -262,7 +272,7 @@ impl Store for Sqlite {
         self.read(|connection| {
             let mut rows = SqliteRows::reading(connection);
             let done = rows.cursor()?.done();
-            Ok(rows.event_after(done)?.is_some())
+            Ok(rows.event_after(done)?.is_some() || !rows.lagging(1)?.is_empty())
         })
     }
 

@@ -14,6 +14,7 @@ use adjourn_core::time::Timestamp;
 
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::retention::Retention;
 use crate::rows::{EntryNo, HostRow, SessionNo};
 use crate::transaction::Transaction;
 
@@ -43,15 +44,29 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails.
     fn session(&self, id: SessionId) -> Result<Option<Arc<Session>>, Error>;
 
-    /// Returns a page of sessions, after `after`, oldest first.
+    /// Returns a page of sessions, after `after`, oldest first. Those that cannot be read are among
+    /// them, with what is wrong.
     ///
     /// # Errors
     /// The store fails.
-    fn sessions(
+    fn sessions(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, Listed)>, Error>;
+
+    /// Returns a page of sessions that some process could not read when something came for them,
+    /// after `after`, oldest first. They are left alone until [`Transaction::mend`].
+    ///
+    /// # Errors
+    /// The store fails.
+    fn unreadable(
         &self,
         after: SessionNo,
         limit: usize,
-    ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error>;
+    ) -> Result<Vec<(SessionNo, SessionId)>, Error>;
+
+    /// Returns whether there is something to drop, so that nobody takes the write lock for nothing.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn prunable(&self, retention: &Retention) -> Result<bool, Error>;
 
     /// Returns a page of the ids of sessions, after `after`, oldest first; no session is loaded.
     ///
@@ -124,7 +139,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails.
     fn next_due(&self) -> Result<Option<Timestamp>, Error>;
 
-    /// Returns whether events were acknowledged that are not delivered yet.
+    /// Returns whether events were acknowledged that are not delivered yet, to somebody who can
+    /// hear them.
     ///
     /// # Errors
     /// The store fails.
@@ -166,6 +182,9 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Returns what was done so far.
     fn metrics(&self) -> Metrics;
 }
+
+/// A session in a list, or which one cannot be read and why.
+pub type Listed = Result<Arc<Session>, (SessionId, Error)>;
 
 /// How much there is in a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,16 +1,23 @@
 //! The one path of every command: load, decide, append. The same for all back ends.
+//!
+//! Events and deadlines come to sessions in `delivery`; what is dropped, and when, is in `removal`.
+
+mod delivery;
+mod removal;
+
+pub use delivery::Delivered;
+pub use removal::Erased;
+
+use delivery::Seen;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use adjourn_core::actor::Actor;
-use adjourn_core::arrival::Arrival;
 use adjourn_core::command::{ReleaseGate, Requester, Suspend};
-use adjourn_core::conditions::{Conditions, event_keys};
-use adjourn_core::facts::{Answer, Answered, Fresh, LookBack, Sought, SpanLinks};
+use adjourn_core::facts::{Answer, Answered, Fresh, SpanLinks};
 use adjourn_core::id::{GateId, Handle, HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
-use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::{Digest, Head};
 use adjourn_core::{Command, Event, Facts, Founding, Rejected, Session, limits};
@@ -22,18 +29,9 @@ use crate::cache::{Cache, Folded};
 use crate::environment::Environment;
 use crate::error::{CommandError, Error};
 use crate::fold::{damaged, fold};
-use crate::retention::{Pruned, Retention, before};
 use crate::rows::{
-    Cursor, EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo,
-    SessionRow, TenantNo,
+    EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo, SessionRow,
 };
-
-/// How many journal entries one transaction prunes before it leaves further sessions for later.
-const MOST_ENTRIES: u64 = 2000;
-/// How many free pages one transaction gives back to the file system: a few milliseconds' worth.
-const GIVEN_BACK: u32 = 256;
-/// How many past events are matched at a time while a wait looks back.
-const LOOK_BACK_PAGE: usize = 256;
 
 /// One caller's part of a write transaction: what it does is kept or undone as a whole.
 pub struct Transaction<'a> {
@@ -87,15 +85,6 @@ pub struct Done {
     pub events: Vec<Event>,
     /// The first answer to the command's idempotency key, if this was not the first.
     pub answered: Option<Answer>,
-}
-
-/// How the delivery of events went.
-#[derive(Debug, Default)]
-pub struct Delivered {
-    /// Sessions that an event changed.
-    pub changed: Vec<Arc<Session>>,
-    /// Whether there is more to deliver.
-    pub more: bool,
 }
 
 impl<'a> Transaction<'a> {
@@ -155,7 +144,7 @@ impl<'a> Transaction<'a> {
     fn decide(&mut self, row: SessionRow, request: Request) -> Result<Done, CommandError> {
         let session = self.load(&row)?;
         let Request { by, command, said, spans, .. } = request;
-        let mut facts = self.facts(&row, &session, by, &command)?;
+        let (mut facts, heard) = self.facts(&row, &session, by, &command)?;
         facts.spans = spans;
         let events = session.decide(&facts, &command)?;
         if events.is_empty() {
@@ -166,7 +155,12 @@ impl<'a> Transaction<'a> {
         let Some((entries, after)) = record(Some(&session), &decision, events)? else {
             return Err(damaged("a session is gone after a command").into());
         };
-        self.append(row, Some(&session), entries, after, &said)
+        let (no, high) = (row.no, decision.facts.high);
+        let done = self.append(row, Some(&session), entries, after, &said)?;
+        if heard < high && done.session.suspended().is_some() {
+            self.lag(no, heard)?;
+        }
+        Ok(done)
     }
 
     /// Returns a session as it is within this transaction.
@@ -195,78 +189,6 @@ impl<'a> Transaction<'a> {
             return Err(CommandError::NotFound(id));
         }
         Ok((seq, first))
-    }
-
-    /// Delivers acknowledged events to the sessions that wait for them, at most `limit` of these.
-    ///
-    /// Where it got to is part of the commit, so every event reaches every waiting session once,
-    /// whoever delivers.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn deliver(&mut self, by: &Actor, limit: usize) -> Result<Delivered, CommandError> {
-        let mut delivered = Delivered::default();
-        let mut cursor = self.rows.cursor()?;
-        let mut left = limit;
-        loop {
-            let Some((tenant, arrival)) = self.rows.event_after(cursor.done())? else { break };
-            if left == 0 {
-                delivered.more = true;
-                break;
-            }
-            let after = cursor.session.unwrap_or(SessionNo(0));
-            let waiting = self.addressees(tenant, &arrival, after, left)?;
-            cursor = Cursor { seq: arrival.seq, session: None };
-            if waiting.len() == left {
-                cursor.session = waiting.last().copied();
-            }
-            // An event that nobody waits for takes its time, too.
-            left -= waiting.len().max(1);
-            for no in waiting {
-                let command = Command::Deliver(arrival.clone());
-                if let Some(done) = self.nudge(no, by, command)?
-                    && !done.events.is_empty()
-                {
-                    delivered.changed.push(done.session);
-                }
-            }
-        }
-        self.rows.set_cursor(cursor)?;
-        Ok(delivered)
-    }
-
-    /// Gives a session what the world has for it. One that cannot be read is set aside, so that
-    /// it does not keep others from what is theirs; verifying the store names it.
-    fn nudge(
-        &mut self,
-        no: SessionNo,
-        by: &Actor,
-        command: Command,
-    ) -> Result<Option<Done>, CommandError> {
-        let Some(row) = self.rows.session_by_no(no)? else { return Ok(None) };
-        if let Err(Error::Damaged(_)) = self.load(&row) {
-            self.rows.set_aside(&row)?;
-            return Ok(None);
-        }
-        let request = Request::new(row.id, by.clone(), command);
-        self.decide(row, request).map(Some)
-    }
-
-    /// Lets deadlines act that have passed, at most `limit`; returns the sessions they changed.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn expire(&mut self, by: &Actor, limit: usize) -> Result<Vec<Arc<Session>>, CommandError> {
-        let due = self.rows.due(self.environment.now(), limit)?;
-        let mut changed = Vec::with_capacity(due.len());
-        for no in due {
-            if let Some(done) = self.nudge(no, by, Command::Expire)?
-                && !done.events.is_empty()
-            {
-                changed.push(done.session);
-            }
-        }
-        Ok(changed)
     }
 
     /// Lays a gate over a scope; what runs there is to be stopped with [`Transaction::stop`].
@@ -323,7 +245,8 @@ impl<'a> Transaction<'a> {
         self.each_in_scope(&Scope::default(), numbers, limit, &by, &release)
     }
 
-    /// Returns sessions that a host owns, at most `limit`.
+    /// Returns sessions that a host owns, at most `limit`. Those that cannot be read are marked,
+    /// and left out.
     ///
     /// # Errors
     /// The store fails.
@@ -332,47 +255,14 @@ impl<'a> Transaction<'a> {
         host: HostId,
         limit: usize,
     ) -> Result<Vec<(SessionNo, Arc<Session>)>, Error> {
-        let numbers = self.rows.owned_by(host, limit)?;
-        self.load_all(numbers)
-    }
-
-    /// Drops what may go by now, at most `limit` of each kind.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn prune(&mut self, retention: &Retention, limit: usize) -> Result<Pruned, Error> {
-        let now = self.environment.now();
-        let mut pruned = Pruned::default();
-        if let Some(ended) = retention.ended {
-            for no in self.rows.prunable(before(now, ended), limit)? {
-                let Some(row) = self.rows.session_by_no(no)? else { continue };
-                pruned.entries += self.rows.prune_session(&row)?;
-                pruned.sessions += 1;
-                // One long journal is enough for one transaction.
-                if pruned.entries >= MOST_ENTRIES {
-                    pruned.more = true;
-                    break;
-                }
+        loop {
+            let numbers = self.rows.owned_by(host, limit)?;
+            let none = numbers.is_empty();
+            let owned = self.load_all(numbers)?;
+            // What was marked is not among the next.
+            if none || !owned.is_empty() {
+                return Ok(owned);
             }
-        }
-        pruned.events = self.rows.prune_events(before(now, retention.events), limit)?;
-        pruned.answers = self.rows.prune_answers(before(now, retention.answers), limit)?;
-        let full = limit as u64;
-        pruned.more |= [pruned.sessions, pruned.events, pruned.answers].contains(&full);
-        self.rows.give_back(GIVEN_BACK)?;
-        Ok(pruned)
-    }
-
-    /// Drops what happened in a session that has ended, at once and not in time; its links and its
-    /// last entry stay. Returns how many journal entries lost their body.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn erase(&mut self, id: SessionId) -> Result<u64, Error> {
-        let Some(row) = self.rows.session(id)? else { return Ok(0) };
-        match self.load(&row)?.state {
-            State::Ended(_) => self.rows.prune_session(&row),
-            _ => Ok(0),
         }
     }
 
@@ -454,43 +344,25 @@ impl<'a> Transaction<'a> {
             let Some(row) = self.rows.session_by_no(no)? else { continue };
             match self.load(&row) {
                 Ok(session) => sessions.push((no, session)),
-                // One that cannot be read keeps nobody from the others; verifying names it.
-                Err(Error::Damaged(_)) => {}
+                // One that cannot be read keeps nobody from the others.
+                Err(error) if error.is_of_a_session() => {
+                    let heard = self.rows.cursor()?.done();
+                    self.rows.set_unreadable(no, heard, self.environment.now())?;
+                }
                 Err(error) => return Err(error),
             }
         }
         Ok(sessions)
     }
 
-    /// Returns the sessions an arrival may concern, in the order of their numbers.
-    fn addressees(
-        &mut self,
-        tenant: TenantNo,
-        arrival: &Arrival,
-        after: SessionNo,
-        limit: usize,
-    ) -> Result<Vec<SessionNo>, Error> {
-        let mut waiting = self.rows.waiting(tenant, &event_keys(arrival.view()), after, limit)?;
-        if let Some(id) = arrival.session
-            && let Some(row) = self.rows.session(id)?
-            && row.tenant == tenant
-            && row.no > after
-            && !waiting.contains(&row.no)
-        {
-            waiting.push(row.no);
-            waiting.sort_unstable();
-            waiting.truncate(limit);
-        }
-        Ok(waiting)
-    }
-
+    /// Fills in what a decision must know, and returns up to which event its waits have looked back.
     fn facts(
         &mut self,
         row: &SessionRow,
         session: &Session,
         by: Actor,
         command: &Command,
-    ) -> Result<Facts, Error> {
+    ) -> Result<(Facts, Seq), Error> {
         let mut facts = Facts::new(self.environment.now(), by, self.fresh());
         facts.high = self.rows.high()?;
         let needs = session.needs(command);
@@ -503,51 +375,15 @@ impl<'a> Transaction<'a> {
         if needs.keyless_waits {
             facts.keyless_waits = self.rows.keyless_waits(row.tenant)?;
         }
-        for look_back in &needs.look_backs {
-            // Nothing is younger than the window: the common case, and free.
-            if look_back.window < facts.high {
-                facts.arrivals.extend(self.look_back(row.tenant, look_back)?);
-            }
-        }
+        let Seen { found, heard, .. } =
+            self.look_back(row.tenant, &needs.look_backs, facts.high)?;
+        facts.arrivals = found;
         for gate in self.rows.gates()? {
             if gate.scope.includes(session) {
                 facts.gates.push(gate.gate);
             }
         }
-        Ok(facts)
-    }
-
-    /// Finds the first event that a wait must not miss.
-    fn look_back(
-        &mut self,
-        tenant: TenantNo,
-        look_back: &LookBack<'_>,
-    ) -> Result<Option<Arrival>, Error> {
-        let conditions = match look_back.sought {
-            Sought::Addressed(session) => {
-                return self.rows.event_addressed(tenant, session, look_back.window);
-            }
-            Sought::Matching(conditions) => conditions,
-        };
-        let mut first: Option<Arrival> = None;
-        for key in Conditions::keys(conditions) {
-            let mut after = look_back.window;
-            loop {
-                let page = self.rows.events_named(tenant, after, key.names(), LOOK_BACK_PAGE)?;
-                let found = page.iter().find(|arrival| look_back.finds(arrival));
-                if let Some(found) = found {
-                    if first.as_ref().is_none_or(|first| found.seq < first.seq) {
-                        first = Some(found.clone());
-                    }
-                    break;
-                }
-                match page.last() {
-                    Some(last) if page.len() == LOOK_BACK_PAGE => after = last.seq,
-                    _ => break,
-                }
-            }
-        }
-        Ok(first)
+        Ok((facts, heard))
     }
 
     /// Folds a session: from what is known of it already, or from the last entry with its state.

@@ -1,8 +1,10 @@
 //! Reading events, by hand: with a derived reader every event would first be copied into a
 //! generic value, which takes longer than all the rest of reading a journal.
 
+use std::cell::Cell;
+
 use serde::Deserialize;
-use serde::de::value::EnumAccessDeserializer;
+use serde::de::value::{EnumAccessDeserializer, StrDeserializer, UnitDeserializer};
 use serde::de::{
     self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer as _, MapAccess,
     VariantAccess, Visitor,
@@ -55,6 +57,37 @@ impl<'de> DeserializeSeed<'de> for Kind<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<What, D::Error> {
         What::deserialize(EnumAccessDeserializer::new(Variant { kind: self.0, deserializer }))
+    }
+}
+
+impl What {
+    /// Returns whether this program knows a kind, with its version.
+    pub(crate) fn knows(kind: &str) -> bool {
+        let known = Cell::new(false);
+        // It always fails: the kind is there, and nothing that happened.
+        let _ = Self::deserialize(EnumAccessDeserializer::new(Probe { kind, known: &known }));
+        known.get()
+    }
+}
+
+/// Takes note whether a kind is known, and has nothing to read behind it.
+struct Probe<'a> {
+    kind: &'a str,
+    known: &'a Cell<bool>,
+}
+
+impl<'de> EnumAccess<'de> for Probe<'_> {
+    type Error = de::value::Error;
+    type Variant = Payload<UnitDeserializer<Self::Error>>;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Self::Variant), Self::Error> {
+        let kind: StrDeserializer<'_, Self::Error> = self.kind.into_deserializer();
+        let kind = seed.deserialize(kind)?;
+        self.known.set(true);
+        Ok((kind, Payload(().into_deserializer())))
     }
 }
 

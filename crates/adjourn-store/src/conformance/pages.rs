@@ -42,6 +42,7 @@ pub(super) fn sessions_are_listed_in_pages<S: Store>(world: World<S>) {
     world.done(close(created[3]));
     for limit in [1, 3, 5, 10, 100] {
         let listed = turn_pages(limit, |after| world.store.sessions(after, limit).unwrap());
+        let listed: Vec<_> = listed.into_iter().map(Result::unwrap).collect();
         assert_eq!(ids(&listed), created);
         for session in listed {
             assert_eq!(session, world.session(session.id));

@@ -223,7 +223,7 @@ pub(super) fn an_event_and_a_park_in_one_transaction_meet<S: Store>(world: World
 }
 
 /// A park looks past any number of events that it does not wait for, and takes the first that it
-/// does.
+/// does: in its own commit, or right after it if there are many.
 pub(super) fn a_park_finds_the_first_of_many<S: Store>(world: World<S>) {
     let turns = world.turns(4);
     let any = |names: [&str; 2]| {
@@ -246,9 +246,13 @@ pub(super) fn a_park_finds_the_first_of_many<S: Store>(world: World<S>) {
         (any(["ci.passed", "ci.failed"]), 601),
         (any(["ci.failed", "ci.skipped"]), 903),
     ];
+    world.deliver(1000);
     for (turn, (until, first)) in turns.into_iter().zip(untils) {
-        let session = world.done(turn.awaits(&until)).session;
+        world.done(turn.awaits(&until));
+        world.deliver(10);
+        let session = world.session(turn.id);
         assert_eq!(woken_by(&session), Some((Seq(first), Cause::ConditionFired)), "{until}");
+        assert_eq!(world.wakes(turn.id), 1);
     }
     assert_eq!(world.deliver(10), []);
 }

@@ -2,20 +2,23 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::id::{HostId, Seq, SessionId};
 use adjourn_core::journal::Entry;
+use adjourn_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use uuid::Uuid;
 
-use super::rows::{SqliteRows, place, session_row, signed, unsigned};
+use super::rows::{PRUNABLE_EVENTS, SqliteRows, place, session_row, signed, unsigned};
 use super::turnstile::beside;
 use crate::cache::{Cache, Folded};
 use crate::error::Error;
 use crate::fold::{decode, fold};
+use crate::retention::{Retention, before};
 use crate::rows::{EntryNo, Rows as _, SessionNo, SessionRow};
-use crate::store::Size;
+use crate::store::{Listed, Size};
 
 pub(super) fn session(
     connection: &Connection,
@@ -33,7 +36,7 @@ pub(super) fn sessions(
     cache: &Cache,
     after: SessionNo,
     limit: usize,
-) -> Result<Vec<(SessionNo, Arc<Session>)>, Error> {
+) -> Result<Vec<(SessionNo, Listed)>, Error> {
     let sql = "SELECT no, id, tenant, head, revision, link FROM session
                WHERE no > ?1 ORDER BY no LIMIT ?2";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -43,15 +46,51 @@ pub(super) fn sessions(
     let page = page(connection)?;
     let mut sessions = Vec::with_capacity(rows.len());
     for row in &rows {
-        match load(connection, cache, row) {
-            Ok(session) => sessions.push((row.no, session)),
-            // One that cannot be read keeps nobody from the others; verifying names it.
-            Err(Error::Damaged(_)) => {}
-            Err(error) => return Err(error),
-        }
+        let listed = match load(connection, cache, row) {
+            // One that cannot be read keeps nobody from the others.
+            Err(error) if error.is_of_a_session() => Err((row.id, error)),
+            session => Ok(session?),
+        };
+        sessions.push((row.no, listed));
     }
     page.finish()?;
     Ok(sessions)
+}
+
+/// Returns the sessions that are marked as unreadable.
+pub(super) fn unreadable(
+    connection: &Connection,
+    after: SessionNo,
+    limit: usize,
+) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+    let sql = "SELECT no, id FROM lag JOIN session ON no = session
+               WHERE unreadable IS NOT NULL AND session > ?1 ORDER BY session LIMIT ?2";
+    numbered(connection, sql, after, limit)
+}
+
+/// Returns whether there is something to drop. Each look is at the first of an index.
+pub(super) fn prunable(
+    connection: &Connection,
+    retention: &Retention,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let there = |sql: &str, kept: Option<Duration>| -> Result<bool, Error> {
+        let Some(kept) = kept else { return Ok(false) };
+        let before = before(now, kept).as_millis();
+        Ok(connection.prepare_cached(sql)?.exists([before])?)
+    };
+    let events = format!("SELECT 1 FROM (SELECT at {PRUNABLE_EVENTS} LIMIT 1) WHERE at < ?1");
+    Ok(there(&events, Some(retention.events))?
+        || there("SELECT 1 FROM answer WHERE at < ?1", Some(retention.answers))?
+        || there(
+            "SELECT 1 FROM session WHERE state = 5 AND pruned = 0 AND at < ?1",
+            retention.ended,
+        )?
+        || there(
+            "SELECT 1 FROM session WHERE state = 0 AND revision = 1 AND at < ?1",
+            retention.unprompted,
+        )?
+        || connection.prepare_cached("SELECT 1 FROM erasing")?.exists([])?)
 }
 
 /// Holds one moment for a page of results: locks are taken once, and not for every row.

@@ -16,12 +16,22 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::rows::{
-    Cursor, EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, SessionNo, SessionRow,
-    TenantNo,
+    Cursor, EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Portion, Rows, SessionNo,
+    SessionRow, TenantNo,
 };
+use crate::transaction::Erased;
 
 const SESSION: &str = "SELECT no, id, tenant, head, revision, link FROM session";
 const ARRIVAL: &str = "SELECT seq, id, source, name, subject, time, session, tenant FROM event";
+
+/// Events that were delivered, and that no open turn's window and no session that lags reaches back
+/// to, oldest first.
+pub(super) const PRUNABLE_EVENTS: &str =
+    "FROM event WHERE seq <= (SELECT seq - (session IS NOT NULL) FROM progress
+                              WHERE what = 'delivered')
+         AND seq <= coalesce((SELECT min(since) FROM session WHERE since IS NOT NULL), seq)
+         AND seq <= coalesce((SELECT min(heard) FROM lag), seq)
+     ORDER BY seq";
 
 /// The rows of one connection.
 pub(super) struct SqliteRows<'a> {
@@ -86,6 +96,27 @@ impl<'a> SqliteRows<'a> {
         Ok(prev.map(EntryNo))
     }
 
+    /// Drops a portion of what was said in a session; returns how many entries.
+    fn erase_said(&self, session: SessionNo, portion: &mut Portion) -> Result<u64, Error> {
+        let sql = "SELECT place, length(body) FROM transcript WHERE place >= ?1 AND place < ?2
+                   ORDER BY place LIMIT ?3";
+        let (from, to) = (place(session, 0), place(SessionNo(session.0 + 1), 0));
+        let mut statement = self.prepare(sql)?;
+        let said = statement
+            .query_map([from, to, size(portion.rows)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let said: Vec<(i64, i64)> = said.collect::<Result<_, _>>()?;
+        let mut erased = 0;
+        for (place, bytes) in said {
+            if portion.is_used_up() {
+                break;
+            }
+            portion.take(bytes_of(bytes));
+            self.run("DELETE FROM transcript WHERE place = ?1", [place])?;
+            erased += 1;
+        }
+        Ok(erased)
+    }
+
     fn run(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize, Error> {
         Ok(self.prepare(sql)?.execute(params)?)
     }
@@ -98,6 +129,11 @@ impl Rows for SqliteRows<'_> {
 
     fn session_by_no(&mut self, no: SessionNo) -> Result<Option<SessionRow>, Error> {
         self.find(&format!("{SESSION} WHERE no = ?1"), [no.0])
+    }
+
+    fn tenant_name(&mut self, tenant: TenantNo) -> Result<String, Error> {
+        let mut statement = self.prepare("SELECT name FROM tenant WHERE no = ?1")?;
+        Ok(statement.query_row([tenant.0], |row| row.get(0))?)
     }
 
     fn tenant(&mut self, name: &str) -> Result<TenantNo, Error> {
@@ -291,27 +327,29 @@ impl Rows for SqliteRows<'_> {
         &mut self,
         tenant: TenantNo,
         after: Seq,
+        until: Seq,
         names: Names<'_>,
         limit: usize,
     ) -> Result<Vec<Arrival>, Error> {
-        let (tenant, after, limit) = (tenant.0, signed(after.0), size(limit));
+        let (after, until) = (signed(after.0), signed(until.0));
+        let (tenant, limit) = (tenant.0, size(limit));
         match names {
             // The plus keeps SQLite from an index that knows nothing of the window: what is kept of
             // a tenant's events may be many times what came in one turn.
             Names::All => self.arrivals(
-                "WHERE +tenant = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-                params![tenant, after, limit],
+                "WHERE +tenant = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4",
+                params![tenant, after, until, limit],
             ),
             Names::Only(name) => self.arrivals(
-                "WHERE tenant = ?1 AND name = ?4 AND seq > ?2 ORDER BY seq LIMIT ?3",
-                params![tenant, after, limit, name],
+                "WHERE tenant = ?1 AND name = ?5 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4",
+                params![tenant, after, until, limit, name],
             ),
             // `/` follows `.`, so the range holds the name itself and what goes on with a dot.
             Names::Under(name) => self.arrivals(
-                "WHERE +tenant = ?1 AND seq > ?2
-                     AND (+name = ?4 OR (+name >= ?4 || '.' AND +name < ?4 || '/'))
-                 ORDER BY seq LIMIT ?3",
-                params![tenant, after, limit, name],
+                "WHERE +tenant = ?1 AND seq > ?2 AND seq <= ?3
+                     AND (+name = ?5 OR (+name >= ?5 || '.' AND +name < ?5 || '/'))
+                 ORDER BY seq LIMIT ?4",
+                params![tenant, after, until, limit, name],
             ),
         }
     }
@@ -427,8 +465,66 @@ impl Rows for SqliteRows<'_> {
         )
     }
 
-    fn set_aside(&mut self, row: &SessionRow) -> Result<(), Error> {
-        self.run("UPDATE session SET due = NULL WHERE no = ?1", [row.no.0])?;
+    fn some_lag(&mut self) -> Result<bool, Error> {
+        Ok(self.prepare("SELECT 1 FROM lag LIMIT 1")?.exists([])?)
+    }
+
+    fn lags(&mut self, session: SessionNo) -> Result<bool, Error> {
+        Ok(self.prepare("SELECT 1 FROM lag WHERE session = ?1")?.exists([session.0])?)
+    }
+
+    fn lagging(&mut self, limit: usize) -> Result<Vec<(SessionNo, Seq)>, Error> {
+        let sql =
+            "SELECT session, heard FROM lag WHERE unreadable IS NULL ORDER BY session LIMIT ?1";
+        let mut statement = self.prepare(sql)?;
+        let rows = statement.query_map([size(limit)], |row| {
+            Ok((SessionNo(row.get(0)?), Seq(unsigned(row.get(1)?))))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn set_lagging(&mut self, session: SessionNo, heard: Seq) -> Result<(), Error> {
+        self.run(
+            "INSERT INTO lag (session, heard) VALUES (?1, ?2)
+             ON CONFLICT (session) DO UPDATE SET heard = min(heard, excluded.heard)",
+            [session.0, signed(heard.0)],
+        )?;
+        Ok(())
+    }
+
+    fn set_heard(&mut self, session: SessionNo, heard: Seq) -> Result<(), Error> {
+        let sql = "UPDATE lag SET heard = ?2 WHERE session = ?1";
+        self.run(sql, [session.0, signed(heard.0)])?;
+        Ok(())
+    }
+
+    fn set_caught_up(&mut self, session: SessionNo) -> Result<(), Error> {
+        self.run("DELETE FROM lag WHERE session = ?1", [session.0])?;
+        Ok(())
+    }
+
+    fn set_unreadable(
+        &mut self,
+        session: SessionNo,
+        heard: Seq,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        self.run(
+            "INSERT INTO lag (session, heard, unreadable) VALUES (?1, ?2, ?3)
+             ON CONFLICT (session) DO UPDATE SET heard = min(heard, excluded.heard),
+                 unreadable = coalesce(unreadable, excluded.unreadable)",
+            [session.0, signed(heard.0), at.as_millis()],
+        )?;
+        self.run("UPDATE session SET due = NULL WHERE no = ?1", [session.0])?;
+        Ok(())
+    }
+
+    fn set_readable(&mut self, session: SessionNo) -> Result<(), Error> {
+        self.run("UPDATE lag SET unreadable = NULL WHERE session = ?1", [session.0])?;
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self, row: &SessionRow) -> Result<(), Error> {
         self.run(
             "DELETE FROM subscription WHERE tenant = ?1 AND session = ?2",
             [row.tenant.0, row.no.0],
@@ -438,7 +534,9 @@ impl Rows for SqliteRows<'_> {
 
     fn owned_by(&mut self, host: HostId, limit: usize) -> Result<Vec<SessionNo>, Error> {
         self.numbers(
-            "SELECT no FROM session WHERE owner = ?1 LIMIT ?2",
+            "SELECT no FROM session WHERE owner = ?1
+                 AND no NOT IN (SELECT session FROM lag WHERE unreadable IS NOT NULL)
+             LIMIT ?2",
             params![host.uuid().as_bytes(), size(limit)],
         )
     }
@@ -476,19 +574,65 @@ impl Rows for SqliteRows<'_> {
         )
     }
 
-    fn prune_session(&mut self, row: &SessionRow) -> Result<u64, Error> {
-        let mut pruned = 0;
-        let mut next = self.entry(row.head)?.and_then(|head| head.prev);
-        while let Some(no) = next {
-            next = self.drop_body(no)?;
-            pruned += 1;
+    fn untouched(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE state = 0 AND revision = 1 AND at < ?1
+             ORDER BY at LIMIT ?2",
+            params![before.as_millis(), size(limit)],
+        )
+    }
+
+    fn erasing(&mut self, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers("SELECT session FROM erasing ORDER BY session LIMIT ?1", [size(limit)])
+    }
+
+    fn begin_erasing(&mut self, row: &SessionRow) -> Result<u64, Error> {
+        let sql = "UPDATE session SET pruned = 1 WHERE no = ?1 AND pruned = 0";
+        if self.run(sql, [row.no.0])? == 0 {
+            return Ok(0);
         }
         self.run(
-            "DELETE FROM transcript WHERE place >= ?1 AND place < ?2",
-            [place(row.no, 0), place(SessionNo(row.no.0 + 1), 0)],
+            "INSERT INTO erasing (session, next)
+             SELECT session, prev FROM journal WHERE no = ?1",
+            [row.head.0],
         )?;
-        self.run("UPDATE session SET pruned = 1 WHERE no = ?1", [row.no.0])?;
-        Ok(pruned)
+        let sql = "SELECT no FROM journal WHERE session = ?1 AND revision = 1
+                       AND no != ?2 AND body IS NOT NULL";
+        let mut first = self.prepare(sql)?;
+        match first.query_row([row.no.0, row.head.0], |row| row.get(0).map(EntryNo)).optional()? {
+            Some(first) => self.drop_body(first).map(|_| 1),
+            None => Ok(0),
+        }
+    }
+
+    fn erase(&mut self, session: SessionNo, portion: &mut Portion) -> Result<Erased, Error> {
+        let mut erased = Erased::default();
+        let sql = "SELECT next FROM erasing WHERE session = ?1";
+        let next: Option<Option<i64>> =
+            self.prepare(sql)?.query_row([session.0], |row| row.get(0)).optional()?;
+        let Some(mut next) = next else { return Ok(erased) };
+        let begun = next;
+        let sql = "SELECT prev, length(body) FROM journal WHERE no = ?1";
+        while let Some(no) = next.filter(|_| !portion.is_used_up()) {
+            let found: (Option<i64>, Option<i64>) =
+                self.prepare(sql)?.query_row([no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            if let Some(bytes) = found.1 {
+                self.drop_body(EntryNo(no))?;
+                erased.entries += 1;
+                portion.take(bytes_of(bytes));
+            }
+            next = found.0;
+        }
+        erased.said = self.erase_said(session, portion)?;
+        // What was just at the end of its portion may be done with: the next look finds out.
+        erased.more = portion.is_used_up();
+        if !erased.more {
+            self.run("DELETE FROM erasing WHERE session = ?1", [session.0])?;
+        } else if next != begun {
+            let sql = "UPDATE erasing SET next = ?2 WHERE session = ?1";
+            self.run(sql, params![session.0, next])?;
+        }
+        Ok(erased)
     }
 
     fn give_back(&mut self, pages: u32) -> Result<(), Error> {
@@ -498,17 +642,22 @@ impl Rows for SqliteRows<'_> {
         Ok(())
     }
 
-    fn prune_events(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error> {
-        let pruned = self.run(
-            "DELETE FROM event WHERE at < ?1 AND seq IN (
-                 SELECT seq FROM event WHERE seq <= (SELECT seq - (session IS NOT NULL) FROM progress
-                                 WHERE what = 'delivered')
-                     AND seq <= coalesce(
-                         (SELECT min(since) FROM session WHERE since IS NOT NULL), seq)
-                 ORDER BY seq LIMIT ?2)",
-            params![before.as_millis(), size(limit)],
-        )?;
-        Ok(pruned as u64)
+    fn prune_events(&mut self, before: Timestamp, portion: &mut Portion) -> Result<u64, Error> {
+        let sql = format!("SELECT seq, at, octet_length(data) {PRUNABLE_EVENTS} LIMIT ?1");
+        let mut statement = self.prepare(&sql)?;
+        let old = statement.query_map([size(portion.rows)], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?))
+        })?;
+        let old: Vec<(i64, i64, Option<i64>)> = old.collect::<Result<_, _>>()?;
+        let mut pruned = 0;
+        for (seq, _, bytes) in old.into_iter().filter(|(_, at, _)| *at < before.as_millis()) {
+            if portion.is_used_up() {
+                break;
+            }
+            portion.take(bytes_of(bytes.unwrap_or_default()));
+            pruned += self.run("DELETE FROM event WHERE seq = ?1", [seq])? as u64;
+        }
+        Ok(pruned)
     }
 
     fn prune_answers(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error> {
@@ -642,6 +791,10 @@ pub(super) const fn unsigned(number: i64) -> u64 {
 
 fn size(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+fn bytes_of(length: i64) -> usize {
+    usize::try_from(length).unwrap_or(usize::MAX)
 }
 
 fn text<T: serde::Serialize>(value: &T) -> Result<String, Error> {

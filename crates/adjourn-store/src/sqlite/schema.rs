@@ -140,6 +140,25 @@ CREATE INDEX outbox_due ON outbox (due);
 -- What a session was created with is read at every claim, however long its journal is.
 CREATE INDEX journal_founding ON journal (session) WHERE revision = 1;
 ",
+    "
+-- Sessions that are shown events behind the common cursor, each at its own pace.
+CREATE TABLE lag (
+    session INTEGER PRIMARY KEY,
+    heard INTEGER NOT NULL,         -- the last event that it was shown
+    unreadable INTEGER              -- since when it cannot be read, and is left alone
+) STRICT;
+CREATE INDEX lag_heard ON lag (heard);
+CREATE INDEX lag_readable ON lag (session) WHERE unreadable IS NULL;
+
+-- Ended sessions that are being erased, a little at a time.
+CREATE TABLE erasing (
+    session INTEGER PRIMARY KEY,
+    next INTEGER                    -- its next journal entry to lose its body
+) STRICT;
+
+-- Sessions that nothing has happened to yet.
+CREATE INDEX session_untouched ON session (at) WHERE state = 0 AND revision = 1;
+",
 ];
 
 /// Returns the version of the file.

@@ -107,8 +107,19 @@ struct Reading {
     last: Option<EntryNo>,
     /// The revision of the last entry.
     revision: u64,
-    /// Whether all entries but the last have lost their bytes, as they should.
-    pruned: bool,
+    /// Whether entries but the last have lost their bytes, as they should.
+    kept: Kept,
+}
+
+/// What is there of a session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// Everything.
+    All,
+    /// Its last entry, and what is still to be erased.
+    Some,
+    /// Its last entry.
+    Last,
 }
 
 pub(super) fn verify(
@@ -220,7 +231,7 @@ impl Verification<'_> {
         let chain = Chain::journal(reading.row.id);
         let expected = reading.revision + 1;
         reading.revision = entry.revision;
-        let kept = !reading.pruned || reading.row.head.0 == no;
+        let last = reading.row.head.0 == no;
         match &entry.body {
             Some(body) => {
                 let row = chain::Row {
@@ -230,12 +241,12 @@ impl Verification<'_> {
                     link: entry.link,
                 };
                 reading.verifier.check(&row).map_err(Fault::Journal)?;
-                if !kept {
+                if reading.kept == Kept::Last && !last {
                     return Err(Fault::Row(reading.row.id).into());
                 }
             }
             // The commit vouches for the link; the chain goes on from it.
-            None if !kept => {
+            None if reading.kept != Kept::All && !last => {
                 if entry.revision != expected {
                     let fault = chain::Fault::Missing { found: entry.revision };
                     let broken = chain::Broken { chain, revision: expected, fault };
@@ -252,7 +263,8 @@ impl Verification<'_> {
     /// Checks a session as a whole: where its journal ends, what its row says, and its transcript.
     /// Returns how much was said in it, and how many subscriptions it has.
     fn whole(&self, reading: Reading) -> Result<(u64, u64), Stop> {
-        let Reading { row, verifier, last, pruned, .. } = reading;
+        let Reading { row, verifier, last, kept, .. } = reading;
+        let pruned = kept != Kept::All;
         verifier.finish(row.tip).map_err(Fault::Journal)?;
         if last != Some(row.head) {
             return Err(Fault::Row(row.id).into());
@@ -260,7 +272,7 @@ impl Verification<'_> {
         let mut rows = SqliteRows::reading(self.connection);
         let session = match fold(&row, None, |no| rows.entry(no)) {
             // Only a session that has ended can be known from its last entry.
-            Err(Error::Damaged(_)) if pruned => return Err(Fault::Row(row.id).into()),
+            Err(Error::Unreadable { .. }) if pruned => return Err(Fault::Row(row.id).into()),
             session => session?,
         };
         let sql = "SELECT state, owner, handle, due, since, at, gated,
@@ -280,7 +292,12 @@ impl Verification<'_> {
         });
         let (thin, tenant) =
             readable(|| format!("the row of session {}", row.id), found.map_err(Error::from))?;
-        let fits = thin == Thin::of(&session)
+        let mut expected = Thin::of(&session);
+        if self.is_marked(row.no)? {
+            // It is not due as long as it is taken for unreadable.
+            expected.due = None;
+        }
+        let fits = thin == expected
             && tenant.as_ref() == Some(&session.tenant)
             && session.revision == row.tip.revision
             && (!pruned || matches!(session.state, State::Ended(_)));
@@ -295,8 +312,27 @@ impl Verification<'_> {
                 return Err(Fault::Subscriptions(row.id).into());
             }
         }
-        let said = if pruned { 0 } else { self.transcript(&row, session.transcript)? };
+        let said = match kept {
+            Kept::All => self.transcript(&row, session.transcript)?,
+            // What is left of it is to be erased, and says nothing.
+            Kept::Some => self.left(row.no)?,
+            Kept::Last => 0,
+        };
         Ok((said, subscriptions.len() as u64))
+    }
+
+    /// Returns whether a session is marked as unreadable by whoever came across it.
+    fn is_marked(&self, no: SessionNo) -> Result<bool, Stop> {
+        let sql = "SELECT 1 FROM lag WHERE session = ?1 AND unreadable IS NOT NULL";
+        Ok(self.connection.prepare_cached(sql)?.exists([no.0])?)
+    }
+
+    /// Returns how much of a transcript is still to be erased.
+    fn left(&self, no: SessionNo) -> Result<u64, Stop> {
+        let sql = "SELECT count(*) FROM transcript WHERE place >= ?1 AND place < ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let places = [place(no, 0), place(SessionNo(no.0 + 1), 0)];
+        Ok(unsigned(statement.query_row(places, |row| row.get(0))?))
     }
 
     /// Checks that there is no more than what the sessions have.
@@ -307,7 +343,8 @@ impl Verification<'_> {
         };
         if count("transcript")? != said {
             let sql = "SELECT place >> 32 FROM transcript WHERE place >> 32 NOT IN
-                           (SELECT no FROM session WHERE pruned = 0) LIMIT 1";
+                           (SELECT no FROM session WHERE pruned = 0
+                            UNION SELECT session FROM erasing) LIMIT 1";
             let number = self.connection.query_row(sql, [], |row| row.get(0))?;
             return Err(Fault::Stray { what: "transcript entry", number }.into());
         }
@@ -372,7 +409,9 @@ impl Verification<'_> {
     }
 
     fn sessions(&self) -> Result<BTreeMap<SessionNo, Reading>, Stop> {
-        let sql = "SELECT no, id, tenant, head, revision, link, pruned FROM session";
+        let sql = "SELECT no, id, tenant, head, revision, link, pruned,
+                       EXISTS (SELECT 1 FROM erasing WHERE erasing.session = session.no)
+                   FROM session";
         let mut statement = self.connection.prepare(sql)?;
         let mut rows = statement.query([])?;
         let mut sessions = BTreeMap::new();
@@ -381,12 +420,13 @@ impl Verification<'_> {
             let row = session_row(found).map_err(Error::from);
             let row = readable(|| format!("the row of session number {number}"), row)?;
             let verifier = chain::Verifier::new(Chain::journal(row.id), Tip::START);
-            let pruned = match found.get::<_, i64>(6)? {
-                0 => false,
-                1 => true,
+            let kept = match (found.get::<_, i64>(6)?, found.get::<_, bool>(7)?) {
+                (0, false) => Kept::All,
+                (1, true) => Kept::Some,
+                (1, false) => Kept::Last,
                 _ => return Err(Fault::Row(row.id).into()),
             };
-            let reading = Reading { row, verifier, last: None, revision: 0, pruned };
+            let reading = Reading { row, verifier, last: None, revision: 0, kept };
             sessions.insert(reading.row.no, reading);
         }
         Ok(sessions)

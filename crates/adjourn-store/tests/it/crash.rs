@@ -263,7 +263,7 @@ pub fn at_work(store: &Sqlite) {
 
 fn all(store: &Sqlite) -> Vec<Arc<Session>> {
     let sessions = store.sessions(SessionNo(0), usize::MAX).unwrap();
-    sessions.into_iter().map(|(_, session)| session).collect()
+    sessions.into_iter().map(|(_, session)| session.unwrap()).collect()
 }
 
 fn revisions(store: &Sqlite) -> Revisions {

@@ -83,7 +83,8 @@ fn a_damaged_session_keeps_nobody_else_from_waking() {
     let broken = "UPDATE journal SET body = x'11' WHERE no = (SELECT min(head) FROM session)";
     assert_eq!(connection.execute(broken, []).unwrap(), 1);
     let store = fixture.open();
-    assert_eq!(store.sessions(adjourn_store::rows::SessionNo(0), 10).unwrap().len(), 2);
+    let listed = store.sessions(adjourn_store::rows::SessionNo(0), 10).unwrap();
+    assert_eq!(listed.iter().filter(|(_, listed)| listed.is_ok()).count(), 2);
     let happened = event(&fixture, "ci.passed");
     store.transact(move |tx| tx.acknowledge(&happened)).wait().unwrap();
     let woken = store.transact(|tx| tx.deliver(&ann(), 100)).wait().unwrap().changed;
@@ -131,12 +132,12 @@ fn a_look_back_reads_the_window_and_not_all_that_is_kept() {
         rows.map(Result::unwrap).collect::<Vec<_>>().join("; ")
     };
     for condition in [
-        "+tenant = 1 AND seq > 5 ORDER BY seq LIMIT 9",
-        "+tenant = 1 AND seq > 5 AND (+name = 'a' OR (+name >= 'a.' AND +name < 'a/'))
+        "+tenant = 1 AND seq > 5 AND seq <= 7 ORDER BY seq LIMIT 9",
+        "+tenant = 1 AND seq > 5 AND seq <= 7 AND (+name = 'a' OR (+name >= 'a.' AND +name < 'a/'))
              ORDER BY seq LIMIT 9",
     ] {
         let plan = plan(&format!("SELECT seq FROM event WHERE {condition}"));
-        assert!(plan.contains("INTEGER PRIMARY KEY (rowid>?)"), "{plan}");
+        assert!(plan.contains("INTEGER PRIMARY KEY (rowid>? AND rowid<?)"), "{plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{plan}");
     }
     let plan = plan("SELECT no FROM session WHERE gated = 1 AND no > 5 ORDER BY no LIMIT 9");
