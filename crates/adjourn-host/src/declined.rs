@@ -5,6 +5,7 @@ use std::time::Duration;
 use adjourn_core::Session;
 use adjourn_core::id::RunId;
 use adjourn_core::time::Timestamp;
+use adjourn_store::Error;
 
 /// How long a session that cannot be run is left alone: what was missing may be there by then.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
@@ -34,8 +35,8 @@ impl Declined {
     }
 
     /// Takes note of a session that cannot be read.
-    pub(crate) const fn damaged(why: String) -> Self {
-        Self { why, turn: None, again: Again::Soon }
+    pub(crate) fn unreadable(error: &Error) -> Self {
+        Self { why: error.to_string(), turn: None, again: Again::Soon }
     }
 
     /// Returns whether it is not tried again in its turn.

@@ -276,8 +276,8 @@ impl<S: Store> Host<S> {
         self.running.remove(&id);
         match driven {
             // It stays where it is, for whoever mends the store; the others go on.
-            Ok(Err(Error::Damaged(why))) => {
-                self.decline(id, Declined::damaged(why));
+            Ok(Err(error)) if error.is_of_a_session() => {
+                self.decline(id, Declined::unreadable(&error));
                 Ok(())
             }
             Ok(result) => result,

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::command::Question;
+use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, Resumption, Suspended, Wait};
 use adjourn_core::time::Timestamp;
+use adjourn_store::Error;
 use serde_json::{Value, json};
 
 use crate::living::Living;
@@ -37,6 +39,19 @@ pub struct Row {
 }
 
 impl Row {
+    /// Returns the line of a session that cannot be read.
+    pub fn unreadable(error: &Error) -> Self {
+        Self {
+            state: "unreadable".to_owned(),
+            look: Look::Red,
+            since: String::new(),
+            why: why_unreadable(error),
+            context: String::new(),
+            choices: String::new(),
+            wakes: String::new(),
+        }
+    }
+
     /// Returns what it waits for, and what one may choose from if it asks.
     pub fn with_choices(&self) -> String {
         format!("{}{}", self.why, self.choices)
@@ -188,6 +203,19 @@ impl View<'_> {
         };
         let since = span(self.now.since(park.suspended_at));
         Some(format!("under it, for {since}: {}; {wakes}", one_line(&why)))
+    }
+}
+
+/// Returns a session that cannot be read as an object.
+pub fn unreadable(id: SessionId, error: &Error) -> Value {
+    json!({ "sessionId": id, "state": "unreadable", "error": why_unreadable(error) })
+}
+
+/// Says why a session cannot be read, for those who know which.
+pub fn why_unreadable(error: &Error) -> String {
+    match error {
+        Error::Unreadable { problem, .. } => one_line(problem),
+        error => one_line(&error.to_string()),
     }
 }
 

@@ -93,8 +93,8 @@ impl<S: Store> Host<S> {
     fn driver(&mut self, id: SessionId) -> Result<Option<Box<dyn Driver>>, Error> {
         match self.try_driver(id) {
             // One that cannot be read keeps nobody from the others.
-            Err(Error::Damaged(why)) => {
-                self.decline(id, Declined::damaged(why));
+            Err(error) if error.is_of_a_session() => {
+                self.decline(id, Declined::unreadable(&error));
                 Ok(None)
             }
             made => made,
@@ -142,13 +142,10 @@ impl<S: Store> Host<S> {
             tx.announce(&row)?;
             let claim = |id| match tx.command(Request::new(id, by.clone(), Command::Claim)) {
                 Ok(done) => Ok(Some(done.session)),
-                // Another host was faster, or a gate is shut. One that cannot be read keeps nobody
-                // from the others; verifying names it.
-                Err(
-                    CommandError::Rejected(_)
-                    | CommandError::NotFound(_)
-                    | CommandError::Store(Error::Damaged(_)),
-                ) => Ok(None),
+                // Another host was faster, or a gate is shut.
+                Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(None),
+                // One that cannot be read keeps nobody from the others.
+                Err(CommandError::Store(error)) if error.is_of_a_session() => Ok(None),
                 Err(CommandError::Store(error)) => Err(error),
             };
             ids.into_iter().map(claim).collect()

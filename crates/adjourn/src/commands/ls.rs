@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
 use crate::settings::{Settings, Source};
-use crate::show::{ID_CHARACTERS, Row, View, short};
+use crate::show::{self, ID_CHARACTERS, Row, View, short};
 use crate::terminal::{Look, Output, fill, shorten, width};
 
 /// Sessions read at a time.
@@ -22,6 +22,9 @@ const WHY: usize = 16;
 const WAKES: usize = 8;
 /// Between columns.
 const GAP: &str = "  ";
+/// What helps against sessions that cannot be read. All others are as they were.
+const UNREADABLE: &str = "`adjourn show` says why: if a newer program wrote it, use that one; \
+                          `adjourn rm --force` removes it";
 /// For whoever has none yet.
 const NO_SESSIONS: &str = "no sessions; `adjourn demo` shows what one does";
 
@@ -35,16 +38,30 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
     let mut after = SessionNo(0);
     let mut ended = 0_usize;
     let mut unattended = false;
+    let mut unreadable = Vec::new();
     loop {
         let page = place.store.sessions(after, PAGE)?;
         let Some((last, _)) = page.last() else { break };
         after = *last;
         let mut rows = Vec::new();
-        for (_, session) in &page {
+        for (_, listed) in &page {
+            let session = match listed {
+                Ok(session) => session,
+                Err((id, error)) => {
+                    match output.json {
+                        true => output.data(&show::unreadable(*id, error).to_string()),
+                        false => rows.push((id.to_string(), Row::unreadable(error))),
+                    }
+                    unreadable.push(*id);
+                    continue;
+                }
+            };
             let view = View { session, now: place.clock.now(), living: &living };
             unattended |= living.nobody_wakes(session);
             // What is over is for those who ask; a list is for what can still happen.
             match (output.json, &session.state) {
+                // What was erased is gone; that it was is for those who verify the store.
+                (_, State::Ended(_)) if place.store.founding(session.id)?.is_none() => {}
                 (true, _) => output.data(&view.json().to_string()),
                 (false, State::Ended(_)) if !ls.all => ended += 1,
                 (false, _) => rows.push((session.id.to_string(), view.row())),
@@ -63,7 +80,13 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
         (true, 0) => {}
         (true, ended) => output.talk(&format!("{ended} more ended; `adjourn ls --all` has them")),
     }
-    Ok(())
+    match unreadable.as_slice() {
+        [] => Ok(()),
+        [id] => Err(Failure::store(format!("session {id} cannot be read")).hint(UNREADABLE)),
+        many => {
+            Err(Failure::store(format!("{} sessions cannot be read", many.len())).hint(UNREADABLE))
+        }
+    }
 }
 
 /// Says that there is no store to list; whoever named one may have meant another.
@@ -124,13 +147,19 @@ impl<'a> Table<'a> {
         }
         for (id, row) in rows {
             self.any = true;
+            // `unreadable` is longer than any state; what it is too long takes from what follows.
+            let over = width(&row.state).saturating_sub(STATE);
+            let (since, why) = match self.shape.since {
+                true => (SINCE - over, why),
+                false => (SINCE, why.saturating_sub(over)),
+            };
             // Half of the choices is worth less than all of the question.
             let reason = Some(row.with_choices()).filter(|whole| width(whole) <= why);
             let reason = reason.unwrap_or_else(|| shorten(&row.why, why));
             let line = self.shape.line([
                 fill(&id, ids),
                 self.output.word(row.look, &fill(&row.state, STATE)),
-                fill(&row.since, SINCE),
+                fill(&row.since, since),
                 fill(&reason, why),
                 shorten(&row.wakes, wakes),
             ]);
