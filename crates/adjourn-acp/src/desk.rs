@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::AskedCall;
+use adjourn_host::Showing;
 use adjourn_host::clock::BoxFuture;
 use adjourn_host::permission::{Permission, Permissions};
 use tokio::sync::{oneshot, watch};
@@ -44,6 +45,8 @@ struct Request {
 pub(crate) struct Seat {
     desk: Desk,
     session: SessionId,
+    /// Held, so that other hosts know.
+    _showing: Showing,
 }
 
 /// A request that is open until this is dropped.
@@ -54,9 +57,9 @@ struct Open {
 
 impl Desk {
     /// Takes a seat before a session.
-    pub(crate) fn sit(&self, session: SessionId) -> Seat {
+    pub(crate) fn sit(&self, session: SessionId, showing: Showing) -> Seat {
         *self.book().seats.entry(session).or_default() += 1;
-        Seat { desk: self.clone(), session }
+        Seat { desk: self.clone(), session, _showing: showing }
     }
 
     /// Returns what is asked of a session, the oldest first.

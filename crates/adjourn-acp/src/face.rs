@@ -10,13 +10,14 @@ use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_core::{Command, Founding, Session, command};
+use adjourn_host::Claimant;
 use adjourn_host::clock::Clock;
 use adjourn_host::doorbell::Hosts;
 use adjourn_store::{CommandError, Done, Request, Store};
 use serde_json::{Map, Value};
 
 use crate::content::without_secrets;
-use crate::desk::Desk;
+use crate::desk::{Desk, Seat};
 use crate::peer::{Peer, Profile};
 use crate::rpc::Error;
 
@@ -61,7 +62,7 @@ pub struct Options {
     pub on_disconnect: OnDisconnect,
 }
 
-/// The store, the bell of its hosts, a clock, a desk, and how to behave.
+/// The store, the bell of its hosts, a clock, the host of this process, a desk, and how to behave.
 #[derive(Clone)]
 pub struct Face<S> {
     /// Where sessions live.
@@ -70,6 +71,8 @@ pub struct Face<S> {
     pub hosts: Hosts,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
+    /// How commands are given, so that the host of this process runs what they make ready.
+    pub claimant: Claimant<S>,
     /// Where the host of this process asks for permissions.
     pub desk: Desk,
     /// How to behave.
@@ -77,11 +80,15 @@ pub struct Face<S> {
 }
 
 impl<S: Store> Face<S> {
-    /// Gives a command, and rings whoever may have to act on it.
+    /// Gives a command, and rings whoever may have to act on it; what a prompt or a resume makes
+    /// ready is run in this process, if it can be.
     pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
-        let done = self.store.transact(move |tx| tx.command(request)).await?;
-        self.hosts.ring();
-        Ok(done)
+        Ok(self.claimant.give(request).await?)
+    }
+
+    /// Takes a seat for a client that sees a session.
+    pub(crate) fn seat(&self, id: SessionId) -> Seat {
+        self.desk.sit(id, self.claimant.show(id))
     }
 
     /// Makes a session.

@@ -218,7 +218,7 @@ impl<S: Store> Attachment<S> {
         if !self.attached.swap(true, Ordering::Relaxed) {
             self.visible_from = from;
             self.foreground = None;
-            self.seat = Some(self.face.desk.sit(self.id));
+            self.seat = Some(self.face.seat(self.id));
             let needs = self.view.as_ref().map(|view| &view.session.driver.needs);
             if needs.is_some_and(|needs| needs.contains(&Need::Permissions)) {
                 // Hosts leave it alone while nobody is there to answer.
@@ -245,6 +245,8 @@ impl<S: Store> Attachment<S> {
         };
         let by = Face::<S>::by(&self.peer);
         let request = Request::new(self.id, by, Command::Prompt(prompt));
+        // It can be asked for permissions already: without that, no host would take the session.
+        let _seat = self.face.seat(self.id);
         match self.face.give(request.saying(vec![said.encode()])).await {
             Ok(done) => {
                 self.has_moved(&done);

@@ -1,13 +1,14 @@
 //! Promptness and liveness between the processes of one store.
 //!
-//! Beside the store lies a directory with two files per host: a lock that the host holds while it
-//! lives, and a socket. A host is dead if and only if its lock can be taken, whatever clocks,
+//! Beside the store lies a directory with files of each host: a lock that the host holds while it
+//! lives, a socket, and the sessions that its process shows to clients. A host is dead if and only if its lock can be taken, whatever clocks,
 //! laptops and debuggers do. Whoever has committed something rings all sockets with an empty
 //! datagram; a lost one costs at most a second, because hosts look by themselves that often.
 //!
 //! A lock that nobody holds means nothing, and whoever finds one may clear it away. So a host that
 //! has taken its lock looks whether the file is still there, and starts over if it is not.
 
+use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -16,7 +17,9 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adjourn_core::id::HostId;
+use adjourn_core::id::{HostId, SessionId};
+
+use crate::shown::{self, Shown};
 
 /// The longest path a socket can be bound to, in bytes.
 const SOCKET_PATH: usize = 107;
@@ -114,10 +117,21 @@ impl Hosts {
 
     /// Clears away what a dead host has left.
     pub fn bury(&self, id: HostId) {
-        // The lock last: as long as it is there, somebody finds the socket through it. Somebody
+        // The lock last: as long as it is there, somebody finds the others through it. Somebody
         // else may have done it already.
         let _ = fs::remove_file(self.socket(id));
+        let _ = fs::remove_file(self.shown(id));
         let _ = fs::remove_file(self.lock(id));
+    }
+
+    /// Returns the sessions that the process of a host shows to its clients.
+    pub fn shown_by(&self, id: HostId) -> HashSet<SessionId> {
+        shown::read(&self.shown(id))
+    }
+
+    /// Makes the list of the sessions that the process of a host shows.
+    pub(crate) fn list_shown(&self, id: HostId) -> Shown {
+        Shown::at(self.shown(id))
     }
 
     /// Clears away what all dead hosts and watchers have left; returns how many there were.
@@ -178,6 +192,10 @@ impl Hosts {
 
     fn lock(&self, id: HostId) -> PathBuf {
         self.directory.join(format!("{id}.lock"))
+    }
+
+    fn shown(&self, id: HostId) -> PathBuf {
+        self.directory.join(format!("{id}.shown"))
     }
 
     fn socket(&self, id: HostId) -> PathBuf {

@@ -7,28 +7,28 @@ mod claims;
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use adjourn_core::actor::{Actor, Face};
+use adjourn_core::Command;
+use adjourn_core::actor::Actor;
 use adjourn_core::command::{Loss, Recover};
-use adjourn_core::id::{HostId, SessionId};
+use adjourn_core::id::{Epoch, HostId, SessionId};
 use adjourn_core::time::Timestamp;
-use adjourn_core::{Command, Session};
 use adjourn_store::rows::HostRow;
 use adjourn_store::{CommandError, Done, Error, Request, Store};
-use tokio::sync::watch;
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinSet};
 
 use crate::about::About;
+use crate::claimant::{Claimant, Driven, Driving};
 use crate::clock::Clock;
 use crate::config::{Claims, Config};
 use crate::declined::{Again, Declined};
 use crate::doorbell::{Hosts, Presence};
-use crate::drive::{Drive, Signal};
-use crate::driver::{Driver, Drivers};
+use crate::drive::Signal;
+use crate::driver::Drivers;
+use claims::Left;
 
 /// How many waiting sessions an event, or how many deadlines, are dealt with in one transaction:
 /// others' commands wait no longer than that takes.
@@ -40,24 +40,29 @@ const SWEEP: Duration = Duration::from_secs(10);
 /// How long a command rests that found no room in the store, before it is tried again.
 const NO_ROOM: Duration = Duration::from_millis(250);
 
-/// How the driving of a session ended: with the claim, with the store, or with a panic.
-type Driven = Result<Result<(), Error>, JoinError>;
+/// One claim of one session.
+type Claim = (SessionId, Epoch);
 
 /// A process that drives sessions.
 pub struct Host<S> {
     store: S,
     clock: Arc<dyn Clock>,
-    drivers: Arc<dyn Drivers>,
     config: Config,
     id: HostId,
     hosts: Hosts,
     presence: Presence,
-    tasks: JoinSet<(SessionId, Driven)>,
-    running: HashMap<SessionId, watch::Sender<Signal>>,
+    /// How it claims, as the faces of its process do.
+    claimant: Claimant<S>,
+    /// What these faces have claimed for it.
+    handed_over: mpsc::Receiver<Driving>,
+    tasks: JoinSet<(Claim, Driven)>,
+    running: HashMap<Claim, watch::Sender<Signal>>,
     /// Sessions this host cannot run; they are left to others.
     declined: HashMap<SessionId, Declined>,
-    /// What it has said about itself.
-    row: HostRow,
+    /// The other hosts, as far as they are alive.
+    others: Vec<HostId>,
+    /// Sessions that are left to the host whose client sees them, for a moment.
+    left: HashMap<SessionId, Left>,
     /// When to look next whether others know of it.
     be_known_at: Instant,
     /// When to clear away next.
@@ -80,18 +85,28 @@ impl<S: Store> Host<S> {
         let presence = hosts.join(id).map_err(|error| unannounced(&hosts, error))?;
         let about = about(&config).to_text();
         let row = HostRow { id, since: clock.now(), about };
+        let (claimant, handed_over) = Claimant::new(
+            store.clone(),
+            hosts.clone(),
+            Arc::clone(&clock),
+            drivers,
+            (config.claims, config.max_running),
+            row,
+        );
         let host = Self {
             store,
             clock,
-            drivers,
             config,
             id,
             hosts,
             presence,
+            claimant,
+            handed_over,
             tasks: JoinSet::new(),
             running: HashMap::new(),
             declined: HashMap::new(),
-            row,
+            others: Vec::new(),
+            left: HashMap::new(),
             be_known_at: Instant::now(),
             sweep_at: Timestamp::from_millis(0),
         };
@@ -104,18 +119,29 @@ impl<S: Store> Host<S> {
         self.id
     }
 
+    /// Returns the way to give commands in this process, so that this host runs what they make
+    /// ready.
+    pub fn claimant(&self) -> Claimant<S> {
+        self.claimant.clone()
+    }
+
     /// Works until `stop`, then gives everything back.
     ///
     /// # Errors
     /// The store fails; other hosts find what this one had.
     pub async fn run(mut self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
         let mut stop = std::pin::pin!(stop);
+        let mut worked = true;
+        let mut look = true;
         loop {
-            let worked = match self.work().await {
-                Ok(()) => true,
-                Err(error) if passes(&error) => false,
-                Err(error) => return Err(error),
-            };
+            if look {
+                worked = match self.work().await {
+                    Ok(()) => true,
+                    Err(error) if passes(&error) => false,
+                    Err(error) => return Err(error),
+                };
+            }
+            look = true;
             let clock = Arc::clone(&self.clock);
             // What could not be done now is still due: it is tried again when the host looks.
             let due = self.store.next_due()?.filter(|_| worked);
@@ -126,6 +152,7 @@ impl<S: Store> Host<S> {
                     None => std::future::pending().await,
                 }
             };
+            let waited = self.waited_for_others();
             tokio::select! {
                 () = &mut stop => break,
                 () = self.presence.rung() => {}
@@ -134,7 +161,14 @@ impl<S: Store> Host<S> {
                     // What one session has come to changes no other.
                     continue;
                 }
+                Some(driving) = self.handed_over.recv() => {
+                    self.supervise(driving);
+                    // A claim leaves nothing else to do.
+                    look = false;
+                    continue;
+                }
                 () = due => {}
+                () = until(waited) => {}
                 // Not by the wall clock, which may be set back.
                 () = tokio::time::sleep(LOOK) => {}
             }
@@ -183,8 +217,13 @@ impl<S: Store> Host<S> {
 
     /// Takes over what dead hosts have left.
     async fn recover(&mut self) -> Result<(), Error> {
+        self.others.clear();
         for host in self.store.hosts()? {
-            if host.id == self.id || self.hosts.is_alive(host.id).unwrap_or(true) {
+            if host.id == self.id {
+                continue;
+            }
+            if self.hosts.is_alive(host.id).unwrap_or(true) {
+                self.others.push(host.id);
                 continue;
             }
             let by = self.by();
@@ -233,6 +272,7 @@ impl<S: Store> Host<S> {
         }
         self.be_known_at = Instant::now() + LOOK;
         if self.presence.renew().map_err(|error| unannounced(&self.hosts, error))? {
+            self.claimant.shown().renew();
             self.announce().await?;
         }
         Ok(())
@@ -240,40 +280,26 @@ impl<S: Store> Host<S> {
 
     /// Tells others what this host says about itself.
     async fn announce(&self) -> Result<(), Error> {
-        let row = self.row.clone();
+        let row = self.claimant.row().clone();
         self.store.transact(move |tx| tx.announce(&row)).await?;
         self.hosts.ring();
         Ok(())
     }
 
-    /// Drives a session under the claim it was just given.
-    fn drive(&mut self, session: Arc<Session>, driver: Box<dyn Driver>) {
-        let id = session.id;
-        let (sender, signal) = watch::channel(Signal::default());
-        let (hosts, own) = (self.hosts.clone(), self.id);
-        let drive = Drive {
-            store: self.store.clone(),
-            clock: Arc::clone(&self.clock),
-            host: self.id,
-            epoch: session.epoch,
-            session,
-            signal,
-            // What it leaves to do here shows when its task ends.
-            ring: Arc::new(move || {
-                hosts.ring_others(own);
-            }),
-        };
-        self.running.insert(id, sender);
-        // In a task of its own, so that a panic in it is known by the session's name.
-        let driving = tokio::spawn(drive.run(driver));
-        self.tasks.spawn(async move { (id, Aborts(driving).await) });
+    /// Tells a session that is driven of changes from now on, and waits for its end.
+    fn supervise(&mut self, driving: Driving) {
+        let Driving { id, epoch, signal, task } = driving;
+        // What has changed before this was told to others only.
+        signal.send_modify(|signal| signal.changes += 1);
+        self.running.insert((id, epoch), signal);
+        self.tasks.spawn(async move { ((id, epoch), task.await) });
     }
 
     /// Takes note that a task has ended.
-    async fn done(&mut self, done: Result<(SessionId, Driven), JoinError>) -> Result<(), Error> {
+    async fn done(&mut self, done: Result<(Claim, Driven), JoinError>) -> Result<(), Error> {
         // The outer task does nothing that could panic, and nobody aborts it.
-        let Ok((id, driven)) = done else { return Ok(()) };
-        self.running.remove(&id);
+        let Ok((claim @ (id, _), driven)) = done else { return Ok(()) };
+        self.running.remove(&claim);
         match driven {
             // It stays where it is, for whoever mends the store; the others go on.
             Ok(Err(error)) if error.is_of_a_session() => {
@@ -281,19 +307,16 @@ impl<S: Store> Host<S> {
                 Ok(())
             }
             Ok(result) => result,
-            Err(_) => self.panicked(id).await,
+            Err(_) => self.panicked(claim).await,
         }
     }
 
     /// A driver panicked: its session is given back as if the host had died, and left to others.
-    async fn panicked(&mut self, id: SessionId) -> Result<(), Error> {
+    async fn panicked(&mut self, (id, epoch): Claim) -> Result<(), Error> {
         let Some(session) = self.store.session(id)? else { return Ok(()) };
         let why = "its driver panicked".to_owned();
         self.decline(id, Declined::new(why, &session, Again::Never));
-        let Some(owner) = session.owner().filter(|owner| owner.host == self.id) else {
-            return Ok(());
-        };
-        let recover = Recover { host: self.id, epoch: owner.epoch, how: Loss::Died };
+        let recover = Recover { host: self.id, epoch, how: Loss::Died };
         let request = Request::new(id, self.by(), Command::Recover(recover));
         match patiently(&self.store, &request).await {
             Ok(_) | Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(()),
@@ -313,11 +336,23 @@ impl<S: Store> Host<S> {
 
     /// Gives everything back, and goes.
     async fn drain(mut self) -> Result<(), Error> {
+        self.claimant.slots().close();
+        self.claimant.shown().close();
+        self.handed_over.close();
         let by = self.clock.now().after(self.config.drain);
         self.tell(Some(by));
-        while !self.tasks.is_empty() {
+        // Faces may be in the middle of a claim.
+        let mut claiming = true;
+        while claiming || !self.tasks.is_empty() {
             tokio::select! {
                 Some(done) = self.tasks.join_next() => self.done(done).await?,
+                driving = self.handed_over.recv(), if claiming => match driving {
+                    Some(driving) => {
+                        self.supervise(driving);
+                        self.tell(Some(by));
+                    }
+                    None => claiming = false,
+                },
                 // What goes on until its calls return can still be suspended and canceled.
                 () = self.presence.rung() => self.tell(None),
                 () = tokio::time::sleep(LOOK) => self.tell(None),
@@ -330,7 +365,7 @@ impl<S: Store> Host<S> {
     }
 
     fn by(&self) -> Actor {
-        Actor::new(Face::Host, "").on(self.id)
+        self.claimant.by()
     }
 }
 
@@ -365,20 +400,11 @@ pub(crate) async fn patiently<S: Store>(
     }
 }
 
-/// A task that ends with whoever waits for it, as the calls of a killed host do.
-struct Aborts(JoinHandle<Result<(), Error>>);
-
-impl Future for Aborts {
-    type Output = Driven;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Driven> {
-        Pin::new(&mut self.0).poll(context)
-    }
-}
-
-impl Drop for Aborts {
-    fn drop(&mut self) {
-        self.0.abort();
+/// Waits until a time; for ever if there is none.
+async fn until(time: Option<tokio::time::Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -6,6 +6,7 @@
 //! read off the state.
 
 pub mod about;
+mod claimant;
 pub mod clock;
 mod config;
 mod declined;
@@ -16,7 +17,11 @@ mod host;
 pub mod permission;
 pub mod said;
 pub mod script;
+mod shown;
+mod slots;
 pub mod watch;
 
+pub use claimant::Claimant;
 pub use config::{Claims, Config};
 pub use host::Host;
+pub use shown::Showing;

@@ -9,7 +9,7 @@ use adjourn_core::session::{Outcome, Phase, State};
 use adjourn_host::clock::Clock;
 use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
-use adjourn_host::{Claims, Config, Host};
+use adjourn_host::{Claimant, Claims, Config, Host};
 use adjourn_store::Sqlite;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -56,17 +56,20 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
     let config = Config { max_running: max_running.value, drain: drain.value, claims, about };
     let host: Host<Sqlite> =
         Host::join(place.store.clone(), place.hosts.clone(), clock, drivers, config).await?;
+    let claimant = host.claimant();
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(host.run(async move {
         // Whoever drops the other end wants it stopped, too.
         let _ = stopped.await;
     }));
-    Ok(Stop { claims, stop, task })
+    Ok(Stop { claims, claimant, stop, task })
 }
 
 /// A host that works until it is told to stop.
 pub struct Stop {
     claims: Claims,
+    /// How commands are given, so that it runs what they make ready.
+    pub claimant: Claimant<Sqlite>,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<Result<(), adjourn_store::Error>>,
 }

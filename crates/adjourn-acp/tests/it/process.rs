@@ -49,7 +49,9 @@ impl Process {
         let drivers = Scripted::new(Arc::clone(&clock)).asking(Arc::new(desk.clone()));
         let (config, drivers) = (Config::default(), Arc::new(drivers));
         let host = Host::join(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, config);
-        let host = tokio::spawn(host.await.unwrap().run(std::future::pending()));
+        let host = host.await.unwrap();
+        let claimant = host.claimant();
+        let host = tokio::spawn(host.run(std::future::pending()));
         let options = Options {
             driver: DriverKind::Script { source: script.to_owned() },
             needs: Script::parse(script).unwrap().needs(),
@@ -58,7 +60,7 @@ impl Process {
             status: StatusWords::ByVersion,
             on_disconnect: OnDisconnect::Continue,
         };
-        let face = Arc::new(Face { store, hosts, clock, desk, options });
+        let face = Arc::new(Face { store, hosts, clock, claimant, desk, options });
         Self { directory, face, host }
     }
 

@@ -1,24 +1,33 @@
 //! Which sessions a host takes, and which it leaves to others.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
-use adjourn_core::Command;
-use adjourn_core::driver::DriverSpec;
-use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_store::rows::SessionNo;
-use adjourn_store::{CommandError, Error, Request, Store};
+use adjourn_store::{Error, Store};
+use tokio::time::Instant;
 
 use super::{Host, about};
+use crate::claimant::Prepared;
 use crate::config::Claims;
-use crate::declined::{Again, Declined};
+use crate::declined::Declined;
 use crate::driver::Driver;
 
 /// How many ready sessions are looked at to find those this host can run.
 const CANDIDATES: usize = 256;
 /// How many sessions a host remembers that it will not try again.
 const DECLINED: usize = 4096;
+/// How long a session that another host's client sees is left to that host.
+const LEAVE_FOR: Duration = Duration::from_millis(100);
+
+/// A session that is left to the host whose client sees it.
+pub(super) struct Left {
+    /// Where it stands: if it moves on and is ready again, it is left to that host again.
+    revision: u64,
+    until: Instant,
+}
 
 impl<S: Store> Host<S> {
     /// Claims what is ready and can be run here, and tells others what cannot.
@@ -35,14 +44,16 @@ impl<S: Store> Host<S> {
         let session = self.store.session(id)?;
         if !session.is_some_and(|session| matches!(session.state, State::Ready(_))) {
             self.declined.clear();
+            self.left.clear();
             return Ok(());
         }
-        // One that was taken from this host is claimed again when its task has let go.
-        if self.running.contains_key(&id) {
+        let elsewhere = self.shown_elsewhere();
+        if self.is_left(id, &elsewhere)? {
             return Ok(());
         }
-        match self.driver(id)? {
-            Some(driver) => self.claim_all(vec![(id, driver)]).await,
+        self.left.clear();
+        match self.prepare(id)? {
+            Some(prepared) => self.claim_all(vec![prepared]).await,
             None => Ok(()),
         }
     }
@@ -51,53 +62,88 @@ impl<S: Store> Host<S> {
     async fn claim_as_there_is_room(&mut self) -> Result<(), Error> {
         let mut after = SessionNo(0);
         let mut declined = HashSet::new();
-        while self.running.len() < self.config.max_running {
+        let mut seen = HashSet::new();
+        let mut elsewhere = None;
+        while self.claimant.slots().free() > 0 {
             let ready = self.store.ready(after, CANDIDATES)?;
             let Some((last, _)) = ready.last() else {
                 // All were looked at: whoever is not among them has moved on.
                 self.declined.retain(|id, known| known.is_final() || declined.contains(id));
+                self.left.retain(|id, _| seen.contains(id));
                 break;
             };
             after = *last;
-            let room = self.config.max_running - self.running.len();
-            let mut drivers = Vec::new();
+            let mut prepared = Vec::new();
+            let elsewhere = elsewhere.get_or_insert_with(|| self.shown_elsewhere());
             for (_, id) in ready {
-                // One that was taken from this host is claimed again when its task has let go.
-                if drivers.len() < room
-                    && !self.running.contains_key(&id)
-                    && let Some(driver) = self.driver(id)?
-                {
-                    drivers.push((id, driver));
+                if self.is_left(id, elsewhere)? {
+                    seen.insert(id);
+                    continue;
                 }
+                prepared.extend(self.prepare(id)?);
                 if self.declined.contains_key(&id) {
                     declined.insert(id);
                 }
             }
-            self.claim_all(drivers).await?;
+            self.claim_all(prepared).await?;
         }
         Ok(())
+    }
+
+    /// Returns the sessions that clients of other living hosts see.
+    fn shown_elsewhere(&self) -> HashSet<SessionId> {
+        self.others.iter().flat_map(|host| self.hosts.shown_by(*host)).collect()
+    }
+
+    /// Returns whether a session is left to the host whose client sees it: permissions are asked
+    /// there. If that host does not take it soon, this one does.
+    fn is_left(&mut self, id: SessionId, elsewhere: &HashSet<SessionId>) -> Result<bool, Error> {
+        let own = self.claimant.shown().contains(id) || self.declined.contains_key(&id);
+        if own || !elsewhere.contains(&id) {
+            return Ok(false);
+        }
+        let session = match self.store.session(id) {
+            Ok(Some(session)) => session,
+            // It is found out about when it is claimed.
+            Ok(None) => return Ok(false),
+            Err(error) if error.is_of_a_session() => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let (now, revision) = (Instant::now(), session.revision);
+        if self.left.get(&id).is_none_or(|left| left.revision != revision) {
+            self.left.insert(id, Left { revision, until: now + LEAVE_FOR });
+        }
+        Ok(self.left.get(&id).is_some_and(|left| now < left.until))
+    }
+
+    /// Returns when this host no longer leaves the next session to another, if it has room for it.
+    pub(super) fn waited_for_others(&self) -> Option<Instant> {
+        let next = self.left.values().map(|left| left.until).min();
+        next.filter(|_| self.claimant.slots().free() > 0)
     }
 
     /// Tells others what this host cannot run, if that has changed.
     async fn say_what_is_declined(&mut self) -> Result<(), Error> {
         let declined = self.declined.iter().map(|(id, declined)| (*id, declined.why.as_str()));
         let about = about(&self.config).declining(declined).to_text();
-        if self.row.about == about {
+        if self.claimant.row().about == about {
             return Ok(());
         }
-        self.row.about = about;
+        self.claimant.row().about = about;
         self.announce().await
     }
 
-    /// Makes the driver of a session, if it can be run here.
-    fn driver(&mut self, id: SessionId) -> Result<Option<Box<dyn Driver>>, Error> {
+    /// Reserves a slot for a session and makes its driver, if it can be run here.
+    fn prepare(&mut self, id: SessionId) -> Result<Option<Prepared>, Error> {
+        // One that was taken from this host is claimed again when its task has let go.
+        let Some(slot) = self.claimant.slots().reserve(id) else { return Ok(None) };
         match self.try_driver(id) {
             // One that cannot be read keeps nobody from the others.
             Err(error) if error.is_of_a_session() => {
                 self.decline(id, Declined::unreadable(&error));
                 Ok(None)
             }
-            made => made,
+            made => Ok(made?.map(|driver| Prepared { id, slot, driver })),
         }
     }
 
@@ -109,50 +155,32 @@ impl<S: Store> Host<S> {
         {
             return Ok(None);
         }
-        let Some(spec) = self.spec(id)? else { return Ok(None) };
-        let made = match self.drivers.lacks(id, &spec) {
-            Some(why) => Err((why, Again::Soon)),
-            None => self.drivers.make(&spec).map_err(|why| (why, Again::After(now))),
-        };
-        Ok(match made {
-            Ok(driver) => {
+        match self.claimant.driver(id)? {
+            None => Ok(None),
+            Some(Ok(driver)) => {
                 self.declined.remove(&id);
-                Some(driver)
+                Ok(Some(driver))
             }
-            Err((why, again)) => {
+            Some(Err((why, again))) => {
                 if let Some(session) = self.store.session(id)? {
                     self.decline(id, Declined::new(why, &session, again));
                 }
-                None
+                Ok(None)
             }
-        })
+        }
     }
 
     /// Claims sessions in one commit, and drives those that nobody else was faster with.
-    async fn claim_all(&mut self, drivers: Vec<(SessionId, Box<dyn Driver>)>) -> Result<(), Error> {
-        if drivers.is_empty() {
+    async fn claim_all(&mut self, prepared: Vec<Prepared>) -> Result<(), Error> {
+        if prepared.is_empty() {
             return Ok(());
         }
-        let by = self.by();
-        let row = self.row.clone();
-        let ids: Vec<_> = drivers.iter().map(|(id, _)| *id).collect();
-        let claims = self.store.transact(move |tx| -> Result<Vec<_>, Error> {
-            // Others look for what a dead host had by its row. Whoever took this one for dead has
-            // dropped it; nothing is written if it is there.
-            tx.announce(&row)?;
-            let claim = |id| match tx.command(Request::new(id, by.clone(), Command::Claim)) {
-                Ok(done) => Ok(Some(done.session)),
-                // Another host was faster, or a gate is shut.
-                Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(None),
-                // One that cannot be read keeps nobody from the others.
-                Err(CommandError::Store(error)) if error.is_of_a_session() => Ok(None),
-                Err(CommandError::Store(error)) => Err(error),
-            };
-            ids.into_iter().map(claim).collect()
-        });
-        for ((_, driver), claimed) in drivers.into_iter().zip(claims.await?) {
+        let ids = prepared.iter().map(|prepared| prepared.id).collect();
+        let ((), claims) = self.claimant.commit(ids, |_| Ok::<_, Error>(())).await?;
+        for (prepared, claimed) in prepared.into_iter().zip(claims) {
             if let Some(session) = claimed {
-                self.drive(session, driver);
+                let driving = self.claimant.drive(session, prepared);
+                self.supervise(driving);
             }
         }
         Ok(())
@@ -165,13 +193,5 @@ impl<S: Store> Host<S> {
             self.declined.clear();
         }
         self.declined.insert(id, declined);
-    }
-
-    /// Reads what a session was created with.
-    fn spec(&self, id: SessionId) -> Result<Option<DriverSpec>, Error> {
-        Ok(self.store.founding(id)?.and_then(|entry| match entry.event.what {
-            What::SessionCreated(created) => Some(created.driver),
-            _ => None,
-        }))
     }
 }

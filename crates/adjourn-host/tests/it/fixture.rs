@@ -10,7 +10,7 @@ use adjourn_core::carry::Budget;
 use adjourn_core::command::{Prompt, Reach, Resume, Suspend};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
-use adjourn_core::id::{Handle, SessionId};
+use adjourn_core::id::{Handle, HostId, SessionId};
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Founding, Session};
 use adjourn_host::clock::{BoxFuture, Clock, Machine};
@@ -18,7 +18,7 @@ use adjourn_host::doorbell::Hosts;
 use adjourn_host::driver::Drivers;
 use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
-use adjourn_host::{Claims, Config, Host};
+use adjourn_host::{Claimant, Claims, Config, Host};
 use adjourn_record::keys::{Key, Keys};
 use adjourn_store::rows::NewEvent;
 use adjourn_store::sqlite::Options;
@@ -97,6 +97,9 @@ pub struct Fixture {
 
 /// A host that works until it is told to stop, or is dropped like a process that dies.
 pub struct Working {
+    pub id: HostId,
+    /// How a face of its process gives commands.
+    pub claimant: Claimant<Sqlite>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), adjourn_store::Error>>,
 }
@@ -159,11 +162,12 @@ impl Fixture {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let host = Host::join(self.store.clone(), self.hosts(), clock, drivers, config);
         let host = host.await.unwrap();
+        let (id, claimant) = (host.id(), host.claimant());
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(host.run(async move {
             let _ = stopped.await;
         }));
-        Working { stop: Some(stop), task }
+        Working { id, claimant, stop: Some(stop), task }
     }
 
     pub fn create(&self, script: &str) -> SessionId {
@@ -196,10 +200,9 @@ impl Fixture {
     }
 
     pub fn prompt(&self, id: SessionId, text: &str) {
-        let said = Said::user(text);
-        let (message_id, handle) = (None, None);
-        let prompt = Prompt { content: said.content(), message_id, handle, reach: Reach::OwnFace };
-        self.give(id, Command::Prompt(prompt), vec![said]).unwrap();
+        let request = prompt(id, text);
+        self.store.transact(move |tx| tx.command(request)).wait().unwrap();
+        self.hosts().ring();
     }
 
     pub fn suspend(&self, id: SessionId, suspend: Suspend) {
@@ -331,6 +334,14 @@ impl Fixture {
 fn options(path: PathBuf, clock: &Hands) -> Options {
     let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
     Options::new(path, Arc::new(clock.clone()), Keys::only(key))
+}
+
+/// Makes a prompt.
+pub fn prompt(id: SessionId, text: &str) -> Request {
+    let said = Said::user(text);
+    let (message_id, handle) = (None, None);
+    let prompt = Prompt { content: said.content(), message_id, handle, reach: Reach::OwnFace };
+    Request::new(id, ann(), Command::Prompt(prompt)).saying(vec![said.encode()])
 }
 
 pub fn ann() -> Actor {

@@ -7,6 +7,7 @@
 )]
 
 mod bounds;
+mod claiming;
 mod clocks;
 mod declining;
 mod doorbell;

@@ -27,6 +27,7 @@ pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), F
         store: place.store.clone(),
         hosts: place.hosts.clone(),
         clock: Arc::clone(&place.clock),
+        claimant: working.claimant.clone(),
         desk,
         options: options(settings, driver),
     });

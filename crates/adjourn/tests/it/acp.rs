@@ -15,3 +15,4 @@ mod replay;
 mod schema;
 mod sdk;
 mod seeds;
+mod turns;

@@ -189,6 +189,7 @@ pub fn agent(path: &Path) -> Result<()> {
         let config = Config::default();
         let host =
             Host::join(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, config).await?;
+        let claimant = host.claimant();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let working = tokio::spawn(host.run(async move {
             let _ = stopped.await;
@@ -201,7 +202,8 @@ pub fn agent(path: &Path) -> Result<()> {
             status: StatusWords::ByVersion,
             on_disconnect: OnDisconnect::Continue,
         };
-        let face = Arc::new(Face { store, hosts, clock, desk: Desk::default(), options });
+        let desk = Desk::default();
+        let face = Arc::new(Face { store, hosts, clock, claimant, desk, options });
         let drain = async {
             let _ = stop.send(());
             let _ = working.await;

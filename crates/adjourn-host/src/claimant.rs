@@ -1,0 +1,287 @@
+//! Claims: how a session that is ready comes to be driven in this process.
+//!
+//! The host claims what it finds ready. A face of the same process gives commands through a
+//! [`Claimant`], so that what a prompt or a resume makes ready is claimed in the same commit: who
+//! takes the prompt runs it. Both reserve a slot, make the driver, and claim in one transaction
+//! with whatever made the session ready; a process that dies after that commit is an ordinary
+//! host's death.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use adjourn_core::actor::{Actor, Face};
+use adjourn_core::driver::DriverSpec;
+use adjourn_core::event::What;
+use adjourn_core::id::{Epoch, HostId, SessionId};
+use adjourn_core::{Command, Session};
+use adjourn_store::rows::HostRow;
+use adjourn_store::{CommandError, Done, Error, Request, Store, Transaction};
+use tokio::sync::mpsc::{self, OwnedPermit};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
+
+use crate::clock::Clock;
+use crate::config::Claims;
+use crate::declined::Again;
+use crate::doorbell::Hosts;
+use crate::drive::{Drive, Signal};
+use crate::driver::{Driver, Drivers};
+use crate::shown::{Showing, Shown};
+use crate::slots::{Slot, Slots};
+
+/// How the driving of a session ended: with the claim, with the store, or with a panic.
+pub(crate) type Driven = Result<Result<(), Error>, JoinError>;
+
+/// A way to give commands in a process that has a host: what a prompt or a resume makes ready is
+/// claimed in the same commit, and driven by that host.
+///
+/// It is cheap to clone, and of use as long as its host: when that stops, commands are given as
+/// before, and other hosts claim what they make ready.
+pub struct Claimant<S>(Arc<Inner<S>>);
+
+impl<S> Clone for Claimant<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+struct Inner<S> {
+    store: S,
+    clock: Arc<dyn Clock>,
+    hosts: Hosts,
+    drivers: Arc<dyn Drivers>,
+    claims: Claims,
+    slots: Arc<Slots>,
+    /// What the host has said about itself.
+    row: Mutex<HostRow>,
+    shown: Shown,
+    /// Where the host gets to know what faces have claimed for it. Whoever sends holds a slot, so
+    /// there is room for as many as there are slots.
+    handed_over: mpsc::Sender<Driving>,
+}
+
+/// A session that is being driven: the host tells it of changes, and waits for its end.
+pub(crate) struct Driving {
+    pub(crate) id: SessionId,
+    pub(crate) epoch: Epoch,
+    pub(crate) signal: watch::Sender<Signal>,
+    pub(crate) task: Aborts,
+}
+
+/// A task that ends with whoever waits for it, as the calls of a killed host do.
+pub(crate) struct Aborts(JoinHandle<Result<(), Error>>);
+
+/// All that it takes to drive a session, but for the claim.
+pub(crate) struct Prepared {
+    pub(crate) id: SessionId,
+    pub(crate) slot: Slot,
+    pub(crate) driver: Box<dyn Driver>,
+}
+
+/// The driver of a session, or why the host cannot run it, and when it tries again.
+type Made = Result<Box<dyn Driver>, (String, Again)>;
+
+impl<S: Store> Claimant<S> {
+    /// Makes the claimant of a host that is joining, and the end at which the host gets to know
+    /// what faces have claimed for it.
+    pub(crate) fn new(
+        store: S,
+        hosts: Hosts,
+        clock: Arc<dyn Clock>,
+        drivers: Arc<dyn Drivers>,
+        (claims, max_running): (Claims, usize),
+        row: HostRow,
+    ) -> (Self, mpsc::Receiver<Driving>) {
+        let most = match claims {
+            Claims::All => max_running.max(1),
+            Claims::Only(_) => 1,
+        };
+        let (handed_over, received) = mpsc::channel(most);
+        let (slots, shown) = (Slots::new(most), hosts.list_shown(row.id));
+        let row = Mutex::new(row);
+        let inner = Inner { store, clock, hosts, drivers, claims, slots, row, shown, handed_over };
+        (Self(Arc::new(inner)), received)
+    }
+
+    /// Gives a command, and rings those who may have to act on it.
+    ///
+    /// If a prompt or a resume leaves the session ready, and the host has room for it and can run
+    /// it, the host claims it in the same commit. Otherwise the command stands as it is, and the
+    /// session is claimed as any other.
+    ///
+    /// # Errors
+    /// There is no such session, the command is refused, or the store fails.
+    pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
+        let id = request.session;
+        let prepared = match request.command {
+            Command::Prompt(_) | Command::Resume(_) => self.prepare_at_once(id).await,
+            _ => None,
+        };
+        let claims = prepared.iter().map(|_| id).collect();
+        let (done, claimed) = self.commit(claims, move |tx| tx.command(request)).await?;
+        match (prepared, claimed.into_iter().flatten().next()) {
+            (Some((prepared, host)), Some(session)) => {
+                host.send(self.drive(session, prepared));
+                // The host knows by now.
+                self.0.hosts.ring_others(self.host());
+            }
+            _ => {
+                self.0.hosts.ring();
+            }
+        }
+        Ok(done)
+    }
+
+    /// Returns whether the host could take one more session: it does not stop, and has a slot.
+    pub fn has_room(&self) -> bool {
+        self.slots().free() > 0
+    }
+
+    /// Takes note that a client of this process sees a session, until what it returns is dropped:
+    /// when the session wakes, other hosts leave it to this one for a moment.
+    pub fn show(&self, id: SessionId) -> Showing {
+        self.0.shown.show(id)
+    }
+
+    /// Reserves what it takes to drive a session that a command is about to make ready; nothing if
+    /// this host cannot have it, which says why when it finds the session ready.
+    async fn prepare_at_once(&self, id: SessionId) -> Option<(Prepared, OwnedPermit<Driving>)> {
+        if !self.claims(id) {
+            return None;
+        }
+        let slot = self.slots().reserve_after_last(id).await?;
+        let host = self.0.handed_over.clone().try_reserve_owned().ok()?;
+        let driver = self.driver(id).ok()??.ok()?;
+        Some((Prepared { id, slot, driver }, host))
+    }
+
+    /// Returns whether the host drives a session, if it can.
+    pub(crate) fn claims(&self, id: SessionId) -> bool {
+        match self.0.claims {
+            Claims::All => true,
+            Claims::Only(only) => only == id,
+        }
+    }
+
+    /// Makes the driver of a session, or says why it cannot be run here; nothing if there is no
+    /// such session.
+    pub(crate) fn driver(&self, id: SessionId) -> Result<Option<Made>, Error> {
+        let Some(spec) = self.spec(id)? else { return Ok(None) };
+        Ok(Some(match self.0.drivers.lacks(id, &spec) {
+            Some(why) => Err((why, Again::Soon)),
+            None => {
+                let now = self.0.clock.now();
+                self.0.drivers.make(&spec).map_err(|why| (why, Again::After(now)))
+            }
+        }))
+    }
+
+    /// Does something and claims sessions, in one commit. Returns what was done, and each session
+    /// that the host has now.
+    ///
+    /// A claim that is refused leaves what was done as it is: another host was faster, or a gate is
+    /// shut.
+    pub(crate) async fn commit<T, E>(
+        &self,
+        ids: Vec<SessionId>,
+        first: impl FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<(T, Vec<Option<Arc<Session>>>), E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (by, row) = (self.by(), self.row().clone());
+        let committed = self.0.store.transact(move |tx| -> Result<_, E> {
+            let first = first(tx)?;
+            if !ids.is_empty() {
+                // Others look for what a dead host had by its row. Whoever took this one for dead
+                // has dropped it; nothing is written if it is there.
+                tx.announce(&row)?;
+            }
+            let claim = |id| match tx.command(Request::new(id, by.clone(), Command::Claim)) {
+                Ok(done) => Ok(Some(done.session)),
+                Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(None),
+                // One that cannot be read keeps nobody from the others.
+                Err(CommandError::Store(error)) if error.is_of_a_session() => Ok(None),
+                Err(CommandError::Store(error)) => Err(error),
+            };
+            let claimed = ids.into_iter().map(claim).collect::<Result<_, _>>()?;
+            Ok((first, claimed))
+        });
+        committed.await
+    }
+
+    /// Drives a session under the claim it was just given.
+    pub(crate) fn drive(&self, session: Arc<Session>, prepared: Prepared) -> Driving {
+        let Prepared { id, slot, driver } = prepared;
+        let (signal, heard) = watch::channel(Signal::default());
+        let (hosts, host, epoch) = (self.0.hosts.clone(), self.host(), session.epoch);
+        let drive = Drive {
+            store: self.0.store.clone(),
+            clock: Arc::clone(&self.0.clock),
+            host,
+            epoch,
+            session,
+            signal: heard,
+            // What it leaves to do here shows when its task ends.
+            ring: Arc::new(move || {
+                hosts.ring_others(host);
+            }),
+        };
+        // In a task of its own, so that a panic in it is known by the session's name.
+        let task = tokio::spawn(async move {
+            let driven = drive.run(driver).await;
+            drop(slot);
+            driven
+        });
+        Driving { id, epoch, signal, task: Aborts(task) }
+    }
+
+    /// Returns the sessions that clients of this process see.
+    pub(crate) fn shown(&self) -> &Shown {
+        &self.0.shown
+    }
+
+    /// Returns the slots of the host.
+    pub(crate) fn slots(&self) -> &Arc<Slots> {
+        &self.0.slots
+    }
+
+    /// Returns what the host has said about itself.
+    pub(crate) fn row(&self) -> MutexGuard<'_, HostRow> {
+        // Nothing that is done with it can leave it half done.
+        self.0.row.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn by(&self) -> Actor {
+        Actor::new(Face::Host, "").on(self.host())
+    }
+
+    fn host(&self) -> HostId {
+        self.row().id
+    }
+
+    /// Reads what a session was created with.
+    fn spec(&self, id: SessionId) -> Result<Option<DriverSpec>, Error> {
+        Ok(self.0.store.founding(id)?.and_then(|entry| match entry.event.what {
+            What::SessionCreated(created) => Some(created.driver),
+            _ => None,
+        }))
+    }
+}
+
+impl Future for Aborts {
+    type Output = Driven;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Driven> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl Drop for Aborts {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
