@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::peer::Version;
 use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR};
-use crate::session::{Attachment, View, WaitingResume};
+use crate::session::{Attachment, Fate, View, WaitingResume};
 use crate::show::message_id;
 use crate::suspension::{SessionSuspendResponse, by_envelope, echoed};
 use crate::update;
@@ -39,9 +39,10 @@ impl<S: Store> Attachment<S> {
             }
         };
         for prompt in self.prompts.extract_if(.., |prompt| ready(prompt.after)) {
-            let result = match prompt.taken_back {
-                true => Err(Error::new(CANCELLED, "the request was taken back")),
-                false => result.clone(),
+            let result = match prompt.fate {
+                Fate::Taken => result.clone(),
+                Fate::TakenBack => Err(Error::new(CANCELLED, "the request was taken back")),
+                Fate::Canceled => Ok(json!({ "stopReason": "cancelled" })),
             };
             self.lines.respond(&prompt.id, &result);
         }

@@ -348,6 +348,8 @@ impl<S: Store> Connection<S> {
                 view: None,
                 visible_from: 0,
                 prompts: Vec::new(),
+                queued: None,
+                turn: None,
                 suspends: Vec::new(),
                 resumes: Vec::new(),
                 own: Vec::new(),

@@ -3,8 +3,7 @@
 //! Telling it may take as long as it likes to read. What it takes back or cancels meanwhile is
 //! taken back and canceled at once; everything else waits its turn.
 
-use adjourn_core::Command;
-use adjourn_core::command::{self, Suspend};
+use adjourn_core::command::Suspend;
 use adjourn_core::facts::SpanLinks;
 use adjourn_host::said::Said;
 use adjourn_store::Store;
@@ -86,7 +85,7 @@ impl<S: Store> Attachment<S> {
         match ask {
             Ask::Cancel => {
                 // If nothing runs yet, what was asked before may make it run.
-                let _ = self.give(Command::Cancel(command::Cancel::default())).await;
+                self.cancel().await;
                 if !self.later.is_empty() {
                     self.later.push_back(Ask::Cancel);
                 }

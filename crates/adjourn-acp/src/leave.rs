@@ -48,6 +48,7 @@ impl<S: Store> Attachment<S> {
 
     /// Answers everything that is open, then the one who closed it, and shows nothing more.
     fn leave(&mut self, id: &Id) {
+        self.drop_queued();
         for prompt in std::mem::take(&mut self.prompts) {
             self.lines.respond(&prompt.id, &Ok(json!({ "stopReason": "cancelled" })));
         }
@@ -64,6 +65,7 @@ impl<S: Store> Attachment<S> {
         self.attached.store(false, Ordering::Relaxed);
         *self.run.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.seat = None;
+        self.turn = None;
         self.question = None;
         self.waits.clear();
         self.aliases.clear();
@@ -88,7 +90,7 @@ impl<S: Store> Attachment<S> {
 
     /// Stops watching a session that nobody here sees or waits for.
     pub(crate) fn rest(&mut self) {
-        let waits = !self.prompts.is_empty() || !self.suspends.is_empty();
+        let waits = self.queued.is_some() || !self.prompts.is_empty() || !self.suspends.is_empty();
         if !waits && !self.attached.load(Ordering::Relaxed) {
             self.view = None;
         }
@@ -103,10 +105,11 @@ impl<S: Store> Attachment<S> {
 
     /// The store cannot be read: whoever waits is told so.
     pub(crate) fn give_up(&mut self, error: &Error) {
+        let queued = self.queued.take().map(|queued| queued.id);
         let prompts = std::mem::take(&mut self.prompts).into_iter().map(|prompt| prompt.id);
         let suspends = std::mem::take(&mut self.suspends).into_iter().map(|suspend| suspend.id);
         let resumes = std::mem::take(&mut self.resumes).into_iter().map(|resume| resume.id);
-        for id in prompts.chain(suspends).chain(resumes) {
+        for id in prompts.chain(queued).chain(suspends).chain(resumes) {
             self.lines.respond(&id, &Err(error.clone()));
         }
     }

@@ -26,6 +26,7 @@ mod out;
 pub mod peer;
 mod permission;
 mod question;
+mod queued;
 mod reading;
 pub mod refusal;
 mod replay;

@@ -23,9 +23,19 @@ impl<S: Store> Attachment<S> {
     /// Asks for what has to be allowed, and takes back what nobody waits for any more.
     pub(crate) fn ask_permissions(&mut self) {
         self.take_back_permissions();
-        let fresh: Vec<_> = self.awaited().into_iter().filter(|(n, _)| !self.asks(*n)).collect();
-        let requests: Vec<_> =
-            fresh.into_iter().map(|(n, call)| (self.number(), n, call)).collect();
+        let fresh = self.awaited().into_iter().filter(|(n, _)| !self.asks(*n)).collect();
+        self.request_permissions(fresh);
+    }
+
+    /// Asks once more for what was asked outside of a prompt, where some clients never answer. The
+    /// first answer counts, whichever request it is to; the other is taken back then.
+    pub(crate) fn ask_again(&mut self) {
+        let open = self.awaited().into_iter().filter(|(n, _)| self.asks(*n)).collect();
+        self.request_permissions(open);
+    }
+
+    fn request_permissions(&mut self, open: Vec<(u64, AskedCall)>) {
+        let requests: Vec<_> = open.into_iter().map(|(n, call)| (self.number(), n, call)).collect();
         for (id, number, _) in &requests {
             self.ours.insert(id.clone(), Ours::Permission(*number));
         }

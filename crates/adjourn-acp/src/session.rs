@@ -27,6 +27,7 @@ use crate::face::Face;
 use crate::hearing::Ask;
 use crate::out::{BATCH_BYTES, Out};
 use crate::peer::Peer;
+use crate::queued::{Queued, Turn, turn};
 use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id, Outgoing};
 use crate::show::News;
@@ -49,8 +50,18 @@ pub(crate) struct WaitingPrompt {
     pub(crate) id: Id,
     /// The last revision of the commit that took it.
     pub(crate) after: u64,
-    /// Whether its sender has taken it back.
-    pub(crate) taken_back: bool,
+    pub(crate) fate: Fate,
+}
+
+/// What a prompt is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// How its turn ended.
+    Taken,
+    /// That its sender has taken the request back.
+    TakenBack,
+    /// That it was canceled while it waited its turn.
+    Canceled,
 }
 
 /// A suspend that has not taken effect.
@@ -108,6 +119,10 @@ pub(crate) struct Attachment<S> {
     /// The first revision that the client is shown.
     pub(crate) visible_from: u64,
     pub(crate) prompts: Vec<WaitingPrompt>,
+    /// The prompt that waits its turn.
+    pub(crate) queued: Option<Queued>,
+    /// The turn that this client's last prompt began.
+    pub(crate) turn: Option<Turn>,
     pub(crate) suspends: Vec<WaitingSuspend>,
     pub(crate) resumes: Vec<WaitingResume>,
     /// What this connection said itself, which a v1 client does not expect to hear again.
@@ -152,8 +167,13 @@ impl<S: Store> Attachment<S> {
                 // The face has the other end as long as this runs.
                 _ = desk.changed(), if self.seat.is_some() => {}
             }
-            if let Err(error) = self.catch_up().await {
-                self.give_up(&error);
+            loop {
+                if let Err(error) = self.catch_up().await {
+                    self.give_up(&error);
+                }
+                if !self.take_turn().await {
+                    break;
+                }
             }
             self.ask_permissions();
             self.rest();
@@ -174,17 +194,14 @@ impl<S: Store> Attachment<S> {
                 }
                 Err(error) => self.lines.respond(&id, &Err(error)),
             },
-            Ask::Prompt { id, said } => self.prompt(id, &said).await,
+            Ask::Prompt { id, said } => self.prompt(id, said).await,
             Ask::Suspend { id, suspend, spans } => self.suspend(id, suspend, spans).await,
             Ask::Resume { id, wish, load } => {
                 if let Err(error) = self.resume(&id, &wish, load).await {
                     self.lines.respond(&id, &Err(error));
                 }
             }
-            Ask::Cancel => {
-                // There is nobody to tell that there was nothing to cancel.
-                let _ = self.give(Command::Cancel(command::Cancel::default())).await;
-            }
+            Ask::Cancel => self.cancel().await,
             Ask::Close { id } => self.close(&id).await,
             Ask::Delete { id } => self.delete(&id).await,
             Ask::TakeBack { id } => self.take_back(&id).await,
@@ -233,39 +250,30 @@ impl<S: Store> Attachment<S> {
         self.lines.notify("$/cancel_request", &json!({ "requestId": raw(id) }));
     }
 
-    async fn prompt(&mut self, id: Id, said: &Said) {
-        if let Err(error) = self.watch() {
-            return self.lines.respond(&id, &Err(error));
-        }
-        let prompt = Prompt {
-            content: said.content(),
-            message_id: None,
-            handle: self.question,
-            reach: Reach::OwnFace,
-        };
+    /// Gives a prompt over this connection.
+    pub(crate) async fn give_prompt(
+        &self,
+        said: &Said,
+        handle: Option<Handle>,
+    ) -> Result<Done, Error> {
+        let prompt =
+            Prompt { content: said.content(), message_id: None, handle, reach: Reach::OwnFace };
         let by = Face::<S>::by(&self.peer);
         let request = Request::new(self.id, by, Command::Prompt(prompt));
         // It can be asked for permissions already: without that, no host would take the session.
         let _seat = self.face.seat(self.id);
-        match self.face.give(request.saying(vec![said.encode()])).await {
-            Ok(done) => {
-                self.has_moved(&done);
-                let own = revisions(&done);
-                self.attach(*own.start());
-                let after = *own.end();
-                self.own.push(own);
-                self.prompts.push(WaitingPrompt { id, after, taken_back: false });
-            }
-            Err(error) => {
-                let unseen = error.is("HANDLE_REQUIRED");
-                self.lines.respond(&id, &Err(error));
-                if unseen && let Some(view) = &self.view {
-                    // It did not know the question; now it does.
-                    self.attach(view.session.revision + 1);
-                    self.show_open_question();
-                }
-            }
-        }
+        self.face.give(request.saying(vec![said.encode()])).await
+    }
+
+    /// A prompt was taken: its turn is shown, and answered when it is over.
+    pub(crate) fn prompted(&mut self, id: Id, done: &Done) {
+        self.has_moved(done);
+        self.turn = turn(&done.session);
+        let own = revisions(done);
+        self.attach(*own.start());
+        let after = *own.end();
+        self.own.push(own);
+        self.prompts.push(WaitingPrompt { id, after, fate: Fate::Taken });
     }
 
     async fn suspend(&mut self, id: Id, mut suspend: Suspend, spans: SpanLinks) {
@@ -302,8 +310,12 @@ impl<S: Store> Attachment<S> {
                 let error = Error::new(CANCELLED, "the request was taken back");
                 self.lines.respond(id, &Err(error));
             }
+        } else if self.queued.as_ref().is_some_and(|queued| queued.id == *id) {
+            self.queued = None;
+            let error = Error::new(CANCELLED, "the request was taken back");
+            self.lines.respond(id, &Err(error));
         } else if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.id == *id) {
-            prompt.taken_back = true;
+            prompt.fate = Fate::TakenBack;
             let _ = self.give(Command::Cancel(command::Cancel::default())).await;
         }
     }

@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::living::Living;
 use crate::settings::{Settings, Source};
 use crate::show::View;
+use crate::stay::Stop;
 use crate::terminal::Output;
 
 /// Whose sessions are, if nobody says otherwise.
@@ -140,17 +141,33 @@ impl Place {
         Ok(())
     }
 
-    /// Gives a command, and rings whoever may have to act on it.
+    /// Gives a command, and rings whoever may have to act on it. What it makes ready is run by the
+    /// host of this process, if there is one.
     ///
     /// What a dead host was driving is taken from it: nobody else may be there to do it, and the
     /// command would wait for calls that never return.
-    pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
-        let done = self.store.transact(move |tx| tx.command(request)).await?;
-        self.hosts.ring();
+    pub async fn give_to(
+        &self,
+        host: Option<&Stop>,
+        request: Request,
+    ) -> Result<Done, CommandError> {
+        let done = match host {
+            Some(host) => host.claimant.give(request).await?,
+            None => {
+                let done = self.store.transact(move |tx| tx.command(request)).await?;
+                self.hosts.ring();
+                done
+            }
+        };
         Ok(match self.recover(&done.session).await? {
             Some(session) => Done { session, ..done },
             None => done,
         })
+    }
+
+    /// Gives a command that makes nothing ready, or leaves it to other hosts.
+    pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
+        self.give_to(None, request).await
     }
 
     /// Takes a session from a host that died, and returns it as it is then.

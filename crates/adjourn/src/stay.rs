@@ -47,6 +47,16 @@ pub async fn host(place: &Place, claims: Claims) -> Result<Stop, Failure> {
     host_with(place, claims, Scripted::new(Arc::clone(&place.clock))).await
 }
 
+/// Runs a host in this process for a session that a command is about to give work to, if no other
+/// host can run it: a command in the foreground may go before the work is done.
+pub async fn host_if_no_other(place: &Place, session: &Session) -> Result<Option<Stop>, Failure> {
+    let living = Living::of(place)?;
+    match living.nobody_for(session.id) || living.refusal(session).is_some() {
+        true => host(place, Claims::Only(session.id)).await.map(Some),
+        false => Ok(None),
+    }
+}
+
 /// Runs a host in this process, and returns how to stop it.
 pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Result<Stop, Failure> {
     let clock: Arc<dyn Clock> = Arc::clone(&place.clock);

@@ -1,7 +1,7 @@
 //! `prompt`: the next run of an idle session, or the answer to its question.
 
 use crate::arguments::Prompt;
-use crate::commands::resume::go_on;
+use crate::commands::resume::{dismiss, go_on, host_for};
 use crate::commands::run::say;
 use crate::failure::Failure;
 use crate::place::{Place, by};
@@ -12,6 +12,10 @@ use crate::typed::typed;
 pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
     let id = place.find(&prompt.which.session)?;
-    let session = say(&place, id, by(), &typed(prompt.text)?).await?;
-    go_on(&place, &session, prompt.detach, output).await
+    let text = typed(prompt.text)?;
+    let working = host_for(&place, &*place.session(id)?, prompt.detach).await?;
+    match say(&place, working.as_ref(), id, by(), &text).await {
+        Ok(session) => go_on(&place, &session, working, prompt.detach, output).await,
+        Err(refused) => Err(dismiss(working, refused).await),
+    }
 }

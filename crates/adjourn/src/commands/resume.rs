@@ -18,7 +18,7 @@ use crate::place::{Place, by};
 use crate::settings::Settings;
 use crate::show::resumption;
 use crate::signals::Signals;
-use crate::stay::{Stayed, Until, host, leave, outcome, stay, stop};
+use crate::stay::{Stayed, Stop, Until, host, host_if_no_other, leave, outcome, stay, stop};
 use crate::terminal::Output;
 use crate::typed::typed;
 
@@ -54,7 +54,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
         && !resume.fresh
         && resume.idempotency_key.is_none();
     if bare && !resume.detach && matches!(session.state, State::Ready(_)) {
-        return go_on(&place, &session, false, output).await;
+        return go_on(&place, &session, None, false, output).await;
     }
     // Without --handle, whoever types means the question that is shown. A key says by itself what
     // is meant, and a retry must not differ from the first try.
@@ -70,11 +70,16 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
         add_budget,
     });
     let said = said.iter().map(Said::encode).collect();
-    let done = place.give(Request::new(id, by(), command).saying(said)).await?;
+    let working = host_for(&place, &session, resume.detach).await?;
+    let request = Request::new(id, by(), command).saying(said);
+    let done = match place.give_to(working.as_ref(), request).await {
+        Ok(done) => done,
+        Err(refused) => return Err(dismiss(working, refused.into()).await),
+    };
     if let (true, Some(resumed)) = (output.json, resumed(&done)) {
         output.data(&json!({ "resumed": resumption(resumed) }).to_string());
     }
-    go_on(&place, &done.session, resume.detach, output).await?;
+    go_on(&place, &done.session, working, resume.detach, output).await?;
     // What ended right there, or was resumed before with the same key, has an outcome, too.
     let ended = done.events.iter().any(|event| matches!(event.what, What::RunEnded(_)));
     match (ended || done.answered.is_some()) && !resume.detach {
@@ -96,6 +101,27 @@ fn resumed(done: &Done) -> Option<&Resumption> {
     })
 }
 
+/// Becomes the host of a session that is about to be given work, if the command stays with it and
+/// no other host can run it: what makes it ready is claimed in the same commit then.
+pub async fn host_for(
+    place: &Place,
+    session: &Session,
+    detach: bool,
+) -> Result<Option<Stop>, Failure> {
+    // To one that is at work, a command gives nothing to do.
+    let rests = matches!(session.state, State::Idle | State::Suspended(_));
+    if detach || !rests { Ok(None) } else { host_if_no_other(place, session).await }
+}
+
+/// Stops a host that has nothing to do, because the command was refused.
+pub async fn dismiss(working: Option<Stop>, refused: Failure) -> Failure {
+    if let Some(working) = working {
+        // Why the command was refused is what matters.
+        let _ = working.now().await;
+    }
+    refused
+}
+
 /// Stays with a session that a command gave work to do, as its host if there is no other.
 ///
 /// `session` is what the command made of it. By now another host may be done with it; what that
@@ -103,12 +129,16 @@ fn resumed(done: &Done) -> Option<&Resumption> {
 pub async fn go_on(
     place: &Place,
     session: &Session,
+    mut working: Option<Stop>,
     detach: bool,
     output: &Output,
 ) -> Result<(), Failure> {
     let id = session.id;
     let hosted = !Living::of(place)?.nobody_for(id);
     if detach || !matches!(session.state, State::Ready(_) | State::Running(_)) {
+        if let Some(working) = working {
+            working.now().await?;
+        }
         place.tell(session, output)?;
         if detach && !hosted && matches!(session.state, State::Ready(_)) {
             output.talk("nothing runs it yet; start `adjourn serve`");
@@ -116,7 +146,9 @@ pub async fn go_on(
         return Ok(());
     }
     let mut signals = Signals::new()?;
-    let mut working = if hosted { None } else { Some(host(place, Claims::Only(id)).await?) };
+    if !hosted {
+        working = Some(host(place, Claims::Only(id)).await?);
+    }
     let stayed = stay(place, session, Until::Parked, &mut working, &mut signals, output).await;
     if let Ok(Stayed::Ended(ended)) = stayed {
         return leave(place, id, working, (ended, &mut signals), output).await;

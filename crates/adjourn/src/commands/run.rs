@@ -11,7 +11,6 @@ use adjourn_core::driver::{DriverSpec, Need};
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Founding, Session};
-use adjourn_host::Claims;
 use adjourn_host::said::Said;
 use adjourn_host::script::Script;
 use adjourn_store::{Request, Store as _};
@@ -23,7 +22,7 @@ use crate::place::{Place, by};
 use crate::settings::Settings;
 use crate::show::View;
 use crate::signals::Signals;
-use crate::stay::{Stayed, Until, host, leave, outcome, stay, stop};
+use crate::stay::{Stayed, Stop, Until, host_if_no_other, leave, outcome, stay, stop};
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
@@ -38,11 +37,11 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let id = create(&place, driver).await?;
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;
-    let mut working = Some(host(&place, Claims::Only(id)).await?);
+    let mut working = host_if_no_other(&place, &*place.session(id)?).await?;
     let until = if run.detach { Until::Parked } else { Until::Idle };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
-        let prompted = say(&place, id, by(), &run.prompt).await?;
+        let prompted = say(&place, working.as_ref(), id, by(), &run.prompt).await?;
         let stayed = stay(&place, &prompted, until, &mut working, &mut signals, output).await;
         let session = match stayed {
             Ok(Stayed::Done(session)) => session,
@@ -112,9 +111,11 @@ pub async fn create(place: &Place, driver: DriverSpec) -> Result<SessionId, Fail
     Ok(done.session.id)
 }
 
-/// Gives a session a message, and returns it as it is then.
+/// Gives a session a message, and returns it as it is then; a host of this process runs it, if
+/// there is one.
 pub async fn say(
     place: &Place,
+    host: Option<&Stop>,
     id: SessionId,
     by: Actor,
     text: &str,
@@ -127,5 +128,5 @@ pub async fn say(
     let prompt =
         Prompt { content: said.content(), message_id: None, handle, reach: Reach::OwnFace };
     let request = Request::new(id, by, Command::Prompt(prompt)).saying(vec![said.encode()]);
-    Ok(place.give(request).await?.session)
+    Ok(place.give_to(host, request).await?.session)
 }

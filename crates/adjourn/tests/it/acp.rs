@@ -11,6 +11,7 @@ mod hostile;
 mod lives;
 mod permission;
 mod proposals;
+mod queued;
 mod replay;
 mod schema;
 mod sdk;

@@ -13,6 +13,7 @@ mod conformance;
 mod endings;
 mod events;
 mod flags;
+mod foreground;
 mod generated;
 mod home;
 mod limits;

@@ -1,0 +1,151 @@
+//! A prompt that waits its turn, while the session does something that no prompt of this client
+//! asked for, or is on its way to rest.
+//!
+//! There is one for each session and connection. The client is shown what goes on meanwhile, as it
+//! is during any prompt, and at each rest the prompt is decided as if it came then. A question that
+//! comes up meanwhile is not answered by it: it was not there when the prompt was written.
+
+use adjourn_core::command;
+use adjourn_core::id::RunId;
+use adjourn_core::session::{Phase, State, Wait};
+use adjourn_core::{Command, Rejected, Session};
+use adjourn_host::said::Said;
+use adjourn_store::Store;
+use serde_json::{Value, json};
+
+use crate::peer::Version;
+use crate::refusal::BUSY;
+use crate::rpc::{CANCELLED, Error, Id};
+use crate::session::{Attachment, Fate, WaitingPrompt};
+
+/// A prompt that waits its turn.
+pub(crate) struct Queued {
+    pub(crate) id: Id,
+    said: Said,
+}
+
+/// One turn of one run.
+pub(crate) type Turn = (RunId, u64);
+
+/// Returns the turn that a session is in.
+pub(crate) fn turn(session: &Session) -> Option<Turn> {
+    session.run().map(|run| (run.id, run.turn))
+}
+
+impl<S: Store> Attachment<S> {
+    pub(crate) async fn prompt(&mut self, id: Id, said: Said) {
+        if let Err(error) = self.watch() {
+            return self.lines.respond(&id, &Err(error));
+        }
+        if self.queued.is_some() {
+            let phase = self.view.as_ref().map_or(Phase::Running, |view| view.session.phase());
+            return self.lines.respond(&id, &Err(Rejected::Busy { phase }.into()));
+        }
+        match self.give_prompt(&said, self.question).await {
+            Ok(done) => self.prompted(id, &done),
+            Err(error) if error.is("TASK_BUSY") && self.may_wait() => self.queue(id, said),
+            Err(error) => {
+                let unseen = error.is("HANDLE_REQUIRED");
+                self.lines.respond(&id, &Err(error));
+                if unseen && let Some(view) = &self.view {
+                    // It did not know the question; now it does.
+                    self.attach(view.session.revision + 1);
+                    self.show_open_question();
+                }
+            }
+        }
+    }
+
+    /// Returns whether a prompt may wait for what keeps the session busy: it does not wait behind
+    /// another of this client's own, unless that one is being canceled.
+    fn may_wait(&self) -> bool {
+        let Ok(Some(session)) = self.face.store.session(self.id) else { return false };
+        let own = self.turn.is_some() && self.turn == turn(&session);
+        !own || session.phase() == Phase::Canceling
+    }
+
+    /// Lets a prompt wait, and shows the client what it waits for.
+    fn queue(&mut self, id: Id, said: Said) {
+        self.queued = Some(Queued { id, said });
+        let Some(view) = &self.view else { return };
+        self.attach(view.session.revision + 1);
+        self.state(true);
+        self.ask_again();
+    }
+
+    /// Gives the prompt that waits, if the session is at rest; returns whether it was taken.
+    pub(crate) async fn take_turn(&mut self) -> bool {
+        let rests = self.view.as_ref().is_some_and(|view| {
+            matches!(view.session.state, State::Idle | State::Suspended(_) | State::Ended(_))
+        });
+        if !rests {
+            return false;
+        }
+        let Some(Queued { id, said }) = self.queued.take() else { return false };
+        // It names no question, so it answers none.
+        match self.give_prompt(&said, None).await {
+            Ok(done) => {
+                self.prompted(id, &done);
+                return true;
+            }
+            // Something was faster; this is shown first.
+            Err(error) if error.is("TASK_BUSY") => self.queued = Some(Queued { id, said }),
+            Err(error) if error.is("HANDLE_REQUIRED") => {
+                let error = self.asked_meanwhile(error);
+                self.lines.respond(&id, &Err(error));
+            }
+            Err(error) => self.lines.respond(&id, &Err(error)),
+        }
+        false
+    }
+
+    /// Says that a question was asked while a prompt waited.
+    fn asked_meanwhile(&self, refused: Error) -> Error {
+        let suspended = self.view.as_ref().and_then(|view| view.session.suspended());
+        let question = suspended.and_then(|suspended| match &suspended.park.pause.wait {
+            Wait::Question(question) => Some(question.question.as_str()),
+            Wait::Open => None,
+        });
+        let Some(question) = question else { return refused };
+        let details = format!(
+            "the prompt was not taken, because the agent has asked a question since it was sent: \
+             {question}"
+        );
+        let handle = refused.data.map(|data| data["handle"].clone());
+        let data = json!({ "reason": "TASK_BUSY", "details": details, "handle": handle });
+        Error::new(BUSY, details).with(data)
+    }
+
+    /// `session/cancel`: ends the run that is shown, and takes back the prompt that waits behind it.
+    pub(crate) async fn cancel(&mut self) {
+        let queued = self.queued.take();
+        let canceled = self.give(Command::Cancel(command::Cancel::default())).await;
+        // There is nobody else to tell that there was nothing to cancel.
+        let Some(Queued { id, .. }) = queued else { return };
+        match (canceled, self.peer.version) {
+            // The client is shown the run as long as its prompt is open: it is answered when the
+            // run has ended.
+            (Ok(done), Version::V1) => {
+                let after = done.session.revision;
+                self.prompts.push(WaitingPrompt { id, after, fate: Fate::Canceled });
+            }
+            (_, version) => self.lines.respond(&id, &not_taken(version)),
+        }
+    }
+
+    /// Answers the prompt that waits, if there is one, that it was not taken.
+    pub(crate) fn drop_queued(&mut self) {
+        if let Some(Queued { id, .. }) = self.queued.take() {
+            self.lines.respond(&id, &not_taken(self.peer.version));
+        }
+    }
+}
+
+/// Returns the answer to a prompt that was canceled before it was taken.
+fn not_taken(version: Version) -> Result<Value, Error> {
+    match version {
+        Version::V1 => Ok(json!({ "stopReason": "cancelled" })),
+        // The answer would say under which id it is in, and it is not.
+        Version::V2 => Err(Error::new(CANCELLED, "the prompt was canceled before its turn came")),
+    }
+}
