@@ -55,10 +55,11 @@ const fn code(refused: &Rejected) -> i64 {
 
 impl From<Rejected> for Error {
     fn from(refused: Rejected) -> Self {
-        let mut data = refused.details();
+        let (told, mut data) = (refused.told(), refused.details());
         data.insert("reason".to_owned(), refused.reason().into());
-        let code = code(&refused);
-        Self::new(code, refused.to_string()).with(Value::Object(data))
+        // Some clients show this and not the message.
+        data.insert("details".to_owned(), told.as_str().into());
+        Self::new(code(&refused), told).with(Value::Object(data))
     }
 }
 

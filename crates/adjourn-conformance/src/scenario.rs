@@ -99,6 +99,9 @@ pub struct Suspend {
     pub resume_when: Value,
     /// How long calls in flight may go on.
     pub grace_ms: Option<u64>,
+    /// Whether another person gives it, at the command line.
+    #[serde(default)]
+    pub elsewhere: bool,
 }
 
 /// A wake.

@@ -62,6 +62,25 @@ impl Actor {
         self.session = Some(session);
         self
     }
+
+    /// Returns the actor's name for a person to read: the principal, or what speaks at its face.
+    pub fn who(&self) -> String {
+        let nameless = match self.face {
+            // A budget and a panic are told by what they are, not by whose they are.
+            Face::Policy if !self.principal.is_empty() => {
+                return format!("the policy {}", self.principal);
+            }
+            Face::Agent => return "the agent".to_owned(),
+            Face::Host => return "the host".to_owned(),
+            Face::Cli => "a user at the command line",
+            Face::Acp => "an editor",
+            Face::A2a => "another agent",
+            Face::Http => "a caller over HTTP",
+            Face::Policy => "a policy",
+            Face::Library => "a program",
+        };
+        if self.principal.is_empty() { nameless.to_owned() } else { self.principal.clone() }
+    }
 }
 
 impl std::fmt::Display for Actor {

@@ -122,13 +122,15 @@ pub struct Prompt {
     pub reach: Reach,
 }
 
-/// What a message may wake.
+/// What a message may wake, besides a pause that no client made (`host_interrupted`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// Only questions: a pause is left by its own verb (A2A).
     Questions,
-    /// Questions, the agent's own waits, and pauses made over the same face (ACP, CLI).
+    /// Questions and the agent's own waits (CLI).
+    Waits,
+    /// Questions, the agent's own waits, and pauses made over the same face (ACP).
     OwnFace,
 }
 

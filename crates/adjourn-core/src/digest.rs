@@ -61,10 +61,11 @@ impl Session {
         if let Some(summary) = &pause.summary {
             return Some(summary.clone());
         }
-        let mut text = format!("paused by {}", pause.by);
-        if let Some(reason) = &pause.reason {
-            let _ = write!(text, ": {reason}");
-        }
+        let mut text = match (&pause.reason, pause.host_interrupted) {
+            (Some(reason), true) => reason.clone(),
+            (Some(reason), false) => format!("paused by {}: {reason}", pause.by.who()),
+            (None, _) => format!("paused by {}", pause.by.who()),
+        };
         for (states, label) in
             [([CallState::Unknown], "outcome unknown"), ([CallState::Deferred], "not started")]
         {
@@ -78,8 +79,9 @@ impl Session {
 }
 
 impl WakeReport {
-    /// Returns the report as the host's words: what woke it, after how long, with what.
-    pub fn text(&self) -> String {
+    /// Returns the report as the host's words: what woke it, after how long, with what, and which
+    /// calls are of `unknown` outcome.
+    pub fn text(&self, unknown: &[&str]) -> String {
         let waited = span(Duration::from_millis(self.waited_ms));
         let mut text = format!("{MARK} ");
         let _ = match (self.resumption.cause, &self.arrival) {
@@ -111,8 +113,11 @@ impl WakeReport {
         } else if self.input.is_some() {
             text.push_str(" The answer is the user's message.");
         }
+        if !unknown.is_empty() {
+            let _ = write!(text, " It is unknown what became of: {}.", unknown.join(", "));
+        }
         if let Some(earlier) = &self.earlier {
-            let _ = write!(text, "\nBefore that: {}", earlier.text());
+            let _ = write!(text, "\nBefore that: {}", earlier.text(&[]));
         }
         cut(text)
     }

@@ -177,12 +177,12 @@ impl Session {
                     if let Some(client) = &mut parking.client {
                         client.mode = joined.mode;
                         client.abandon_at = joined.abandon_at;
-                        client.pause.requesters.join(joined.requester);
+                        client.pause.join(&event.by, joined);
                     }
                 }
                 State::Suspended(suspended) => {
                     let shown = suspended.hold.as_mut().unwrap_or(&mut suspended.park);
-                    shown.pause.requesters.join(joined.requester);
+                    shown.pause.join(&event.by, joined);
                 }
                 _ => {}
             },
@@ -422,12 +422,10 @@ impl Session {
             (Some(run), None) => Prior::Run(run),
             (Some(run), Some(end)) => Prior::Kept(KeptEnd { run, end: end.clone() }),
         };
-        self.state = State::Suspended(Suspended {
-            park: event.park.clone(),
-            hold: event.hold.clone(),
-            fired: None,
-            prior,
-        });
+        let mut park = event.park.clone();
+        park.pause.complete();
+        self.state =
+            State::Suspended(Suspended { park, hold: event.hold.clone(), fired: None, prior });
     }
 
     fn resumed_by(&mut self, event: &Event, resumed: &Resumed) {

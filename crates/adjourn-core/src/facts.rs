@@ -197,16 +197,20 @@ impl Session {
 }
 
 impl<'a> Needs<'a> {
-    /// Adds the searches of one wait.
+    /// Adds the searches of a wait of the agent in `session`, which an event can call by its name.
     pub(crate) fn wait(
         &mut self,
         window: Seq,
         conditions: Option<&'a Conditions>,
         session: SessionId,
     ) {
+        self.pause(window, conditions);
+        self.look_backs.push(LookBack { window, sought: Sought::Addressed(session) });
+    }
+
+    /// Adds the search of a client's pause.
+    pub(crate) fn pause(&mut self, window: Seq, conditions: Option<&'a Conditions>) {
         let matching = conditions.map(Sought::Matching);
-        for sought in matching.into_iter().chain([Sought::Addressed(session)]) {
-            self.look_backs.push(LookBack { window, sought });
-        }
+        self.look_backs.extend(matching.map(|sought| LookBack { window, sought }));
     }
 }

@@ -102,6 +102,17 @@ id! {
     RequestId, "req-"
 }
 
+impl SessionId {
+    /// How many characters of an id lists show: enough to tell a million sessions apart.
+    pub const SHORT: usize = 12;
+
+    /// Returns the end of the id, which can be typed instead of the whole.
+    pub fn short(self) -> String {
+        let text = self.to_string();
+        text.get(text.len().saturating_sub(Self::SHORT)..).unwrap_or(&text).to_owned()
+    }
+}
+
 /// The position of an event in the order in which events were acknowledged.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,

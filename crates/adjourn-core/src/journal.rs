@@ -15,7 +15,7 @@ use crate::event::{Event, What};
 use crate::facts::Facts;
 use crate::lifecycle::Founding;
 use crate::rejected::Rejected;
-use crate::session::Session;
+use crate::session::{Session, State};
 
 /// The version of the rules. Decisions taken under other rules may turn out differently today.
 pub const RULES: u32 = 1;
@@ -200,6 +200,9 @@ impl Entry {
             return Err(ReadError::NewerState(v));
         }
         let Stored { mut session, .. } = serde_json::from_str::<Stored<Session>>(raw.get())?;
+        if let State::Suspended(suspended) = &mut session.state {
+            suspended.park.pause.complete();
+        }
         session.evolve(&self.event);
         Ok(Some(session))
     }

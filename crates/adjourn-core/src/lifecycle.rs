@@ -28,7 +28,7 @@ use crate::facts::{Facts, Needs};
 use crate::id::Epoch;
 use crate::limits;
 use crate::rejected::Rejected;
-use crate::session::{Owner, Quiescing, Session, State, Stopping};
+use crate::session::{Owner, PendingPause, Quiescing, Session, State, Stopping};
 use crate::time::Timestamp;
 
 impl Session {
@@ -93,7 +93,7 @@ impl Session {
             // Its window opens with its acceptance; only `since` makes it look further back.
             Command::Suspend(Suspend { resume_when: Some(conditions), .. }) => {
                 if let Some(since) = conditions.since {
-                    needs.wait(since, Some(conditions), self.id);
+                    needs.pause(since, Some(conditions));
                 }
             }
             Command::Await(Await { conditions, .. }) => {
@@ -110,8 +110,10 @@ impl Session {
         if let State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) =
             &self.state
         {
-            let client = parking.client.as_ref().map(|client| &client.pause);
-            for pause in client.into_iter().chain(&parking.agent) {
+            if let Some(PendingPause { pause, .. }) = &parking.client {
+                needs.pause(pause.window, pause.conditions.as_ref());
+            }
+            if let Some(pause) = &parking.agent {
                 needs.wait(pause.window, pause.conditions.as_ref(), self.id);
             }
         }

@@ -8,6 +8,7 @@ use crate::arrival::Arrival;
 use crate::carry::Limit;
 use crate::command::{Mode, Question, Requester};
 use crate::conditions::{Conditions, Due};
+use crate::event::SuspendJoined;
 use crate::facts::SpanLinks;
 use crate::id::{Handle, Seq};
 use crate::ledger::CallId;
@@ -41,6 +42,9 @@ pub struct Pause {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether no client made it: the session lost its host, with calls of unknown outcome.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host_interrupted: bool,
     /// What wakes it, besides an explicit resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Conditions>,
@@ -68,6 +72,34 @@ pub struct Pause {
     /// The spans that a resume links to.
     #[serde(flatten)]
     pub spans: SpanLinks,
+}
+
+impl Pause {
+    /// The word that is shown as the reason of a pause that no client made.
+    pub(crate) const HOST_INTERRUPTED: &str = "host_interrupted";
+
+    /// Returns whether a client wants this pause: then only that client's ways end it.
+    pub fn is_clients(&self) -> bool {
+        self.initiator == Initiator::Client && !self.host_interrupted
+    }
+
+    /// Fills in what older programs left to the reason: that no client made this pause.
+    ///
+    /// A client may give the same word as its reason, but is then among the requesters.
+    pub(crate) fn complete(&mut self) {
+        self.host_interrupted |= self.initiator == Initiator::Client
+            && self.requesters == Requesters::default()
+            && self.reason.as_deref() == Some(Self::HOST_INTERRUPTED);
+    }
+
+    /// Lets a caller join it; what no client made is that caller's from then on.
+    pub(crate) fn join(&mut self, by: &Actor, joined: &SuspendJoined) {
+        self.requesters.join(joined.requester);
+        if std::mem::take(&mut self.host_interrupted) {
+            self.by = by.clone();
+            self.reason.clone_from(&joined.reason);
+        }
+    }
 }
 
 /// Everybody who wants a pause.
@@ -105,6 +137,11 @@ impl Requesters {
 
     pub(crate) fn leave(&mut self, requester: Requester) {
         self.named.retain(|named| *named != requester);
+    }
+
+    /// Returns whether one caller alone wants the pause.
+    pub(crate) const fn is_single(&self) -> bool {
+        matches!((self.named.len(), self.unnamed), (0, 1) | (1, 0))
     }
 
     /// Returns whether `requester` is the only one.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::actor::Actor;
 use crate::carry::Limit;
 use crate::conditions::{Conditions, Invalid};
-use crate::id::{Epoch, GateId, Handle};
+use crate::id::{Epoch, GateId, Handle, SessionId};
 use crate::session::{Cause, Phase};
 use crate::time::Timestamp;
 
@@ -65,17 +65,13 @@ pub enum Rejected {
         by: Actor,
     },
     /// A client's hold lies over the agent's own wait.
-    #[error("the session is held by {by}; lift the hold {handle} first")]
-    Held {
-        /// The hold's handle.
-        handle: Handle,
-        /// Who laid it.
-        by: Actor,
-        /// Why.
-        reason: Option<String>,
-    },
+    #[error("held by {0}")]
+    Held(Box<Paused>),
     /// A panic is in force over a scope that includes the session.
-    #[error("stopped by {by} through gate {gate}; nothing in its scope may start")]
+    #[error(
+        "stopped by {}{}; nothing in the scope of {gate} may start",
+        by.who(), because(reason.as_deref())
+    )]
     Gated {
         /// The gate.
         gate: GateId,
@@ -84,16 +80,9 @@ pub enum Rejected {
         /// Why.
         reason: Option<String>,
     },
-    /// Somebody paused the session over another face; a message does not wake it.
-    #[error("the session was paused by {by}; resume it with its handle")]
-    PausedByAnother {
-        /// The suspension.
-        handle: Handle,
-        /// Who paused it.
-        by: Actor,
-        /// Why.
-        reason: Option<String>,
-    },
+    /// A pause that this caller's message does not end.
+    #[error("paused by {0}")]
+    PausedByAnother(Box<Paused>),
     /// The actor may not do this.
     #[error("a paused agent cannot lift its own pause")]
     NotPermitted,
@@ -194,6 +183,25 @@ pub enum Rejected {
     NothingToWithdraw,
 }
 
+/// The pause that is in the way: whose it is, why, and of which session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paused {
+    /// The session.
+    pub session: SessionId,
+    /// The suspension, or the hold.
+    pub handle: Handle,
+    /// Who paused it.
+    pub by: Actor,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+impl std::fmt::Display for Paused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.by.who(), because(self.reason.as_deref()))
+    }
+}
+
 impl Rejected {
     /// Returns the word for this refusal, the same on every face.
     pub const fn reason(&self) -> &'static str {
@@ -240,7 +248,8 @@ impl Rejected {
             Self::ConditionsDiffer { handle, current } => {
                 json!({ "handle": handle, "current": current })
             }
-            Self::Held { handle, by, reason } | Self::PausedByAnother { handle, by, reason } => {
+            Self::Held(paused) | Self::PausedByAnother(paused) => {
+                let Paused { handle, by, reason, .. } = &**paused;
                 json!({ "handle": handle, "by": by.to_string(), "why": reason })
             }
             Self::Gated { gate, by, reason } => {
@@ -257,6 +266,23 @@ impl Rejected {
         }
     }
 
+    /// Returns what a person can type to get past this refusal, where one command does it.
+    pub fn remedy(&self) -> Option<String> {
+        let (what, session) = match self {
+            Self::Held(paused) => ("lift the hold", paused.session),
+            Self::PausedByAnother(paused) => ("resume it", paused.session),
+            _ => return None,
+        };
+        Some(format!("{what} with: adjourn resume {}", session.short()))
+    }
+
+    /// Returns the refusal and its remedy as one text, for faces that show only one.
+    pub fn told(&self) -> String {
+        let Some(remedy) = self.remedy() else { return self.to_string() };
+        let (first, rest) = remedy.split_at(1);
+        format!("{self}. {}{rest}", first.to_uppercase())
+    }
+
     pub(crate) fn invalid(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Invalid { path: path.into(), problem: problem.into() }
     }
@@ -268,6 +294,11 @@ impl Rejected {
     pub(crate) fn out_of_step(problem: impl Into<String>) -> Self {
         Self::OutOfStep { problem: problem.into() }
     }
+}
+
+/// Returns a reason as it follows the name of whoever gave it.
+fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
 impl From<Invalid> for Rejected {

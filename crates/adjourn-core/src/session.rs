@@ -140,6 +140,9 @@ pub struct WakeReport {
     /// What it had waited for, in the words of whoever suspended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether it had lost its host; see [`Pause::host_interrupted`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host_interrupted: bool,
     /// What the agent left behind for this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
@@ -540,6 +543,7 @@ impl Resumed {
         WakeReport {
             resumption: self.resumption.clone(),
             reason: pause.reason.clone(),
+            host_interrupted: pause.host_interrupted,
             summary: pause.summary.clone(),
             waited_ms: self.waited_ms,
             arrival: self.arrival.clone(),

@@ -136,7 +136,8 @@ impl<S: Store> Drive<S> {
             }
             if !is_silent(report) {
                 let call = self.session.calls.at(CallState::Waiting).into_iter().next();
-                let text = format!("{}{}", report.text(), self.event_data(report)?);
+                let report_text = report.text(&self.session.status().unknown_calls);
+                let text = format!("{report_text}{}", self.event_data(report)?);
                 said.push(Said::Host { text, call });
             }
         }
@@ -377,6 +378,7 @@ fn is_silent(report: &WakeReport) -> bool {
     initiator == Initiator::Client
         && cause == Cause::ExplicitResume
         && continue_transcript
+        && !report.host_interrupted
         && report.earlier.is_none()
 }
 

@@ -118,9 +118,7 @@ impl From<Rejected> for Failure {
         let details = Box::new(refused.details());
         let hint = match &refused {
             Rejected::HandleRequired { handle } => Some(format!("add --handle {handle}")),
-            Rejected::Held { .. } => {
-                Some("`adjourn resume` without --handle lifts the hold".to_owned())
-            }
+            Rejected::Held { .. } | Rejected::PausedByAnother { .. } => refused.remedy(),
             Rejected::ConditionsDiffer { .. } => {
                 Some("suspend without conditions to join it, or resume it first".to_owned())
             }

@@ -15,9 +15,6 @@ use crate::place::TENANT;
 use crate::terminal::{Look, one_line};
 use crate::wakes::Wakes;
 
-/// Of an id, on a terminal: enough to tell a million sessions apart.
-pub const ID_CHARACTERS: usize = 12;
-
 /// A session at a time, among the hosts that are alive then.
 pub struct View<'a> {
     pub session: &'a Session,
@@ -143,7 +140,7 @@ impl View<'_> {
                 }
                 Wait::Open => pause.reason.clone().unwrap_or_default(),
             };
-            if pause.by.face != adjourn_core::actor::Face::Agent {
+            if pause.is_clients() {
                 let by = format!("by {}", pause.by);
                 why = if why.is_empty() { by } else { format!("{why}, {by}") };
             }
@@ -234,7 +231,7 @@ fn helps(question: &Question) -> (String, String) {
 
 /// Returns the end of an id, which can be typed instead of the whole.
 pub fn short(id: &str) -> &str {
-    id.get(id.len().saturating_sub(ID_CHARACTERS)..).unwrap_or(id)
+    id.get(id.len().saturating_sub(SessionId::SHORT)..).unwrap_or(id)
 }
 
 /// Returns a resumption as an object.

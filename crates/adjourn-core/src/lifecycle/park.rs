@@ -95,6 +95,7 @@ fn agent_pause(draft: &Draft<'_>, wait: Wait) -> Pause {
         initiator: Initiator::Agent,
         wait,
         reason: None,
+        host_interrupted: false,
         conditions: None,
         window: draft.session.run().map_or(draft.facts.high, |run| run.window),
         summary: None,

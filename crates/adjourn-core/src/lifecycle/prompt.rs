@@ -70,25 +70,22 @@ pub(super) fn check_input(path: &str, content: &Content) -> Result<(), Rejected>
     Ok(())
 }
 
-/// A message wakes the agent's own waits, and pauses of the face it comes from; no others.
+/// Refuses a message that reaches for a pause which another way ends.
 fn may_wake(suspended: &Suspended, reach: Reach, draft: &Draft<'_>) -> Result<(), Rejected> {
     if let Some(hold) = &suspended.hold {
-        return Err(resume::held(hold));
+        return Err(resume::held(&draft.session, hold));
     }
     let pause = &suspended.park.pause;
-    let allowed = match (&pause.wait, reach) {
-        (Wait::Question(_), _) => true,
-        (Wait::Open, Reach::Questions) => false,
-        (Wait::Open, Reach::OwnFace) => {
-            pause.initiator == Initiator::Agent || pause.by.face == draft.facts.by.face
-        }
-    };
-    if allowed {
-        return Ok(());
-    }
-    Err(Rejected::PausedByAnother {
-        handle: pause.handle,
-        by: pause.by.clone(),
-        reason: pause.reason.clone(),
-    })
+    let is_question = matches!(pause.wait, Wait::Question(_));
+    // No client made this pause, so that no client has to end it first.
+    let allowed = is_question
+        || pause.host_interrupted
+        || match reach {
+            Reach::Questions => false,
+            Reach::Waits => pause.initiator == Initiator::Agent,
+            Reach::OwnFace => {
+                pause.initiator == Initiator::Agent || pause.by.face == draft.facts.by.face
+            }
+        };
+    if allowed { Ok(()) } else { Err(resume::paused(&draft.session, pause)) }
 }

@@ -7,9 +7,6 @@ use crate::ledger::{CallId, CallState};
 use crate::rejected::Rejected;
 use crate::session::{Initiator, Owner, Pause, Quiescing, Requesters, State, Stopping, Wait};
 
-/// The reason given for a session that lost its host with calls of unknown outcome.
-const HOST_INTERRUPTED: &str = "host_interrupted";
-
 /// The grace is over: the owner has killed what was in flight.
 pub(super) fn abandon(draft: &mut Draft<'_>, owned: &Owned) -> Result<(), Rejected> {
     draft.owned(owned.epoch)?;
@@ -74,7 +71,8 @@ fn host_interrupted(draft: &Draft<'_>) -> Pause {
         handle: draft.facts.fresh.handle,
         initiator: Initiator::Client,
         wait: Wait::Open,
-        reason: Some(HOST_INTERRUPTED.to_owned()),
+        reason: Some(Pause::HOST_INTERRUPTED.to_owned()),
+        host_interrupted: true,
         conditions: None,
         window: draft.facts.high,
         summary: None,

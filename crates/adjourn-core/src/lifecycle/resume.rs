@@ -8,10 +8,10 @@ use crate::event::{AnsweredKey, HoldLifted, Resumed, ResumedTo, What};
 use crate::id::Handle;
 use crate::ledger::CallState;
 use crate::limits;
-use crate::rejected::Rejected;
+use crate::rejected::{Paused, Rejected};
 use crate::session::{
-    Cause, Fate, Initiator, Opening, Parked, Phase, Prior, Resumption, Session, State, Suspended,
-    Wait,
+    Cause, Fate, Initiator, Opening, Parked, Pause, Phase, Prior, Resumption, Session, State,
+    Suspended, Wait,
 };
 use crate::transcript::Content;
 
@@ -104,7 +104,8 @@ pub(super) fn suspended(draft: &mut Draft<'_>, resume: &Resume) -> Result<(), Re
         None => {}
         Some(given) if given == suspended.shown().pause.handle => {}
         Some(given) if given == suspended.park.pause.handle => {
-            return Err(suspended.hold.as_ref().map_or(Rejected::NotPermitted, held));
+            let hold = suspended.hold.as_ref();
+            return Err(hold.map_or(Rejected::NotPermitted, |hold| held(&draft.session, hold)));
         }
         Some(given) => return Err(past(&draft.session, given)),
     }
@@ -338,12 +339,22 @@ fn past(session: &Session, given: Handle) -> Rejected {
 }
 
 /// Refuses what a hold is in the way of.
-pub(super) fn held(hold: &Parked) -> Rejected {
-    Rejected::Held {
-        handle: hold.pause.handle,
-        by: hold.pause.by.clone(),
-        reason: hold.pause.reason.clone(),
-    }
+pub(super) fn held(session: &Session, hold: &Parked) -> Rejected {
+    Rejected::Held(paused_by(session, &hold.pause))
+}
+
+/// Refuses what a pause is in the way of.
+pub(super) fn paused(session: &Session, pause: &Pause) -> Rejected {
+    Rejected::PausedByAnother(paused_by(session, pause))
+}
+
+fn paused_by(session: &Session, pause: &Pause) -> Box<Paused> {
+    Box::new(Paused {
+        session: session.id,
+        handle: pause.handle,
+        by: pause.by.clone(),
+        reason: pause.reason.clone(),
+    })
 }
 
 fn millis(duration: std::time::Duration) -> u64 {

@@ -62,6 +62,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, suspend: &Suspend) -> Result<(), Rej
                         requester: suspend.requester,
                         mode: suspend.mode,
                         abandon_at: None,
+                        reason: suspend.reason.clone().filter(|_| shown.pause.host_interrupted),
                     };
                     draft.emit(What::SuspendJoined(joined));
                     Ok(())
@@ -179,6 +180,7 @@ fn join_pending(
         requester: suspend.requester,
         mode: client.mode.max(suspend.mode),
         abandon_at,
+        reason: None,
     })
 }
 
@@ -201,6 +203,7 @@ fn client_pause(draft: &Draft<'_>, suspend: &Suspend) -> Pause {
         initiator: Initiator::Client,
         wait: Wait::Open,
         reason: suspend.reason.clone(),
+        host_interrupted: false,
         window: window(conditions.as_ref(), draft),
         conditions,
         summary: None,

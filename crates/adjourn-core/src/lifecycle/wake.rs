@@ -2,11 +2,14 @@
 
 use super::{Draft, resume, settle};
 use crate::arrival::Arrival;
+use crate::carry::Limit;
 use crate::command::{RunEnd, Wake};
 use crate::conditions::{DueWhy, OnTimeout};
 use crate::event::{FiredUnderHold, SuspensionEnded, What};
 use crate::rejected::Rejected;
-use crate::session::{Cause, Fate, Fired, Outcome, Parked, Prior, Session, Suspended, Wait};
+use crate::session::{
+    Cause, Fate, Fired, Initiator, Outcome, Parked, Pause, Prior, Session, Suspended, Wait,
+};
 
 /// An event arrived: it wakes the session if it waits for it.
 pub(super) fn deliver(draft: &mut Draft<'_>, arrival: &Arrival) {
@@ -48,15 +51,24 @@ pub(super) fn decide(draft: &mut Draft<'_>, wake: &Wake) -> Result<(), Rejected>
         return Err(resume::no_suspension(&draft.session, None));
     };
     if let Some(hold) = &suspended.hold {
-        return Err(resume::held(hold));
+        return Err(resume::held(&draft.session, hold));
     }
-    if matches!(suspended.park.pause.wait, Wait::Question(_)) {
+    let pause = &suspended.park.pause;
+    if matches!(pause.wait, Wait::Question(_)) {
         return Err(Rejected::EmptyReply);
+    }
+    if pause.is_clients() && !is_refilled(pause) {
+        return Err(resume::paused(&draft.session, pause));
     }
     resume::budget_allows(&draft.session, &suspended.park, wake.add_budget)?;
     let by = resume::By { added: wake.add_budget, ..resume::By::cause(Cause::ExternalEvent) };
     resume::go_on(draft, by);
     Ok(())
+}
+
+/// Returns whether a refilled budget ends this pause: the budget alone made it, and no client joined.
+fn is_refilled(pause: &Pause) -> bool {
+    pause.limit == Some(Limit::BudgetExceeded) && pause.requesters.is_single()
 }
 
 /// The wait is over: it acts now, or when the hold over it is lifted.
@@ -161,10 +173,12 @@ impl Parked {
             && conditions.is_some_and(|conditions| conditions.matches(arrival.view()))
     }
 
-    /// Returns whether `arrival` is addressed to the session and may end this wait.
+    /// Returns whether `arrival` is addressed to the session and may end this wait: the agent's own,
+    /// never a client's pause.
     fn is_called(&self, arrival: &Arrival, session: &Session) -> bool {
         arrival.seq > self.pause.window
             && arrival.session == Some(session.id)
+            && self.pause.initiator == Initiator::Agent
             && matches!(self.pause.wait, Wait::Open)
     }
 

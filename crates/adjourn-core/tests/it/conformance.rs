@@ -14,6 +14,7 @@ use adjourn_conformance::matching::{Matcher, judge};
 use adjourn_conformance::play::ROOM;
 use adjourn_conformance::scenario::{self, Does, Fields, How, Refused, Scenario, Step, Verb};
 use adjourn_conformance::{Answer, Ending, Refusal, logs};
+use adjourn_core::actor::{Actor, Face};
 use adjourn_core::arrival::Arrival;
 use adjourn_core::command::{Cancel, Close, Prompt, Reach, Resume, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
@@ -26,7 +27,7 @@ use adjourn_core::{Command, Event, Rejected};
 use serde_json::{Value, json};
 
 use crate::simulation::{Script, Simulation};
-use crate::world::session_id;
+use crate::world::{ann, session_id};
 
 #[test]
 fn every_scenario_holds() {
@@ -215,6 +216,7 @@ impl<'a> Play<'a> {
                 (Command::Prompt(prompt), Some(text.clone()))
             }
             Verb::Suspend(suspend) => {
+                let elsewhere = suspend.elsewhere;
                 let conditions = Conditions::parse(&suspend.resume_when, Spelling::Camel);
                 let suspend = Suspend {
                     reason: suspend.reason.clone(),
@@ -223,7 +225,8 @@ impl<'a> Play<'a> {
                     grace_ms: suspend.grace_ms,
                     ..Suspend::default()
                 };
-                let events = self.simulation.ask(Command::Suspend(suspend), None)?;
+                let by = if elsewhere { Actor::new(Face::Library, "bob") } else { ann() };
+                let events = self.simulation.ask_by(by, Command::Suspend(suspend), None)?;
                 return Ok(json!(suspension(&events)));
             }
             Verb::Resume(resume) => return self.resume(resume),

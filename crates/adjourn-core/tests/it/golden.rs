@@ -16,8 +16,10 @@ use crate::script::Play;
 use crate::world::{World, founding, session_id};
 
 /// Scripts that together make every kind of event, with as many fields as possible.
+///
+/// Their prompts have the reach that the command line had when the first files were written.
 const SCRIPTS: &[&str] = &[
-    "prompt build message=m1
+    "prompt build reach=own_face message=m1
      claim
      step
      calls build lint! deploy wait used=5 place=2
@@ -44,7 +46,7 @@ const SCRIPTS: &[&str] = &[
      t=2s abandon
      suspend
      cancel reason=\"not wanted\"",
-    "prompt build
+    "prompt build reach=own_face
      claim
      step
      calls build used=1
@@ -76,7 +78,7 @@ const SCRIPTS: &[&str] = &[
      event ping addressed
      resume
      cancel",
-    "prompt build
+    "prompt build reach=own_face
      claim
      step
      calls a! b
@@ -93,13 +95,13 @@ const SCRIPTS: &[&str] = &[
      dispatch c
      return c
      finish end=completed ends_session",
-    "prompt build
+    "prompt build reach=own_face
      claim
      step
      await ci
      suspend
      cancel
-     prompt build
+     prompt build reach=own_face
      claim
      step
      calls build
@@ -118,6 +120,18 @@ const SCRIPTS: &[&str] = &[
      finish
      close reason=done",
 ];
+
+/// Examples of their own, each the last entry of its script: those of fields that came later.
+const LATER: &[(&str, &str)] = &[(
+    "suspend_joined.1-reason",
+    "prompt build
+     claim
+     step
+     calls build
+     dispatch build
+     died
+     suspend request=1 reason=lunch",
+)];
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -169,6 +183,11 @@ fn examples() -> BTreeMap<String, Vec<u8>> {
             let name = if *count == 1 { kind } else { format!("{kind}-{count}") };
             examples.insert(name, bytes);
         }
+    }
+    for (name, script) in LATER {
+        let mut play = Play::on(full_world());
+        play.run(script);
+        examples.insert((*name).to_owned(), play.world.journal.pop().unwrap());
     }
     examples
 }
@@ -271,6 +290,7 @@ fn the_golden_files_have_every_field() {
         "endsSession",
         "idempotent",
         "keepsOpening",
+        "hostInterrupted",
     ] {
         assert!(all.contains(&format!("\"{field}\":")), "no golden file has {field}");
     }

@@ -14,7 +14,7 @@ use adjourn_core::event::What;
 use adjourn_core::facts::Fresh;
 use adjourn_core::id::{Epoch, Handle, RunId, Seq};
 use adjourn_core::ledger::{AskedCall, CallId, CallState};
-use adjourn_core::session::State as Phase;
+use adjourn_core::session::{Initiator, Parked, State as Phase};
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Content;
 use adjourn_core::{Command, Event, Facts, Session};
@@ -23,7 +23,7 @@ use stateright::{Checker, Model, Property};
 use crate::world::{agent, ann, founding, handle, host, host_actor, uuid};
 
 /// Which pause the agent ends its first step with, and how the client suspends.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Scenario {
     /// Whether the agent awaits the event after its call, or goes on.
     awaits: bool,
@@ -33,6 +33,8 @@ struct Scenario {
     idempotent: bool,
     /// Whether the client's suspend waits for the event, too.
     conditions: bool,
+    /// Whether the event is addressed to the session, and otherwise not the one that is awaited.
+    addressed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -214,14 +216,17 @@ impl World {
         };
         self.delivered
             && suspended.waits().any(|parked| {
-                arrived.seq > parked.pause.window
-                    && parked
-                        .pause
-                        .conditions
-                        .as_ref()
-                        .is_some_and(|conditions| conditions.matches(arrived.view()))
+                let called =
+                    arrived.session.is_some() && parked.pause.initiator == Initiator::Agent;
+                arrived.seq > parked.pause.window && (called || awaits(parked, arrived))
             })
     }
+}
+
+/// Whether a pause has conditions that an event meets.
+fn awaits(parked: &Parked, arrived: &Arrival) -> bool {
+    let conditions = parked.pause.conditions.as_ref();
+    conditions.is_some_and(|conditions| conditions.matches(arrived.view()))
 }
 
 impl Model for Scenario {
@@ -350,16 +355,24 @@ impl Model for Scenario {
                     seq: Seq(1),
                     id: "e1".to_owned(),
                     source: "ci".to_owned(),
-                    name: "ci.passed".to_owned(),
+                    name: if self.addressed { "ping" } else { "ci.passed" }.to_owned(),
                     subject: None,
                     time: world.now(),
-                    session: None,
+                    session: self.addressed.then_some(world.session.id),
                 });
             }
             Action::Deliver => {
                 let arrival = world.arrived.clone()?;
-                world.give(host_actor(2), &Command::Deliver(arrival))?;
+                let shown = |world: &World| world.session.suspended().map(|s| s.shown().clone());
+                let before = shown(&world);
+                world.give(host_actor(2), &Command::Deliver(arrival.clone()))?;
                 world.delivered = true;
+                let pauses = |parked: &Parked| parked.pause.initiator == Initiator::Client;
+                if before.as_ref().is_some_and(|it| pauses(it) && !awaits(it, &arrival))
+                    && shown(&world) != before
+                {
+                    world.broken = Some("an event ended a client's pause that does not await it");
+                }
             }
             Action::DeadlinePasses => world.late = true,
             Action::Expire => {
@@ -391,7 +404,7 @@ impl Model for Scenario {
             Property::always("no accepted suspend is lost", |_, world: &World| {
                 world.suspend_is_kept()
             }),
-            Property::always("nothing starts while suspended", |_, world: &World| {
+            Property::always("what must not happen does not", |_, world: &World| {
                 world.broken.is_none()
             }),
             Property::always(
@@ -440,20 +453,28 @@ fn check(scenario: Scenario) {
 #[test]
 fn an_await_and_a_crash() {
     for idempotent in [false, true] {
-        check(Scenario { awaits: true, mode: None, idempotent, conditions: false });
+        check(Scenario { awaits: true, idempotent, ..Scenario::default() });
     }
 }
 
 #[test]
 fn a_suspend_in_each_mode_and_a_crash() {
     for mode in [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion] {
-        check(Scenario { awaits: false, mode: Some(mode), idempotent: false, conditions: true });
+        check(Scenario { mode: Some(mode), conditions: true, ..Scenario::default() });
     }
 }
 
 #[test]
 fn a_suspend_and_an_await_and_a_crash() {
     for mode in [Mode::FinishStep, Mode::InterruptImmediate] {
-        check(Scenario { awaits: true, mode: Some(mode), idempotent: false, conditions: false });
+        check(Scenario { awaits: true, mode: Some(mode), ..Scenario::default() });
+    }
+}
+
+#[test]
+fn an_addressed_event_and_a_suspend_and_an_await() {
+    for awaits in [false, true] {
+        let mode = Some(Mode::FinishStep);
+        check(Scenario { awaits, mode, addressed: true, ..Scenario::default() });
     }
 }

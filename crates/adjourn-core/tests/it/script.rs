@@ -126,7 +126,11 @@ impl Play {
         let mine = owner(args.number("host"));
         match verb {
             "prompt" => {
-                let reach = if by.face == Face::A2a { Reach::Questions } else { Reach::OwnFace };
+                let reach = match by.face {
+                    Face::A2a => Reach::Questions,
+                    Face::Cli if args.take("reach").is_none() => Reach::Waits,
+                    _ => Reach::OwnFace,
+                };
                 let prompt = Prompt {
                     message_id: args.take("message"),
                     handle: args.take("handle").map(|name| self.handle(&name)),

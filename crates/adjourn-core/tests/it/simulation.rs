@@ -114,7 +114,17 @@ impl Simulation {
 
     /// Gives a client's command; `words` is what it adds to the transcript if it is taken.
     pub fn ask(&mut self, command: Command, words: Option<&str>) -> Result<Vec<Event>, Rejected> {
-        self.commit(ann(), command, words.map(Line::words).into_iter().collect())
+        self.ask_by(ann(), command, words)
+    }
+
+    /// Gives a command of another client.
+    pub fn ask_by(
+        &mut self,
+        by: Actor,
+        command: Command,
+        words: Option<&str>,
+    ) -> Result<Vec<Event>, Rejected> {
+        self.commit(by, command, words.map(Line::words).into_iter().collect())
     }
 
     /// Acknowledges an event; the host delivers it. An event that is known is acknowledged again.
@@ -230,7 +240,8 @@ impl Simulation {
             && report.resumption.cause != Cause::ExplicitResume
             && !self.session().calls.any(CallState::Waiting)
         {
-            self.host_mut().note = Some(report.text());
+            let text = report.text(&self.session().status().unknown_calls);
+            self.host_mut().note = Some(text);
         }
         true
     }

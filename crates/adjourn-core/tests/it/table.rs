@@ -35,6 +35,7 @@ const STATES: &[(&str, &str)] = &[
         "prompt go\nclaim\nstep\nsuspend request=1\nfinish end=completed",
     ),
     ("Suspended by a panic", "prompt go\nclaim\ngate\npanic"),
+    ("Suspended, host interrupted", "prompt go\nclaim\nstep\ncalls a\ndispatch a\ndied"),
     ("Suspended by its agent", "prompt go\nclaim\nstep\nawait ci on=e timeout=1m"),
     (
         "Suspended by its agent, held",
@@ -48,6 +49,7 @@ const STATES: &[(&str, &str)] = &[
 /// A command, as it is shown and as it is given.
 const COMMANDS: &[(&str, &str)] = &[
     ("prompt", "prompt hi message=m9"),
+    ("prompt over ACP", "prompt hi message=m9 by=acp"),
     ("suspend", "suspend"),
     ("suspend on another event", "suspend on=other"),
     ("panic", "panic n=9"),

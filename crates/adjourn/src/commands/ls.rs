@@ -1,5 +1,6 @@
 //! `ls`: what is there, what it waits for, and what will wake it.
 
+use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_store::Store as _;
 use adjourn_store::rows::SessionNo;
@@ -9,7 +10,7 @@ use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
 use crate::settings::{Settings, Source};
-use crate::show::{self, ID_CHARACTERS, Row, View, short};
+use crate::show::{self, Row, View, short};
 use crate::terminal::{Look, Output, fill, shorten, width};
 
 /// Sessions read at a time.
@@ -185,7 +186,7 @@ impl Shape {
     /// Leaves out what does not fit: first how long it has been so, then the state, which what
     /// wakes a session mostly tells, too.
     fn on_terminal(columns: usize) -> Self {
-        let rest = columns.saturating_sub(ID_CHARACTERS + GAP.len());
+        let rest = columns.saturating_sub(SessionId::SHORT + GAP.len());
         let state = STATE + GAP.len();
         let since = SINCE + GAP.len();
         let least = WHY + GAP.len() + WAKES;

@@ -125,8 +125,7 @@ pub async fn say(
     // Whoever answers at a terminal answers the question that they see.
     let handle = session.as_ref().and_then(|session| session.suspended());
     let handle = handle.map(|suspended| suspended.shown().pause.handle);
-    let prompt =
-        Prompt { content: said.content(), message_id: None, handle, reach: Reach::OwnFace };
+    let prompt = Prompt { content: said.content(), message_id: None, handle, reach: Reach::Waits };
     let request = Request::new(id, by, Command::Prompt(prompt)).saying(vec![said.encode()]);
     Ok(place.give_to(host, request).await?.session)
 }

@@ -80,16 +80,8 @@ impl Face for Terminal {
     }
 
     fn suspend(&mut self, suspend: &Suspend) -> Reply {
-        let mode = serde_json::to_value(suspend.mode).unwrap();
-        let mut arguments = vec!["--mode", mode.as_str().unwrap()];
-        arguments.extend(suspend.reason.iter().flat_map(|reason| ["--reason", reason]));
-        let conditions = suspend.resume_when.to_string();
-        if !suspend.resume_when.is_null() {
-            arguments.extend(["--resume-when", &conditions]);
-        }
-        let grace = suspend.grace_ms.map(|ms| format!("{ms}ms"));
-        arguments.extend(grace.iter().flat_map(|grace| ["--grace", grace]));
-        self.give("suspend", &arguments).at_the_end()
+        let arguments = suspend_arguments(suspend, &self.id);
+        self.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).at_the_end()
     }
 
     fn resume(&mut self, resume: &Resume) -> Reply {
@@ -164,6 +156,20 @@ fn serve(home: &Home, grace: Option<Duration>) -> Serving {
     let grace = grace.map(|grace| format!("{}ms", grace.as_millis()));
     let arguments: Vec<_> = grace.iter().flat_map(|grace| ["--drain", grace]).collect();
     home.serve_with(&arguments).0
+}
+
+/// Returns how a suspend is typed in.
+pub fn suspend_arguments(suspend: &Suspend, session: &str) -> Vec<String> {
+    let mode = serde_json::to_value(suspend.mode).unwrap();
+    let mut arguments = vec!["suspend", session, "--json", "--mode", mode.as_str().unwrap()];
+    arguments.extend(suspend.reason.iter().flat_map(|reason| ["--reason", reason]));
+    let conditions = suspend.resume_when.to_string();
+    if !suspend.resume_when.is_null() {
+        arguments.extend(["--resume-when", &conditions]);
+    }
+    let grace = suspend.grace_ms.map(|ms| format!("{ms}ms"));
+    arguments.extend(grace.iter().flat_map(|grace| ["--grace", grace]));
+    arguments.into_iter().map(str::to_owned).collect()
 }
 
 /// Returns how an event is typed in.

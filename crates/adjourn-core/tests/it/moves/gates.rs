@@ -19,14 +19,14 @@ fn nothing_in_scope_may_start() {
               = ready
             gate
             claim
-              ! GATED: stopped by policy:panic through gate gate-05000000-0000-7000-8000-000000000001; nothing in its scope may start
+              ! GATED: stopped by the policy panic; nothing in the scope of gate-05000000-0000-7000-8000-000000000001 may start
             suspend
               suspended #1
               = suspended client open
             resume
-              ! GATED: stopped by policy:panic through gate gate-05000000-0000-7000-8000-000000000001; nothing in its scope may start
+              ! GATED: stopped by the policy panic; nothing in the scope of gate-05000000-0000-7000-8000-000000000001 may start
             prompt go
-              ! GATED: stopped by policy:panic through gate gate-05000000-0000-7000-8000-000000000001; nothing in its scope may start
+              ! TASK_PAUSED: paused by ann
         "#]],
     );
     check(
@@ -53,7 +53,7 @@ fn nothing_in_scope_may_start() {
               = running
             gate
             dispatch build
-              ! GATED: stopped by policy:panic through gate gate-05000000-0000-7000-8000-000000000001; nothing in its scope may start
+              ! GATED: stopped by the policy panic; nothing in the scope of gate-05000000-0000-7000-8000-000000000001 may start
             panic
               suspend_requested #1 interrupt_immediate
               suspended #1 deferred build
@@ -96,7 +96,7 @@ fn a_release_resumes_what_only_this_panic_stopped() {
               suspended #1
               = suspended client open
             resume
-              ! GATED: stopped by policy:panic through gate gate-05000000-0000-7000-8000-000000000001; nothing in its scope may start
+              ! GATED: stopped by the policy panic; nothing in the scope of gate-05000000-0000-7000-8000-000000000001 may start
             ungate
               resumed #1 external_event to Ready
               = ready
@@ -218,7 +218,7 @@ fn what_fires_under_a_gate_leaves_the_session_ready() {
               resumed #1 condition_fired to Ready
               = ready
             claim
-              ! GATED: stopped by policy:panic through gate gate-05000000-0000-7000-8000-000000000001; nothing in its scope may start
+              ! GATED: stopped by the policy panic; nothing in the scope of gate-05000000-0000-7000-8000-000000000001 may start
             ungate
               = ready
             claim

@@ -31,11 +31,11 @@ fn a_hold_has_its_own_handle_and_is_lifted_without_one() {
               hold_laid #2
               = suspended client open held
             resume handle=1
-              ! HELD: the session is held by cli:ann; lift the hold #2 first
+              ! HELD: held by ann: review
             prompt go
-              ! HELD: the session is held by cli:ann; lift the hold #2 first
+              ! HELD: held by ann: review
             wake
-              ! HELD: the session is held by cli:ann; lift the hold #2 first
+              ! HELD: held by ann: review
             resume input=x
               ! INVALID: input: a hold is lifted without input
             resume
@@ -315,7 +315,7 @@ fn a_hold_over_a_question_comes_only_with_it() {
               suspended #2 under hold #1
               = suspended client open held
             prompt raw message=m1
-              ! HELD: the session is held by cli:ann; lift the hold #1 first
+              ! HELD: held by ann
             resume handle=1
               hold_lifted #1 explicit_resume
               = suspended agent question

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::script::check;
+use crate::script::{Args, Play, check};
 
 #[test]
 fn a_prompt_starts_a_run_and_the_run_ends_idle() {
@@ -115,7 +115,7 @@ fn a_message_is_taken_once() {
 }
 
 #[test]
-fn a_message_wakes_the_agents_waits_and_pauses_of_its_own_face() {
+fn over_acp_a_message_also_wakes_pauses_made_over_acp() {
     check(
         "prompt build
          claim
@@ -123,9 +123,11 @@ fn a_message_wakes_the_agents_waits_and_pauses_of_its_own_face() {
          await ci
          prompt go by=acp
          claim
-         suspend by=acp
+         suspend by=acp reason=lunch
          prompt go
          prompt go by=a2a
+         prompt go by=acp
+         suspend reason=lunch
          prompt go by=acp",
         expect![[r#"
             prompt build
@@ -148,19 +150,113 @@ fn a_message_wakes_the_agents_waits_and_pauses_of_its_own_face() {
             claim
               claimed epoch 2
               = running
-            suspend by=acp
+            suspend by=acp reason=lunch
               suspend_requested #2 finish_step
               suspended #2
               = suspended client open
             prompt go
-              ! TASK_PAUSED: the session was paused by acp:zed; resume it with its handle
+              ! TASK_PAUSED: paused by zed: lunch
             prompt go by=a2a
-              ! TASK_PAUSED: the session was paused by acp:zed; resume it with its handle
+              ! TASK_PAUSED: paused by zed: lunch
             prompt go by=acp
               resumed #2 explicit_resume to Ready with input
               = ready
+            suspend reason=lunch
+              suspended #3
+              = suspended client open
+            prompt go by=acp
+              ! TASK_PAUSED: paused by ann: lunch
         "#]],
     );
+}
+
+#[test]
+fn at_the_command_line_a_message_wakes_the_agents_waits_and_no_pause() {
+    check(
+        "prompt build
+         claim
+         step
+         await ci
+         prompt go
+         claim
+         suspend reason=lunch
+         prompt go
+         resume
+         claim
+         step
+         await ci
+         suspend
+         prompt go",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            await ci
+              step_finished
+              park_requested #1
+              suspended #1
+              = suspended agent open
+            prompt go
+              resumed #1 explicit_resume to Ready with input
+              = ready
+            claim
+              claimed epoch 2
+              = running
+            suspend reason=lunch
+              suspend_requested #2 finish_step
+              suspended #2
+              = suspended client open
+            prompt go
+              ! TASK_PAUSED: paused by ann: lunch
+            resume
+              resumed #2 explicit_resume to Ready
+              = ready
+            claim
+              claimed epoch 3
+              = running
+            step
+              step_started
+              = running
+            await ci
+              step_finished
+              park_requested #3
+              suspended #3
+              = suspended agent open
+            suspend
+              hold_laid #4
+              = suspended client open held
+            prompt go
+              ! HELD: held by ann
+        "#]],
+    );
+}
+
+/// The same words on every face: who, why, and what to type.
+#[test]
+fn a_refusal_says_what_to_type() {
+    let told = |script: &str| {
+        let mut play = Play::new();
+        play.run(script);
+        let (by, command) = play.command("prompt", &mut Args::parse("go"));
+        play.world.give(by, command).unwrap_err()
+    };
+    let paused = told("suspend reason=lunch");
+    assert_eq!(paused.to_string(), "paused by ann: lunch");
+    assert_eq!(paused.remedy().unwrap(), "resume it with: adjourn resume 000000000001");
+    let whole = "paused by ann: lunch. Resume it with: adjourn resume 000000000001";
+    assert_eq!(paused.told(), whole);
+
+    let held = told("prompt go\nclaim\nstep\nawait ci\nsuspend by=acp");
+    assert_eq!(held.told(), "held by zed. Lift the hold with: adjourn resume 000000000001");
+
+    let busy = told("prompt go");
+    assert_eq!((busy.remedy(), busy.told()), (None, busy.to_string()));
 }
 
 #[test]
@@ -192,7 +288,7 @@ fn over_a2a_a_message_answers_questions_and_wakes_no_pause() {
               suspended #1
               = suspended agent open
             prompt go by=a2a
-              ! TASK_PAUSED: the session was paused by agent; resume it with its handle
+              ! TASK_PAUSED: paused by the agent: ci
             resume
               resumed #1 explicit_resume to Ready
               = ready

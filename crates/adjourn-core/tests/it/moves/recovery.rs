@@ -181,7 +181,6 @@ fn a_dead_host_with_an_unknown_call_parks_the_session() {
          calls build lint! deploy
          dispatch build lint
          died
-         prompt go
          resume handle=1
          claim
          dispatch lint deploy
@@ -207,8 +206,6 @@ fn a_dead_host_with_an_unknown_call_parks_the_session() {
               host_lost again lint unknown build
               suspended #1 deferred lint,deploy unknown build
               = suspended client open
-            prompt go
-              ! TASK_PAUSED: the session was paused by host; resume it with its handle
             resume handle=1
               resumed #1 explicit_resume to Ready dispatch lint,deploy
               = ready
@@ -355,4 +352,110 @@ fn a_session_parked_by_a_dead_host_has_missed_nothing_before() {
     assert!(play.world.session.suspended().is_some());
     let window = play.world.session.suspended().unwrap().park.pause.window;
     assert_eq!(window.0, 1);
+}
+
+#[test]
+fn a_message_over_any_face_wakes_what_its_host_left_behind() {
+    use adjourn_core::session::Opening;
+
+    for face in ["", "by=acp", "by=a2a"] {
+        let mut play = Play::new();
+        play.run("prompt go\nclaim\nstep\ncalls deploy\ndispatch deploy\ndied");
+        let pause = &play.world.session.suspended().unwrap().park.pause;
+        assert!(pause.host_interrupted);
+        assert_eq!(pause.reason.as_deref(), Some("host_interrupted"));
+        let trace = play.run(&format!("prompt \"look first\" {face}"));
+        assert!(trace.contains("resumed #1 explicit_resume to Ready with input"), "{trace}");
+        let Opening::Wake(report) = &play.world.session.run().unwrap().opening else { panic!() };
+        let told = report.text(&play.world.session.status().unknown_calls);
+        assert!(told.contains("unknown what became of: deploy"), "{told}");
+    }
+}
+
+#[test]
+fn what_a_host_left_behind_is_the_clients_who_joined() {
+    check(
+        "prompt go
+         claim
+         step
+         calls deploy
+         dispatch deploy
+         died
+         suspend reason=lunch by=bob
+         suspend reason=tea by=acp
+         prompt go
+         prompt go by=acp
+         event ping addressed
+         resume",
+        expect![[r#"
+            prompt go
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            calls deploy
+              calls_asked
+              = running
+            dispatch deploy
+              calls_dispatched deploy
+              = running (deploy in flight)
+            died
+              host_lost unknown deploy
+              suspended #1 unknown deploy
+              = suspended client open
+            suspend reason=lunch by=bob
+              suspend_joined #1 finish_step
+              = suspended client open
+            suspend reason=tea by=acp
+              suspend_joined #1 finish_step
+              = suspended client open
+            prompt go
+              ! TASK_PAUSED: paused by bob: lunch
+            prompt go by=acp
+              ! TASK_PAUSED: paused by bob: lunch
+            event ping addressed
+              = suspended client open
+            resume
+              resumed #1 explicit_resume to Ready
+              = ready
+        "#]],
+    );
+}
+
+/// Programs before this field told such a pause by its reason alone; it means the same.
+#[test]
+fn an_older_entry_is_known_by_its_reason() {
+    use adjourn_core::Session;
+    use adjourn_core::journal::{Entry, STATE_EVERY};
+
+    let mut play = Play::new();
+    play.run("prompt go\nclaim\nstep\nfinish end=completed");
+    for _ in 0..25 {
+        play.run("prompt go\ncancel");
+    }
+    play.run("prompt go\nclaim\nstep\ncalls deploy\ndispatch deploy\ndied");
+    assert!(play.world.session.suspended().unwrap().park.pause.host_interrupted);
+    // The next entry carries the state of a session that is parked.
+    assert_eq!(play.world.session.revision + 1, STATE_EVERY);
+    play.run("prompt go");
+    let older = |bytes: &Vec<u8>| {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        Entry::decode(text.replace(r#""hostInterrupted":true,"#, "").as_bytes()).unwrap()
+    };
+    let entries: Vec<_> = play.world.journal.iter().map(older).collect();
+    let folded = Session::fold(entries.iter().map(|entry| &entry.event)).unwrap();
+    assert_eq!(folded, play.world.session);
+    assert_eq!(entries.last().unwrap().state().unwrap().unwrap(), play.world.session);
+}
+
+#[test]
+fn a_client_may_give_that_word_as_its_reason() {
+    let mut play = Play::new();
+    play.run("suspend reason=host_interrupted");
+    assert!(!play.world.session.suspended().unwrap().park.pause.host_interrupted);
+    assert!(play.try_line("prompt go").unwrap_err().starts_with("TASK_PAUSED"));
 }

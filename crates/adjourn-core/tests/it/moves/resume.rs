@@ -72,14 +72,14 @@ fn the_same_key_gets_the_first_answer() {
 
 #[test]
 fn deferred_calls_run_only_after_a_plain_resume() {
-    for how in ["resume input=x", "resume fresh", "wake", "event ping addressed"] {
+    for how in ["resume input=x", "resume fresh", "event ci.passed", "t=1h expire"] {
         let mut play = Play::new();
         play.run(
             "prompt build
              claim
              step
              calls build
-             suspend mode=interrupt_immediate",
+             suspend mode=interrupt_immediate on=ci.passed timeout=1h",
         );
         let trace = play.run(how);
         assert!(trace.contains("not_run build"), "{trace}");

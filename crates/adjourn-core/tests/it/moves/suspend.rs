@@ -775,7 +775,7 @@ fn a_pause_before_the_first_step_keeps_what_the_turn_was_to_begin_with() {
     let Opening::Wake(report) = &play.world.session.run().unwrap().opening else { panic!() };
     assert!(report.input.is_some());
     assert_eq!(report.earlier.as_ref().unwrap().arrival.as_ref().unwrap().name, "ci.passed");
-    assert!(report.text().contains("ci.passed"), "{}", report.text());
+    assert!(report.text(&[]).contains("ci.passed"), "{}", report.text(&[]));
 
     // What a resume asked for before is not forgotten: the turn still begins with a digest.
     let mut play = Play::new();

@@ -214,11 +214,9 @@ fn since_looks_further_back() {
 }
 
 #[test]
-fn an_event_addressed_to_the_session_wakes_an_open_wait() {
+fn an_event_addressed_to_the_session_wakes_the_agents_open_wait() {
     check(
-        "suspend
-         event ping addressed
-         prompt build
+        "prompt build
          claim
          step
          arrive ping addressed
@@ -228,12 +226,6 @@ fn an_event_addressed_to_the_session_wakes_an_open_wait() {
          ask which
          event ping addressed",
         expect![[r#"
-            suspend
-              suspended #1
-              = suspended client open
-            event ping addressed
-              resumed #1 external_event to Idle
-              = idle
             prompt build
               run_started
               = ready
@@ -246,9 +238,9 @@ fn an_event_addressed_to_the_session_wakes_an_open_wait() {
             arrive ping addressed
             await ci
               step_finished
-              park_requested #2
-              suspended #2
-              resumed #2 external_event to Ready
+              park_requested #1
+              suspended #1
+              resumed #1 external_event to Ready
               = ready
             claim
               claimed epoch 2
@@ -258,11 +250,160 @@ fn an_event_addressed_to_the_session_wakes_an_open_wait() {
               = running
             ask which
               step_finished
-              park_requested #3
-              suspended #3
+              park_requested #2
+              suspended #2
               = suspended agent question
             event ping addressed
               = suspended agent question
+        "#]],
+    );
+}
+
+#[test]
+fn an_event_addressed_to_the_session_ends_no_clients_pause() {
+    check(
+        "suspend
+         event ping addressed
+         resume
+         prompt build
+         claim
+         step
+         suspend on=ci.passed since=0
+         arrive ping addressed
+         finish
+         event ping addressed
+         event ci.passed
+         claim
+         step
+         calls build
+         dispatch build
+         died
+         event ping addressed",
+        expect![[r#"
+            suspend
+              suspended #1
+              = suspended client open
+            event ping addressed
+              = suspended client open
+            resume
+              resumed #1 explicit_resume to Idle
+              = idle
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            suspend on=ci.passed since=0
+              suspend_requested #2 finish_step
+              = quiescing requested client open
+            arrive ping addressed
+            finish
+              step_finished
+              suspended #2
+              = suspended client open
+            event ping addressed
+              = suspended client open
+            event ci.passed
+              resumed #2 condition_fired to Ready
+              = ready
+            claim
+              claimed epoch 2
+              = running
+            step
+              step_started
+              = running
+            calls build
+              calls_asked
+              = running
+            dispatch build
+              calls_dispatched build
+              = running (build in flight)
+            died
+              host_lost unknown build
+              suspended #3 unknown build
+              = suspended client open
+            event ping addressed
+              = suspended client open
+        "#]],
+    );
+}
+
+#[test]
+fn an_event_addressed_to_the_session_lifts_no_gate() {
+    check(
+        "prompt build
+         claim
+         step
+         gate
+         panic
+         abort
+         event ping addressed
+         prompt go by=acp
+         ungate",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            gate
+            panic
+              suspend_requested #1 interrupt_immediate
+              = quiescing requested client open
+            abort
+              step_aborted
+              suspended #1
+              = suspended client open
+            event ping addressed
+              = suspended client open
+            prompt go by=acp
+              ! TASK_PAUSED: paused by the policy panic: panic
+            ungate
+              resumed #1 external_event to Ready
+              = ready
+        "#]],
+    );
+}
+
+#[test]
+fn an_event_under_a_gate_makes_the_agents_wait_ready_and_nothing_starts() {
+    check(
+        "prompt build
+         claim
+         step
+         await ci
+         gate
+         event ping addressed
+         claim",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            await ci
+              step_finished
+              park_requested #1
+              suspended #1
+              = suspended agent open
+            gate
+            event ping addressed
+              resumed #1 external_event to Ready
+              = ready
+            claim
+              ! GATED: stopped by the policy panic; nothing in the scope of gate-05000000-0000-7000-8000-000000000001 may start
         "#]],
     );
 }
@@ -426,10 +567,22 @@ fn the_clock_may_go_back_but_entries_do_not() {
 }
 
 #[test]
-fn the_host_may_wake_it() {
+fn the_host_wakes_the_agents_waits_and_ends_no_clients_pause() {
     check(
         "wake
          suspend
+         wake
+         resume
+         prompt build
+         claim
+         step
+         await ci
+         wake
+         claim
+         step
+         calls build
+         dispatch build
+         died
          wake",
         expect![[r#"
             wake
@@ -438,8 +591,76 @@ fn the_host_may_wake_it() {
               suspended #1
               = suspended client open
             wake
+              ! TASK_PAUSED: paused by ann
+            resume
+              resumed #1 explicit_resume to Idle
+              = idle
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            await ci
+              step_finished
+              park_requested #2
+              suspended #2
+              = suspended agent open
+            wake
+              resumed #2 external_event to Ready
+              = ready
+            claim
+              claimed epoch 2
+              = running
+            step
+              step_started
+              = running
+            calls build
+              calls_asked
+              = running
+            dispatch build
+              calls_dispatched build
+              = running (build in flight)
+            died
+              host_lost unknown build
+              suspended #3 unknown build
+              = suspended client open
+            wake
+              resumed #3 external_event to Ready
+              = ready
+        "#]],
+    );
+}
+
+#[test]
+fn a_refilled_budget_ends_the_pause_that_it_made_unless_a_client_joined() {
+    check(
+        "suspend limit=budget_exceeded
+         wake
+         wake tokens=5
+         suspend limit=budget_exceeded
+         suspend
+         wake tokens=5",
+        expect![[r#"
+            suspend limit=budget_exceeded
+              suspended #1
+              = suspended client open
+            wake
+              ! BUDGET_NOT_RAISED: the budget is used up; resume with more of it
+            wake tokens=5
               resumed #1 external_event to Idle
               = idle
+            suspend limit=budget_exceeded
+              suspended #2
+              = suspended client open
+            suspend
+              suspend_joined #2 finish_step
+              = suspended client open
+            wake tokens=5
+              ! TASK_PAUSED: paused by ann
         "#]],
     );
 }

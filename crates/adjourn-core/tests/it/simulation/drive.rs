@@ -239,7 +239,7 @@ impl Simulation {
     /// Returns the answers to calls that did not come back, which the model must not miss.
     fn answers(&self, to_waits: bool) -> Vec<Line> {
         let report = match &self.run().opening {
-            Opening::Wake(report) => report.text(),
+            Opening::Wake(report) => report.text(&[]),
             Opening::Prompt(_) => String::new(),
         };
         let open = self.session().calls.iter().filter_map(|open| {

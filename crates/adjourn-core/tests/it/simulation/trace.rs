@@ -69,6 +69,6 @@ fn wake(session: &Session, report: &WakeReport, data: &BTreeMap<Seq, Value>) -> 
         "cause": report.resumption.cause,
         "input": input.or(report.value.clone()),
         "event": event,
-        "told": format!("{}\n{digest}", report.text()),
+        "told": format!("{}\n{digest}", report.text(&session.status().unknown_calls)),
     })
 }

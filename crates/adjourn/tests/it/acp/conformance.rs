@@ -12,7 +12,7 @@ use adjourn_conformance::scenario::{Event, How, Restart, Resume, Scenario, Suspe
 use adjourn_conformance::{Answer, Ending, Face, Refusal, Reply, logs, play};
 use serde_json::{Value, json};
 
-use crate::conformance::{event_arguments, told};
+use crate::conformance::{event_arguments, suspend_arguments, told};
 use crate::home::Home;
 
 /// The word for what an agent that goes leaves unanswered, although it was taken.
@@ -90,6 +90,9 @@ impl Face for Window {
     }
 
     fn suspend(&mut self, suspend: &Suspend) -> Reply {
+        if suspend.elsewhere {
+            return self.type_in(suspend_arguments(suspend, &self.id)).at_the_end();
+        }
         let request = json!({
             "reason": suspend.reason, "mode": suspend.mode, "graceMs": suspend.grace_ms,
             "resumeWhen": suspend.resume_when,
