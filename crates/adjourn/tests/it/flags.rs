@@ -68,7 +68,7 @@ fn every_flag_for_people() {
           wait                 open
           reason               second
           suspendedAt          TIME
-          summary              paused by agent: second
+          summary              paused by the agent: second
           cause                external_event
           hadResumeInput       false
           continueTranscript   true
@@ -121,7 +121,7 @@ fn every_flag_for_programs() {
         $ adjourn event review.done --id e1 --session sess:1 --data '{"ok": true}' --json
         {"seq":1,"fresh":true,"notice":"stored; it is delivered when a host runs: `adjourn serve`"}
         $ adjourn show sess:1 --json
-        {"sessionId":"sess:1","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"second","suspendedAt":"TIME","summary":"paused by agent: second","cause":"external_event","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:1","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"second","suspendedAt":"TIME","summary":"paused by the agent: second","cause":"external_event","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
         $ adjourn resume sess:1 --handle suspend:1 --json
         {"error":{"reason":"SUSPENSION_HANDLE_MISMATCH","message":"handle suspend:1 does not name the suspension of this session","handle":"suspend:1","hint":"`adjourn show` has the handle that is open, if there is one"}}
         ? 3

@@ -49,18 +49,18 @@ fn a_session_that_waits() {
         {"error":{"reason":"CONDITIONS_DIFFER","message":"suspension suspend:0 has other conditions","handle":"suspend:0","current":{"onEvent":"review.done"},"hint":"suspend without conditions to join it, or resume it first"}}
         ? 3
         $ adjourn resume sess:0 --handle suspend:1
-        2> error: the session is held by cli:ann; lift the hold suspend:0 first
-        2> hint: `adjourn resume` without --handle lifts the hold
+        2> error: held by ann: review
+        2> hint: lift the hold with: adjourn resume …sess:0
         ? 3
         $ adjourn resume sess:0 --handle suspend:1 --json
-        {"error":{"reason":"HELD","message":"the session is held by cli:ann; lift the hold suspend:0 first","handle":"suspend:0","by":"cli:ann","why":"review","hint":"`adjourn resume` without --handle lifts the hold"}}
+        {"error":{"reason":"HELD","message":"held by ann: review","handle":"suspend:0","by":"cli:ann","why":"review","hint":"lift the hold with: adjourn resume …sess:0"}}
         ? 3
         $ adjourn prompt sess:0 hello
-        2> error: the session is held by cli:ann; lift the hold suspend:0 first
-        2> hint: `adjourn resume` without --handle lifts the hold
+        2> error: held by ann: review
+        2> hint: lift the hold with: adjourn resume …sess:0
         ? 3
         $ adjourn prompt sess:0 hello --json
-        {"error":{"reason":"HELD","message":"the session is held by cli:ann; lift the hold suspend:0 first","handle":"suspend:0","by":"cli:ann","why":"review","hint":"`adjourn resume` without --handle lifts the hold"}}
+        {"error":{"reason":"HELD","message":"held by ann: review","handle":"suspend:0","by":"cli:ann","why":"review","hint":"lift the hold with: adjourn resume …sess:0"}}
         ? 3
         $ adjourn resume sess:0 --input 5
         2> error: --input: a hold is lifted without input

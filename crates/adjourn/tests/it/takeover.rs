@@ -85,7 +85,7 @@ fn taken(json: &[&str]) -> String {
 fn a_takeover_for_people() {
     expect![[r#"
         $ adjourn takeover sess:0
-        sess:0  suspended for 0s: host_interrupted, by cli:ann; wakes on a resume
+        sess:0  suspended for 0s: host_interrupted; wakes on a resume
         2> process PID had it; what it still does for the session is refused. If it hangs for good, end it: kill -9 PID
         $ adjourn takeover sess:0
         sess:0  ready for 0s: waits for a host: one is running
@@ -98,7 +98,7 @@ fn a_takeover_for_people() {
 fn a_takeover_for_programs() {
     expect![[r#"
         $ adjourn takeover sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"client","wait":"open","reason":"host_interrupted","suspendedAt":"TIME","summary":"paused by cli:ann: host_interrupted; outcome unknown: deploy","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","unknownCalls":["deploy"],"totals":{},"takenFrom":{"host":"host:0","pid":PID,"alive":true}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"client","wait":"open","reason":"host_interrupted","suspendedAt":"TIME","summary":"host_interrupted; outcome unknown: deploy","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","unknownCalls":["deploy"],"totals":{},"takenFrom":{"host":"host:0","pid":PID,"alive":true}}
         $ adjourn takeover sess:0 --json
         {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: one is running","takenFrom":{"host":"host:0","pid":PID,"alive":true}}
     "#]].assert_eq(&taken(&["--json"]));

@@ -1,5 +1,7 @@
 //! What was typed and what came back, as text that is the same each time.
 
+use adjourn_core::id::SessionId;
+
 use crate::home::{Home, Told};
 
 /// A session at a prompt: commands, and everything they said.
@@ -57,6 +59,9 @@ impl<'a> Transcript<'a> {
                 let number = self.ids[..number].iter().filter(|other| kind_of(other) == kind);
                 normal += &format!("{kind}:{}", number.count());
                 rest = after;
+            } else if let Some((number, after)) = self.end_of_an_id(rest) {
+                normal += &format!("…sess:{number}");
+                rest = after;
             } else if let Some(after) = time(rest) {
                 normal += "TIME";
                 rest = after;
@@ -69,6 +74,14 @@ impl<'a> Transcript<'a> {
             }
         }
         normal
+    }
+
+    /// Reads the end of a session's id as lists show it: which session, and what comes after.
+    fn end_of_an_id<'t>(&self, text: &'t str) -> Option<(usize, &'t str)> {
+        let end = text.get(..SessionId::SHORT)?;
+        let mut sessions = self.ids.iter().filter(|id| kind_of(id) == "sess");
+        let number = sessions.position(|id| id.ends_with(end))?;
+        Some((number, &text[end.len()..]))
     }
 }
 

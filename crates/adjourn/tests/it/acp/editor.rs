@@ -264,7 +264,14 @@ impl Names {
                     .then_some((id, kind))
             });
             let time = rest.get(..24).filter(|time| time.ends_with('Z') && &time[10..11] == "T");
+            let end = rest.get(..12).filter(|_| id.is_none() && time.is_none());
+            let end = end.and_then(|end| self.known.iter().find(|(id, _)| id.ends_with(end)));
             let length = match (id, time) {
+                // As lists show a session's id.
+                (None, None) if end.is_some() => {
+                    named += &end.map(|(_, name)| format!("<end of {}", &name[1..])).unwrap();
+                    12
+                }
                 (Some((id, kind)), _) => {
                     named += &self.name(id, kind);
                     id.len()
