@@ -111,7 +111,7 @@ impl<S: Store> Attachment<S> {
             "the prompt was not taken, because the agent has asked a question since it was sent: \
              {question}"
         );
-        let handle = refused.data.map(|data| data["handle"].clone());
+        let handle = refused.data.as_ref().and_then(|data| data.get("handle").cloned());
         let data = json!({ "reason": "TASK_BUSY", "details": details, "handle": handle });
         Error::new(BUSY, details).with(data)
     }
