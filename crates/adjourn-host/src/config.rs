@@ -1,8 +1,11 @@
 //! How a host works.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_core::id::SessionId;
+use adjourn_store::Retention;
 
 /// How a host works.
 #[derive(Debug, Clone)]
@@ -15,6 +18,38 @@ pub struct Config {
     pub claims: Claims,
     /// What it says about itself: a JSON object, as text.
     pub about: String,
+    /// How long it lets things be kept.
+    pub retention: Retention,
+    /// Who is told what it comes across.
+    pub notes: Notes,
+}
+
+/// Where a host tells what it comes across, line by line: its log.
+#[derive(Clone)]
+pub struct Notes(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Notes {
+    /// Tells every line to somebody.
+    pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+
+    pub(crate) fn tell(&self, line: &str) {
+        (self.0)(line);
+    }
+}
+
+impl Default for Notes {
+    /// Nobody is told.
+    fn default() -> Self {
+        Self::new(|_| {})
+    }
+}
+
+impl fmt::Debug for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Notes")
+    }
 }
 
 /// Which sessions a host drives, of those that it can.
@@ -33,6 +68,13 @@ pub enum Claims {
 impl Default for Config {
     fn default() -> Self {
         let drain = adjourn_core::limits::GRACE;
-        Self { max_running: 64, drain, claims: Claims::All, about: "{}".to_owned() }
+        Self {
+            max_running: 64,
+            drain,
+            claims: Claims::All,
+            about: "{}".to_owned(),
+            retention: Retention::of_hosts(),
+            notes: Notes::default(),
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! every ring and at least once a second.
 
 mod claims;
+mod upkeep;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -29,6 +30,7 @@ use crate::doorbell::{Hosts, Presence};
 use crate::drive::Signal;
 use crate::driver::Drivers;
 use claims::Left;
+use upkeep::Upkeep;
 
 /// How many waiting sessions an event, or how many deadlines, are dealt with in one transaction:
 /// others' commands wait no longer than that takes.
@@ -67,6 +69,7 @@ pub struct Host<S> {
     be_known_at: Instant,
     /// When to clear away next.
     sweep_at: Timestamp,
+    upkeep: Upkeep,
 }
 
 impl<S: Store> Host<S> {
@@ -109,6 +112,7 @@ impl<S: Store> Host<S> {
             left: HashMap::new(),
             be_known_at: Instant::now(),
             sweep_at: Timestamp::from_millis(0),
+            upkeep: Upkeep::new(),
         };
         host.announce().await?;
         Ok(host)
@@ -146,6 +150,7 @@ impl<S: Store> Host<S> {
             // What could not be done now is still due: it is tried again when the host looks.
             let due = self.store.next_due()?.filter(|_| worked);
             let due = due.map(|due| clock.sleep_until(due));
+            let rest = if worked { LOOK.min(self.upkeep.rest()) } else { LOOK };
             let due = async {
                 match due {
                     Some(due) => due.await,
@@ -170,7 +175,7 @@ impl<S: Store> Host<S> {
                 () = due => {}
                 () = until(waited) => {}
                 // Not by the wall clock, which may be set back.
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(rest) => {}
             }
             self.tell(None);
         }
@@ -184,6 +189,7 @@ impl<S: Store> Host<S> {
     async fn work(&mut self) -> Result<(), Error> {
         self.be_known().await?;
         self.recover().await?;
+        self.mend().await?;
         let mut rings = false;
         while self.anything_due()? {
             let by = self.by();
@@ -206,7 +212,8 @@ impl<S: Store> Host<S> {
             self.tell(None);
             self.hosts.ring_others(self.id);
         }
-        self.claim().await
+        self.claim().await?;
+        self.retain().await
     }
 
     /// Returns whether an event or a deadline waits for somebody to deal with it.

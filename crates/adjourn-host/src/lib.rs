@@ -22,6 +22,6 @@ mod slots;
 pub mod watch;
 
 pub use claimant::Claimant;
-pub use config::{Claims, Config};
+pub use config::{Claims, Config, Notes};
 pub use host::Host;
 pub use shown::Showing;

@@ -63,8 +63,10 @@ pub enum Verb {
     Close(Reasoned),
     /// Take a session from a host that hangs, for whichever host is free to go on with
     Takeover(Which),
-    /// Drop events and answers that are no longer needed
-    Prune,
+    /// Remove sessions for good: end them, and erase what happened and was said in them
+    Rm(Rm),
+    /// Drop events and answers that are no longer needed, and with --ended old sessions
+    Prune(Prune),
     /// Write a copy of the store
     Backup(Backup),
     /// Show what is set, and where each value came from
@@ -305,6 +307,26 @@ pub struct Reasoned {
     /// Why
     #[arg(long)]
     pub reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Rm {
+    /// The sessions' ids, or parts of them that no other has
+    #[arg(value_name = "SESSION", required = true)]
+    pub sessions: Vec<String>,
+    /// Also those that still run or wait, and those that cannot be read
+    #[arg(long, short)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Prune {
+    /// Erase what happened in sessions that have ended, too
+    #[arg(long)]
+    pub ended: bool,
+    /// Only those that ended longer ago than this [default: what retention.ended says, or 30d]
+    #[arg(long, value_name = "DURATION", requires = "ended", value_parser = duration)]
+    pub older_than: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

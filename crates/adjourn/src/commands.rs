@@ -14,6 +14,7 @@ pub mod new;
 pub mod prompt;
 pub mod prune;
 pub mod resume;
+pub mod rm;
 pub mod run;
 pub mod serve;
 pub mod show;

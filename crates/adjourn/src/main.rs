@@ -112,7 +112,8 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Cancel(cancel) => commands::cancel::run(settings, cancel, output).await,
         Verb::Close(close) => commands::close::run(settings, close, output).await,
         Verb::Takeover(which) => commands::takeover::run(settings, &which, output).await,
-        Verb::Prune => commands::prune::run(settings, output).await,
+        Verb::Rm(rm) => commands::rm::run(settings, &rm, output).await,
+        Verb::Prune(prune) => commands::prune::run(settings, &prune, output).await,
         Verb::Backup(backup) => commands::backup::run(settings, &backup, output),
         Verb::Config(_) => {
             commands::config::run(settings, output);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::id::SessionId;
+use adjourn_core::session::State;
 use adjourn_core::{Command, Session};
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
@@ -128,9 +129,19 @@ impl Place {
         }
     }
 
-    /// Returns a session that must be there.
+    /// Returns a session that must be there. One that was erased is not.
     pub fn session(&self, id: SessionId) -> Result<Arc<Session>, Failure> {
-        self.store.session(id)?.ok_or_else(|| Failure::no_session(id))
+        let session = self.store.session(id)?.ok_or_else(|| Failure::no_session(id))?;
+        match self.is_erased(&session)? {
+            true => Err(Failure::no_session(id)),
+            false => Ok(session),
+        }
+    }
+
+    /// Returns whether what happened in a session was erased.
+    pub fn is_erased(&self, session: &Session) -> Result<bool, Failure> {
+        let ended = matches!(session.state, State::Ended(_));
+        Ok(ended && self.store.founding(session.id)?.is_none())
     }
 
     /// Prints where a session stands.

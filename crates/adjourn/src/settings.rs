@@ -19,9 +19,12 @@ use crate::place::{TENANT, directory};
 use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
-    CACHE, DRAIN, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS, STORE,
-    TENANT_KEY, TOKEN, TOKEN_FILE,
+    CACHE, DRAIN, ENDED, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS,
+    STORE, TENANT_KEY, TOKEN, TOKEN_FILE,
 };
+
+/// How it is said that something is kept for ever.
+const NEVER: &str = "never";
 
 /// Where a value came from; what is first overrides what is later.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +68,8 @@ pub struct Settings {
     pub max_running: Held<usize>,
     pub drain: Held<Duration>,
     pub cache: Held<usize>,
+    /// How long what has ended is kept; nothing if it is kept for ever.
+    pub ended: Held<Option<Duration>>,
     pub profile: Held<Profile>,
     pub status_words: Held<StatusWords>,
     pub on_disconnect: Held<OnDisconnect>,
@@ -126,6 +131,9 @@ impl Settings {
             max_running: layers.pick(&MAX_RUNNING, running, count)?.by_default(host.max_running),
             drain: layers.pick(&DRAIN, drain, duration)?.by_default(host.drain),
             cache: layers.pick(&CACHE, cache, count)?.by_default(adjourn_store::sqlite::CACHE),
+            ended: layers
+                .pick(&ENDED, None, kept)?
+                .by_default(Some(adjourn_store::Retention::ENDED)),
             profile: layers
                 .pick(&PROFILE, acp.and_then(|acp| acp.profile), one_of)?
                 .by_default(Profile::Adjourn),
@@ -182,6 +190,7 @@ impl Settings {
         let token = self.token.value.as_ref().map(|_| json!("(hidden)"));
         let listen = self.listen.value.map(|address| json!(address.to_string()));
         let drain = Some(json!(written(self.drain.value)));
+        let ended = self.ended.value.map_or_else(|| NEVER.to_owned(), written);
         vec![
             row(&STORE, Some(path(&self.store.value)), &self.store.source),
             row(&TENANT_KEY, Some(json!(self.tenant.value)), &self.tenant.source),
@@ -192,6 +201,7 @@ impl Settings {
             row(&MAX_RUNNING, Some(json!(self.max_running.value)), &self.max_running.source),
             row(&DRAIN, drain, &self.drain.source),
             row(&CACHE, Some(json!(self.cache.value)), &self.cache.source),
+            row(&ENDED, Some(json!(ended)), &self.ended.source),
             row(&PROFILE, word(&self.profile.value), &self.profile.source),
             row(&STATUS_WORDS, word(&self.status_words.value), &self.status_words.source),
             row(&ON_DISCONNECT, word(&self.on_disconnect.value), &self.on_disconnect.source),
@@ -302,9 +312,20 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// Reads how long something is kept, or that it never goes.
+fn kept(text: &str) -> Result<Option<Duration>, String> {
+    match text {
+        NEVER => Ok(None),
+        text => duration(text).map(Some).map_err(|problem| format!("{problem}; or {NEVER}")),
+    }
+}
+
 /// Writes a duration in the way it is read.
 fn written(duration: Duration) -> String {
     match (duration.as_secs(), duration.subsec_millis()) {
+        (seconds @ 86_400.., 0) if seconds.is_multiple_of(86_400) => {
+            format!("{}d", seconds / 86_400)
+        }
         (seconds, 0) => format!("{seconds}s"),
         _ => format!("{}ms", duration.as_millis()),
     }

@@ -1,5 +1,6 @@
 //! Staying with a session in the foreground, as its host if nobody else is one.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use adjourn_core::session::{Outcome, Phase, State};
 use adjourn_host::clock::Clock;
 use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
-use adjourn_host::{Claimant, Claims, Config, Host};
-use adjourn_store::Sqlite;
+use adjourn_host::{Claimant, Claims, Config, Host, Notes};
+use adjourn_store::{Retention, Sqlite};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -21,7 +22,7 @@ use crate::place::Place;
 use crate::settings::Settings;
 use crate::show::{View, short, span};
 use crate::signals::{Ended, Signals};
-use crate::terminal::Output;
+use crate::terminal::{Output, one_line};
 use crate::watch::Watch;
 
 /// When to leave a session alone.
@@ -62,8 +63,20 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
     let clock: Arc<dyn Clock> = Arc::clone(&place.clock);
     let drivers = Arc::new(drivers);
     let about = format!(r#"{{"pid":{}}}"#, std::process::id());
-    let Settings { max_running, drain, .. } = &place.settings;
-    let config = Config { max_running: max_running.value, drain: drain.value, claims, about };
+    let Settings { max_running, drain, ended, .. } = &place.settings;
+    // Whoever stays with one session is told of that one.
+    let notes = match claims {
+        Claims::All => Notes::new(log),
+        Claims::Only(_) => Notes::default(),
+    };
+    let config = Config {
+        max_running: max_running.value,
+        drain: drain.value,
+        claims,
+        about,
+        retention: Retention { ended: ended.value, ..Retention::of_hosts() },
+        notes,
+    };
     let host: Host<Sqlite> =
         Host::join(place.store.clone(), place.hosts.clone(), clock, drivers, config).await?;
     let claimant = host.claimant();
@@ -73,6 +86,12 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
         let _ = stopped.await;
     }));
     Ok(Stop { claims, claimant, stop, task })
+}
+
+/// Writes a line of the host's log, where logs go: with `--json`, stdout is for objects alone.
+fn log(line: &str) {
+    // A host does not end because nobody reads its log.
+    let _ = writeln!(std::io::stderr(), "{}", one_line(line));
 }
 
 /// A host that works until it is told to stop.

@@ -140,6 +140,9 @@ impl<S: Store> Host<S> {
         match self.try_driver(id) {
             // One that cannot be read keeps nobody from the others.
             Err(error) if error.is_of_a_session() => {
+                if !self.declined.contains_key(&id) {
+                    self.note(&error.to_string());
+                }
                 self.decline(id, Declined::unreadable(&error));
                 Ok(None)
             }

@@ -17,4 +17,5 @@ mod hung;
 mod permissions;
 mod scripts;
 mod unharmed;
+mod upkeep;
 mod watching;

@@ -326,7 +326,7 @@ fn a_newer_file_is_refused_also_in_mid_flight() {
     newer.pragma_update(None, "user_version", 99).unwrap();
     let told = "the store has version 99, this program knows versions up to 2";
     let error = try_create(&store).unwrap_err();
-    assert!(matches!(error, CommandError::Store(Error::Newer { found: 99, known: 2 })));
+    assert!(matches!(error, CommandError::Store(Error::Newer { found: 99, .. })));
     assert_eq!(error.to_string(), told);
     assert!(store.session(id).unwrap().is_some(), "acknowledged before");
     assert_eq!(refusal(fixture.options()), told);
@@ -344,7 +344,10 @@ fn a_file_of_the_first_version_is_brought_up_to_date() {
     let id = create(&store);
     drop(store);
     let older = Connection::open(fixture.path()).unwrap();
-    older.execute_batch("DROP INDEX journal_founding; PRAGMA user_version = 1").unwrap();
+    let newest: i64 = older.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    let back = "DROP INDEX journal_founding; DROP INDEX session_untouched;
+                DROP TABLE lag; DROP TABLE erasing; PRAGMA user_version = 1";
+    older.execute_batch(back).unwrap();
     drop(older);
 
     let store = fixture.open();
@@ -352,7 +355,7 @@ fn a_file_of_the_first_version_is_brought_up_to_date() {
     assert_eq!(founding.revision, 1);
     let versions = Connection::open(fixture.path()).unwrap();
     let version: i64 = versions.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(version, newest);
     let plan = "EXPLAIN QUERY PLAN SELECT body FROM journal WHERE session = 1 AND revision = 1";
     let plan: String = versions.query_row(plan, [], |row| row.get(3)).unwrap();
     assert!(plan.contains("journal_founding"), "{plan}");

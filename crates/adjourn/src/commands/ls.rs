@@ -60,9 +60,11 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
             let view = View { session, now: place.clock.now(), living: &living };
             unattended |= living.nobody_wakes(session);
             // What is over is for those who ask; a list is for what can still happen.
+            // What was erased is gone; that it was is for those who verify the store.
+            if place.is_erased(session)? {
+                continue;
+            }
             match (output.json, &session.state) {
-                // What was erased is gone; that it was is for those who verify the store.
-                (_, State::Ended(_)) if place.store.founding(session.id)?.is_none() => {}
                 (true, _) => output.data(&view.json().to_string()),
                 (false, State::Ended(_)) if !ls.all => ended += 1,
                 (false, _) => rows.push((session.id.to_string(), view.row())),

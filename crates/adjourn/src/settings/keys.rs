@@ -92,6 +92,14 @@ pub const CACHE: Key = Key {
             Nothing depends on it: what is not there is read from the store.",
     example: "4096",
 };
+pub const ENDED: Key = Key {
+    name: "retention.ended",
+    flag: "",
+    variable: "ADJOURN_RETENTION_ENDED",
+    whole: false,
+    about: "How long hosts keep what happened in sessions that have ended; or never, to drop nothing.",
+    example: r#""30d""#,
+};
 pub const PROFILE: Key = Key {
     name: "acp.profile",
     flag: "--profile",
@@ -129,6 +137,7 @@ pub const KEYS: &[Key] = &[
     MAX_RUNNING,
     DRAIN,
     CACHE,
+    ENDED,
     PROFILE,
     STATUS_WORDS,
     ON_DISCONNECT,

@@ -1,0 +1,160 @@
+//! What hosts do for the store as a whole, beside driving: sessions that could not be read are
+//! tried again, and what is kept no longer is dropped.
+//!
+//! Both are found by reading. The write lock is taken only where there is something to do, and for
+//! a few milliseconds at a time.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::{Duration, Instant};
+
+use adjourn_core::Command;
+use adjourn_core::command::{Loss, Recover};
+use adjourn_core::id::SessionId;
+use adjourn_store::rows::SessionNo;
+use adjourn_store::{CommandError, Error, Request, Store};
+
+use super::{Host, passes, store_error};
+
+/// How many marked sessions are looked at in one read.
+const PAGE: usize = 256;
+/// How long a session that cannot be read is left alone: whoever mends the store takes longer.
+const TRY_AGAIN: Duration = Duration::from_secs(10);
+/// How often a host looks whether there is something to drop.
+const RETAIN: Duration = Duration::from_secs(60);
+/// How long it lets others write between two portions.
+const REST: Duration = Duration::from_millis(50);
+/// How much of each kind goes in one transaction, which takes a few milliseconds.
+const PORTION: usize = 256;
+/// How many sessions that were never prompted are ended in one transaction.
+const UNPROMPTED: usize = 64;
+
+/// What a host has to remember for it.
+#[derive(Debug)]
+pub(super) struct Upkeep {
+    /// When to look next for what may be dropped.
+    retain_at: Instant,
+    /// Sessions that this program cannot read, and when it tried.
+    unreadable: HashMap<SessionId, Instant>,
+}
+
+impl Upkeep {
+    pub(super) fn new() -> Self {
+        Self { retain_at: Instant::now(), unreadable: HashMap::new() }
+    }
+
+    /// Returns how long there is nothing to look after, but for what others ring for.
+    pub(super) fn rest(&self) -> Duration {
+        self.retain_at.saturating_duration_since(Instant::now())
+    }
+}
+
+impl<S: Store> Host<S> {
+    /// Tries sessions again that some program could not read: another one, or an older one than
+    /// this. They are shown what came meanwhile with the next delivery.
+    pub(super) async fn mend(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        let mut still = HashMap::new();
+        let mut after = SessionNo(0);
+        loop {
+            // Most of the time there are none, and this is one read of an empty table.
+            let page = self.store.unreadable(after, PAGE)?;
+            for (no, id) in &page {
+                after = *no;
+                let tried = self.upkeep.unreadable.get(id).copied();
+                if let Some(tried) = tried.filter(|tried| now.duration_since(*tried) < TRY_AGAIN) {
+                    still.insert(*id, tried);
+                    continue;
+                }
+                match self.store.session(*id) {
+                    Ok(_) => self.mend_one(*id).await?,
+                    Err(error) if error.is_of_a_session() => {
+                        if tried.is_none() {
+                            self.note(&format!("{error}; what it waits for is kept"));
+                        }
+                        still.insert(*id, now);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if page.len() < PAGE {
+                break;
+            }
+        }
+        self.upkeep.unreadable = still;
+        Ok(())
+    }
+
+    /// Takes a session back among those that can be read.
+    async fn mend_one(&self, id: SessionId) -> Result<(), Error> {
+        let by = self.by();
+        let mended = self.store.transact(move |tx| tx.mend(&by, id)).await.map_err(store_error)?;
+        let Some(session) = mended else { return Ok(()) };
+        self.note(&format!("session {id} can be read again"));
+        // Nobody could take it from its host when that died, and the host is forgotten.
+        let Some(owner) = session.owner() else { return Ok(()) };
+        if owner.host == self.id || self.hosts.is_alive(owner.host).unwrap_or(true) {
+            return Ok(());
+        }
+        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
+        let request = Request::new(id, self.by(), Command::Recover(recover));
+        match self.store.transact(move |tx| tx.command(request)).await {
+            // Another host may have been faster.
+            Ok(_) | Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(()),
+            Err(CommandError::Store(error)) => Err(error),
+        }
+    }
+
+    /// Drops a portion of what is kept no longer.
+    pub(super) async fn retain(&mut self) -> Result<(), Error> {
+        if !self.upkeep.rest().is_zero() {
+            return Ok(());
+        }
+        let more = match self.drop_a_portion().await {
+            Ok(more) => more,
+            // What could not go now goes later; nothing depends on it.
+            Err(error) if passes(&error) => false,
+            Err(error) => return Err(error),
+        };
+        self.upkeep.retain_at = Instant::now() + if more { REST } else { RETAIN };
+        Ok(())
+    }
+
+    /// Drops what one transaction may; returns whether there is more.
+    async fn drop_a_portion(&self) -> Result<bool, Error> {
+        let retention = self.config.retention;
+        if !self.store.prunable(&retention)? {
+            return Ok(false);
+        }
+        let Some(_alone) = self.alone() else { return Ok(false) };
+        let by = self.by();
+        // No session is taken away from under the eyes of whoever has it open.
+        let alive = self.others.iter().chain([&self.id]);
+        let spared: Vec<_> = alive.flat_map(|host| self.hosts.shown_by(*host)).collect();
+        let dropped = self.store.transact(move |tx| -> Result<bool, CommandError> {
+            let unprompted = match retention.unprompted {
+                Some(kept) => tx.drop_unprompted(&by, kept, &spared, UNPROMPTED)?,
+                None => 0,
+            };
+            let pruned = tx.prune(&retention, PORTION)?;
+            Ok(pruned.more || unprompted > 0)
+        });
+        dropped.await.map_err(store_error)
+    }
+
+    /// Takes the lock of the one host that drops things; one is enough.
+    fn alone(&self) -> Option<File> {
+        let path = self.hosts.directory().join("retention");
+        let mut private = File::options();
+        private.create(true).truncate(false).write(true).mode(0o600);
+        let lock = private.open(path).ok()?;
+        lock.try_lock().ok()?;
+        Some(lock)
+    }
+
+    /// Tells whoever runs this host.
+    pub(super) fn note(&self, line: &str) {
+        self.config.notes.tell(line);
+    }
+}

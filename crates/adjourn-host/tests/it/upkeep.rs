@@ -1,0 +1,144 @@
+//! What hosts do for the store as a whole: sessions that could not be read hear what came when they
+//! can be, and what is kept no longer goes by itself.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use adjourn_core::Command;
+use adjourn_core::command::Close;
+use adjourn_core::id::SessionId;
+use adjourn_host::script::Scripted;
+use adjourn_host::{Config, Notes};
+use adjourn_store::rows::{NewEvent, SessionNo};
+use adjourn_store::{CommandError, Environment as _, Retention, Store as _, Transaction};
+
+use crate::fixture::{Fixture, Working};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const WAITS: &str = r#"{"steps": [{"await": {"reason": "x", "conditions": {"onEvent": "go"}}},
+                                  {"say": "done"}]}"#;
+
+async fn until(what: &str, is: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < Duration::from_secs(20), "never {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Starts a host that keeps a log.
+async fn host(fixture: &Fixture, log: &Arc<Mutex<Vec<String>>>) -> Working {
+    let told = Arc::clone(log);
+    let notes = Notes::new(move |line| told.lock().unwrap().push(line.to_owned()));
+    let drivers = Arc::new(Scripted::new(Arc::new(fixture.clock.clone())));
+    fixture.host_as(drivers, Config { notes, ..Config::default() }).await
+}
+
+fn event(fixture: &Fixture, number: u32) -> NewEvent {
+    NewEvent {
+        id: number.to_string(),
+        source: "test".to_owned(),
+        name: "nobody.waits".to_owned(),
+        subject: None,
+        time: fixture.clock.now(),
+        tenant: "acme".to_owned(),
+        session: None,
+        data: None,
+    }
+}
+
+/// Puts something else into the last entry of a session, and returns what was there.
+fn write(fixture: &Fixture, id: SessionId, body: &[u8]) -> Vec<u8> {
+    let connection = rusqlite::Connection::open(fixture.store.path()).unwrap();
+    let id = id.uuid();
+    let there = "SELECT body FROM journal WHERE no = (SELECT head FROM session WHERE id = ?1)";
+    let there = connection.query_row(there, [id.as_bytes()], |row| row.get(0)).unwrap();
+    let sql = "UPDATE journal SET body = ?2 WHERE no = (SELECT head FROM session WHERE id = ?1)";
+    connection.execute(sql, rusqlite::params![id.as_bytes(), body]).unwrap();
+    there
+}
+
+#[tokio::test]
+async fn a_session_that_can_be_read_again_hears_what_came_meanwhile() {
+    // Nothing is remembered of what was read before.
+    let fixture = Fixture::with(|options| options.cache = 1);
+    let log = Arc::default();
+    let first = host(&fixture, &log).await;
+    let (id, other) = (fixture.create(WAITS), fixture.create(WAITS));
+    for id in [id, other] {
+        fixture.prompt(id, "begin");
+        fixture.until_state(id, "suspended").await;
+    }
+    let whole = write(&fixture, id, &[0x11]);
+    fixture.session(other);
+    fixture.event("go");
+    fixture.until_state(other, "idle").await;
+    until("noted", || !log.lock().unwrap().is_empty()).await;
+    let said = log.lock().unwrap().join("\n");
+    assert!(said.contains(&format!("session {id} cannot be read: ")), "{said}");
+    assert!(said.contains("what it waits for is kept"), "{said}");
+    let marked = fixture.store.unreadable(SessionNo(0), 10).unwrap();
+    assert_eq!(marked.len(), 1);
+
+    // It is left alone: nobody writes anything because of it.
+    let commits = fixture.store.metrics().commits;
+    for _ in 0..20 {
+        fixture.hosts().ring();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(fixture.store.metrics().commits, commits);
+    assert_eq!(log.lock().unwrap().len(), 1, "said once");
+
+    // The next program knows what this one did not.
+    first.stop().await;
+    write(&fixture, id, &whole);
+    let second = host(&fixture, &log).await;
+    fixture.until_state(id, "idle").await;
+    let said = log.lock().unwrap().join("\n");
+    assert!(said.contains(&format!("session {id} can be read again")), "{said}");
+    assert!(fixture.happened(id).contains(&"resumed"));
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_kept_no_longer_goes_by_itself() {
+    let fixture = Fixture::new();
+    let script = r#"{"steps": [{"say": "done"}]}"#;
+    let first = fixture.host().await;
+    let (unprompted, ended, idle) =
+        (fixture.create(script), fixture.create(script), fixture.create(script));
+    for id in [ended, idle] {
+        fixture.prompt(id, "go");
+        fixture.until_state(id, "idle").await;
+    }
+    fixture.give(ended, Command::Close(Close::default()), Vec::new()).unwrap();
+    // More than go in one transaction.
+    let events: Vec<_> = (0..600).map(|number| event(&fixture, number)).collect();
+    let all = move |tx: &mut Transaction<'_>| -> Result<(), CommandError> {
+        events.iter().try_for_each(|event| tx.acknowledge(event).map(drop))
+    };
+    fixture.store.transact(all).wait().unwrap();
+    until("delivered", || !fixture.store.undelivered().unwrap()).await;
+    first.stop().await;
+    fixture.clock.advance(DAY + Duration::from_secs(1));
+    let second = fixture.host().await;
+    let gone = |id| fixture.store.founding(id).unwrap().is_none();
+    until("gone", || gone(unprompted) && fixture.store.size().unwrap().events == 0).await;
+    assert_eq!(fixture.session(unprompted).state.name(), "ended");
+    assert!(!gone(ended), "thirty days are not over");
+    second.stop().await;
+    fixture.clock.advance(DAY * 30);
+    let third = fixture.host().await;
+    until("gone", || gone(ended)).await;
+    assert_eq!(fixture.said(idle).len(), 2);
+
+    // With nothing to drop, nobody takes the write lock.
+    until("done", || !fixture.store.prunable(&Retention::of_hosts()).unwrap()).await;
+    let commits = fixture.store.metrics().commits;
+    for _ in 0..20 {
+        fixture.hosts().ring();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(fixture.store.metrics().commits, commits);
+    third.stop().await;
+}

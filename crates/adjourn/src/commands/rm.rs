@@ -1,0 +1,96 @@
+//! `rm`: ends sessions and erases what happened in them, as `session/delete` does.
+
+use adjourn_core::command::Close;
+use adjourn_core::id::SessionId;
+use adjourn_core::session::State;
+use adjourn_core::{Command, Session};
+use adjourn_store::{CommandError, Erased, Request, Store as _, Transaction};
+use serde_json::json;
+
+use crate::arguments::Rm;
+use crate::failure::Failure;
+use crate::place::{Place, by};
+use crate::settings::Settings;
+use crate::show::short;
+use crate::terminal::Output;
+
+pub async fn run(settings: &Settings, rm: &Rm, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
+    let mut ids: Vec<SessionId> = Vec::new();
+    // All are looked at before any is removed: whoever mistyped one has lost none.
+    for text in &rm.sessions {
+        let id = place.find(text)?;
+        check(&place, id, rm.force)?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    for id in ids {
+        let erased = remove(&place, id, rm.force).await?;
+        let Erased { entries, said, .. } = erased;
+        let object = json!({ "removed": { "sessionId": id, "entries": entries, "said": said } });
+        let line = format!("removed {id}: {entries} journal entries, {said} of its transcript");
+        output.object(&object, &line);
+    }
+    Ok(())
+}
+
+/// Refuses what is not to be removed, before anything is.
+fn check(place: &Place, id: SessionId, force: bool) -> Result<(), Failure> {
+    match place.store.session(id) {
+        Err(error) if error.is_of_a_session() && force => Ok(()),
+        Err(error) if error.is_of_a_session() => {
+            let hint = format!("`adjourn rm --force {}` removes it all the same", end_of(id));
+            Err(Failure::from(error).hint(hint))
+        }
+        Err(error) => Err(error.into()),
+        Ok(_) => refuse_at_work(&*place.session(id)?, force),
+    }
+}
+
+/// Refuses a session that still runs or waits, unless it is to go all the same.
+fn refuse_at_work(session: &Session, force: bool) -> Result<(), Failure> {
+    let what = match &session.state {
+        State::Idle | State::Ended(_) => return Ok(()),
+        _ if force => return Ok(()),
+        State::Ready(_) | State::Running(_) | State::Quiescing(_) => "still at work",
+        State::Suspended(_) => "suspended, and may still go on",
+    };
+    let end = end_of(session.id);
+    Err(Failure::refused("TASK_BUSY", format!("session {} is {what}", session.id)).hint(format!(
+        "`adjourn close {end}` ends it; `adjourn rm --force {end}` ends and removes it"
+    )))
+}
+
+/// Ends a session and erases it, a little with each transaction.
+async fn remove(place: &Place, id: SessionId, force: bool) -> Result<Erased, Failure> {
+    let first = place.store.transact(move |tx| -> Result<_, CommandError> {
+        // It may have gone to work since it was looked at.
+        Ok(match tx.session(id) {
+            Ok(None) => return Err(CommandError::NotFound(id)),
+            Ok(Some(session)) => match refuse_at_work(&session, force) {
+                Err(refused) => Err(refused),
+                Ok(()) => Ok(end_and_erase(tx, id)?),
+            },
+            Err(error) if error.is_of_a_session() && force => Ok(tx.remove_unreadable(by(), id)?),
+            Err(error) => return Err(error.into()),
+        })
+    });
+    let mut all = first.await??;
+    place.hosts.ring();
+    while all.more {
+        all = all.and(place.store.transact(move |tx| tx.erase(id)).await?);
+    }
+    Ok(all)
+}
+
+fn end_and_erase(tx: &mut Transaction<'_>, id: SessionId) -> Result<Erased, CommandError> {
+    let close = Close { reason: Some("removed".to_owned()) };
+    tx.command(Request::new(id, by(), Command::Close(close)))?;
+    Ok(tx.erase(id)?)
+}
+
+/// Returns the end of an id, as lists show it.
+fn end_of(id: SessionId) -> String {
+    short(&id.to_string()).to_owned()
+}
