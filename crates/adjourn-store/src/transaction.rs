@@ -158,7 +158,12 @@ impl<'a> Transaction<'a> {
         let (no, high) = (row.no, decision.facts.high);
         let done = self.append(row, Some(&session), entries, after, &said)?;
         if heard < high && done.session.suspended().is_some() {
-            self.lag(no, heard)?;
+            // There is more to look back to than one commit may read: it is shown the rest.
+            let lagging = self.rows.set_lagging(no, heard);
+            if let Err(error) = &lagging {
+                self.failed = Some(error.clone());
+            }
+            lagging?;
         }
         Ok(done)
     }

@@ -293,8 +293,8 @@ impl Verification<'_> {
         let (thin, tenant) =
             readable(|| format!("the row of session {}", row.id), found.map_err(Error::from))?;
         let mut expected = Thin::of(&session);
-        if self.is_marked(row.no)? {
-            // It is not due as long as it is taken for unreadable.
+        if thin.due.is_none() && self.lags(row.no)? {
+            // It is not due while it is taken for unreadable, nor before it has heard what it missed.
             expected.due = None;
         }
         let fits = thin == expected
@@ -321,10 +321,9 @@ impl Verification<'_> {
         Ok((said, subscriptions.len() as u64))
     }
 
-    /// Returns whether a session is marked as unreadable by whoever came across it.
-    fn is_marked(&self, no: SessionNo) -> Result<bool, Stop> {
-        let sql = "SELECT 1 FROM lag WHERE session = ?1 AND unreadable IS NOT NULL";
-        Ok(self.connection.prepare_cached(sql)?.exists([no.0])?)
+    /// Returns whether a session has yet to hear what was delivered to others.
+    fn lags(&self, no: SessionNo) -> Result<bool, Stop> {
+        Ok(SqliteRows::reading(self.connection).lags(no)?)
     }
 
     /// Returns how much of a transcript is still to be erased.

@@ -142,11 +142,6 @@ impl Transaction<'_> {
         Ok(left)
     }
 
-    /// Lets a session be shown what comes after `heard` by itself.
-    pub(super) fn lag(&mut self, no: SessionNo, heard: Seq) -> Result<(), Error> {
-        self.rows.set_lagging(no, heard)
-    }
-
     /// Gives a session what the world has for it. One that cannot be read is marked and left alone,
     /// so that it does not keep others from what is theirs; `heard` is the last event it was shown.
     fn nudge(

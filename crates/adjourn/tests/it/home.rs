@@ -182,7 +182,7 @@ pub struct Serving {
 
 impl Serving {
     /// Returns the next line it says.
-    fn line(&mut self) -> String {
+    pub fn line(&mut self) -> String {
         let mut line = String::new();
         std::io::BufRead::read_line(&mut self.talk, &mut line).unwrap();
         line

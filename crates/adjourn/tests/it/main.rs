@@ -24,6 +24,7 @@ mod races;
 mod ready;
 mod refusals;
 mod refused;
+mod removing;
 mod settings;
 mod signals;
 mod snapshots;

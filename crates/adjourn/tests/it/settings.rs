@@ -50,6 +50,7 @@ fn without_anything_the_defaults_hold() {
         host.max_running  64  default
         host.drain  30s  default
         host.cache  4096  default
+        retention.ended  30d  default
         acp.profile  adjourn  default
         acp.status_words  auto  default
         acp.on_disconnect  continue  default
@@ -80,6 +81,7 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"host.max_running","value":8,"source":"~/.config/adjourn/config.toml:10"}
         {"key":"host.drain","value":"1500ms","source":"~/.config/adjourn/config.toml:11"}
         {"key":"host.cache","value":100,"source":"~/.config/adjourn/config.toml:12"}
+        {"key":"retention.ended","value":"30d","source":"default"}
         {"key":"acp.profile","value":"adjourn","source":"default"}
         {"key":"acp.status_words","value":"auto","source":"default"}
         {"key":"acp.on_disconnect","value":"suspend","source":"~/.config/adjourn/config.toml:15"}

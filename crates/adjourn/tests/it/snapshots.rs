@@ -297,7 +297,8 @@ fn the_program_explains_itself() {
           cancel       End the run of a session
           close        End a session
           takeover     Take a session from a host that hangs, for whichever host is free to go on with
-          prune        Drop events and answers that are no longer needed
+          rm           Remove sessions for good: end them, and erase what happened and was said in them
+          prune        Drop events and answers that are no longer needed, and with --ended old sessions
           backup       Write a copy of the store
           config       Show what is set, and where each value came from
           completions  Print a completion script for a shell

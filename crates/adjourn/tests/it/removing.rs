@@ -1,0 +1,138 @@
+//! Sessions that are removed, and those that cannot be read.
+
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::home::Home;
+
+const WAITS: &str = r#"{"steps": [{"await": {"reason": "ci", "conditions": {"onEvent": "go"}}},
+                                  {"say": "done"}]}"#;
+
+/// Runs a script until it parks, and returns the session's id.
+fn parked(home: &Home) -> String {
+    let script = home.file("waits.json", WAITS);
+    let parked = home.json(&["run", "--script", &script, "--detach"]);
+    assert_eq!(parked["state"], "suspended", "{parked}");
+    parked["sessionId"].as_str().unwrap().to_owned()
+}
+
+/// Makes a session that has done all it was asked for.
+fn idle(home: &Home) -> String {
+    let id = parked(home);
+    home.json(&["cancel", &id]);
+    id
+}
+
+/// Lets the last entry of a session be of a kind that this program does not know.
+fn make_newer(home: &Home, id: &str) {
+    let path = home.path(".local/share/adjourn/store.db");
+    let connection = Connection::open(path).unwrap();
+    let uuid = id.trim_start_matches("sess-").replace('-', "");
+    let newer = "UPDATE journal SET body =
+                     CAST(replace(CAST(body AS TEXT), 'suspended/1', 'suspended/9') AS BLOB)
+                 WHERE no = (SELECT head FROM session WHERE lower(hex(id)) = ?1)";
+    assert_eq!(connection.execute(newer, [uuid]).unwrap(), 1);
+}
+
+#[test]
+fn rm_ends_and_erases_what_neither_runs_nor_waits() {
+    let home = Home::new();
+    let (idle, ended, other) = (idle(&home), idle(&home), parked(&home));
+    home.json(&["close", &ended]);
+    let removed = home.jsons(&["rm", &idle, &ended]);
+    let ids: Vec<_> = removed.iter().map(|object| &object["removed"]["sessionId"]).collect();
+    assert_eq!(ids, [&json!(idle), &json!(ended)]);
+    for object in &removed {
+        assert!(object["removed"]["entries"].as_u64().unwrap() > 3, "{object}");
+        assert_eq!(object["removed"]["said"], 1, "{object}");
+    }
+    // They are gone for everybody who asks.
+    let left = home.jsons(&["ls", "--all"]);
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0]["sessionId"], other.as_str());
+    for command in [&["show", &idle] as &[&str], &["rm", &idle], &["rm", "--force", &ended]] {
+        let told = home.told(command);
+        assert_eq!(told.code, 4, "{command:?}: {told:?}");
+    }
+}
+
+#[test]
+fn rm_refuses_what_still_waits_and_removes_none_of_those_named_with_it() {
+    let home = Home::new();
+    let (idle, waits) = (idle(&home), parked(&home));
+    let told = home.told(&["rm", &idle, &waits]);
+    assert_eq!((told.code, told.data.as_str()), (3, ""), "{told:?}");
+    assert!(told.talk.contains("is suspended, and may still go on"), "{told:?}");
+    let end = &waits[waits.len() - 12..];
+    assert!(told.talk.contains(&format!("`adjourn rm --force {end}`")), "{told:?}");
+    let mistyped = home.told(&["rm", &idle, "nobody"]);
+    assert_eq!((mistyped.code, mistyped.data.as_str()), (4, ""), "{mistyped:?}");
+    assert_eq!(home.jsons(&["ls"]).len(), 2);
+
+    assert_eq!(home.json(&["rm", "--force", &waits])["removed"]["sessionId"], waits.as_str());
+    assert_eq!(home.jsons(&["ls"]).len(), 1);
+    // What it waited for comes in vain, and nobody minds.
+    home.json(&["event", "go"]);
+    let text = home.told(&["rm", &idle]);
+    assert!(text.data.starts_with(&format!("removed {idle}: ")), "{text:?}");
+    let told = home.told(&["ls"]);
+    assert_eq!((told.code, told.data.as_str()), (0, ""), "{told:?}");
+}
+
+#[test]
+fn prune_drops_ended_sessions_when_it_is_asked_to() {
+    let home = Home::new();
+    let (idle, ended) = (idle(&home), idle(&home));
+    home.json(&["close", &ended]);
+    assert_eq!(home.json(&["prune"]), json!({"events": 0, "answers": 0}));
+    let none = json!({"events": 0, "answers": 0, "sessions": 0});
+    assert_eq!(home.json(&["prune", "--ended"]), none);
+    assert_eq!(home.json(&["prune", "--ended", "--older-than", "30d"]), none);
+    let told = home.told(&["prune", "--ended", "--older-than", "0s"]);
+    assert_eq!(told.data, "dropped 0 events, 0 answers and 1 ended sessions\n", "{told:?}");
+    assert_eq!(home.jsons(&["ls", "--all"]).len(), 1);
+    assert_eq!(home.json(&["show", &idle])["state"], "idle");
+    let told = home.told(&["prune", "--older-than", "30d"]);
+    assert_eq!(told.code, 2, "{told:?}");
+}
+
+#[test]
+fn a_session_that_cannot_be_read_is_named_and_can_be_removed() {
+    let home = Home::new();
+    let (broken, whole) = (parked(&home), parked(&home));
+    make_newer(&home, &broken);
+    let told = home.told(&["ls", "--json"]);
+    assert_eq!(told.code, 5, "{told:?}");
+    let rows: Vec<serde_json::Value> =
+        told.data.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&rows[0]["sessionId"], &rows[0]["state"]), (&json!(broken), &json!("unreadable")));
+    let why = rows[0]["error"].as_str().unwrap();
+    assert!(why.contains("newer than this program"), "{why}");
+    assert_eq!((&rows[1]["sessionId"], &rows[1]["state"]), (&json!(whole), &json!("suspended")));
+    assert_eq!(rows[2]["error"]["reason"], "STORE");
+
+    let told = home.told(&["ls"]);
+    assert_eq!((told.code, told.data.lines().count()), (5, 2), "{told:?}");
+    let row = told.data.lines().next().unwrap();
+    assert!(row.contains("unreadable") && row.contains("newer than this program"), "{row}");
+    assert!(told.talk.contains(&format!("error: session {broken} cannot be read\n")), "{told:?}");
+    let told = home.told(&["show", &broken]);
+    assert_eq!(told.code, 5, "{told:?}");
+    assert!(told.talk.contains("cannot be read: it has an entry of the kind"), "{told:?}");
+    assert!(told.talk.contains("use that one"), "{told:?}");
+
+    // What comes for it keeps nobody from what is theirs; the host's log names it.
+    let mut serving = home.serve();
+    home.json(&["event", "go"]);
+    let line = serving.line();
+    assert!(line.contains(&format!("session {broken} cannot be read: ")), "{line}");
+    drop(serving);
+
+    let told = home.told(&["rm", &broken]);
+    assert_eq!((told.code, told.data.as_str()), (5, ""), "{told:?}");
+    assert!(told.talk.contains("`adjourn rm --force "), "{told:?}");
+    assert_eq!(home.json(&["rm", "--force", &broken])["removed"]["sessionId"], broken.as_str());
+    let left = home.jsons(&["ls", "--all"]);
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0]["sessionId"], whole.as_str());
+}
