@@ -15,6 +15,7 @@ use adjourn_core::actor::{Actor, Face};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::id::{Epoch, HostId, SessionId};
+use adjourn_core::session::State;
 use adjourn_core::{Command, Session};
 use adjourn_store::rows::HostRow;
 use adjourn_store::{CommandError, Done, Error, Request, Store, Transaction};
@@ -148,7 +149,10 @@ impl<S: Store> Claimant<S> {
     /// Reserves what it takes to drive a session that a command is about to make ready; nothing if
     /// this host cannot have it, which says why when it finds the session ready.
     async fn prepare_at_once(&self, id: SessionId) -> Option<(Prepared, OwnedPermit<Driving>)> {
-        if !self.claims(id) {
+        let session = self.0.store.session(id).ok()??;
+        // No command makes ready what is at work or over.
+        let rests = matches!(session.state, State::Idle | State::Suspended(_));
+        if !rests || !self.claims(id) {
             return None;
         }
         let slot = self.slots().reserve_after_last(id).await?;

@@ -1,18 +1,21 @@
 //! Who runs what becomes ready: the process that took the prompt, or the one that shows the session.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use adjourn_core::Command;
 use adjourn_core::command::{Resume, Suspend};
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::facts::Gate;
 use adjourn_core::id::{GateId, HostId, SessionId};
+use adjourn_core::{Command, Rejected};
 use adjourn_host::clock::Clock;
+use adjourn_host::driver::{Driver, Drivers};
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claims, Config};
 use adjourn_store::rows::{GateRow, Scope};
-use adjourn_store::{Environment as _, Request, Store as _};
+use adjourn_store::{CommandError, Environment as _, Request, Store as _};
 
 use crate::fixture::{Fixture, Working, ann, prompt};
 
@@ -93,6 +96,32 @@ async fn a_prompt_and_its_claim_are_one_commit() {
     fixture.until_in_flight(id, "build").await;
     // The prompt with its claim, the step, what the model asks for, and the start of the call.
     assert_eq!(fixture.store.metrics().commits - before, 4);
+    fixture.pass_until(id, "idle").await;
+    host.stop().await;
+}
+
+/// Scripts, and how often one was to be followed.
+struct Counted(Scripted, AtomicUsize);
+
+impl Drivers for Counted {
+    fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.make(spec)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_that_is_refused_prepares_nothing() {
+    let fixture = Fixture::new();
+    let clock: Arc<dyn Clock> = Arc::new(fixture.clock.clone());
+    let drivers = Arc::new(Counted(Scripted::new(clock), AtomicUsize::new(0)));
+    let host = fixture.host_with(Arc::clone(&drivers) as _).await;
+    let id = fixture.create(BUILDS);
+    host.claimant.give(prompt(id, "go")).await.unwrap();
+    fixture.until_in_flight(id, "build").await;
+    let refused = host.claimant.give(prompt(id, "and?")).await.unwrap_err();
+    assert!(matches!(refused, CommandError::Rejected(Rejected::Busy { .. })), "{refused}");
+    assert_eq!(drivers.1.load(Ordering::Relaxed), 1);
     fixture.pass_until(id, "idle").await;
     host.stop().await;
 }
