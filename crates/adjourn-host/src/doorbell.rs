@@ -32,6 +32,8 @@ const REST: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub struct Hosts {
     directory: PathBuf,
+    /// Whether a lock on a file excludes others, as it should.
+    exclusive: bool,
 }
 
 /// A living host's lock and socket; both go when it does.
@@ -49,7 +51,14 @@ impl Hosts {
     pub fn beside(store: &Path) -> Self {
         let mut name = store.as_os_str().to_owned();
         name.push(".hosts");
-        Self { directory: name.into() }
+        Self { directory: name.into(), exclusive: true }
+    }
+
+    /// Acts as if the directory were on a file system whose locks exclude nobody, as some network
+    /// mounts are: for tests.
+    #[must_use]
+    pub fn without_exclusion(self) -> Self {
+        Self { exclusive: false, ..self }
     }
 
     /// Returns where the directory is.
@@ -60,11 +69,36 @@ impl Hosts {
     /// Announces a host: takes its lock, and opens its socket.
     ///
     /// # Errors
-    /// The directory cannot be written.
+    /// The directory cannot be written, or locks exclude nobody there.
     pub fn join(&self, id: HostId) -> io::Result<Presence> {
         let lock = self.take(id)?;
+        self.excludes(id)?;
         let socket = self.bind(id)?;
         Ok(Presence { hosts: self.clone(), id, lock, socket })
+    }
+
+    /// Makes sure that a lock that was just taken cannot be taken once more: otherwise every host
+    /// would take every other for dead, and what it drives for its own.
+    fn excludes(&self, id: HostId) -> io::Result<()> {
+        let second = File::open(self.lock(id))?;
+        match self.lock_shared(&second) {
+            Err(TryLockError::WouldBlock) => Ok(()),
+            Err(TryLockError::Error(error)) => Err(error),
+            Ok(()) => {
+                // It is held in vain, and would keep nobody from being taken for dead.
+                self.bury(id);
+                Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "its file system lets two processes hold one lock, so a living host cannot be \
+                     told from a dead one; keep the store on a local disk (--store names it)",
+                ))
+            }
+        }
+    }
+
+    /// Tries a shared lock, as the file system has them.
+    fn lock_shared(&self, file: &File) -> Result<(), TryLockError> {
+        if self.exclusive { file.try_lock_shared() } else { Ok(()) }
     }
 
     /// Opens the socket of a host whose lock is taken.
@@ -84,7 +118,7 @@ impl Hosts {
         let path = self.lock(id);
         for _ in 0..TRIES {
             let mut private = File::options();
-            private.create(true).truncate(false).write(true).mode(0o600);
+            private.create(true).truncate(false).read(true).write(true).mode(0o600);
             let lock = private.open(&path)?;
             match lock.try_lock() {
                 Ok(()) if is_at(&lock, &path) => return Ok(lock),
@@ -102,17 +136,30 @@ impl Hosts {
     /// # Errors
     /// The lock cannot be looked at.
     pub fn is_alive(&self, id: HostId) -> io::Result<bool> {
-        let lock = match File::options().write(true).open(self.lock(id)) {
+        // For reading: it is also looked at where nothing can be written.
+        let lock = match File::open(self.lock(id)) {
             Ok(lock) => lock,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
         // Shared, so that two who look at once do not take each other for the host.
-        match lock.try_lock_shared() {
+        match self.lock_shared(&lock) {
             Ok(()) => Ok(false),
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    /// Returns the hosts and watchers that are alive.
+    pub fn living(&self) -> Vec<HostId> {
+        self.locks().into_iter().filter(|id| self.is_alive(*id).unwrap_or(true)).collect()
+    }
+
+    /// Returns those that have a lock, alive or not.
+    fn locks(&self) -> Vec<HostId> {
+        let Ok(entries) = fs::read_dir(&self.directory) else { return Vec::new() };
+        let names = entries.flatten().map(|entry| entry.file_name());
+        names.filter_map(|name| name.to_str()?.strip_suffix(".lock")?.parse().ok()).collect()
     }
 
     /// Clears away what a dead host has left.
@@ -138,10 +185,7 @@ impl Hosts {
     ///
     /// Those who only watch are in no list, and one that is killed is missed by nobody.
     pub fn sweep(&self) -> usize {
-        let Ok(entries) = fs::read_dir(&self.directory) else { return 0 };
-        let names = entries.flatten().map(|entry| entry.file_name());
-        let ids = names.filter_map(|name| name.to_str()?.strip_suffix(".lock")?.parse().ok());
-        ids.filter(|id| self.sweep_one(*id)).count()
+        self.locks().into_iter().filter(|id| self.sweep_one(*id)).count()
     }
 
     fn sweep_one(&self, id: HostId) -> bool {

@@ -278,6 +278,8 @@ impl<S: Store> Host<S> {
             return Ok(());
         }
         self.be_known_at = Instant::now() + LOOK;
+        // What is done in a file that is no longer the store would be lost.
+        self.store.still_there()?;
         if self.presence.renew().map_err(|error| unannounced(&self.hosts, error))? {
             self.claimant.shown().renew();
             self.announce().await?;

@@ -65,6 +65,22 @@ pub enum Error {
         /// Who has the lock.
         holder: Holder,
     },
+    /// The file at the path is not the one that was opened; nothing was acknowledged into it.
+    #[error("{} is not the file that was opened: {problem}", path.display())]
+    Replaced {
+        /// The path.
+        path: PathBuf,
+        /// What became of it.
+        problem: &'static str,
+    },
+    /// Another process has the store open, and what was asked for needs it alone.
+    #[error("{holder} has {} open", path.display())]
+    InUse {
+        /// The store.
+        path: PathBuf,
+        /// Which process, as far as the system tells.
+        holder: Holder,
+    },
     /// SQLite said no.
     #[error("the store failed: {0}")]
     Sqlite(Arc<rusqlite::Error>),
@@ -104,6 +120,11 @@ impl Error {
                 "look at that process: one that is stopped goes on with `kill -CONT`, one that \
                  hangs can be killed; nothing that was acknowledged is lost",
             ),
+            Self::Replaced { .. } => Some(
+                "start again to use what is at the path; stop hosts before a store is moved, and \
+                 put a backup in place with `adjourn restore`",
+            ),
+            Self::InUse { .. } => Some("stop that process first"),
             _ => None,
         }
     }

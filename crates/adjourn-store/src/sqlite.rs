@@ -2,10 +2,13 @@
 
 mod connection;
 mod holder;
+mod identity;
 mod points;
 mod reader;
+mod restore;
 mod rows;
 mod schema;
+mod sidecar;
 mod turnstile;
 mod verify;
 mod writer;
@@ -26,6 +29,8 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use holder::Holder;
 pub use points::{Point, Points};
+pub use restore::{Restored, restore};
+pub use sidecar::SetAside;
 pub use verify::{Fault, Verified};
 
 use crate::cache::Cache;
@@ -35,8 +40,11 @@ use crate::retention::Retention;
 use crate::rows::{EntryNo, HostRow, Rows as _, SessionNo};
 use crate::store::{Listed, Metrics, Pending, Size, Store};
 use crate::transaction::Transaction;
+use connection::Sees;
+use identity::{Incarnation, Own};
 use rows::SqliteRows;
-use turnstile::{PATIENCE, Turnstile};
+use sidecar::{Looked, Sidecar};
+use turnstile::{PATIENCE, Turnstile, beside};
 use writer::{Counters, Job, Work, Writer};
 
 /// Commands that may wait for the writer; beyond it callers wait to be let in.
@@ -86,12 +94,18 @@ pub struct Sqlite(Arc<Inner>);
 struct Inner {
     path: PathBuf,
     file: connection::FileId,
+    incarnation: Option<Incarnation>,
+    sees: Sees,
     environment: Arc<dyn Environment>,
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     writer: Option<std::thread::JoinHandle<()>>,
     readers: Mutex<Vec<Connection>>,
     cache: Arc<Cache>,
     counters: Arc<Counters>,
+    /// The log that was found beside the file, and was not its own.
+    set_aside: Option<SetAside>,
+    /// Held as long as any connection is open: others may not put another file in place.
+    _sidecar: Option<Sidecar>,
 }
 
 impl Sqlite {
@@ -105,8 +119,12 @@ impl Sqlite {
             let problem = "it is a directory".to_owned();
             return Err(Error::NotAStore { path, problem });
         }
-        let (path, file) = connection::settle(&path)?;
+        let path = connection::settle(&path)?;
+        let (mut sidecar, set_aside) = Sidecar::enter(&path, patience)?;
+        let file = connection::FileId::at(&path)?;
         let (connection, mut turnstile) = connection::open_writer(&path, &points, max_pages)?;
+        sidecar.settle(&path, &connection)?;
+        let incarnation = identity::incarnation(&connection)?;
         turnstile.patience = patience;
         register(&connection, &mut turnstile, &keys)?;
         // From here on the turnstile waits; SQLite must not, or it would sleep with its own ideas
@@ -119,6 +137,8 @@ impl Sqlite {
             connection,
             turnstile,
             points,
+            path: path.clone(),
+            file,
             environment: Arc::clone(&environment),
             keys,
             cache: Arc::clone(&cache),
@@ -131,13 +151,69 @@ impl Sqlite {
         Ok(Self(Arc::new(Inner {
             path,
             file,
+            incarnation,
+            sees: Sees::All,
             environment,
             queue: Some(queue),
             writer: Some(writer),
             readers: Mutex::new(Vec::new()),
             cache,
             counters,
+            set_aside,
+            _sidecar: Some(sidecar),
         })))
+    }
+
+    /// Opens a store that is there for reading alone: without keys, and also where nothing can be
+    /// written. What is given to [`Store::transact`] fails with [`Error::Closed`].
+    ///
+    /// # Errors
+    /// What is there is no store, or a newer one, or cannot be read.
+    pub fn look(
+        path: &Path,
+        environment: Arc<dyn Environment>,
+        cache: usize,
+    ) -> Result<Self, Error> {
+        if path.is_dir() {
+            let problem = "it is a directory".to_owned();
+            return Err(Error::NotAStore { path: path.to_owned(), problem });
+        }
+        let path = connection::find(path)?;
+        let Looked { sidecar, set_aside, log_is_own } = Sidecar::look(&path, PATIENCE)?;
+        let file = connection::FileId::at(&path)?;
+        let (connection, sees) = connection::open_to_look(&path, file, log_is_own)?;
+        let incarnation = match schema::version(&connection)? {
+            version if version >= schema::IDENTITY => identity::incarnation(&connection)?,
+            _ => None,
+        };
+        Ok(Self(Arc::new(Inner {
+            path,
+            file,
+            incarnation,
+            sees,
+            environment,
+            queue: None,
+            writer: None,
+            readers: Mutex::new(vec![connection]),
+            cache: Arc::new(Cache::new(cache)),
+            counters: Arc::default(),
+            set_aside,
+            _sidecar: sidecar,
+        })))
+    }
+
+    /// Returns the log that cannot be read where the store was opened, if there is one: what is
+    /// read may lack what was committed last.
+    pub fn unread_log(&self) -> Option<PathBuf> {
+        let log = beside(&self.0.path, "-wal");
+        let there = || log.metadata().is_ok_and(|about| about.len() > 0);
+        (self.0.sees == Sees::File && there()).then_some(log)
+    }
+
+    /// Returns the log that lay beside the file and was not written for it, if there was one; it
+    /// was not read.
+    pub fn set_aside(&self) -> Option<&SetAside> {
+        self.0.set_aside.as_ref()
     }
 
     /// Returns where the file really is, whatever links led to it.
@@ -176,7 +252,7 @@ impl Sqlite {
         let idle = self.readers().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => connection::open_reader(&self.0.path, self.0.file)?,
+            None => connection::open_reader(&self.0.path, self.0.file, self.0.sees)?,
         };
         let result = read(&connection);
         let mut readers = self.readers();
@@ -298,6 +374,19 @@ impl Store for Sqlite {
 
     fn backup(&self, to: &Path) -> Result<(), Error> {
         self.read(|connection| reader::backup(connection, to))
+    }
+
+    fn still_there(&self) -> Result<(), Error> {
+        let Inner { path, file, incarnation, .. } = &*self.0;
+        file.still_at(path)?;
+        // One that was copied over the file keeps its number.
+        match (identity::own(path), incarnation) {
+            (Ok(Own::Is(own)), Some(known)) if own != *known => Err(Error::Replaced {
+                path: path.clone(),
+                problem: "another file was copied over it",
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn environment(&self) -> &dyn Environment {

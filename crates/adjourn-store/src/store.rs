@@ -176,6 +176,15 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails, or the file is there already or cannot be written.
     fn backup(&self, to: &Path) -> Result<(), Error>;
 
+    /// Makes sure that the store is still the one that was opened: its file may have been moved,
+    /// deleted or replaced.
+    ///
+    /// # Errors
+    /// It is not, and what is committed there would be lost; or the store fails.
+    fn still_there(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Returns the clock and the source of ids.
     fn environment(&self) -> &dyn Environment;
 

@@ -69,6 +69,8 @@ pub enum Verb {
     Prune(Prune),
     /// Write a copy of the store
     Backup(Backup),
+    /// Put a backup in the place of the store, and keep what was there
+    Restore(Restore),
     /// Show what is set, and where each value came from
     Config(Config),
     /// Print a completion script for a shell
@@ -327,6 +329,13 @@ pub struct Prune {
     /// Only those that ended longer ago than this [default: what retention.ended says, or 30d]
     #[arg(long, value_name = "DURATION", requires = "ended", value_parser = duration)]
     pub older_than: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// The backup; it is copied
+    #[arg(value_name = "FILE")]
+    pub from: PathBuf,
 }
 
 #[derive(Debug, Args)]

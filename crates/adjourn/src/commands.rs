@@ -13,6 +13,7 @@ pub mod ls;
 pub mod new;
 pub mod prompt;
 pub mod prune;
+pub mod restore;
 pub mod resume;
 pub mod rm;
 pub mod run;

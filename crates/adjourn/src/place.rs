@@ -13,15 +13,15 @@ use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
 use adjourn_record::keys::KeyDir;
 use adjourn_store::rows::SessionNo;
-use adjourn_store::sqlite::Options;
+use adjourn_store::sqlite::{Options, SetAside};
 use adjourn_store::{CommandError, Done, Environment as _, Request, Sqlite, Store as _};
 
 use crate::failure::Failure;
 use crate::living::Living;
-use crate::settings::{Settings, Source};
+use crate::settings::{Held, Settings, Source};
 use crate::show::View;
 use crate::stay::Stop;
-use crate::terminal::Output;
+use crate::terminal::{Output, warn};
 
 /// Whose sessions are, if nobody says otherwise.
 pub const TENANT: &str = "local";
@@ -41,16 +41,29 @@ pub struct Place {
 impl Place {
     /// Opens a store that must be there: a mistyped path is no new and empty store.
     pub fn open(settings: &Settings) -> Result<Self, Failure> {
-        Self::if_there(settings)?.ok_or_else(|| {
-            Failure::store(format!("there is no store {}", settings.store.value.display()))
-                .hint("`adjourn run`, `new`, `event` and `serve` make one; --store names another")
-        })
+        Self::if_there(settings)?.ok_or_else(|| nowhere(settings))
+    }
+
+    /// Opens a store that must be there for reading alone: without keys, and also where nothing
+    /// can be written.
+    pub fn look(settings: &Settings) -> Result<Self, Failure> {
+        Self::look_if_there(settings)?.ok_or_else(|| nowhere(settings))
+    }
+
+    /// Opens the store for reading alone, if it is there.
+    pub fn look_if_there(settings: &Settings) -> Result<Option<Self>, Failure> {
+        let path = &settings.store()?.value;
+        if matches!(path.try_exists(), Ok(false)) {
+            return Ok(None);
+        }
+        let store = Sqlite::look(path, Arc::new(Machine), settings.cache.value)?;
+        Ok(Some(Self::of(store, settings)))
     }
 
     /// Opens the store if it is there, and makes nothing if it is not.
     pub fn if_there(settings: &Settings) -> Result<Option<Self>, Failure> {
         // One that cannot be looked for is opened, which says what is wrong.
-        match settings.store.value.try_exists() {
+        match settings.store()?.value.try_exists() {
             Ok(false) => Ok(None),
             Ok(true) | Err(_) => Self::open_or_make(settings).map(Some),
         }
@@ -68,8 +81,8 @@ impl Place {
     }
 
     fn open_with(settings: &Settings, keys: PathBuf) -> Result<Self, Failure> {
-        let path = settings.store.value.clone();
-        if let (Source::Default, Some(directory)) = (&settings.store.source, path.parent()) {
+        let Held { value: path, source } = settings.store()?.clone();
+        if let (Source::Default, Some(directory)) = (&source, path.parent()) {
             let mut private = std::fs::DirBuilder::new();
             private.recursive(true).mode(0o700).create(directory).map_err(|error| {
                 Failure::store(format!("cannot make {}: {error}", directory.display()))
@@ -93,8 +106,28 @@ impl Place {
             true => Failure::from(error).hint("make its directory first"),
             false => error.into(),
         })?;
+        Ok(Self::of(store, settings))
+    }
+
+    fn of(store: Sqlite, settings: &Settings) -> Self {
+        if let Some(SetAside { log, now }) = store.set_aside() {
+            warn(&format!(
+                "{} was not written for {}, and was not read: it is {} now; if it belongs to \
+                 another file, put it beside that one",
+                log.display(),
+                store.path().display(),
+                now.display()
+            ));
+        }
+        if let Some(log) = store.unread_log() {
+            warn(&format!(
+                "{} cannot be read here: what was committed last may be missing; a copy of both \
+                 files where you can write has all of it",
+                log.display()
+            ));
+        }
         let hosts = Hosts::beside(store.path());
-        Ok(Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone() })
+        Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone() }
     }
 
     /// Finds a session by its id or an unambiguous part of it.
@@ -199,6 +232,12 @@ impl Place {
             Err(error) => Err(error),
         }
     }
+}
+
+fn nowhere(settings: &Settings) -> Failure {
+    let path = settings.store().map(|store| store.value.display().to_string());
+    Failure::store(format!("there is no store {}", path.unwrap_or_default()))
+        .hint("`adjourn run`, `new`, `event` and `serve` make one; --store names another")
 }
 
 /// Whoever types.

@@ -59,7 +59,8 @@ pub struct Settings {
     pub file: Option<PathBuf>,
     /// Whether it is there.
     pub file_is_there: bool,
-    pub store: Held<PathBuf>,
+    /// Without a home, and without a name for it, there is none.
+    store: Option<Held<PathBuf>>,
     pub tenant: Held<String>,
     pub source: Held<String>,
     pub listen: Held<Option<SocketAddr>>,
@@ -117,11 +118,10 @@ impl Settings {
         let host = adjourn_host::Config::default();
         Ok(Self {
             store: match layers.path(layers.pick(&STORE, store, path_of)?)? {
-                Some(held) => held,
-                None => {
-                    let value = directory("XDG_DATA_HOME", ".local/share")?.join("store.db");
-                    Held { value, source: Source::Default }
-                }
+                Some(held) => Some(held),
+                None => directory("XDG_DATA_HOME", ".local/share")
+                    .ok()
+                    .map(|own| Held { value: own.join("store.db"), source: Source::Default }),
             },
             tenant: layers.pick(&TENANT_KEY, tenant, text)?.by_default(TENANT.to_owned()),
             source: layers.pick(&SOURCE, source, text)?.by_default("cli".to_owned()),
@@ -148,9 +148,22 @@ impl Settings {
         })
     }
 
+    /// Returns where the store is, or would be.
+    pub fn store(&self) -> Result<&Held<PathBuf>, Failure> {
+        match &self.store {
+            Some(store) => Ok(store),
+            // It says what is missing.
+            None => Err(directory("XDG_DATA_HOME", ".local/share")
+                .err()
+                .unwrap_or_else(|| Failure::usage("there is no place for a store"))
+                .hint("--store names a file; or set HOME, or XDG_DATA_HOME and XDG_CONFIG_HOME")),
+        }
+    }
+
     /// The same, but for another store.
     pub fn with_store(&self, path: PathBuf) -> Self {
-        Self { store: Held { value: path, source: Source::Flag(STORE.flag) }, ..self.clone() }
+        let store = Some(Held { value: path, source: Source::Flag(STORE.flag) });
+        Self { store, ..self.clone() }
     }
 
     /// Returns what callers must show, and where that is kept if others can read it, too.
@@ -192,7 +205,11 @@ impl Settings {
         let drain = Some(json!(written(self.drain.value)));
         let ended = self.ended.value.map_or_else(|| NEVER.to_owned(), written);
         vec![
-            row(&STORE, Some(path(&self.store.value)), &self.store.source),
+            row(
+                &STORE,
+                self.store.as_ref().map(|store| path(&store.value)),
+                self.store.as_ref().map_or(&Source::Default, |store| &store.source),
+            ),
             row(&TENANT_KEY, Some(json!(self.tenant.value)), &self.tenant.source),
             row(&SOURCE, Some(json!(self.source.value)), &self.source.source),
             row(&LISTEN, listen, &self.listen.source),

@@ -55,6 +55,11 @@ pub struct Output {
     broken: RefCell<Option<io::Error>>,
 }
 
+/// Says what must be known to whoever reads stderr, also if stdout is for a program.
+pub fn warn(line: &str) {
+    let _ = writeln!(io::stderr(), "warning: {}", one_line(line));
+}
+
 impl Output {
     pub fn new(json: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());

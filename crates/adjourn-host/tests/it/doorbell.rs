@@ -1,13 +1,16 @@
 //! The directory of hosts: who is alive, who is rung, and what the dead leave behind.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adjourn_core::id::HostId;
-use adjourn_host::clock::Machine;
+use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
+use adjourn_host::script::Scripted;
 use adjourn_host::watch::Bell;
-use adjourn_store::Environment as _;
+use adjourn_host::{Config, Host};
+use adjourn_store::{Environment as _, Store as _};
 use tempfile::TempDir;
 
 use crate::fixture::Fixture;
@@ -122,4 +125,21 @@ async fn a_store_that_lies_deep_has_a_bell_too() {
     let presence = hosts.join(HostId::new(Machine.uuid())).unwrap();
     assert_eq!(hosts.ring(), 1);
     presence.rung().await;
+}
+
+#[tokio::test]
+async fn locks_that_exclude_nobody_are_found_out_when_a_host_joins() {
+    let fixture = Fixture::new();
+    let hosts = fixture.hosts().without_exclusion();
+    let clock: Arc<dyn Clock> = Arc::new(Machine);
+    let drivers = Arc::new(Scripted::new(Arc::clone(&clock)));
+    let joined = Host::join(fixture.store.clone(), hosts, clock, drivers, Config::default()).await;
+    let told = joined.err().expect("it would be taken for dead").to_string();
+    assert!(told.contains("lets two processes hold one lock"), "{told}");
+    assert!(told.contains("keep the store on a local disk"), "{told}");
+    assert_eq!(names(fixture.store.path()), Vec::<PathBuf>::new(), "nothing is left of it");
+    assert!(fixture.store.hosts().unwrap().is_empty(), "nor is it announced");
+    // Those who only watch do without a bell.
+    let bell = Bell::new(&fixture.hosts().without_exclusion(), &Machine);
+    bell.rung().await;
 }

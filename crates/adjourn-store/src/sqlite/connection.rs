@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::identity;
 use super::points::Points;
 use super::schema;
 use super::turnstile::{Turnstile, patiently};
@@ -29,21 +30,37 @@ const READ_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct FileId(u64, u64);
 
 impl FileId {
-    fn at(path: &Path) -> Result<Self, Error> {
+    pub(super) fn at(path: &Path) -> Result<Self, Error> {
         let about = path.metadata().map_err(|error| cannot(path, error.to_string()))?;
         Ok(Self(about.dev(), about.ino()))
     }
+
+    /// Makes sure that this is still the file at the path.
+    pub(super) fn still_at(self, path: &Path) -> Result<(), Error> {
+        let replaced = |problem| Error::Replaced { path: path.to_owned(), problem };
+        match path.metadata() {
+            Ok(about) if Self(about.dev(), about.ino()) == self => Ok(()),
+            Ok(_) => Err(replaced("another file is in its place")),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(replaced("it was deleted or moved away"))
+            }
+            Err(error) => Err(Error::io(format!("cannot look at {}", path.display()), error)),
+        }
+    }
 }
 
-/// Makes the file, if it is not there, and returns where it really is, and which file it is.
+/// Makes the file, if it is not there, and returns where it really is.
 ///
 /// What lies beside a store is found by its name, so whoever comes to it over a link must know it by
 /// the same name as everybody else.
-pub(super) fn settle(path: &Path) -> Result<(PathBuf, FileId), Error> {
+pub(super) fn settle(path: &Path) -> Result<PathBuf, Error> {
     make_private(path)?;
-    let path = path.canonicalize().map_err(|error| cannot(path, error.to_string()))?;
-    let file = FileId::at(&path)?;
-    Ok((path, file))
+    find(path)
+}
+
+/// Returns where a file that is there really is.
+pub(super) fn find(path: &Path) -> Result<PathBuf, Error> {
+    path.canonicalize().map_err(|error| cannot(path, error.to_string()))
 }
 
 /// Opens the file for writing, bringing it to the newest version as needed.
@@ -101,16 +118,75 @@ fn make_private(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Opens the file for reading, if it is still the one that was opened for writing.
-pub(super) fn open_reader(path: &Path, file: FileId) -> Result<Connection, Error> {
-    if FileId::at(path)? != file {
-        return Err(cannot(path, "the store was moved away while it was in use".to_owned()));
+/// What a reading connection sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sees {
+    /// The file and its log: everything that was committed.
+    All,
+    /// The file alone, as it is: where nothing can be written beside it, SQLite cannot read its
+    /// log, and a log that is another file's must not be read.
+    File,
+}
+
+/// Opens the file for reading, if it is still the one that was opened first.
+pub(super) fn open_reader(path: &Path, file: FileId, sees: Sees) -> Result<Connection, Error> {
+    file.still_at(path)?;
+    match sees {
+        Sees::All => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = open(path, flags)?;
+            connection.pragma_update(None, "query_only", true)?;
+            connection.busy_timeout(READ_PATIENCE)?;
+            Ok(connection)
+        }
+        Sees::File => {
+            let connection =
+                identity::open_immutable(path).map_err(|error| cannot_open(path, error))?;
+            connection.set_prepared_statement_cache_capacity(STATEMENTS);
+            // The first thing that reads the file.
+            schema::version(&connection)?;
+            Ok(connection)
+        }
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = open(path, flags)?;
-    connection.pragma_update(None, "query_only", true)?;
-    connection.busy_timeout(READ_PATIENCE)?;
-    Ok(connection)
+}
+
+/// Opens a store that is there for reading alone; returns what the connection sees.
+pub(super) fn open_to_look(
+    path: &Path,
+    file: FileId,
+    log_is_own: bool,
+) -> Result<(Connection, Sees), Error> {
+    let all = log_is_own.then(|| {
+        let connection = open_reader(path, file, Sees::All)?;
+        // The first thing that needs the log.
+        ours(path, &connection).map(|_| connection)
+    });
+    let (connection, sees) = match all {
+        Some(Ok(connection)) => (connection, Sees::All),
+        // SQLite cannot read it without writing something beside it.
+        Some(Err(error @ (Error::CannotOpen { .. } | Error::ReadOnly(_)))) => {
+            let connection = open_reader(path, file, Sees::File).map_err(|_| error)?;
+            (connection, Sees::File)
+        }
+        Some(Err(error)) => return Err(error),
+        None => (open_reader(path, file, Sees::File)?, Sees::File),
+    };
+    if ours(path, &connection)? == Contents::Nothing {
+        return Err(not_a_store(path, "it is empty"));
+    }
+    if schema::version(&connection)? == schema::VERSION {
+        return Ok((connection, sees));
+    }
+    // An older one is brought up to date where that is possible, and read as it is where not.
+    let migrated = match sees {
+        Sees::All => open_writer(path, &Points::default(), None).map(|_| ()),
+        Sees::File => Err(not_a_store(path, "it cannot be written")),
+    };
+    match migrated {
+        Ok(()) => open_reader(path, file, sees).map(|connection| (connection, sees)),
+        Err(_) if schema::version(&connection)? >= schema::READABLE => Ok((connection, sees)),
+        Err(error) => Err(error),
+    }
 }
 
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {

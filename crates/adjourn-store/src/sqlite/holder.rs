@@ -21,12 +21,31 @@ pub struct Holder {
 impl Holder {
     /// Looks who has the write lock of a store.
     pub(super) fn of(store: &Path) -> Self {
-        let process = std::fs::metadata(beside(store, "-shm")).ok().and_then(|index| {
-            let locks = std::fs::read_to_string("/proc/locks").ok()?;
-            let file = format!("{}:{}", device(index.dev()), index.ino());
-            locks.lines().find_map(|line| writes(line, &file))
-        });
+        Self::found(Self::find(&beside(store, "-shm"), writes))
+    }
+
+    /// Looks who has locked a whole file.
+    pub(super) fn of_flock(file: &Path) -> Self {
+        Self::found(Self::find(file, |line, file| holds(line, file, "FLOCK")))
+    }
+
+    /// Looks which other process has a database open, this program or another: SQLite holds a
+    /// lock on it meanwhile.
+    pub(super) fn of_database(file: &Path) -> Option<Self> {
+        let process = Self::find(file, |line, file| holds(line, file, "POSIX"))?;
+        Some(Self::found(Some(process)))
+    }
+
+    fn found(process: Option<u32>) -> Self {
         Self { process, stopped: process.is_some_and(is_stopped) }
+    }
+
+    fn find(file: &Path, whose: impl Fn(&str, &str) -> Option<u32>) -> Option<u32> {
+        let about = std::fs::metadata(file).ok()?;
+        let locks = std::fs::read_to_string("/proc/locks").ok()?;
+        let file = format!("{}:{}", device(about.dev()), about.ino());
+        let others = |process: &u32| *process != std::process::id();
+        locks.lines().filter_map(|line| whose(line, &file)).find(others)
     }
 }
 
@@ -53,6 +72,15 @@ fn writes(line: &str, file: &str) -> Option<u32> {
     (locked == file && (start..=end).contains(&WRITE_LOCK)).then_some(process)
 }
 
+/// Returns whose lock a line of the system's list is, if it is a lock of a kind on a file.
+fn holds(line: &str, file: &str, kind: &str) -> Option<u32> {
+    let mut words = line.split_whitespace().skip(1);
+    // Those who wait for the lock stand below its holder, with an arrow.
+    (words.next()? == kind).then_some(())?;
+    let process = words.nth(2)?.parse().ok()?;
+    (words.next()? == file).then_some(process)
+}
+
 /// Returns a device as the system's list of locks writes it.
 fn device(device: u64) -> String {
     let major = ((device >> 32) & 0xffff_f000) | ((device >> 8) & 0xfff);
@@ -69,7 +97,7 @@ fn is_stopped(process: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{device, writes};
+    use super::{device, holds, writes};
 
     #[test]
     fn the_write_lock_is_told_from_others() {
@@ -85,6 +113,20 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(writes(line, "fe:00:1234"), process, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_lock_on_a_whole_file_is_told_from_others() {
+        for (line, process) in [
+            ("7: FLOCK  ADVISORY  READ 4711 fe:00:1234 0 EOF", Some(4711)),
+            ("7: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", Some(4711)),
+            ("7: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", None),
+            ("7: POSIX  ADVISORY  READ 4711 fe:00:1234 0 EOF", None),
+            ("7: FLOCK  ADVISORY  READ 4711 fe:00:1235 0 EOF", None),
+            ("", None),
+        ] {
+            assert_eq!(holds(line, "fe:00:1234", "FLOCK"), process, "{line}");
         }
     }
 

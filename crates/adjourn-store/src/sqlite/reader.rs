@@ -11,6 +11,7 @@ use adjourn_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use uuid::Uuid;
 
+use super::identity;
 use super::rows::{PRUNABLE_EVENTS, SqliteRows, place, session_row, signed, unsigned};
 use super::turnstile::beside;
 use crate::cache::{Cache, Folded};
@@ -271,5 +272,9 @@ pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), Error> {
         let _ = std::fs::remove_file(to);
         return Err(error.into());
     }
-    file.sync_all().map_err(cannot)
+    // Whatever lies beside the store was not written for the copy.
+    let renewed = identity::renew(to).and_then(|()| file.sync_all().map_err(cannot));
+    renewed.inspect_err(|_| {
+        let _ = std::fs::remove_file(to);
+    })
 }

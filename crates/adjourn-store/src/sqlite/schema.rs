@@ -159,7 +159,22 @@ CREATE TABLE erasing (
 -- Sessions that nothing has happened to yet.
 CREATE INDEX session_untouched ON session (at) WHERE state = 0 AND revision = 1;
 ",
+    "
+-- Which store this is, and which copy of it: see sqlite/identity.rs.
+CREATE TABLE identity (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    store BLOB NOT NULL,            -- 16 bytes, for life
+    incarnation BLOB NOT NULL       -- 16 bytes, others in every backup
+) STRICT;
+INSERT INTO identity VALUES (1, randomblob(16), randomblob(16));
+",
 ];
+
+/// The oldest version that reads do with, as it is: a file that cannot be written is not migrated.
+pub(crate) const READABLE: i64 = 1;
+
+/// The version from which on a file says which it is.
+pub(crate) const IDENTITY: i64 = 4;
 
 /// Returns the version of the file.
 pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {

@@ -2,6 +2,7 @@
 //! command in a savepoint of its own, and tells everybody when the commit is durable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
+use super::connection::FileId;
 use super::points::{Point, Points};
 use super::rows::{SqliteRows, given_up, signed, unsigned};
 use super::schema;
@@ -61,6 +63,8 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) turnstile: Turnstile,
     pub(super) points: Points,
+    pub(super) path: PathBuf,
+    pub(super) file: FileId,
     pub(super) environment: Arc<dyn Environment>,
     pub(super) keys: Keys,
     pub(super) cache: Arc<Cache>,
@@ -133,10 +137,12 @@ impl Writer {
             self.sign(&tree)?;
         }
         self.points.reach(Point::BeforeCommit);
+        self.file.still_at(&self.path)?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.points.reach(Point::AfterCommit);
-        Ok(())
+        // What went into a file that is gone is not acknowledged.
+        self.file.still_at(&self.path)
     }
 
     /// Runs a job that has the transaction to itself: what undoes it is a new transaction.

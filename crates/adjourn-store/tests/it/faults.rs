@@ -165,15 +165,16 @@ pub fn fill(orders: &Receiver<String>) {
 fn what_cannot_be_written_or_read_is_said_and_left_as_it_is() {
     let read_only = "the store is read-only: attempt to write a readonly database";
     let denied = "cannot open STORE: Permission denied (os error 13)";
+    let unable = "cannot open STORE: unable to open database file: STORE";
     for (file, directory, expected) in [
-        (0o644, 0o755, vec!["opens", "reads 1", "writes"]),
+        (0o644, 0o755, vec!["looks 1", "opens", "reads 1", "writes"]),
         // What cannot be written can still be read.
-        (0o444, 0o755, vec!["opens", "reads 1", read_only]),
-        (0o000, 0o755, vec!["cannot open STORE: unable to open database file: STORE"]),
-        // The log must be written, also by those who only read.
-        (0o644, 0o555, vec![read_only]),
-        (0o444, 0o555, vec![read_only]),
-        (0o644, 0o000, vec![denied]),
+        (0o444, 0o755, vec!["looks 1", "opens", "reads 1", read_only]),
+        (0o000, 0o755, vec![unable, unable]),
+        // Nothing can be written beside it.
+        (0o644, 0o555, vec!["looks 1", read_only]),
+        (0o444, 0o555, vec!["looks 1", read_only]),
+        (0o644, 0o000, vec![denied, denied]),
     ] {
         let fixture = Fixture::new();
         let id = create(&fixture.open());
@@ -188,13 +189,24 @@ fn what_cannot_be_written_or_read_is_said_and_left_as_it_is() {
     }
     let fixture = Fixture::new();
     set_mode(fixture.directory.path(), 0o555);
-    assert_eq!(as_somebody(&fixture), [denied]);
+    let missing = "cannot open STORE: No such file or directory (os error 2)";
+    assert_eq!(as_somebody(&fixture), [missing, denied]);
     set_mode(fixture.directory.path(), 0o755);
     assert_eq!(fs::read_dir(fixture.directory.path()).unwrap().count(), 0);
 }
 
 /// The child that tries what can be done with a store.
 pub fn try_it() {
+    let Options { path, environment, .. } = options();
+    let looked = Sqlite::look(&path, environment, 1)
+        .and_then(|store| Ok((store.sessions(SessionNo(0), 10)?.len(), store.unread_log())));
+    match looked {
+        Ok((sessions, None)) => say(format_args!("looks {sessions}")),
+        Ok((sessions, Some(log))) => {
+            say(format_args!("looks {sessions}, without {}", log.display()));
+        }
+        Err(error) => say(error),
+    }
     let store = match Sqlite::open(options()) {
         Ok(store) => store,
         Err(error) => return say(error),
@@ -218,7 +230,8 @@ fn as_somebody(fixture: &Fixture) -> Vec<String> {
     let mut command = Command::new("/proc/self/exe");
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         let (path, above) = (fixture.path(), fixture.directory.path());
-        for path in [above, &path, &path.with_extension("db-queue")] {
+        let beside = ["db-queue", "db-incarnation"].map(|end| path.with_extension(end));
+        for path in [above, &path, &beside[0], &beside[1]] {
             // Who may do what is then a matter of the mode's first digit, as for everybody else.
             let _ = std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY));
         }
@@ -229,6 +242,31 @@ fn as_somebody(fixture: &Fixture) -> Vec<String> {
     child.end();
     let path = fixture.path().display().to_string();
     said.iter().map(|line| line.replace(&path, "STORE")).collect()
+}
+
+#[test]
+fn where_nothing_can_be_written_the_file_is_read_and_a_log_that_cannot_be_is_named() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    // The first is in the file, the second only in the log.
+    create(&store);
+    let connection = Connection::open(fixture.path()).unwrap();
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    create(&store);
+    let after = Fixture::new();
+    for end in ["db", "db-wal", "db-incarnation"] {
+        let (from, to) = (fixture.path(), after.path());
+        fs::copy(from.with_extension(end), to.with_extension(end)).unwrap();
+        set_mode(&to.with_extension(end), 0o444);
+    }
+    set_mode(after.directory.path(), 0o555);
+    let said = as_somebody(&after);
+    set_mode(after.directory.path(), 0o755);
+    assert_eq!(said[0], "looks 1, without STORE-wal");
+    let copy = after.directory.path().join("copy.db");
+    let looking = Sqlite::look(&after.path(), after.environment.clone(), 1).unwrap();
+    looking.backup(&copy).unwrap();
+    assert!(copy.exists());
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -324,14 +362,14 @@ fn a_newer_file_is_refused_also_in_mid_flight() {
     // A newer program comes along, and moves the file on to its version.
     let newer = Connection::open(fixture.path()).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
-    let told = "the store has version 99, this program knows versions up to 2";
+    let told = "the store has version 99, this program knows versions up to 4";
     let error = try_create(&store).unwrap_err();
     assert!(matches!(error, CommandError::Store(Error::Newer { found: 99, .. })));
     assert_eq!(error.to_string(), told);
     assert!(store.session(id).unwrap().is_some(), "acknowledged before");
     assert_eq!(refusal(fixture.options()), told);
 
-    newer.pragma_update(None, "user_version", 2).unwrap();
+    newer.pragma_update(None, "user_version", 4).unwrap();
     create(&store);
     assert_eq!(store.size().unwrap().sessions, 2, "the refused one left no trace");
     store.verify(&keys().ring(), None).unwrap().unwrap();
@@ -346,7 +384,7 @@ fn a_file_of_the_first_version_is_brought_up_to_date() {
     let older = Connection::open(fixture.path()).unwrap();
     let newest: i64 = older.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     let back = "DROP INDEX journal_founding; DROP INDEX session_untouched;
-                DROP TABLE lag; DROP TABLE erasing; PRAGMA user_version = 1";
+                DROP TABLE lag; DROP TABLE erasing; DROP TABLE identity; PRAGMA user_version = 1";
     older.execute_batch(back).unwrap();
     drop(older);
 

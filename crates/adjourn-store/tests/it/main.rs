@@ -19,6 +19,7 @@ mod fairness;
 mod faults;
 mod fixture;
 mod holes;
+mod incarnation;
 mod lag;
 mod names;
 mod rows_written;

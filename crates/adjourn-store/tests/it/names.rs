@@ -1,7 +1,9 @@
 //! A store under several names, and one that is moved away.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::Duration;
 
+use adjourn_store::sqlite::Options;
 use adjourn_store::{Error, Sqlite, Store as _};
 
 use crate::fixture::Fixture;
@@ -35,9 +37,14 @@ fn a_store_that_was_moved_away_is_not_mixed_with_the_next_one() {
     let store = fixture.open();
     let id = fixture.create(&store);
     std::fs::rename(fixture.path(), fixture.path().with_extension("old")).unwrap();
-    let next = fixture.open();
+    let hasty = Options { patience: Duration::ZERO, ..fixture.options() };
+    // The log at the old name is still written by whoever has the old file.
+    let refused = Sqlite::open(hasty).err().expect("the old file is in use");
+    assert!(matches!(&refused, Error::InUse { .. }), "{refused}");
     let error = store.session(id).unwrap_err();
-    assert!(matches!(&error, Error::CannotOpen { .. }), "{error}");
-    assert!(error.to_string().ends_with("the store was moved away while it was in use"), "{error}");
+    assert!(matches!(&error, Error::Replaced { .. }), "{error}");
+    drop(store);
+    let next = fixture.open();
     assert!(next.session(id).unwrap().is_none());
+    assert!(next.set_aside().is_some(), "the log of the old file");
 }

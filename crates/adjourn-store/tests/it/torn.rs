@@ -88,13 +88,17 @@ fn a_checkpoint_cut_short_at_any_page_loses_nothing() {
 struct Files {
     file: Vec<u8>,
     log: Vec<u8>,
+    /// What says that the log is the file's.
+    incarnation: Vec<u8>,
 }
 
 impl Files {
     /// Copies the files of a store that is open, and in which nothing is under way.
     fn of(path: &Path) -> Self {
         let log = std::fs::read(path.with_extension("db-wal")).unwrap();
-        Self { file: std::fs::read(path).unwrap(), log }
+        let incarnation = std::fs::read(path.with_extension("db-incarnation")).unwrap();
+        assert!(!incarnation.is_empty());
+        Self { file: std::fs::read(path).unwrap(), log, incarnation }
     }
 
     fn open(self) -> (Fixture, Sqlite) {
@@ -103,7 +107,10 @@ impl Files {
         fixture.environment = Arc::new(VirtualEnvironment::new(2));
         std::fs::write(fixture.path(), self.file).unwrap();
         std::fs::write(fixture.path().with_extension("db-wal"), self.log).unwrap();
+        let sidecar = fixture.path().with_extension("db-incarnation");
+        std::fs::write(sidecar, self.incarnation).unwrap();
         let store = fixture.open();
+        assert_eq!(store.set_aside(), None);
         let connection = rusqlite::Connection::open(fixture.path()).unwrap();
         let check: String =
             connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();

@@ -36,17 +36,35 @@ pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), F
         place.store.path().display()
     ));
     let signals = tokio::sync::Mutex::new(signals);
+    let working = tokio::sync::Mutex::new(Some(working));
     let mut ended = None;
+    let mut failed = None;
     let mut hurried = Ok(None);
-    // A signal is an editor that goes away; a second one does not wait.
-    let stop = async { ended = Some(signals.lock().await.next().await) };
+    // A signal is an editor that goes away; a second one does not wait. A host that fails takes
+    // the agent with it: an editor that went on would never be answered.
+    let stop = async {
+        let (mut signals, mut working) = (signals.lock().await, working.lock().await);
+        let Some(host) = working.as_mut() else { return };
+        tokio::select! {
+            signal = signals.next() => ended = Some(signal),
+            failure = host.ended() => failed = Some(failure),
+        }
+        if failed.is_some() {
+            *working = None;
+        }
+    };
     let drain = async {
         let mut signals = signals.lock().await;
-        hurried = working.or(&place, &mut signals, output).await;
+        if let Some(working) = working.lock().await.take() {
+            hurried = working.or(&place, &mut signals, output).await;
+        }
     };
     let served =
         adjourn_acp::serve(face, tokio::io::stdin(), tokio::io::stdout(), stop, drain).await;
     served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))?;
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
     match hurried? {
         None => Ok(()),
         Some(Ended(second)) => Err(did_not_wait(ended.map_or(second, |Ended(first)| first))),

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::terminal::Output;
 
 pub fn run(settings: &Settings, backup: &Backup, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(settings)?;
+    let place = Place::look(settings)?;
     place.store.backup(&backup.to).map_err(|error| match backup.to.exists() {
         true => Failure::from(error).hint("name a file that is not there yet"),
         false => Failure::from(error),

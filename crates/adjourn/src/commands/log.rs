@@ -12,7 +12,7 @@ use crate::terminal::Output;
 use crate::watch::{Seen, Watch};
 
 pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(settings)?;
+    let place = Place::look(settings)?;
     let id = place.find(&log.which.session)?;
     let mut watcher = Watch::from_start(&place, id);
     let mut story = Story::default();

@@ -9,7 +9,7 @@ use crate::show::View;
 use crate::terminal::{Look, Output, one_line};
 
 pub fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(settings)?;
+    let place = Place::look(settings)?;
     let id = place.find(&which.session)?;
     let session = place.session(id)?;
     let living = Living::of(&place)?;

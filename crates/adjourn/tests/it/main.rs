@@ -12,6 +12,7 @@ mod by_hand;
 mod conformance;
 mod endings;
 mod events;
+mod files;
 mod flags;
 mod foreground;
 mod generated;

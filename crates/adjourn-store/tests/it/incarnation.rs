@@ -1,0 +1,283 @@
+//! A log belongs to one file: to no earlier one, to no backup, and to none that took its place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use adjourn_core::id::SessionId;
+use adjourn_store::conformance::VirtualEnvironment;
+use adjourn_store::sqlite::{Options, Point, Points, restore};
+use adjourn_store::{CommandError, Error, Sqlite, Store as _};
+
+use crate::fixture::{Fixture, create, keys, prompt, try_create};
+
+/// Returns the companion of a store with such an end.
+fn beside(store: &Path, end: &str) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// Copies a store that is open as a kill would leave it: the file, its log and what names it.
+fn killed(from: &Path) -> Fixture {
+    // What goes on there must not take ids that are in the file.
+    let environment = Arc::new(VirtualEnvironment::new(2));
+    let fixture = Fixture { environment, ..Fixture::new() };
+    for end in ["", "-wal", "-incarnation"] {
+        std::fs::copy(beside(from, end), beside(&fixture.path(), end)).unwrap();
+    }
+    assert!(std::fs::metadata(beside(&fixture.path(), "-wal")).unwrap().len() > 0);
+    fixture
+}
+
+fn sound(store: &Sqlite) {
+    store.verify(&keys().ring(), None).unwrap().unwrap_or_else(|fault| panic!("{fault}"));
+}
+
+fn has(store: &Sqlite, id: SessionId) -> bool {
+    store.session(id).unwrap().is_some()
+}
+
+/// A store with a session that an earlier backup has, and one that it has not.
+struct Scene {
+    fixture: Fixture,
+    store: Sqlite,
+    backup: PathBuf,
+    early: SessionId,
+    late: SessionId,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let fixture = Fixture::new();
+        let store = fixture.open();
+        let early = create(&store);
+        let backup = fixture.directory.path().join("backup.db");
+        store.backup(&backup).unwrap();
+        let late = create(&store);
+        for turn in 0..30 {
+            prompt(&store, late, "words").unwrap_or_else(|error| panic!("{turn}: {error}"));
+            let close = adjourn_core::Command::Cancel(adjourn_core::command::Cancel::default());
+            crate::fixture::give(&store, late, close).unwrap();
+        }
+        Self { fixture, store, backup, early, late }
+    }
+}
+
+#[test]
+fn a_backup_copied_over_a_store_is_not_ruined_by_the_log_that_was_left() {
+    let scene = Scene::new();
+    let after = killed(scene.store.path());
+    std::fs::copy(&scene.backup, after.path()).unwrap();
+    let store = after.open();
+    sound(&store);
+    assert!(has(&store, scene.early) && !has(&store, scene.late));
+    let aside = store.set_aside().expect("the log was not written for the backup").clone();
+    assert_eq!(aside.log, beside(store.path(), "-wal"));
+    assert!(aside.now.exists(), "it is kept: {aside:?}");
+    // It is a store like any other from then on: its own log is its own.
+    let id = create(&store);
+    let killed = killed(store.path());
+    let again = killed.open();
+    assert!(has(&again, id) && again.set_aside().is_none());
+    sound(&again);
+}
+
+#[test]
+fn what_was_set_aside_is_still_the_log_of_the_file_it_was_written_for() {
+    let scene = Scene::new();
+    let (kept, after) = (killed(scene.store.path()), killed(scene.store.path()));
+    std::fs::copy(&scene.backup, after.path()).unwrap();
+    let aside = after.open().set_aside().unwrap().now.clone();
+    std::fs::copy(aside, beside(&kept.path(), "-wal")).unwrap();
+    let store = kept.open();
+    assert!(has(&store, scene.late) && store.set_aside().is_none());
+    sound(&store);
+}
+
+#[test]
+fn a_log_goes_with_its_file_wherever_it_is_copied() {
+    let scene = Scene::new();
+    let copied = killed(scene.store.path());
+    // Whoever knows SQLite copies two files; without a name the log is taken for the file's own.
+    let two = killed(scene.store.path());
+    std::fs::remove_file(beside(&two.path(), "-incarnation")).unwrap();
+    for fixture in [copied, two] {
+        let store = fixture.open();
+        assert!(has(&store, scene.late) && store.set_aside().is_none());
+        sound(&store);
+        assert!(!std::fs::read(beside(&fixture.path(), "-incarnation")).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn the_log_of_a_deleted_store_is_not_taken_for_that_of_the_next() {
+    let scene = Scene::new();
+    let after = killed(scene.store.path());
+    std::fs::remove_file(after.path()).unwrap();
+    let store = after.open();
+    assert!(store.set_aside().is_some_and(|aside| aside.now.exists()));
+    assert_eq!(store.size().unwrap().sessions, 0);
+}
+
+#[test]
+fn a_store_from_before_incarnations_gets_one_and_keeps_its_log() {
+    let scene = Scene::new();
+    let (fixture, store, late) = (&scene.fixture, &scene.store, scene.late);
+    let older = rusqlite::Connection::open(fixture.path()).unwrap();
+    older.execute_batch("DROP TABLE identity; PRAGMA user_version = 3").unwrap();
+    let after = killed(store.path());
+    std::fs::remove_file(beside(&after.path(), "-incarnation")).unwrap();
+    let store = after.open();
+    assert!(has(&store, late) && store.set_aside().is_none());
+    assert!(!std::fs::read(beside(&after.path(), "-incarnation")).unwrap().is_empty());
+    // A backup from before incarnations is another file, too.
+    drop(store);
+    let scene = Scene::new();
+    let after = killed(scene.store.path());
+    let backup = rusqlite::Connection::open(&scene.backup).unwrap();
+    backup.execute_batch("DROP TABLE identity; PRAGMA user_version = 3").unwrap();
+    drop(backup);
+    std::fs::copy(&scene.backup, after.path()).unwrap();
+    let store = after.open();
+    assert!(store.set_aside().is_some() && !has(&store, scene.late));
+    sound(&store);
+}
+
+#[test]
+fn of_many_who_find_a_wrong_log_at_once_one_sets_it_aside() {
+    let scene = Scene::new();
+    let after = killed(scene.store.path());
+    std::fs::copy(&scene.backup, after.path()).unwrap();
+    let found: Vec<_> = std::thread::scope(|scope| {
+        let openers: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let store = after.open();
+                    assert!(has(&store, scene.early) && !has(&store, scene.late));
+                    (create(&store), store.set_aside().is_some())
+                })
+            })
+            .collect();
+        openers.into_iter().map(|opener| opener.join().unwrap()).collect()
+    });
+    assert_eq!(found.iter().filter(|(_, set_aside)| *set_aside).count(), 1);
+    let store = after.open();
+    assert!(found.iter().all(|(id, _)| has(&store, *id)), "nobody's commit went with the log");
+    sound(&store);
+}
+
+#[test]
+fn of_many_who_make_a_store_at_once_all_find_the_same() {
+    let fixture = Fixture::new();
+    let made: Vec<_> = std::thread::scope(|scope| {
+        let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| create(&fixture.open()))).collect();
+        makers.into_iter().map(|maker| maker.join().unwrap()).collect()
+    });
+    let store = fixture.open();
+    assert!(store.set_aside().is_none() && made.iter().all(|id| has(&store, *id)));
+}
+
+#[test]
+fn nothing_is_acknowledged_into_a_file_that_is_no_longer_at_the_path() {
+    type Change = fn(&Path, &Path);
+    let changes: [(&str, Change); 3] = [
+        ("it was deleted or moved away", |store, _| std::fs::remove_file(store).unwrap()),
+        ("it was deleted or moved away", |store, _| {
+            std::fs::rename(store, store.with_extension("old")).unwrap();
+        }),
+        ("another file is in its place", |store, backup| std::fs::rename(backup, store).unwrap()),
+    ];
+    // Before the commit, and while it is under way.
+    for at in [None, Some(Point::BeforeCommit), Some(Point::AfterCommit)] {
+        for (told, change) in changes {
+            let fixture = Fixture::new();
+            let (path, backup) = (fixture.path(), fixture.directory.path().join("backup.db"));
+            fixture.open().backup(&backup).unwrap();
+            let armed = Arc::new(AtomicBool::new(false));
+            let points = {
+                let (armed, path, backup) = (armed.clone(), path.clone(), backup.clone());
+                Points::hooked(move |point| {
+                    if Some(point) == at && armed.swap(false, Ordering::SeqCst) {
+                        change(&path, &backup);
+                    }
+                })
+            };
+            let store = Sqlite::open(Options { points, ..fixture.options() }).unwrap();
+            create(&store);
+            store.still_there().unwrap();
+            match at {
+                None => change(&path, &backup),
+                Some(_) => armed.store(true, Ordering::SeqCst),
+            }
+            let error = try_create(&store).unwrap_err();
+            let CommandError::Store(Error::Replaced { problem, .. }) = &error else {
+                panic!("{at:?}: {error}")
+            };
+            assert_eq!(*problem, told, "{at:?}");
+            assert!(store.still_there().unwrap_err().hint().unwrap().contains("adjourn restore"));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_copied_over_the_store_is_noticed() {
+    let scene = Scene::new();
+    scene.store.still_there().unwrap();
+    std::fs::copy(&scene.backup, scene.fixture.path()).unwrap();
+    let error = scene.store.still_there().unwrap_err();
+    assert!(error.to_string().ends_with("another file was copied over it"), "{error}");
+}
+
+#[test]
+fn a_backup_is_restored_and_what_was_there_is_kept() {
+    let scene = Scene::new();
+    let after = killed(scene.store.path());
+    let restored = restore(&scene.backup, &after.path(), after.environment.clone()).unwrap();
+    assert_eq!(restored.kept.len(), 3, "{restored:?}");
+    let store = after.open();
+    assert!(has(&store, scene.early) && !has(&store, scene.late));
+    assert!(store.set_aside().is_none(), "no log was left");
+    sound(&store);
+    assert!(scene.backup.exists() && !beside(&scene.backup, "-incarnation").exists());
+    // What was kept is a store, and nothing of it is lost.
+    let options = Options { path: restored.kept[0].clone(), ..after.options() };
+    let old = Sqlite::open(options).unwrap();
+    assert!(has(&old, scene.late) && old.set_aside().is_none());
+    sound(&old);
+    // The same backup serves again: each copy is one of its own.
+    drop(store);
+    restore(&scene.backup, &after.path(), after.environment.clone()).unwrap();
+    assert!(has(&after.open(), scene.early));
+}
+
+#[test]
+fn a_restore_that_is_refused_changes_nothing() {
+    let scene = Scene::new();
+    let path = scene.fixture.path();
+    let put = |from: &Path| restore(from, &path, scene.fixture.environment.clone());
+    let refused = put(&scene.backup).unwrap_err();
+    assert!(matches!(refused, Error::InUse { .. }), "{refused}");
+    let other = scene.fixture.directory.path().join("other.db");
+    std::fs::write(&other, "no store at all, but long enough to be looked at as one").unwrap();
+    let refused = put(&other).unwrap_err();
+    assert!(matches!(refused, Error::NotAStore { .. }), "{refused}");
+    std::fs::write(&other, "").unwrap();
+    assert!(matches!(put(&other).unwrap_err(), Error::NotAStore { .. }));
+    drop(scene.store);
+    assert!(put(&path).unwrap_err().to_string().contains("it is the store itself"));
+    // One whose middle is gone opens, but is no store to go on with.
+    let mut broken = std::fs::read(&scene.backup).unwrap();
+    let middle = broken.len() / 2;
+    broken[middle..middle + 4096].fill(0xff);
+    std::fs::write(&other, broken).unwrap();
+    put(&other).unwrap_err();
+    let store = scene.fixture.open();
+    assert!(has(&store, scene.late));
+    let left = std::fs::read_dir(scene.fixture.directory.path()).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_str().unwrap().contains("restor")), "{left:?}");
+    let hasty = Options { patience: Duration::ZERO, ..scene.fixture.options() };
+    drop(Sqlite::open(hasty).unwrap());
+}
