@@ -1,22 +1,24 @@
-//! Reading a session back: a short fold from the end of its journal.
+//! Reading a session back: a short fold from the end of its journal, whose links are checked on
+//! the way. What does not fit is damaged, and named.
 
 use std::sync::Arc;
 
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::journal::Entry;
+use adjourn_record::chain::{Chain, Fault, Tip};
 use adjourn_record::entry;
 
 use crate::cache::Folded;
 use crate::error::Error;
-use crate::rows::{EntryNo, EntryRow, SessionRow};
+use crate::rows::{EntryNo, EntryRow, Rows, SessionRow};
 
 /// Folds a session from its journal, which is read backwards: from the head to an entry that
 /// carries the state, or to where `known` is.
 pub(crate) fn fold(
     row: &SessionRow,
     known: Option<Folded>,
-    mut entry: impl FnMut(EntryNo) -> Result<Option<EntryRow>, Error>,
+    rows: &mut dyn Rows,
 ) -> Result<Arc<Session>, Error> {
     let known = known.filter(|known| known.session.id == row.id);
     if let Some(known) = &known
@@ -28,10 +30,13 @@ pub(crate) fn fold(
     let mut events = Vec::new();
     let mut next = Some(row.head);
     let mut session = None;
+    // What the next entry must be: what the row says, then what the entry after it was linked to.
+    let mut expected = row.tip;
     while let Some(no) = next {
-        let Some(stored) = entry(no)? else {
-            return Err(unreadable(row.id, &format_args!("its journal entry {} is missing", no.0)));
+        let Some(stored) = rows.entry(no)? else {
+            return Err(missing(row, no));
         };
+        fits(row, &stored, expected)?;
         if let Some(known) = &known
             && known.session.revision == stored.revision
             && known.link == stored.link
@@ -42,6 +47,7 @@ pub(crate) fn fold(
         let Some(body) = &stored.body else {
             return Err(unreadable(row.id, &"its state was pruned"));
         };
+        expected = before(row, &stored, body, rows)?;
         let entry = decode(row.id, body)?;
         if entry.carries_state() {
             let state = entry.state().map_err(|error| unreadable(row.id, &error))?;
@@ -64,6 +70,48 @@ pub(crate) fn fold(
             .ok_or_else(|| unreadable(row.id, &"its journal has no beginning"))?,
     };
     Ok(Arc::new(session))
+}
+
+/// Makes sure that an entry is the one that is expected at its place.
+fn fits(row: &SessionRow, stored: &EntryRow, expected: Tip) -> Result<(), Error> {
+    let found = Tip { revision: stored.revision, link: stored.link };
+    if stored.session == row.no && found == expected {
+        return Ok(());
+    }
+    let fault = match stored.revision {
+        revision if revision > expected.revision => Fault::Missing { found: revision },
+        revision if revision < expected.revision => {
+            Fault::Misplaced { expected: expected.revision }
+        }
+        _ => Fault::OtherHead,
+    };
+    Err(broken(row, expected.revision, fault))
+}
+
+/// Makes sure that an entry's bytes give its link, and returns what must come before it.
+fn before(
+    row: &SessionRow,
+    stored: &EntryRow,
+    body: &[u8],
+    rows: &mut dyn Rows,
+) -> Result<Tip, Error> {
+    let before = match stored.prev {
+        None => Tip::START,
+        Some(no) => rows.tip(no)?.ok_or_else(|| missing(row, no))?,
+    };
+    let linked = Chain::journal(row.id).extend(before, body);
+    match linked == (Tip { revision: stored.revision, link: stored.link }) {
+        true => Ok(before),
+        false => Err(broken(row, stored.revision, Fault::Altered)),
+    }
+}
+
+fn broken(row: &SessionRow, revision: u64, fault: Fault) -> Error {
+    unreadable(row.id, &format_args!("its journal is damaged at entry {revision}: {fault}"))
+}
+
+fn missing(row: &SessionRow, no: EntryNo) -> Error {
+    unreadable(row.id, &format_args!("its journal entry {} is missing", no.0))
 }
 
 /// Reads the bytes of a journal entry.

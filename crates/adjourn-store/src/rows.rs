@@ -199,6 +199,8 @@ pub trait Rows {
 
     /// Reads a journal entry.
     fn entry(&mut self, no: EntryNo) -> Result<Option<EntryRow>, Error>;
+    /// Reads where a journal entry stands in its chain, without its bytes.
+    fn tip(&mut self, no: EntryNo) -> Result<Option<Tip>, Error>;
     /// Appends a journal entry.
     fn add_entry(&mut self, entry: &EntryRow) -> Result<EntryNo, Error>;
 

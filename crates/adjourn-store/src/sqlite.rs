@@ -9,6 +9,7 @@ mod restore;
 mod rows;
 mod schema;
 mod sidecar;
+mod tail;
 mod turnstile;
 mod verify;
 mod writer;
@@ -126,6 +127,7 @@ impl Sqlite {
         sidecar.settle(&path, &connection)?;
         let incarnation = identity::incarnation(&connection)?;
         turnstile.patience = patience;
+        tail::check(&connection)?;
         register(&connection, &mut turnstile, &keys)?;
         // From here on the turnstile waits; SQLite must not, or it would sleep with its own ideas
         // of how long. Before, it must: others may be opening or closing the same file.

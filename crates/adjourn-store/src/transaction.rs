@@ -396,8 +396,7 @@ impl<'a> Transaction<'a> {
         if let Some(folded) = self.changed.get(&row.no) {
             return Ok(Arc::clone(&folded.session));
         }
-        let rows = &mut *self.rows;
-        let session = fold(row, self.cache.get(row.no), |no| rows.entry(no))?;
+        let session = fold(row, self.cache.get(row.no), self.rows)?;
         let folded = Folded { link: row.tip.link, session: Arc::clone(&session) };
         self.cache.put(row.no, folded);
         Ok(session)

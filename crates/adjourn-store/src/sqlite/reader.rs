@@ -141,7 +141,7 @@ fn numbered(
 
 fn load(connection: &Connection, cache: &Cache, row: &SessionRow) -> Result<Arc<Session>, Error> {
     let mut rows = SqliteRows::reading(connection);
-    let session = fold(row, cache.get(row.no), |no| rows.entry(no))?;
+    let session = fold(row, cache.get(row.no), &mut rows)?;
     cache.put(row.no, Folded { link: row.tip.link, session: Arc::clone(&session) });
     Ok(session)
 }

@@ -193,6 +193,14 @@ impl Rows for SqliteRows<'_> {
         Ok(entry.optional()?)
     }
 
+    fn tip(&mut self, no: EntryNo) -> Result<Option<Tip>, Error> {
+        let mut statement = self.prepare("SELECT revision, link FROM journal WHERE no = ?1")?;
+        let tip = statement.query_row([no.0], |row| {
+            Ok(Tip { revision: unsigned(row.get(0)?), link: Hash::from_bytes(row.get(1)?) })
+        });
+        Ok(tip.optional()?)
+    }
+
     fn add_entry(&mut self, entry: &EntryRow) -> Result<EntryNo, Error> {
         self.run(
             "INSERT INTO journal (session, revision, prev, link, body) VALUES (?1, ?2, ?3, ?4, ?5)",

@@ -270,7 +270,7 @@ impl Verification<'_> {
             return Err(Fault::Row(row.id).into());
         }
         let mut rows = SqliteRows::reading(self.connection);
-        let session = match fold(&row, None, |no| rows.entry(no)) {
+        let session = match fold(&row, None, &mut rows) {
             // Only a session that has ended can be known from its last entry.
             Err(Error::Unreadable { .. }) if pruned => return Err(Fault::Row(row.id).into()),
             session => session?,
@@ -359,7 +359,7 @@ impl Verification<'_> {
             let Some(row) = rows.session_by_no(SessionNo(no))? else {
                 return Err(Fault::Stray { what: "subscription", number: no }.into());
             };
-            let session = fold(&row, None, |no| rows.entry(no))?;
+            let session = fold(&row, None, &mut rows)?;
             let has = session.subscriptions().iter().any(|known| known.as_str() == key);
             if !has || row.tenant.0 != tenant {
                 return Err(Fault::Subscriptions(row.id).into());

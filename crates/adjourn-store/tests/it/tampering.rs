@@ -5,14 +5,18 @@
 //! prompts, 7 and 8 end the third; commit 8 holds 9, 10 and 12 of the second and 11 of the first;
 //! 13 creates a fourth.
 
+use adjourn_core::Command;
+use adjourn_core::command::Close;
 use adjourn_core::time::Timestamp;
 use adjourn_record::commit::{Head, Row};
 use adjourn_record::keys::Key;
 use adjourn_record::merkle::Tree;
 use adjourn_record::{Hash, chain::Chain};
+use adjourn_store::sqlite::Options;
+use adjourn_store::{CommandError, Error, Sqlite, Store as _};
 
 use crate::damage::Scene;
-use crate::fixture::keys;
+use crate::fixture::{give, keys};
 
 /// Says in one line what was done and what was found.
 #[track_caller]
@@ -361,4 +365,88 @@ fn a_value_of_another_form_is_found() {
         let fault = scene.fault(damage);
         assert!(fault.starts_with(&format!("{what} cannot be read: ")), "{fault}");
     }
+}
+
+/// Opens a store after some damage, and returns what is said about it.
+fn reopened(damage: &str) -> (Scene, Result<Sqlite, Error>) {
+    let scene = Scene::new();
+    scene.connection.execute_batch(damage).unwrap();
+    let opened = Sqlite::open(Options { cache: 0, ..scene.fixture.options() });
+    (scene, opened)
+}
+
+#[test]
+fn an_entry_that_does_not_fit_its_link_is_damaged_wherever_it_is_read() {
+    for (damage, fault) in [
+        // A byte of the state that it is folded from.
+        (
+            "UPDATE journal SET body = CAST(replace(CAST(body AS TEXT), 'ci.passed', 'ci.failed')
+                 AS BLOB) WHERE no = (SELECT head FROM session WHERE no = 1)",
+            "its bytes and its place do not give the link stored beside it",
+        ),
+        (
+            "UPDATE journal SET link = zeroblob(32) WHERE no = (SELECT prev FROM journal
+                 WHERE no = (SELECT head FROM session WHERE no = 1))",
+            "its bytes and its place do not give the link stored beside it",
+        ),
+        (
+            "UPDATE session SET head = (SELECT prev FROM journal WHERE no = head) WHERE no = 1",
+            "it stands where entry 3 belongs",
+        ),
+        (
+            "UPDATE session SET link = zeroblob(32) WHERE no = 1",
+            "its link is not the one that the head of the chain names",
+        ),
+    ] {
+        let (scene, opened) = reopened(damage);
+        let store = opened.unwrap();
+        let error = store.session(scene.parked).unwrap_err().to_string();
+        let named =
+            format!("session {} cannot be read: its journal is damaged at entry 3: ", scene.parked);
+        assert!(error.starts_with(&named) && error.ends_with(fault), "{damage}: {error}");
+        let refused = give(&store, scene.parked, Command::Close(Close::default())).unwrap_err();
+        assert!(matches!(refused, CommandError::Store(Error::Unreadable { .. })), "{refused}");
+        // The others are not its concern, nor is one that was pruned.
+        for id in [scene.running, scene.pruned] {
+            assert!(store.session(id).unwrap().is_some());
+        }
+    }
+}
+
+#[test]
+fn a_journal_that_does_not_end_with_the_last_commit_is_not_gone_on_with() {
+    for (damage, problem) in [
+        ("DELETE FROM journal WHERE no = (SELECT max(no) FROM journal)", "commit 9: "),
+        ("DELETE FROM commits WHERE number = 9", "commit 8: "),
+        ("DELETE FROM commits", "there is no commit; "),
+        (
+            "INSERT INTO journal (session, revision, link, body) SELECT session, revision + 1,
+                 zeroblob(32), body FROM journal WHERE no = (SELECT max(no) FROM journal)",
+            "commit 9: ",
+        ),
+    ] {
+        let (scene, opened) = reopened(damage);
+        let error = opened.err().expect("it is refused").to_string();
+        let start = format!("the store is damaged: {problem}");
+        assert!(error.starts_with(&start), "{damage}: {error}");
+        assert!(error.contains("the journal ends with entry "), "{damage}: {error}");
+        // It can still be looked at.
+        let looking = Sqlite::look(&scene.fixture.path(), scene.fixture.environment.clone(), 1);
+        assert!(looking.unwrap().session(scene.running).unwrap().is_some());
+    }
+}
+
+#[test]
+fn what_pruning_and_erasing_leave_is_not_damaged() {
+    let scene = Scene::new();
+    let id = crate::fixture::create(&scene.store);
+    give(&scene.store, id, Command::Close(Close::default())).unwrap();
+    // The very last commit is that of a session that is erased.
+    scene.store.transact(move |tx| tx.erase(id)).wait().unwrap();
+    let store = Sqlite::open(Options { cache: 0, ..scene.fixture.options() }).unwrap();
+    for id in [id, scene.pruned] {
+        assert_eq!(store.session(id).unwrap().unwrap().state.name(), "ended");
+        assert!(give(&store, id, Command::Close(Close::default())).is_err());
+    }
+    store.verify(&keys().ring(), None).unwrap().unwrap();
 }
