@@ -29,12 +29,14 @@ pub struct Keys {
     /// The others, with what is known of their revocation. Neither list is long: a key is made by a
     /// person who rotates.
     others: Vec<(Key, Option<Revocation>)>,
+    /// Public halves of keys that were revoked and whose secrets are gone.
+    gone: Vec<PublicKey>,
 }
 
 impl Keys {
     /// Takes `key` as the only one.
     pub const fn only(key: Key) -> Self {
-        Self { current: key, others: Vec::new() }
+        Self { current: key, others: Vec::new(), gone: Vec::new() }
     }
 
     /// Makes a key that exists in this process only.
@@ -54,6 +56,13 @@ impl Keys {
         self
     }
 
+    /// Remembers a key whose secret is gone.
+    #[must_use]
+    pub(crate) fn remembering(mut self, key: PublicKey) -> Self {
+        self.gone.push(key);
+        self
+    }
+
     /// Returns the key that signs and seals.
     pub const fn current(&self) -> &Key {
         &self.current
@@ -65,6 +74,7 @@ impl Keys {
             .iter()
             .map(|(key, revoked)| key.public(revoked.clone()))
             .chain([self.current.public(None)])
+            .chain(self.gone.iter().cloned())
             .collect()
     }
 

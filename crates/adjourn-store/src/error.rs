@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use adjourn_core::Rejected;
 use adjourn_core::id::SessionId;
+use adjourn_record::keys::KeyId;
 
 use crate::sqlite::Holder;
 
@@ -81,6 +82,9 @@ pub enum Error {
         /// Which process, as far as the system tells.
         holder: Holder,
     },
+    /// The keys that are here are not those that the store was written with.
+    #[error("the last commit is signed with key {0}, which is not among the keys here")]
+    UnknownSigner(KeyId),
     /// SQLite said no.
     #[error("the store failed: {0}")]
     Sqlite(Arc<rusqlite::Error>),
@@ -125,6 +129,10 @@ impl Error {
                  put a backup in place with `adjourn restore`",
             ),
             Self::InUse { .. } => Some("stop that process first"),
+            Self::UnknownSigner(_) => Some(
+                "put its file back into the key directory, which `adjourn keys list` names; if it \
+                 is lost, `adjourn keys rotate` goes on with a new key",
+            ),
             _ => None,
         }
     }

@@ -9,6 +9,7 @@ mod restore;
 mod rows;
 mod schema;
 mod sidecar;
+mod signers;
 mod tail;
 mod turnstile;
 mod verify;
@@ -23,8 +24,8 @@ use adjourn_core::Session;
 use adjourn_core::id::{HostId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
-use adjourn_record::keys::{KeyRing, Keys};
-use rusqlite::{Connection, params};
+use adjourn_record::keys::{KeyId, KeyRing, Keys};
+use rusqlite::Connection;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
@@ -45,7 +46,8 @@ use connection::Sees;
 use identity::{Incarnation, Own};
 use rows::SqliteRows;
 use sidecar::{Looked, Sidecar};
-use turnstile::{PATIENCE, Turnstile, beside};
+use signers::{known_signer, register};
+use turnstile::{PATIENCE, beside};
 use writer::{Counters, Job, Work, Writer};
 
 /// Commands that may wait for the writer; beyond it callers wait to be let in.
@@ -63,6 +65,8 @@ pub struct Options {
     pub environment: Arc<dyn Environment>,
     /// What commits are signed with.
     pub keys: Keys,
+    /// Whether these keys go on where a key left off that is not among them.
+    pub new_signer: bool,
     /// The most pages the file may have.
     pub max_pages: Option<u32>,
     /// How long to wait for the write lock while another process has it.
@@ -80,6 +84,7 @@ impl Options {
             path: path.into(),
             environment,
             keys,
+            new_signer: false,
             max_pages: None,
             patience: PATIENCE,
             cache: CACHE,
@@ -100,6 +105,8 @@ struct Inner {
     environment: Arc<dyn Environment>,
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     writer: Option<std::thread::JoinHandle<()>>,
+    /// What the next commit is to be signed with, if that changes.
+    next_keys: Arc<Mutex<Option<Keys>>>,
     readers: Mutex<Vec<Connection>>,
     cache: Arc<Cache>,
     counters: Arc<Counters>,
@@ -115,7 +122,8 @@ impl Sqlite {
     /// # Errors
     /// What is there is no store, or a newer one, or cannot be written.
     pub fn open(options: Options) -> Result<Self, Error> {
-        let Options { path, environment, keys, max_pages, patience, cache, points } = options;
+        let Options { path, environment, keys, new_signer, max_pages, patience, cache, points } =
+            options;
         if path.is_dir() {
             let problem = "it is a directory".to_owned();
             return Err(Error::NotAStore { path, problem });
@@ -128,12 +136,16 @@ impl Sqlite {
         let incarnation = identity::incarnation(&connection)?;
         turnstile.patience = patience;
         tail::check(&connection)?;
+        if !new_signer {
+            known_signer(&connection, &keys)?;
+        }
         register(&connection, &mut turnstile, &keys)?;
         // From here on the turnstile waits; SQLite must not, or it would sleep with its own ideas
         // of how long. Before, it must: others may be opening or closing the same file.
         connection.busy_timeout(Duration::ZERO)?;
         let cache = Arc::new(Cache::new(cache));
         let counters = Arc::new(Counters::default());
+        let next_keys = Arc::new(Mutex::new(None));
         let (queue, receiver) = mpsc::channel(QUEUE);
         let writer = Writer {
             connection,
@@ -143,6 +155,7 @@ impl Sqlite {
             file,
             environment: Arc::clone(&environment),
             keys,
+            next_keys: Arc::clone(&next_keys),
             cache: Arc::clone(&cache),
             counters: Arc::clone(&counters),
         };
@@ -158,6 +171,7 @@ impl Sqlite {
             environment,
             queue: Some(queue),
             writer: Some(writer),
+            next_keys,
             readers: Mutex::new(Vec::new()),
             cache,
             counters,
@@ -196,6 +210,7 @@ impl Sqlite {
             environment,
             queue: None,
             writer: None,
+            next_keys: Arc::default(),
             readers: Mutex::new(vec![connection]),
             cache: Arc::new(Cache::new(cache)),
             counters: Arc::default(),
@@ -221,6 +236,27 @@ impl Sqlite {
     /// Returns where the file really is, whatever links led to it.
     pub fn path(&self) -> &Path {
         &self.0.path
+    }
+
+    /// Signs with other keys from the next commit on.
+    pub fn use_keys(&self, keys: Keys) {
+        *self.0.next_keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys);
+    }
+
+    /// Returns the key that the last commit was signed with.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn signer(&self) -> Result<Option<KeyId>, Error> {
+        self.read(|connection| Ok(writer::last_commit(connection)?.map(|row| row.key)))
+    }
+
+    /// Returns the public halves of the keys that the store was opened with, ever.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn keys(&self) -> Result<KeyRing, Error> {
+        self.read(signers::registered)
     }
 
     /// Verifies everything: every entry, every link, every commit and its signature.
@@ -415,30 +451,4 @@ impl Drop for Inner {
             let _ = writer.join();
         }
     }
-}
-
-/// Leaves the public halves of our keys in the store, for whoever verifies it.
-fn register(connection: &Connection, turnstile: &mut Turnstile, keys: &Keys) -> Result<(), Error> {
-    let ring = keys.ring();
-    let mut missing = Vec::new();
-    for key in ring.iter() {
-        let sql = "SELECT 1 FROM key WHERE id = ?1";
-        if !connection.prepare_cached(sql)?.exists([key.id().as_bytes()])? {
-            missing.push(key);
-        }
-    }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    turnstile.begin(connection)?;
-    let added = missing.iter().try_for_each(|key| {
-        let public =
-            serde_json::to_string(key).map_err(|error| Error::Damaged(error.to_string()))?;
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO key (id, public) VALUES (?1, ?2)")?
-            .execute(params![key.id().as_bytes(), public])?;
-        Ok::<(), Error>(())
-    });
-    connection.execute_batch(if added.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
-    added
 }

@@ -71,6 +71,9 @@ pub enum Verb {
     Backup(Backup),
     /// Put a backup in the place of the store, and keep what was there
     Restore(Restore),
+    /// List, rotate or revoke the keys that commits are signed with
+    #[command(subcommand)]
+    Keys(Keys),
     /// Show what is set, and where each value came from
     Config(Config),
     /// Print a completion script for a shell
@@ -306,6 +309,26 @@ pub struct Event {
 pub struct Reasoned {
     #[command(flatten)]
     pub which: Which,
+    /// Why
+    #[arg(long)]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// List keys: the current one, those still accepted, those revoked, those missing here
+    List,
+    /// Make a new key, which signs from then on; the old ones are still accepted
+    Rotate,
+    /// Revoke a key: what it signed is marked, what it sealed is refused
+    Revoke(Revoke),
+}
+
+#[derive(Debug, Args)]
+pub struct Revoke {
+    /// The key's id, or the beginning of it
+    #[arg(value_name = "KEY")]
+    pub key: String,
     /// Why
     #[arg(long)]
     pub reason: Option<String>,

@@ -8,6 +8,7 @@ pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod event;
+pub mod keys;
 pub mod log;
 pub mod ls;
 pub mod new;

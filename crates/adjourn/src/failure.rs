@@ -168,6 +168,19 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<adjourn_record::keys::Error> for Failure {
+    fn from(error: adjourn_record::keys::Error) -> Self {
+        let failure = Self::store(match std::error::Error::source(&error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        });
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
 impl From<CommandError> for Failure {
     fn from(error: CommandError) -> Self {
         match error {

@@ -115,6 +115,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Rm(rm) => commands::rm::run(settings, &rm, output).await,
         Verb::Prune(prune) => commands::prune::run(settings, &prune, output).await,
         Verb::Backup(backup) => commands::backup::run(settings, &backup, output),
+        Verb::Keys(keys) => commands::keys::run(settings, &keys, output),
         Verb::Restore(restore) => commands::restore::run(settings, &restore, output),
         Verb::Config(_) => {
             commands::config::run(settings, output);

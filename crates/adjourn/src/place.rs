@@ -11,10 +11,10 @@ use adjourn_core::session::State;
 use adjourn_core::{Command, Session};
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
-use adjourn_record::keys::KeyDir;
+use adjourn_record::keys::{KeyDir, KeyId};
 use adjourn_store::rows::SessionNo;
 use adjourn_store::sqlite::{Options, SetAside};
-use adjourn_store::{CommandError, Done, Environment as _, Request, Sqlite, Store as _};
+use adjourn_store::{CommandError, Done, Environment as _, Error, Request, Sqlite, Store as _};
 
 use crate::failure::Failure;
 use crate::living::Living;
@@ -36,6 +36,8 @@ pub struct Place {
     pub hosts: Hosts,
     pub clock: Arc<dyn Clock>,
     pub settings: Settings,
+    /// Where the keys are that it signs with, if it does.
+    pub keys: Option<KeyDir>,
 }
 
 impl Place {
@@ -71,16 +73,24 @@ impl Place {
 
     /// Opens the store, and makes one first if there is none.
     pub fn open_or_make(settings: &Settings) -> Result<Self, Failure> {
-        let keys = directory("XDG_CONFIG_HOME", ".config")?.join("keys");
-        Self::open_with(settings, keys)
+        Self::open_with(settings, key_directory()?, false)
+    }
+
+    /// Opens the store to go on with a key that it may never have seen.
+    pub fn open_with_new_key(settings: &Settings) -> Result<Option<Self>, Failure> {
+        match settings.store()?.value.try_exists() {
+            Ok(false) => Ok(None),
+            Ok(true) | Err(_) => Self::open_with(settings, key_directory()?, true).map(Some),
+        }
     }
 
     /// Opens a store that goes away with its directory, and leaves nothing elsewhere.
     pub fn scratch(settings: &Settings, directory: &Path) -> Result<Self, Failure> {
-        Self::open_with(&settings.with_store(directory.join("store.db")), directory.join("keys"))
+        let keys = KeyDir::new(directory.join("keys"));
+        Self::open_with(&settings.with_store(directory.join("store.db")), keys, false)
     }
 
-    fn open_with(settings: &Settings, keys: PathBuf) -> Result<Self, Failure> {
+    fn open_with(settings: &Settings, keys: KeyDir, new_signer: bool) -> Result<Self, Failure> {
         let Held { value: path, source } = settings.store()?.clone();
         if let (Source::Default, Some(directory)) = (&source, path.parent()) {
             let mut private = std::fs::DirBuilder::new();
@@ -88,25 +98,29 @@ impl Place {
                 Failure::store(format!("cannot make {}: {error}", directory.display()))
             })?;
         }
-        let keys = KeyDir::new(keys).load(Machine.now()).map_err(|error| {
-            let failure = Failure::store(match std::error::Error::source(&error) {
-                Some(cause) => format!("{error}: {cause}"),
-                None => error.to_string(),
-            });
-            match error.hint() {
-                Some(hint) => failure.hint(hint),
-                None => failure,
+        let loaded = match keys.existing()? {
+            Some(loaded) => loaded,
+            None => {
+                // A key that is missing is not replaced by another in silence.
+                let missing = signer(&path)?.filter(|_| !new_signer);
+                if let Some(missing) = missing
+                    && keys.ring()?.get(missing).is_none()
+                {
+                    return Err(Error::UnknownSigner(missing).into());
+                }
+                keys.load(Machine.now())?
             }
-        })?;
+        };
         let nowhere =
             path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.exists());
         let cache = settings.cache.value;
-        let options = Options { cache, ..Options::new(path, Arc::new(Machine), keys) };
+        let options =
+            Options { cache, new_signer, ..Options::new(path, Arc::new(Machine), loaded) };
         let store = Sqlite::open(options).map_err(|error| match nowhere {
             true => Failure::from(error).hint("make its directory first"),
             false => error.into(),
         })?;
-        Ok(Self::of(store, settings))
+        Ok(Self { keys: Some(keys), ..Self::of(store, settings) })
     }
 
     fn of(store: Sqlite, settings: &Settings) -> Self {
@@ -127,7 +141,7 @@ impl Place {
             ));
         }
         let hosts = Hosts::beside(store.path());
-        Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone() }
+        Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone(), keys: None }
     }
 
     /// Finds a session by its id or an unambiguous part of it.
@@ -232,6 +246,22 @@ impl Place {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Returns the key that the last commit of a store was signed with, if there are both.
+fn signer(path: &Path) -> Result<Option<KeyId>, Failure> {
+    match path.metadata() {
+        Ok(about) if about.is_file() && about.len() > 0 => {
+            Ok(Sqlite::look(path, Arc::new(Machine), 0)?.signer()?)
+        }
+        // Opening it says what is wrong, if anything is.
+        _ => Ok(None),
+    }
+}
+
+/// Returns where this user's keys are.
+pub fn key_directory() -> Result<KeyDir, Failure> {
+    Ok(KeyDir::new(directory("XDG_CONFIG_HOME", ".config")?.join("keys")))
 }
 
 fn nowhere(settings: &Settings) -> Failure {

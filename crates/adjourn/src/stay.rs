@@ -1,5 +1,6 @@
 //! Staying with a session in the foreground, as its host if nobody else is one.
 
+use std::convert::Infallible;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +8,12 @@ use std::time::Duration;
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Outcome, Phase, State};
-use adjourn_host::clock::Clock;
+use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claimant, Claims, Config, Host, Notes};
-use adjourn_store::{Retention, Sqlite};
+use adjourn_record::keys::KeyDir;
+use adjourn_store::{Environment as _, Retention, Sqlite};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -81,10 +83,17 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
         Host::join(place.store.clone(), place.hosts.clone(), clock, drivers, config).await?;
     let claimant = host.claimant();
     let (stop, stopped) = oneshot::channel::<()>();
-    let task = tokio::spawn(host.run(async move {
-        // Whoever drops the other end wants it stopped, too.
-        let _ = stopped.await;
-    }));
+    let (store, keys) = (place.store.clone(), place.keys.clone());
+    let task = tokio::spawn(async move {
+        let run = host.run(async move {
+            // Whoever drops the other end wants it stopped, too.
+            let _ = stopped.await;
+        });
+        tokio::select! {
+            ended = run => ended,
+            never = follow_keys(store, keys) => match never {},
+        }
+    });
     Ok(Stop { claims, claimant, stop, task })
 }
 
@@ -92,6 +101,28 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
 fn log(line: &str) {
     // A host does not end because nobody reads its log.
     let _ = writeln!(std::io::stderr(), "{}", one_line(line));
+}
+
+/// How often a host looks whether its keys were rotated or revoked.
+const KEYS: Duration = Duration::from_secs(1);
+
+/// Takes up keys that are made or revoked while a host works.
+async fn follow_keys(store: Sqlite, keys: Option<KeyDir>) -> Infallible {
+    let Some(keys) = keys else { return std::future::pending().await };
+    let changed = || std::fs::metadata(keys.path()).and_then(|about| about.modified()).ok();
+    let mut seen = changed();
+    loop {
+        tokio::time::sleep(KEYS).await;
+        let now = changed();
+        if now == seen {
+            continue;
+        }
+        // Keys that cannot be read now are looked at again; those it has are good until then.
+        if let Ok(loaded) = keys.load(Machine.now()) {
+            store.use_keys(loaded);
+            seen = now;
+        }
+    }
 }
 
 /// A host that works until it is told to stop.

@@ -72,6 +72,14 @@ impl KeyDir {
         self.reload()
     }
 
+    /// Reads all keys, and makes none: nothing is returned if there is none that may sign.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn existing(&self) -> Result<Option<Keys>, Error> {
+        Ok(self.scan()?.into_keys())
+    }
+
     /// Makes a further key, which becomes the current one, and reads all keys.
     ///
     /// # Errors
@@ -256,10 +264,13 @@ impl Content {
     fn into_keys(mut self) -> Option<Keys> {
         self.current()?;
         let keys = Keys::only(self.files.pop()?.key);
-        Some(self.files.iter().fold(keys, |keys, file| {
+        let keys = self.files.iter().fold(keys, |keys, file| {
             let revocation = self.revocation(file.key.id()).cloned();
             keys.accepting(file.key.clone(), revocation)
-        }))
+        });
+        let held = |id| self.files.iter().any(|file| file.key.id() == id);
+        let gone = self.revoked.values().filter(|file| !held(file.key.id()));
+        Some(gone.fold(keys, |keys, file| keys.remembering(file.key.clone())))
     }
 }
 

@@ -129,8 +129,11 @@ fn a_revocation_outlasts_the_secret() {
 
     let ring = dir.ring().unwrap();
     assert_eq!(ring.get(second.current().id()).unwrap().revoked().unwrap().reason, "leaked");
+    assert!(dir.existing().unwrap().is_none(), "looking makes none");
     // The key that had been rotated away does not come back.
     let third = dir.load(NOW).unwrap();
+    assert_eq!(third.ring().get(second.current().id()), ring.get(second.current().id()));
+    assert_eq!(dir.existing().unwrap().unwrap().ring(), third.ring());
     assert!(![first.current().id(), second.current().id()].contains(&third.current().id()));
 }
 

@@ -3,8 +3,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use adjourn_core::time::Timestamp;
@@ -20,6 +20,7 @@ use super::connection::FileId;
 use super::points::{Point, Points};
 use super::rows::{SqliteRows, given_up, signed, unsigned};
 use super::schema;
+use super::signers::register;
 use super::turnstile::Turnstile;
 use crate::cache::Cache;
 use crate::environment::Environment;
@@ -67,6 +68,8 @@ pub(super) struct Writer {
     pub(super) file: FileId,
     pub(super) environment: Arc<dyn Environment>,
     pub(super) keys: Keys,
+    /// Keys to take up before the next commit.
+    pub(super) next_keys: Arc<Mutex<Option<Keys>>>,
     pub(super) cache: Arc<Cache>,
     pub(super) counters: Arc<Counters>,
 }
@@ -113,6 +116,7 @@ impl Writer {
         told: &mut Vec<Box<dyn Job>>,
     ) -> Result<(), Error> {
         told.push(first);
+        self.take_up_keys();
         self.begin()?;
         self.points.reach(Point::Locked);
         let start = Instant::now();
@@ -143,6 +147,17 @@ impl Writer {
         self.points.reach(Point::AfterCommit);
         // What went into a file that is gone is not acknowledged.
         self.file.still_at(&self.path)
+    }
+
+    /// Signs with other keys from here on, if there are others.
+    fn take_up_keys(&mut self) {
+        let mut next = self.next_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(keys) = next.take() else { return };
+        match register(&self.connection, &mut self.turnstile, &keys) {
+            Ok(()) => self.keys = keys,
+            // A store that cannot be written says so with the commit; they are taken up later.
+            Err(_) => *next = Some(keys),
+        }
     }
 
     /// Runs a job that has the transaction to itself: what undoes it is a new transaction.

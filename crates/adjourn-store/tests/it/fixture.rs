@@ -40,6 +40,10 @@ impl Fixture {
         Sqlite::open(self.options()).unwrap()
     }
 
+    pub fn open_as(&self, keys: Keys) -> Sqlite {
+        Sqlite::open(Options { keys, ..self.options() }).unwrap()
+    }
+
     pub fn create(&self, store: &Sqlite) -> SessionId {
         create(store)
     }

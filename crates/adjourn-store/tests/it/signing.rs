@@ -2,7 +2,8 @@
 
 use adjourn_core::time::Timestamp;
 use adjourn_record::keys::{Key, KeyRing, Keys, PublicKey, Revocation};
-use adjourn_store::{Sqlite, Store as _};
+use adjourn_store::sqlite::Options;
+use adjourn_store::{Error, Sqlite, Store as _};
 
 use crate::fixture::{Fixture, create};
 
@@ -71,4 +72,40 @@ fn a_store_names_the_keys_that_wrote_to_it() {
     let ring: KeyRing =
         public.map(|public| serde_json::from_str::<PublicKey>(&public.unwrap()).unwrap()).collect();
     assert_eq!(ring, [key(1), key(3)].map(|key| key.public(None)).into_iter().collect());
+}
+
+#[test]
+fn a_key_that_is_missing_is_not_replaced_in_silence() {
+    let fixture = Fixture::new();
+    let opened_with =
+        |keys, new_signer| Sqlite::open(Options { keys, new_signer, ..fixture.options() });
+    drop(opened_with(Keys::only(key(5)), false).expect("nothing was signed yet"));
+    create(&opened_with(Keys::only(key(1)), false).unwrap());
+    let refused = opened_with(Keys::only(key(3)), false).err().unwrap();
+    assert!(matches!(&refused, Error::UnknownSigner(id) if *id == key(1).id()), "{refused}");
+    assert!(refused.hint().unwrap().contains("adjourn keys rotate"));
+    // One that knows it may go on, and so may one that somebody says is to.
+    create(&opened_with(Keys::only(key(3)).accepting(key(1), None), false).unwrap());
+    let store = opened_with(Keys::only(key(9)), true).unwrap();
+    assert_eq!(store.signer().unwrap(), Some(key(3).id()));
+    create(&store);
+    drop(store);
+    create(&opened_with(Keys::only(key(9)), false).unwrap());
+    // It has written there before.
+    let store = opened_with(Keys::only(key(1)), false).unwrap();
+    let ring = store.keys().unwrap();
+    assert!([1, 3, 5, 9].iter().all(|seed| ring.get(key(*seed).id()).is_some()));
+}
+
+#[test]
+fn keys_are_taken_up_while_a_store_is_open() {
+    let fixture = Fixture::new();
+    let store = fixture.open_as(Keys::only(key(1)));
+    create(&store);
+    store.use_keys(Keys::only(key(3)).accepting(key(1), None));
+    assert_eq!(store.signer().unwrap(), Some(key(1).id()), "nothing was committed since");
+    create(&store);
+    assert_eq!(store.signer().unwrap(), Some(key(3).id()));
+    assert!(store.keys().unwrap().get(key(3).id()).is_some());
+    store.verify(&store.keys().unwrap(), None).unwrap().unwrap();
 }

@@ -17,6 +17,7 @@ mod flags;
 mod foreground;
 mod generated;
 mod home;
+mod keys;
 mod limits;
 mod modes;
 mod output;

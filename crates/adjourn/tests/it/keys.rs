@@ -1,0 +1,91 @@
+//! Keys at the command line: listed, rotated, revoked, and never replaced in silence.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::home::Home;
+
+const PARKS: &str = r#"{"steps": [{"await": {"reason": "night"}}, {"say": "done"}]}"#;
+
+fn directory(home: &Home) -> PathBuf {
+    home.path(".config/adjourn/keys")
+}
+
+/// Returns the ids of the keys in a state.
+fn in_state(home: &Home, state: &str) -> Vec<String> {
+    let keys = home.jsons(&["keys", "list"]);
+    let id = |key: &Value| key["key"].as_str().unwrap().to_owned();
+    keys.iter().filter(|key| key["state"] == state).map(id).collect()
+}
+
+#[test]
+fn a_missing_key_is_an_error_and_nothing_is_made_in_its_place() {
+    let home = Home::new();
+    let id = home.parked(PARKS);
+    let [key] = &in_state(&home, "current")[..] else { panic!("one key") };
+    std::fs::rename(directory(&home), home.path("moved")).unwrap();
+    for command in [&["suspend", &id] as &[_], &["resume", &id], &["event", "a"], &["serve"]] {
+        let told = home.told(command);
+        assert_eq!(told.code, 5, "{command:?}: {told:?}");
+        let expected = format!("error: the last commit is signed with key {key}, which is not");
+        assert!(told.talk.starts_with(&expected), "{told:?}");
+        assert!(told.talk.contains("hint: put its file back"), "{told:?}");
+    }
+    assert!(!directory(&home).exists(), "no other was made");
+    assert_eq!(home.told(&["ls"]).code, 0, "looking needs none");
+    assert_eq!(in_state(&home, "missing"), [key.clone()]);
+    // Another store's key is no way around.
+    let other = home.path("other.db");
+    home.json(&["event", "a", "--store", other.to_str().unwrap()]);
+    assert_eq!(home.told(&["event", "a"]).code, 5);
+    // Said in so many words, it goes on.
+    let made = home.json(&["keys", "rotate"]);
+    home.json(&["event", "a"]);
+    home.json(&["resume", &id, "--detach"]);
+    assert_eq!(in_state(&home, "current"), [made["key"].as_str().unwrap()]);
+    // Put back, the old one is there beside it.
+    let back = format!("{key}.json");
+    std::fs::copy(home.path("moved").join(&back), directory(&home).join(&back)).unwrap();
+    home.json(&["event", "b"]);
+    assert_eq!(in_state(&home, "missing"), Vec::<String>::new());
+}
+
+#[test]
+fn a_host_that_runs_takes_up_a_key_that_is_rotated_or_revoked() {
+    let home = Home::new();
+    let serving = home.serve();
+    home.parked(PARKS);
+    let [first] = &in_state(&home, "current")[..] else { panic!("one key") };
+    let second = home.json(&["keys", "rotate"])["key"].as_str().unwrap().to_owned();
+    assert_eq!(in_state(&home, "accepted"), [first.clone()]);
+    let told = home.jsons(&["keys", "revoke", &second[..8], "--reason", "laptop lost"]);
+    assert_eq!((&told[0]["state"], &told[0]["reason"]), (&"revoked".into(), &"laptop lost".into()));
+    let third = told[1]["key"].as_str().unwrap();
+    assert_eq!(in_state(&home, "revoked"), [second.clone()]);
+    assert_eq!(in_state(&home, "current"), [third]);
+    assert_eq!(home.told(&["keys", "revoke", "ffff0000ffff"]).code, 4);
+    // The host itself commits when it is told to by nobody's key but its own.
+    let start = std::time::Instant::now();
+    loop {
+        let id = home.parked(PARKS);
+        home.json(&["resume", &id, "--detach"]);
+        home.until(&id, "state", "idle");
+        let signers = signers(&home);
+        if signers.iter().filter(|key| *key == third).count() > 6 {
+            break;
+        }
+        assert!(start.elapsed().as_secs() < 20, "{signers:?}");
+    }
+    serving.terminate();
+    assert_eq!(signers(&home).last().unwrap(), third, "the host's own commit at its end");
+}
+
+/// Returns who signed each commit.
+fn signers(home: &Home) -> Vec<String> {
+    let path = home.path(".local/share/adjourn/store.db");
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let mut statement = connection.prepare("SELECT lower(hex(key)) FROM commits").unwrap();
+    let keys = statement.query_map([], |row| row.get(0)).unwrap();
+    keys.map(Result::unwrap).collect()
+}
