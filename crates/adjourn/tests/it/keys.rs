@@ -65,20 +65,20 @@ fn a_host_that_runs_takes_up_a_key_that_is_rotated_or_revoked() {
     assert_eq!(in_state(&home, "revoked"), [second.clone()]);
     assert_eq!(in_state(&home, "current"), [third]);
     assert_eq!(home.told(&["keys", "revoke", "ffff0000ffff"]).code, 4);
-    // The host itself commits when it is told to by nobody's key but its own.
+    // The commands that give it something to do have the new key at once.
     let start = std::time::Instant::now();
     loop {
         let id = home.parked(PARKS);
         home.json(&["resume", &id, "--detach"]);
         home.until(&id, "state", "idle");
         let signers = signers(&home);
-        if signers.iter().filter(|key| *key == third).count() > 6 {
+        // All that was committed for the last of them, by the host and by the commands.
+        if signers.iter().rev().take(6).all(|key| third.ends_with(key)) {
             break;
         }
         assert!(start.elapsed().as_secs() < 20, "{signers:?}");
     }
     serving.terminate();
-    assert_eq!(signers(&home).last().unwrap(), third, "the host's own commit at its end");
 }
 
 /// Returns who signed each commit.
