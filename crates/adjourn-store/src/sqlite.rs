@@ -16,9 +16,9 @@ mod verify;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adjourn_core::Session;
 use adjourn_core::id::{HostId, Seq, SessionId};
@@ -54,6 +54,13 @@ use writer::{Counters, Job, Work, Writer};
 const QUEUE: usize = 1024;
 /// Sessions kept folded if nobody says otherwise: at one or two KiB each, a few MiB.
 pub const CACHE: usize = 4096;
+/// How long a process that only reads waits for another that is making the store, once there are
+/// signs of that: it takes a few writes to the disk.
+const MAKING: Duration = Duration::from_secs(5);
+/// How long it waits for such a sign.
+const SIGN: Duration = Duration::from_millis(500);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(10);
 /// Reading connections kept open for reuse.
 const READERS: usize = 8;
 
@@ -110,6 +117,8 @@ struct Inner {
     readers: Mutex<Vec<Connection>>,
     cache: Arc<Cache>,
     counters: Arc<Counters>,
+    /// Whether another file was copied over this one: the log must not be carried into it.
+    overwritten: Arc<AtomicBool>,
     /// The log that was found beside the file, and was not its own.
     set_aside: Option<SetAside>,
     /// Held as long as any connection is open: others may not put another file in place.
@@ -146,6 +155,7 @@ impl Sqlite {
         let cache = Arc::new(Cache::new(cache));
         let counters = Arc::new(Counters::default());
         let next_keys = Arc::new(Mutex::new(None));
+        let overwritten = Arc::new(AtomicBool::new(false));
         let (queue, receiver) = mpsc::channel(QUEUE);
         let writer = Writer {
             connection,
@@ -158,6 +168,7 @@ impl Sqlite {
             next_keys: Arc::clone(&next_keys),
             cache: Arc::clone(&cache),
             counters: Arc::clone(&counters),
+            overwritten: Arc::clone(&overwritten),
         };
         let writer = std::thread::Builder::new()
             .name("adjourn-writer".to_owned())
@@ -175,6 +186,7 @@ impl Sqlite {
             readers: Mutex::new(Vec::new()),
             cache,
             counters,
+            overwritten,
             set_aside,
             _sidecar: Some(sidecar),
         })))
@@ -195,9 +207,22 @@ impl Sqlite {
             return Err(Error::NotAStore { path: path.to_owned(), problem });
         }
         let path = connection::find(path)?;
-        let Looked { sidecar, set_aside, log_is_own } = Sidecar::look(&path, PATIENCE)?;
-        let file = connection::FileId::at(&path)?;
-        let (connection, sees) = connection::open_to_look(&path, file, log_is_own)?;
+        let start = Instant::now();
+        let (Looked { sidecar, set_aside, .. }, file, (connection, sees)) = loop {
+            let looked = Sidecar::look(&path, PATIENCE)?;
+            let file = connection::FileId::at(&path)?;
+            match connection::open_to_look(&path, file, looked.log_is_own)? {
+                Some(found) => break (looked, file, found),
+                None => {
+                    let patience = if sidecar::path(&path).exists() { MAKING } else { SIGN };
+                    if start.elapsed() > patience {
+                        let problem = "it is empty".to_owned();
+                        return Err(Error::NotAStore { path, problem });
+                    }
+                    std::thread::sleep(LOOK);
+                }
+            }
+        };
         let incarnation = match schema::version(&connection)? {
             version if version >= schema::IDENTITY => identity::incarnation(&connection)?,
             _ => None,
@@ -214,6 +239,7 @@ impl Sqlite {
             readers: Mutex::new(vec![connection]),
             cache: Arc::new(Cache::new(cache)),
             counters: Arc::default(),
+            overwritten: Arc::default(),
             set_aside,
             _sidecar: sidecar,
         })))
@@ -415,14 +441,15 @@ impl Store for Sqlite {
     }
 
     fn still_there(&self) -> Result<(), Error> {
-        let Inner { path, file, incarnation, .. } = &*self.0;
+        let Inner { path, file, incarnation, overwritten, .. } = &*self.0;
         file.still_at(path)?;
         // One that was copied over the file keeps its number.
         match (identity::own(path), incarnation) {
-            (Ok(Own::Is(own)), Some(known)) if own != *known => Err(Error::Replaced {
-                path: path.clone(),
-                problem: "another file was copied over it",
-            }),
+            (Ok(Own::Is(own)), Some(known)) if own != *known => {
+                overwritten.store(true, Ordering::Relaxed);
+                let problem = "another file was copied over it";
+                Err(Error::Replaced { path: path.clone(), problem })
+            }
             _ => Ok(()),
         }
     }
@@ -449,6 +476,10 @@ impl Drop for Inner {
             && writer.thread().id() != std::thread::current().id()
         {
             let _ = writer.join();
+        }
+        if self.overwritten.load(Ordering::Relaxed) {
+            let readers = self.readers.get_mut().unwrap_or_else(PoisonError::into_inner);
+            readers.iter().for_each(connection::leave_log);
         }
     }
 }

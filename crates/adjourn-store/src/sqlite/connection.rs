@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::identity;
@@ -106,6 +107,12 @@ pub(super) fn open_writer(
     Ok((connection, turnstile))
 }
 
+/// Closes a connection, when it goes, without carrying the log into the file.
+pub(super) fn leave_log(connection: &Connection) {
+    // Refused only by a library that is too old to know it.
+    let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+}
+
 /// Makes the file, if it is not there, for its owner alone: it will hold what people say.
 fn make_private(path: &Path) -> Result<(), Error> {
     if path.exists() {
@@ -150,12 +157,13 @@ pub(super) fn open_reader(path: &Path, file: FileId, sees: Sees) -> Result<Conne
     }
 }
 
-/// Opens a store that is there for reading alone; returns what the connection sees.
+/// Opens a store that is there for reading alone, and returns what the connection sees; nothing is
+/// returned if the file is empty.
 pub(super) fn open_to_look(
     path: &Path,
     file: FileId,
     log_is_own: bool,
-) -> Result<(Connection, Sees), Error> {
+) -> Result<Option<(Connection, Sees)>, Error> {
     let all = log_is_own.then(|| {
         let connection = open_reader(path, file, Sees::All)?;
         // The first thing that needs the log.
@@ -172,10 +180,10 @@ pub(super) fn open_to_look(
         None => (open_reader(path, file, Sees::File)?, Sees::File),
     };
     if ours(path, &connection)? == Contents::Nothing {
-        return Err(not_a_store(path, "it is empty"));
+        return Ok(None);
     }
     if schema::version(&connection)? == schema::VERSION {
-        return Ok((connection, sees));
+        return Ok(Some((connection, sees)));
     }
     // An older one is brought up to date where that is possible, and read as it is where not.
     let migrated = match sees {
@@ -183,8 +191,8 @@ pub(super) fn open_to_look(
         Sees::File => Err(not_a_store(path, "it cannot be written")),
     };
     match migrated {
-        Ok(()) => open_reader(path, file, sees).map(|connection| (connection, sees)),
-        Err(_) if schema::version(&connection)? >= schema::READABLE => Ok((connection, sees)),
+        Ok(()) => open_reader(path, file, sees).map(|connection| Some((connection, sees))),
+        Err(_) if schema::version(&connection)? >= schema::READABLE => Ok(Some((connection, sees))),
         Err(error) => Err(error),
     }
 }

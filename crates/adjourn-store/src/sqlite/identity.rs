@@ -22,8 +22,10 @@ impl Incarnation {
     /// Reads what [`Display`](fmt::Display) writes.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        let digits = (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok()).flatten()?;
-        Some(Self(digits.to_be_bytes()))
+        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        u128::from_str_radix(text, 16).ok().map(|digits| Self(digits.to_be_bytes()))
     }
 }
 

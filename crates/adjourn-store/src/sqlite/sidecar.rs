@@ -72,7 +72,7 @@ impl Sidecar {
         patience: Duration,
     ) -> Result<(Self, Option<SetAside>), Error> {
         // Nothing is left beside a file that turns out to be somebody else's.
-        if identity::own(store)? == Own::Foreign {
+        if !path(store).exists() && identity::own(store)? == Own::Foreign {
             return Err(foreign(store));
         }
         let mut sidecar = Self { file: open(store)?, settled: false };

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::FileId;
+use super::connection::{FileId, leave_log};
 use super::points::{Point, Points};
 use super::rows::{SqliteRows, given_up, signed, unsigned};
 use super::schema;
@@ -72,6 +72,8 @@ pub(super) struct Writer {
     pub(super) next_keys: Arc<Mutex<Option<Keys>>>,
     pub(super) cache: Arc<Cache>,
     pub(super) counters: Arc<Counters>,
+    /// Whether another file was copied over this one.
+    pub(super) overwritten: Arc<AtomicBool>,
 }
 
 impl Writer {
@@ -99,6 +101,9 @@ impl Writer {
             }
             self.counters.retries.store(self.turnstile.retries, Ordering::Relaxed);
             self.turnstile.after_commit();
+        }
+        if self.overwritten.load(Ordering::Relaxed) {
+            leave_log(&self.connection);
         }
     }
 

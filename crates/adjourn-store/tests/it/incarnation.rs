@@ -228,6 +228,13 @@ fn a_file_that_was_copied_over_the_store_is_noticed() {
     std::fs::copy(&scene.backup, scene.fixture.path()).unwrap();
     let error = scene.store.still_there().unwrap_err();
     assert!(error.to_string().ends_with("another file was copied over it"), "{error}");
+    // What it had in its log does not follow it into the other file.
+    let Scene { fixture, store, early, late, .. } = scene;
+    assert!(std::fs::metadata(beside(&fixture.path(), "-wal")).unwrap().len() > 0);
+    drop(store);
+    let store = fixture.open();
+    assert!(has(&store, early) && !has(&store, late) && store.set_aside().is_some());
+    sound(&store);
 }
 
 #[test]

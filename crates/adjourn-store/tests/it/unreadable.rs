@@ -176,6 +176,8 @@ fn a_deadline_that_passed_meanwhile_acts_when_it_can_be_read_again() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let one = parked(&store);
+    // What the last commit covers is looked at when the store is opened.
+    create(&store);
     drop(store);
     let newer = Newer::write(&fixture, one);
     let store = fixture.open();
@@ -196,6 +198,7 @@ fn a_session_that_is_mended_in_time_waits_on() {
     let store = fixture.open();
     let one = parked(&store);
     let due = store.next_due().unwrap();
+    create(&store);
     drop(store);
     let newer = Newer::write(&fixture, one);
     let store = fixture.open();

@@ -65,15 +65,19 @@ fn a_host_whose_store_is_replaced_ends_and_says_so() {
     ];
     for (problem, change) in changes {
         let home = Home::new();
-        home.parked(PARKS);
+        let early = home.parked(PARKS);
         let copy = backup(&home, "backup.db");
         let serving = home.serve();
+        home.parked(PARKS);
         change(&store(&home), &copy);
         let (code, talk) = serving.ends();
         assert_eq!(code, 5, "{talk}");
         assert!(talk.contains("is not the file that was opened: "), "{talk}");
         assert!(talk.contains(problem), "{talk}");
         assert!(talk.contains("hint: start again"), "{talk}");
+        if store(&home).exists() {
+            assert_eq!(ids(&home), [early], "what is at the path is as it was put there");
+        }
     }
 }
 

@@ -300,6 +300,8 @@ fn the_program_explains_itself() {
           rm           Remove sessions for good: end them, and erase what happened and was said in them
           prune        Drop events and answers that are no longer needed, and with --ended old sessions
           backup       Write a copy of the store
+          restore      Put a backup in the place of the store, and keep what was there
+          keys         List, rotate or revoke the keys that commits are signed with
           config       Show what is set, and where each value came from
           completions  Print a completion script for a shell
           man          Print the manual page, or write the pages of all commands to a directory
