@@ -361,15 +361,16 @@ fn a_newer_file_is_refused_also_in_mid_flight() {
     let id = create(&store);
     // A newer program comes along, and moves the file on to its version.
     let newer = Connection::open(fixture.path()).unwrap();
+    let known: i64 = newer.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
-    let told = "the store has version 99, this program knows versions up to 4";
+    let told = format!("the store has version 99, this program knows versions up to {known}");
     let error = try_create(&store).unwrap_err();
     assert!(matches!(error, CommandError::Store(Error::Newer { found: 99, .. })));
     assert_eq!(error.to_string(), told);
     assert!(store.session(id).unwrap().is_some(), "acknowledged before");
     assert_eq!(refusal(fixture.options()), told);
 
-    newer.pragma_update(None, "user_version", 4).unwrap();
+    newer.pragma_update(None, "user_version", known).unwrap();
     create(&store);
     assert_eq!(store.size().unwrap().sessions, 2, "the refused one left no trace");
     store.verify(&keys().ring(), None).unwrap().unwrap();

@@ -29,7 +29,7 @@ pub async fn run(settings: &Settings, rm: &Rm, output: &Output) -> Result<(), Fa
         let erased = remove(&place, id, rm.force).await?;
         let Erased { entries, said, .. } = erased;
         let object = json!({ "removed": { "sessionId": id, "entries": entries, "said": said } });
-        let line = format!("removed {id}: {entries} journal entries, {said} of its transcript");
+        let line = format!("removed {id}: {entries} journal and {said} transcript entries");
         output.object(&object, &line);
     }
     Ok(())
