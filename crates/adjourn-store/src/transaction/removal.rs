@@ -12,11 +12,12 @@ use adjourn_core::id::SessionId;
 use adjourn_core::journal::{Decision, Given};
 use adjourn_core::session::State;
 use adjourn_core::{Command, Facts, Session};
+use adjourn_record::chain::Tip;
 
 use super::{Request, Transaction, damaged, record};
 use crate::error::{CommandError, Error};
 use crate::retention::{Pruned, Retention, before};
-use crate::rows::{Portion, SessionNo};
+use crate::rows::{EntryNo, Portion, SessionNo};
 
 /// How much of ended sessions, and of events, one transaction drops: a few milliseconds' worth.
 const PORTION: Portion = Portion { rows: 512, bytes: 1 << 20 };
@@ -144,13 +145,18 @@ impl Transaction<'_> {
     /// # Errors
     /// There is no such session, it can be read, or the store fails.
     pub fn remove_unreadable(&mut self, by: Actor, id: SessionId) -> Result<Erased, CommandError> {
-        let row = self.rows.session(id)?.ok_or(CommandError::NotFound(id))?;
+        let mut row = self.rows.session(id)?.ok_or(CommandError::NotFound(id))?;
         match self.load(&row) {
             Err(error) if error.is_of_a_session() => {}
             loaded => {
                 loaded?;
                 return Err(damaged("a session that can be read is closed, and then erased").into());
             }
+        }
+        // Its last entry goes on from what is there, whatever the row says of it.
+        match self.rows.tip(row.head)? {
+            Some(tip) => row.tip = tip,
+            None => (row.head, row.tip) = (EntryNo(0), Tip::START),
         }
         let tenant = self.rows.tenant_name(row.tenant)?;
         let before = Session::unreadable(id, &tenant, row.tip.revision);

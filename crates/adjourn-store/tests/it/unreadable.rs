@@ -292,3 +292,33 @@ fn a_session_that_cannot_be_read_can_be_removed_and_the_rest_verifies() {
     let verified = store.verify(&keys().ring(), None).unwrap().unwrap();
     assert_eq!(verified.pruned, count.cast_unsigned());
 }
+
+/// What else is wrong with it does not matter: the row, a link, an entry that is missing.
+#[test]
+fn whatever_is_wrong_with_a_session_it_can_be_removed() {
+    for damage in [
+        "UPDATE session SET link = zeroblob(32) WHERE no = 1",
+        "UPDATE session SET revision = 7 WHERE no = 1",
+        "UPDATE journal SET link = zeroblob(32) WHERE no = (SELECT head FROM session WHERE no = 1)",
+        "DELETE FROM journal WHERE no = (SELECT head FROM session WHERE no = 1)",
+        "UPDATE journal SET body = NULL WHERE session = 1",
+    ] {
+        let fixture = Fixture::new();
+        let store = fixture.open();
+        let one = parked(&store);
+        // What the last commit covers is looked at when the store is opened.
+        create(&store);
+        drop(store);
+        Connection::open(fixture.path()).unwrap().execute_batch(damage).unwrap();
+        let store = fixture.open();
+        assert!(store.session(one).is_err(), "{damage}");
+        let removed = store.transact(move |tx| tx.remove_unreadable(ann(), one)).wait();
+        removed.unwrap_or_else(|error| panic!("{damage}: {error}"));
+        let session = store.session(one).unwrap().unwrap();
+        assert!(matches!(session.state, State::Ended(_)), "{damage}");
+        happens(&fixture, &store);
+        assert_eq!(work(&store), [], "{damage}");
+        drop(store);
+        assert!(fixture.open().session(one).is_ok(), "{damage}");
+    }
+}

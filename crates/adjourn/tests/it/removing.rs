@@ -1,6 +1,9 @@
 //! Sessions that are removed, and those that cannot be read.
 
-use rusqlite::Connection;
+use adjourn_core::id::SessionId;
+use adjourn_record::Hash;
+use adjourn_record::chain::{Chain, Tip};
+use rusqlite::{Connection, params};
 use serde_json::json;
 
 use crate::home::Home;
@@ -23,15 +26,28 @@ fn idle(home: &Home) -> String {
     id
 }
 
-/// Lets the last entry of a session be of a kind that this program does not know.
+/// Lets the last entry of a session be of a kind that this program does not know, as a newer program
+/// would have written and linked it.
 fn make_newer(home: &Home, id: &str) {
     let path = home.path(".local/share/adjourn/store.db");
     let connection = Connection::open(path).unwrap();
-    let uuid = id.trim_start_matches("sess-").replace('-', "");
-    let newer = "UPDATE journal SET body =
-                     CAST(replace(CAST(body AS TEXT), 'suspended/1', 'suspended/9') AS BLOB)
-                 WHERE no = (SELECT head FROM session WHERE lower(hex(id)) = ?1)";
-    assert_eq!(connection.execute(newer, [uuid]).unwrap(), 1);
+    let id: SessionId = id.parse().unwrap();
+    let sql = "SELECT journal.no, body, journal.revision,
+                   (SELECT link FROM journal AS p WHERE p.no = journal.prev)
+               FROM journal JOIN session ON head = journal.no WHERE id = ?1";
+    let (no, body, revision, before): (i64, Vec<u8>, u32, [u8; 32]) = connection
+        .query_row(sql, [id.uuid().as_bytes()], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })
+        .unwrap();
+    let text = String::from_utf8_lossy(&body[1..]).replacen("suspended/1", "suspended/9", 1);
+    let newer = [&body[..1], text.as_bytes()].concat();
+    let before = Tip { revision: u64::from(revision) - 1, link: Hash::from_bytes(before) };
+    let link = Chain::journal(id).extend(before, &newer).link;
+    let sql = "UPDATE journal SET body = ?1, link = ?2 WHERE no = ?3";
+    connection.execute(sql, params![newer, link.as_bytes(), no]).unwrap();
+    let sql = "UPDATE session SET link = ?1 WHERE head = ?2";
+    connection.execute(sql, params![link.as_bytes(), no]).unwrap();
 }
 
 #[test]
