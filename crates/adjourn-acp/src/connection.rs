@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::asked::Asked;
 use crate::content;
 use crate::face::{Face, OnDisconnect};
 use crate::hearing::Ask;
@@ -25,11 +26,10 @@ use crate::out::{self, Out};
 use crate::peer::{Dialect, Peer, Version};
 use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Prompt, Replay};
 use crate::rpc::{
-    Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION,
+    Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION, answer,
 };
 use crate::session::Attachment;
 use crate::show::News;
-use crate::suspension::SessionSuspendRequest;
 
 /// What may be asked of a session before it has done what was asked before.
 const QUEUE: usize = 16;
@@ -73,7 +73,7 @@ where
         peer: None,
         out,
         lines: Outgoing::default(),
-        numbers: Arc::new(AtomicU64::new(1)),
+        asked: Arc::default(),
         rung,
         sessions: HashMap::new(),
         tasks: JoinSet::new(),
@@ -129,7 +129,7 @@ pub(crate) struct Connection<S> {
     pub(crate) out: Out,
     /// Answers of its own that have not gone out.
     pub(crate) lines: Outgoing,
-    numbers: Arc<AtomicU64>,
+    asked: Arc<Asked>,
     rung: watch::Receiver<()>,
     sessions: HashMap<SessionId, Open>,
     tasks: JoinSet<()>,
@@ -155,9 +155,10 @@ impl<S: Store> Connection<S> {
             }
             Incoming::Notification { method, params } => self.notified(&method, params).await,
             Incoming::Response { id, result } => {
-                // Only one session knows the id; the others have nothing to do with it.
-                for open in self.sessions.values_mut() {
-                    open.send(Ask::Answered { id: id.clone(), result: result.clone() }).await;
+                // What nobody asked for is nobody's, and is not even read.
+                let asked = self.asked.over(&id);
+                if let Some(open) = asked.and_then(|session| self.sessions.get_mut(&session)) {
+                    open.send(Ask::Answered { id, result: answer(result) }).await;
                 }
             }
         }
@@ -296,7 +297,7 @@ impl<S: Store> Connection<S> {
     }
 
     async fn suspend(&mut self, id: &Id, params: Params<'_>, peer: &Peer) -> Result<(), Error> {
-        let request: SessionSuspendRequest = params.read()?;
+        let request = requests::read_suspend(params)?;
         let session = self.face.find(&request.session_id)?;
         let suspend = requests::suspend(request, peer)?;
         let spans = requests::spans(suspend.meta.as_ref());
@@ -344,7 +345,7 @@ impl<S: Store> Connection<S> {
                 attached: Arc::clone(&attached),
                 run: Arc::clone(&run),
                 seat: None,
-                numbers: Arc::clone(&self.numbers),
+                asked: Arc::clone(&self.asked),
                 view: None,
                 visible_from: 0,
                 prompts: Vec::new(),

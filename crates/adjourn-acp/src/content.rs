@@ -10,6 +10,9 @@ use crate::rpc::Error;
 /// # Errors
 /// A block is none.
 pub fn said(blocks: Vec<Map<String, Value>>) -> Result<Said, Error> {
+    if blocks.is_empty() {
+        return Err(Error::invalid("prompt", "must not be empty"));
+    }
     for (index, block) in blocks.iter().enumerate() {
         let wrong =
             |field: &str| Error::invalid(format!("prompt[{index}].{field}"), "expected a text");

@@ -12,6 +12,7 @@ mod alias;
 mod answers;
 #[cfg(feature = "artifacts")]
 pub mod artifacts;
+mod asked;
 mod connection;
 mod content;
 pub mod desk;

@@ -1,15 +1,18 @@
 //! What clients send, as far as it is read; everything else in it is left alone.
 
+use std::collections::HashMap;
+
 use adjourn_core::carry;
 use adjourn_core::command::{Mode, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::facts::{SpanLink, SpanLinks};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::envelope::Envelope;
 use crate::peer::{Dialect, Peer};
-use crate::rpc::{Error, Id};
+use crate::rpc::{Error, Id, Params};
 use crate::suspension::{AddBudget, Meta, SessionResumeFields, SessionSuspendRequest};
 
 /// `initialize`, in either version.
@@ -250,6 +253,26 @@ struct SuspendFields {
     mode: Option<Mode>,
     #[serde(default)]
     grace_ms: Option<u64>,
+}
+
+/// The fields of `session/suspend`. One that is not among them was meant to be: a pause without the
+/// condition that was to end it would last for ever.
+const SUSPEND_FIELDS: [&str; 6] = ["sessionId", "reason", "resumeWhen", "mode", "graceMs", "_meta"];
+
+/// Reads a request to suspend.
+///
+/// # Errors
+/// A field is malformed, or there is no such field.
+pub fn read_suspend(params: Params<'_>) -> Result<SessionSuspendRequest, Error> {
+    let fields: HashMap<String, IgnoredAny> = params.read()?;
+    match fields.keys().find(|field| !SUSPEND_FIELDS.contains(&field.as_str())) {
+        Some(unknown) => {
+            let known = SUSPEND_FIELDS.join(", ");
+            let problem = format!("there is no such field; there are {known}");
+            Err(Error::invalid(unknown.clone(), &problem))
+        }
+        None => params.read(),
+    }
 }
 
 /// Turns a request to suspend into a command, and takes note of what the client shows by it.

@@ -1,9 +1,12 @@
 //! JSON-RPC 2.0, one message per line, without losing anything: what is not read is kept as the
 //! bytes it came in.
 
+use adjourn_core::json;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+use crate::lines::LINE_BYTES;
 
 /// The line is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
@@ -21,6 +24,11 @@ pub const NOT_FOUND: i64 = -32002;
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 /// The request was taken back by whoever sent it.
 pub const CANCELLED: i64 = -32800;
+
+/// What an id is.
+const NO_ID: &str = "an id is a text, a number or null, of at most 1024 bytes";
+/// How long the id of a request may be: it is kept until it is answered, and more than once.
+const ID_BYTES: usize = 1024;
 
 /// The id of a request, exactly as its sender wrote it: a text, a number of any size, or null.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,7 +52,8 @@ impl Id {
 
     fn read(raw: &RawValue) -> Option<Self> {
         let text = raw.get();
-        let legal = matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9' | b'n'));
+        let legal = matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9' | b'n'))
+            && text.len() <= ID_BYTES;
         legal.then(|| Self(text.to_owned()))
     }
 }
@@ -52,7 +61,7 @@ impl Id {
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Self::read(&raw).ok_or_else(|| serde::de::Error::custom("expected a text or a number"))
+        Self::read(&raw).ok_or_else(|| serde::de::Error::custom(NO_ID))
     }
 }
 
@@ -79,8 +88,8 @@ pub enum Incoming<'a> {
     Response {
         /// The request's id.
         id: Id,
-        /// The result, or the error as it came.
-        result: Result<Value, Value>,
+        /// The result or the error, unread: nobody may have asked.
+        result: Result<&'a RawValue, &'a RawValue>,
     },
 }
 
@@ -115,6 +124,47 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
+impl<'a> Envelope<'a> {
+    /// Splits a line into its parts. None of them is looked into, so none can do harm.
+    fn read(line: &'a [u8]) -> Result<Self, (Id, Error)> {
+        let unreadable = |problem: String| (Id::null(), Error::new(PARSE_ERROR, problem));
+        let no_message = |problem: &str| (Id::null(), Error::new(INVALID_REQUEST, problem));
+        let text = std::str::from_utf8(line)
+            .map_err(|error| unreadable(format!("the line is not UTF-8: {error}")))?;
+        let first = text.trim_ascii_start().as_bytes().first();
+        let error = match first {
+            Some(b'{') => match unread(text) {
+                Ok(envelope) => return Ok(envelope),
+                Err(error) => no_message(&plain(&error)),
+            },
+            Some(b'[') => no_message("batches are not supported"),
+            _ => no_message("a message is an object"),
+        };
+        match unread::<&RawValue>(text) {
+            Ok(_) => Err(error),
+            Err(error) => Err(unreadable(format!("the line is not JSON: {error}"))),
+        }
+    }
+}
+
+/// Splits a text into parts that stay unread.
+#[expect(clippy::disallowed_methods, reason = "no value is made of what is in the parts")]
+fn unread<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
+/// Reads a part of a line that was found harmless.
+#[expect(clippy::disallowed_methods, reason = "the line that it is part of was checked")]
+fn harmless<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, serde_json::Error> {
+    serde_json::from_str(raw.get())
+}
+
+/// Reads the answer to a request of ours; what cannot be read says nothing.
+pub fn answer(result: Result<&RawValue, &RawValue>) -> Result<Value, Value> {
+    let value = |raw: &RawValue| harmless(raw).unwrap_or_default();
+    result.map(value).map_err(value)
+}
+
 /// Tells `null` from absent: an id may be null.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(
     deserializer: D,
@@ -128,33 +178,25 @@ impl<'a> Incoming<'a> {
     /// # Errors
     /// The line is no message; the id to answer to, if it could be made out, and why.
     pub fn read(line: &'a [u8]) -> Result<Self, (Id, Error)> {
-        let unreadable = |problem: String| (Id::null(), Error::new(PARSE_ERROR, problem));
-        let text = std::str::from_utf8(line)
-            .map_err(|error| unreadable(format!("the line is not UTF-8: {error}")))?;
-        let raw: &RawValue = serde_json::from_str(text)
-            .map_err(|error| unreadable(format!("the line is not JSON: {error}")))?;
+        let envelope = Envelope::read(line)?;
         let invalid = |id: Id, problem: &str| (id, Error::new(INVALID_REQUEST, problem));
-        match raw.get().as_bytes().first() {
-            Some(b'{') => {}
-            Some(b'[') => return Err(invalid(Id::null(), "batches are not supported")),
-            _ => return Err(invalid(Id::null(), "a message is an object")),
-        }
-        let envelope: Envelope<'a> = serde_json::from_str(raw.get())
-            .map_err(|error| invalid(Id::null(), &error.to_string()))?;
         let id = match envelope.id {
-            Some(raw) => Some(
-                Id::read(raw)
-                    .ok_or_else(|| invalid(Id::null(), "an id is a text, a number or null"))?,
-            ),
+            Some(raw) => Some(Id::read(raw).ok_or_else(|| invalid(Id::null(), NO_ID))?),
             None => None,
         };
+        // Nothing in it is read before it is known to be harmless; whoever waits for an answer is
+        // told so all the same.
+        json::check(line, LINE_BYTES).map_err(|refused| {
+            let path = refused.path().trim_start_matches("params.");
+            (id.clone().unwrap_or_else(Id::null), Error::invalid(path, &refused.problem()))
+        })?;
         if envelope.jsonrpc.is_none_or(|version| version.get() != r#""2.0""#) {
             return Err(invalid(id.unwrap_or_else(Id::null), "jsonrpc must be \"2.0\""));
         }
         let params = Params(envelope.params.filter(|params| params.get() != "null"));
         match (envelope.method, id) {
             (Some(method), id) => {
-                let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+                let Ok(method) = harmless::<String>(method) else {
                     let problem = "a method is a text";
                     return Err(invalid(id.unwrap_or_else(Id::null), problem));
                 };
@@ -163,14 +205,11 @@ impl<'a> Incoming<'a> {
                     None => Self::Notification { method, params },
                 })
             }
-            (None, Some(id)) => {
-                let value = |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or_default();
-                match (envelope.result, envelope.error) {
-                    (_, Some(error)) => Ok(Self::Response { id, result: Err(value(error)) }),
-                    (Some(result), None) => Ok(Self::Response { id, result: Ok(value(result)) }),
-                    (None, None) => Err(invalid(id, "neither a method nor a result nor an error")),
-                }
-            }
+            (None, Some(id)) => match (envelope.result, envelope.error) {
+                (_, Some(error)) => Ok(Self::Response { id, result: Err(error) }),
+                (Some(result), None) => Ok(Self::Response { id, result: Ok(result) }),
+                (None, None) => Err(invalid(id, "neither a method nor a result nor an error")),
+            },
             (None, None) => Err(invalid(Id::null(), "neither a method nor an id")),
         }
     }

@@ -15,13 +15,14 @@ use adjourn_core::event::What;
 use adjourn_core::facts::SpanLinks;
 use adjourn_core::id::{Handle, RequestId, RunId, SessionId};
 use adjourn_core::session::Phase;
-use adjourn_core::{Command, Rejected, Session};
+use adjourn_core::{Command, Rejected, Session, json};
 use adjourn_host::said::Said;
 use adjourn_host::watch::Watcher;
 use adjourn_store::{Done, Request, Store};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
+use crate::asked::Asked;
 use crate::desk::Seat;
 use crate::face::Face;
 use crate::hearing::Ask;
@@ -113,8 +114,8 @@ pub(crate) struct Attachment<S> {
     pub(crate) run: Arc<Mutex<Option<RunId>>>,
     /// Taken as long as the client sees the session.
     pub(crate) seat: Option<Seat>,
-    /// The number of the connection's next request.
-    pub(crate) numbers: Arc<AtomicU64>,
+    /// What the connection asks its client.
+    pub(crate) asked: Arc<Asked>,
     pub(crate) view: Option<View<S>>,
     /// The first revision that the client is shown.
     pub(crate) visible_from: u64,
@@ -247,6 +248,7 @@ impl<S: Store> Attachment<S> {
     /// Takes a request of ours back.
     pub(crate) fn call_off(&mut self, id: &Id) {
         self.ours.remove(id);
+        self.asked.over(id);
         self.lines.notify("$/cancel_request", &json!({ "requestId": raw(id) }));
     }
 
@@ -384,7 +386,7 @@ impl<S: Store> Attachment<S> {
 
     /// Returns an id for a request of ours.
     pub(crate) fn number(&self) -> Id {
-        Id::number(self.numbers.fetch_add(1, Ordering::Relaxed))
+        self.asked.by(self.id)
     }
 }
 
@@ -404,5 +406,5 @@ fn suspension(done: &Done) -> Option<Handle> {
 
 /// Returns an id as the value that it is.
 fn raw(id: &Id) -> Value {
-    serde_json::from_str(id.as_json()).unwrap_or_default()
+    json::stored(id.as_json().as_bytes()).unwrap_or_default()
 }

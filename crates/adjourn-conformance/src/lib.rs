@@ -52,6 +52,11 @@
 //! Nothing in an implementation looks at a clock. Where a scenario fails on a machine that was too
 //! slow for it, the player takes it again at a slower pace; [`play`] says when.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "scenarios and what a program under test prints are no strangers'"
+)]
+
 mod face;
 pub mod logs;
 pub mod matching;

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::command::Command;
 use crate::event::{Event, What};
 use crate::facts::Facts;
+use crate::json;
 use crate::lifecycle::Founding;
 use crate::rejected::Rejected;
 use crate::session::{Session, State};
@@ -139,7 +140,7 @@ impl Entry {
     /// # Errors
     /// The bytes are not an entry of this program or an older one.
     pub fn decode(bytes: &[u8]) -> Result<Self, ReadError> {
-        serde_json::from_slice(bytes).map_err(|error| match newer_kind(bytes) {
+        json::stored(bytes).map_err(|error| match newer_kind(bytes) {
             Some(kind) => ReadError::NewerKind(kind),
             None => error.into(),
         })
@@ -163,7 +164,7 @@ impl Entry {
     /// # Errors
     /// The decision was written by a program with other commands.
     pub fn decision(&self) -> Result<Option<Decision>, ReadError> {
-        Ok(self.decision.as_deref().map(|raw| serde_json::from_str(raw.get())).transpose()?)
+        Ok(self.decision.as_deref().map(|raw| json::stored(raw.get().as_bytes())).transpose()?)
     }
 
     /// Takes the decision that this entry is the first event of again, on the session that was
@@ -195,11 +196,11 @@ impl Entry {
             v: u32,
         }
         let Some(raw) = self.state.as_deref() else { return Ok(None) };
-        let Version { v } = serde_json::from_str(raw.get())?;
+        let Version { v } = json::stored(raw.get().as_bytes())?;
         if v > STATE_VERSION {
             return Err(ReadError::NewerState(v));
         }
-        let Stored { mut session, .. } = serde_json::from_str::<Stored<Session>>(raw.get())?;
+        let Stored { mut session, .. } = json::stored::<Stored<Session>>(raw.get().as_bytes())?;
         if let State::Suspended(suspended) = &mut session.state {
             suspended.park.pause.complete();
         }
@@ -221,7 +222,7 @@ fn newer_kind(bytes: &[u8]) -> Option<String> {
     struct Named {
         event: BTreeMap<String, IgnoredAny>,
     }
-    let Named { event } = serde_json::from_slice(bytes).ok()?;
+    let Named { event } = json::stored(bytes).ok()?;
     event.into_keys().find(|key| key.contains('/') && !What::knows(key))
 }
 

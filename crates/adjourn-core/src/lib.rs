@@ -10,6 +10,11 @@
 //!
 //! Start reading at [`session::State`], then `lifecycle/suspend.rs`, then `lifecycle/settle.rs`.
 
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "a test reads what it has written itself")
+)]
+
 pub mod actor;
 pub mod arrival;
 pub mod carry;
@@ -20,6 +25,7 @@ pub mod event;
 pub mod facts;
 pub mod id;
 pub mod journal;
+pub mod json;
 pub mod ledger;
 pub mod limits;
 pub mod pause;

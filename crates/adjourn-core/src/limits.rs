@@ -63,6 +63,13 @@ pub const LESSON_BYTES: usize = 256;
 /// The digest handed to a turn that does not see the transcript.
 pub const DIGEST_BYTES: usize = 16 * 1024;
 
+/// How deep JSON from outside may nest. It leaves room for what is wrapped around it until it is
+/// read again: serde_json reads no more than 127 levels.
+pub const JSON_DEPTH: usize = 64;
+/// How many values JSON from outside may have: each costs about a hundred bytes once it is read,
+/// however few it had as text.
+pub const JSON_VALUES: usize = 256 * 1024;
+
 /// How long a cancel, a panic and a drain wait for calls in flight before they are abandoned.
 pub const GRACE: Duration = Duration::from_secs(30);
 /// The longest grace a caller may ask for.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use adjourn_core::id::SessionId;
+use adjourn_core::json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -31,7 +32,7 @@ pub struct About {
 impl About {
     /// Reads what a host said; what cannot be read says nothing.
     pub fn parse(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_default()
+        json::stored(text.as_bytes()).unwrap_or_default()
     }
 
     /// Adds how many sessions it drives at once.

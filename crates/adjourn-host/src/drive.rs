@@ -20,7 +20,7 @@ use adjourn_core::session::{
 };
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Digest;
-use adjourn_core::{Command, MARK, Rejected, Session, limits};
+use adjourn_core::{Command, MARK, Rejected, Session, json, limits};
 use adjourn_store::{CommandError, Error, Request, Store};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -162,7 +162,7 @@ impl<S: Store> Drive<S> {
         let data = self.store.event_data(arrival.seq)?;
         // On one line and quoted, so that no event can be taken for further words of the host's.
         let line = |data: String| {
-            let value = serde_json::from_str(&data).unwrap_or(Value::String(data));
+            let value = json::stored(data.as_bytes()).unwrap_or(Value::String(data));
             format!("\nIts data: {value}")
         };
         Ok(data.map(line).unwrap_or_default())

@@ -1,5 +1,6 @@
 //! Transcript entries: what was said, by whom, as it is stored.
 
+use adjourn_core::json;
 use adjourn_core::ledger::CallId;
 use adjourn_core::transcript::Content;
 use serde::{Deserialize, Serialize};
@@ -56,12 +57,19 @@ impl Said {
     /// # Errors
     /// The bytes are no entry.
     pub fn decode(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(bytes)
+        json::stored(bytes)
     }
 
     /// Returns what the core may know of this entry.
     pub fn content(&self) -> Content {
-        Content::new(&self.encode(), &self.text())
+        let content = Content::new(&self.encode(), &self.text());
+        Content { blank: content.blank && !self.shows(), ..content }
+    }
+
+    /// Returns whether there is more to it than words: a picture, a file.
+    fn shows(&self) -> bool {
+        let Self::User { content: Value::Array(blocks) } = self else { return false };
+        blocks.iter().any(|block| block.get("type").is_some_and(|kind| kind != "text"))
     }
 
     /// Returns the words.

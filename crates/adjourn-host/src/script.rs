@@ -10,6 +10,7 @@ use adjourn_core::command::{CallResult, Question, RunEnd};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
 use adjourn_core::id::SessionId;
+use adjourn_core::json;
 use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::limits;
 use adjourn_core::rejected::Rejected;
@@ -127,11 +128,7 @@ impl Script {
     /// Where it is wrong, and how.
     pub fn parse(source: &str) -> Result<Self, ScriptError> {
         let wrong = |path: String, problem: String| ScriptError { path, problem };
-        if source.len() > limits::DRIVER_SPEC_BYTES {
-            let problem = format!("longer than {} bytes", limits::DRIVER_SPEC_BYTES);
-            return Err(wrong("script".to_owned(), problem));
-        }
-        let parsed: Source = serde_json::from_str(source)
+        let parsed: Source = json::read(source.as_bytes(), limits::DRIVER_SPEC_BYTES)
             .map_err(|error| wrong("script".to_owned(), error.to_string()))?;
         let (runs, repeats, name) = match (parsed.runs, parsed.steps) {
             (Some(runs), None) => (runs, false, "runs"),

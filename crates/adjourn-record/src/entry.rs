@@ -3,6 +3,7 @@
 //! Byte 0 says how the rest is written. Owns that byte and the way in and out of JSON; must not know
 //! what an entry means.
 
+use adjourn_core::json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -101,7 +102,7 @@ pub fn decode(entry: &[u8]) -> Result<(Codec, &[u8]), Error> {
 /// Those of [`decode`], and [`Error::Unreadable`] where the payload is not a `T`.
 pub fn read<T: DeserializeOwned>(entry: &[u8]) -> Result<T, Error> {
     match decode(entry)? {
-        (Codec::Json1, payload) => serde_json::from_slice(payload).map_err(Error::Unreadable),
+        (Codec::Json1, payload) => json::stored(payload).map_err(Error::Unreadable),
     }
 }
 

@@ -18,6 +18,11 @@
 //!
 //! Every byte that is hashed or signed is laid out in `tests/golden/README.md`, with vectors.
 
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "a test reads what it has written itself")
+)]
+
 pub mod chain;
 pub mod commit;
 pub mod entry;

@@ -31,6 +31,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use adjourn_core::id::{Handle, RunId, SessionId};
+use adjourn_core::json;
 use adjourn_core::time::Timestamp;
 use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,8 @@ use token::{Nonce, Token};
 pub const DEFAULT_MAX_AGE: Duration = Duration::from_secs(86_400);
 
 const VERSION: u64 = 1;
+/// How long a record may be: its payload is a whole conversation, with what was shown in it.
+const MOST_BYTES: usize = 256 * 1024 * 1024;
 
 /// What a record says about the suspension, outside its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -261,7 +264,8 @@ impl FromStr for Record {
             v: u64,
         }
 
-        serde_json::from_str(text).map_err(|error| match serde_json::from_str(text) {
+        let bytes = text.as_bytes();
+        json::read(bytes, MOST_BYTES).map_err(|error| match json::read(bytes, MOST_BYTES) {
             Ok(Preamble { v: found }) if found != VERSION => OpenError::Version { found },
             _ => OpenError::malformed("envelope", &error),
         })

@@ -1,11 +1,13 @@
 //! CloudEvents 1.0 in JSON: structured, batched, and binary.
 
 use adjourn_core::id::SessionId;
+use adjourn_core::json::{self, Unreadable};
 use adjourn_core::time::Timestamp;
 use adjourn_store::rows::NewEvent;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value};
 
+use crate::BODY_BYTES;
 use crate::problem::Problem;
 
 const ONE: &str = "application/cloudevents+json";
@@ -32,8 +34,8 @@ pub(crate) fn read(
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let reading = Reading { tenant, now };
     match kind.as_str() {
-        ONE => Ok((vec![reading.structured("", json(body)?)?], Form::One)),
-        MANY => match json(body)? {
+        ONE => Ok((vec![reading.structured("", value(body)?)?], Form::One)),
+        MANY => match value(body)? {
             Value::Array(events) => {
                 let read = |(index, event)| reading.structured(&format!("[{index}]."), event);
                 let events: Result<_, _> = events.into_iter().enumerate().map(read).collect();
@@ -76,7 +78,7 @@ impl Reading<'_> {
     fn binary(&self, headers: &HeaderMap, kind: &str, body: &[u8]) -> Result<NewEvent, Problem> {
         let data = match (body.is_empty(), kind) {
             (true, _) => None,
-            (false, "" | "application/json") => Some(json(body)?.to_string()),
+            (false, "" | "application/json") => Some(value(body)?.to_string()),
             (false, other) => {
                 let problem =
                     format!("data of the type {other} is not taken; send application/json");
@@ -165,7 +167,9 @@ fn unquoted(value: &[u8]) -> Vec<u8> {
     unquoted
 }
 
-fn json(body: &[u8]) -> Result<Value, Problem> {
-    serde_json::from_slice(body)
-        .map_err(|error| Problem::at("", format!("the body is not JSON: {error}")))
+fn value(body: &[u8]) -> Result<Value, Problem> {
+    json::read(body, BODY_BYTES).map_err(|error| match error {
+        Unreadable::Malformed(error) => Problem::at("", format!("the body is not JSON: {error}")),
+        refused => Problem::at(refused.path(), refused.problem()),
+    })
 }

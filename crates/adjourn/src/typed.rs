@@ -2,10 +2,12 @@
 
 use std::io::Read as _;
 
+use adjourn_core::json::Unreadable;
+
 use crate::failure::Failure;
 
 /// More than any limit of the lifecycle; what is longer is refused before it fills the memory.
-const MOST: u64 = 4 * 1024 * 1024;
+pub const MOST: usize = 4 * 1024 * 1024;
 
 /// Returns a text as it was typed, or all of stdin if that was meant.
 pub fn typed(text: String) -> Result<String, Failure> {
@@ -15,10 +17,10 @@ pub fn typed(text: String) -> Result<String, Failure> {
     let mut read = String::new();
     let count = std::io::stdin()
         .lock()
-        .take(MOST + 1)
+        .take(MOST as u64 + 1)
         .read_to_string(&mut read)
         .map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
-    if u64::try_from(count).is_ok_and(|count| count > MOST) {
+    if count > MOST {
         return Err(Failure::usage(format!("stdin: longer than {MOST} bytes")));
     }
     // The end of the last line is the terminal's or the editor's, not the text's.
@@ -26,4 +28,14 @@ pub fn typed(text: String) -> Result<String, Failure> {
         read.truncate(line.strip_suffix('\r').unwrap_or(line).len());
     }
     Ok(read)
+}
+
+/// Says what is wrong with a text that was to be JSON; `quotes` says how it is typed.
+pub fn not_json(flag: &str, quotes: &str, error: Unreadable) -> Failure {
+    match error {
+        Unreadable::Malformed(error) => {
+            Failure::usage(format!("{flag} is not JSON: {error}")).hint(quotes)
+        }
+        refused => Failure::usage(format!("{flag}: {refused}")),
+    }
 }

@@ -22,11 +22,16 @@ pub(super) fn decide(draft: &mut Draft<'_>, prompt: &Prompt) -> Result<(), Rejec
             if let Some(given) = prompt.handle {
                 return Err(resume::no_suspension(&draft.session, Some(given)));
             }
+            not_blank("prompt", &prompt.content)?;
             start_run(draft, Some(&prompt.content), None, prompt.message_id.clone());
             Ok(())
         }
         State::Suspended(suspended) => {
             may_wake(suspended, prompt.reach, draft)?;
+            // A question says itself what is no answer.
+            if suspended.park.pause.wait == Wait::Open {
+                not_blank("prompt", &prompt.content)?;
+            }
             let resume = Resume {
                 handle: prompt.handle,
                 input: Some(prompt.content.clone()),
@@ -68,6 +73,14 @@ pub(super) fn check_input(path: &str, content: &Content) -> Result<(), Rejected>
         return Err(Rejected::invalid(path, format!("longer than {} bytes", limits::INPUT_BYTES)));
     }
     Ok(())
+}
+
+/// Nothing is said by saying nothing; whoever sends it has lost what was to be said.
+pub(super) fn not_blank(path: &str, content: &Content) -> Result<(), Rejected> {
+    match content.blank {
+        true => Err(Rejected::invalid(path, "must not be blank")),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a message that reaches for a pause which another way ends.

@@ -180,7 +180,9 @@ fn answers_question(
     resume: &Resume,
     message_seen: bool,
 ) -> Result<(), Rejected> {
-    let Wait::Question(_) = &suspended.park.pause.wait else { return Ok(()) };
+    let Wait::Question(_) = &suspended.park.pause.wait else {
+        return resume.input.as_ref().map_or(Ok(()), |input| prompt::not_blank("input", input));
+    };
     if resume.input.as_ref().is_none_or(|input| input.blank) {
         return Err(Rejected::EmptyReply);
     }

@@ -230,6 +230,9 @@ fn abandon_at(draft: &Draft<'_>, suspend: &Suspend) -> Option<Timestamp> {
 
 fn check(suspend: &Suspend) -> Result<(), Rejected> {
     limits::optional("reason", suspend.reason.as_deref(), limits::REASON_BYTES)?;
+    if suspend.reason.as_deref().is_some_and(|reason| reason.trim().is_empty()) {
+        return Err(Rejected::invalid("reason", "must not be blank; it may be left out"));
+    }
     limits::json("_meta", &suspend.meta, limits::META_BYTES)?;
     if suspend.grace_ms.is_some_and(|ms| Duration::from_millis(ms) > limits::MAX_GRACE) {
         return Err(Rejected::invalid("graceMs", "longer than a day"));

@@ -1,6 +1,7 @@
 //! The lifecycle, tried from outside: every test drives the public functions only.
 
 #![expect(
+    clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
@@ -13,6 +14,7 @@ mod conformance;
 mod golden;
 mod harn_defects;
 mod hostile;
+mod json;
 mod model;
 mod moves;
 mod properties;

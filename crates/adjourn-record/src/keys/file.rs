@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use adjourn_core::json;
 use adjourn_core::time::Timestamp;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -146,7 +147,7 @@ fn check_preamble(text: &[u8], kind: &'static str) -> Result<(), Damage> {
 }
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, Damage> {
-    serde_json::from_slice(text).map_err(|error| Damage::json(&error))
+    json::stored(text).map_err(|error| Damage::json(&error))
 }
 
 /// What is wrong with a key file or a revocation file.

@@ -1,5 +1,7 @@
 //! Integration tests: one binary, one module per promise.
 
+#![expect(clippy::disallowed_methods, reason = "a test reads what it has written itself")]
+
 #[cfg(test)]
 mod chain;
 #[cfg(test)]

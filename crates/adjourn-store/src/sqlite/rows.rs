@@ -810,5 +810,5 @@ fn text<T: serde::Serialize>(value: &T) -> Result<String, Error> {
 }
 
 fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|error| Error::Damaged(error.to_string()))
+    adjourn_core::json::stored(text.as_bytes()).map_err(|error| Error::Damaged(error.to_string()))
 }

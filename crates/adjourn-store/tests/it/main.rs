@@ -1,6 +1,7 @@
 //! The store on SQLite, tried from outside.
 
 #![expect(
+    clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,

@@ -1,6 +1,7 @@
 //! `event`: tells the store that something happened.
 
 use adjourn_core::id::SessionId;
+use adjourn_core::json;
 use adjourn_store::rows::NewEvent;
 use adjourn_store::{CommandError, Store as _};
 use serde_json::json;
@@ -11,14 +12,13 @@ use crate::living::Living;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::{Output, one_line};
-use crate::typed::typed;
+use crate::typed::{MOST, not_json, typed};
 
 pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(), Failure> {
     let data = event.data.map(typed).transpose()?;
     if let Some(data) = &data {
-        serde_json::from_str::<serde_json::Value>(data).map_err(|error| {
-            Failure::usage(format!("--data is not JSON: {error}"))
-                .hint("a text needs quotes of its own: --data '\"text\"'")
+        json::read::<serde_json::Value>(data.as_bytes(), MOST).map_err(|error| {
+            not_json("--data", "a text needs quotes of its own: --data '\"text\"'", error)
         })?;
     }
     let (name, subject) = match event.name.split_once(':') {

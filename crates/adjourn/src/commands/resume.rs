@@ -5,7 +5,7 @@ use adjourn_core::command;
 use adjourn_core::event::What;
 use adjourn_core::facts::Answer;
 use adjourn_core::session::{Phase, Resumption, State};
-use adjourn_core::{Command, Session};
+use adjourn_core::{Command, Session, json};
 use adjourn_host::Claims;
 use adjourn_host::said::Said;
 use adjourn_store::{Done, Request};
@@ -20,7 +20,7 @@ use crate::show::resumption;
 use crate::signals::Signals;
 use crate::stay::{Stayed, Stop, Until, host, host_if_no_other, leave, outcome, stay, stop};
 use crate::terminal::Output;
-use crate::typed::typed;
+use crate::typed::{MOST, not_json, typed};
 
 pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result<(), Failure> {
     let given = resume.handle.as_deref().map(str::parse).transpose();
@@ -30,12 +30,12 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let said = match resume.input.map(typed).transpose()? {
         None => None,
         Some(input) => {
-            let value = match serde_json::from_str(&input) {
+            let value = match json::read(input.as_bytes(), MOST) {
                 Ok(value) => value,
                 // What begins like an object, a list or a quoted text was meant to be one.
                 Err(error) if input.trim_start().starts_with(['{', '[', '"']) => {
-                    return Err(Failure::usage(format!("--input is not JSON: {error}"))
-                        .hint("a text that begins like this needs quotes of its own: '\"{x}\"'"));
+                    let quotes = "a text that begins like this needs quotes of its own: '\"{x}\"'";
+                    return Err(not_json("--input", quotes, error));
                 }
                 // A word without quotes is what people type; it is taken as text.
                 Err(_) => Value::from(input),

@@ -4,9 +4,9 @@ use adjourn_core::command::{self, Requester};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::event::{Event, SuspendedEvent, What};
 use adjourn_core::id::{Handle, RequestId, SessionId};
-use adjourn_core::{Command, Rejected, Session};
+use adjourn_core::{Command, Rejected, Session, json};
 use adjourn_store::{CommandError, Request};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::arguments::{Mode, OnTimeout, Suspend};
 use crate::failure::Failure;
@@ -16,6 +16,7 @@ use crate::settings::Settings;
 use crate::show::{View, span};
 use crate::signals::{Ended, Signals};
 use crate::terminal::Output;
+use crate::typed::{MOST, not_json};
 use crate::watch::{Seen, Watch};
 
 pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Result<(), Failure> {
@@ -123,27 +124,25 @@ fn pending(session: &Session) -> Option<Handle> {
 
 fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {
     if let Some(whole) = &suspend.resume_when {
-        let whole = serde_json::from_str(whole)
-            .map_err(|error| not_json("--resume-when", r#"{"onEvent": "ci.passed"}"#, &error))?;
+        let whole = json::read(whole.as_bytes(), MOST).map_err(|error| {
+            not_json("--resume-when", r#"--resume-when '{"onEvent": "ci.passed"}'"#, error)
+        })?;
         let parsed = Conditions::parse(&whole, Spelling::Camel);
         return parsed.map_err(|invalid| Rejected::from(invalid.within("resumeWhen")).into());
     }
-    let trigger: Option<Value> =
-        suspend.trigger.as_deref().map(serde_json::from_str).transpose().map_err(|error| {
-            not_json("--trigger", r#"{"exact": {"name": "ci.passed"}}"#, &error)
-        })?;
+    let trigger = suspend.trigger.as_deref().map(|trigger| json::read(trigger.as_bytes(), MOST));
+    let trigger: Option<Value> = trigger.transpose().map_err(|error| {
+        not_json("--trigger", r#"--trigger '{"exact": {"name": "ci.passed"}}'"#, error)
+    })?;
     let timeout = suspend.timeout.map(|timeout| {
         let action = suspend.on_timeout.map(|action| match action {
             OnTimeout::ResumeWithSummary => "resume_with_summary",
             OnTimeout::ResumeWithInput => "resume_with_input",
             OnTimeout::Fail => "fail",
         });
-        json!({ "durationMinutes": timeout.as_secs_f64() / 60.0, "onTimeout": action })
+        serde_json::json!({ "durationMinutes": timeout.as_secs_f64() / 60.0, "onTimeout": action })
     });
-    let value = json!({ "onEvent": suspend.on_event, "trigger": trigger, "timeout": timeout });
+    let value =
+        serde_json::json!({ "onEvent": suspend.on_event, "trigger": trigger, "timeout": timeout });
     Conditions::parse(&value, Spelling::Camel).map_err(|invalid| Rejected::from(invalid).into())
-}
-
-fn not_json(flag: &str, example: &str, error: &serde_json::Error) -> Failure {
-    Failure::usage(format!("{flag} is not JSON: {error}")).hint(format!("{flag} '{example}'"))
 }

@@ -6,7 +6,7 @@ mod commits;
 mod conformance;
 mod corners;
 mod dialogs;
-mod editor;
+pub mod editor;
 mod hostile;
 mod lives;
 mod permission;

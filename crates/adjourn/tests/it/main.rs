@@ -1,6 +1,7 @@
 //! The program, as people and scripts use it: real processes on a real store.
 
 #![expect(
+    clippy::disallowed_methods,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
@@ -10,6 +11,7 @@
 mod acp;
 mod by_hand;
 mod conformance;
+mod depths;
 mod endings;
 mod events;
 mod files;

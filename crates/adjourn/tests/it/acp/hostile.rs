@@ -192,3 +192,91 @@ fn what_is_too_large_is_refused_and_nothing_changes() {
     assert_eq!(editor.answer(prompt).unwrap_err()["code"], -32602);
     unharmed(&mut editor, &session, &handle);
 }
+
+/// What nobody asked for costs what it takes to read it, however many sessions are open.
+#[test]
+fn an_answer_that_nobody_asked_for_goes_to_no_session() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, SCRIPT);
+    let mut session = String::new();
+    for _ in 0..50 {
+        session = editor.new_session();
+    }
+    let before = editor.peak_memory();
+    let long = "x".repeat(8 * 1024 * 1024);
+    for id in [json!(1), json!(99), json!("1"), json!(null)] {
+        editor.send(json!({ "jsonrpc": "2.0", "id": id, "result": { "content": long } }));
+        editor.send(json!({ "jsonrpc": "2.0", "id": id, "error": { "message": long } }));
+    }
+    editor.call("session/status", json!({ "sessionId": session })).unwrap();
+    let grown = editor.peak_memory() - before;
+    assert!(grown < 64 * 1024 * 1024, "{grown} bytes");
+    // An id of any length would be kept by every session that might have it.
+    let long = "x".repeat(2000);
+    editor.send(json!({ "jsonrpc": "2.0", "id": long, "method": "session/list", "params": {} }));
+    let answer = editor.until("an error", |message| message.get("error").is_some());
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32600)));
+    editor.notify("$/cancel_request", json!({ "requestId": long }));
+    assert_eq!(editor.overheard(), Vec::<Value>::new());
+}
+
+#[test]
+fn what_says_nothing_or_says_it_wrongly_is_refused_with_what_is_wrong() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, SCRIPT);
+    let session = editor.new_session();
+    let text = |text: &str| json!([{ "type": "text", "text": text }]);
+    let cases = [
+        ("session/prompt", json!({ "prompt": [] }), "prompt", "prompt: must not be empty"),
+        ("session/prompt", json!({ "prompt": text("") }), "prompt", "prompt: must not be blank"),
+        (
+            "session/prompt",
+            json!({ "prompt": text(" \n\t") }),
+            "prompt",
+            "prompt: must not be blank",
+        ),
+        (
+            "session/suspend",
+            json!({ "reason": " " }),
+            "reason",
+            "reason: must not be blank; it may be left out",
+        ),
+        (
+            "session/suspend",
+            json!({ "resume_when": { "onEvent": "a" } }),
+            "resume_when",
+            "resume_when: there is no such field; \
+             there are sessionId, reason, resumeWhen, mode, graceMs, _meta",
+        ),
+        (
+            "session/suspend",
+            json!({ "resumeWhen": { "onEvent": "*" } }),
+            "resumeWhen.onEvent",
+            "resumeWhen.onEvent: expected a name whose first part has no star, got \"*\"",
+        ),
+        (
+            "session/suspend",
+            json!({ "_meta": { "adjourn/suspend": { "resumeWhen": { "onEvent": "**" } } } }),
+            "_meta[\"adjourn/suspend\"].resumeWhen.onEvent",
+            "_meta[\"adjourn/suspend\"].resumeWhen.onEvent: \
+             expected a name whose first part has no star, got \"**\"",
+        ),
+    ];
+    for (method, mut params, path, message) in cases {
+        params["sessionId"] = json!(session);
+        let error = editor.call(method, params).unwrap_err();
+        assert_eq!(error["code"], -32602, "{error}");
+        assert_eq!((&error["data"]["path"], &error["message"]), (&path.into(), &message.into()));
+    }
+    let status = editor.call("session/status", json!({ "sessionId": session })).unwrap();
+    assert_eq!(status["_meta"]["adjourn/suspend"]["state"], "idle", "{status}");
+    // A picture says something without a word.
+    let picture = json!([{ "type": "image", "data": "aGk=", "mimeType": "image/png" }]);
+    editor.call("session/prompt", json!({ "sessionId": session, "prompt": picture })).unwrap();
+    let resume = json!({ "sessionId": session, "input": " " });
+    let error = editor.call("session/resume", resume).unwrap_err();
+    assert_eq!(
+        (&error["data"]["path"], &error["message"]),
+        (&"input".into(), &"input: must not be blank".into())
+    );
+}
