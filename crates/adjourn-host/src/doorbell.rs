@@ -15,6 +15,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adjourn_core::id::{HostId, SessionId};
@@ -28,12 +29,50 @@ const SOCKET_PATH: usize = 107;
 const TRIES: u32 = 200;
 const REST: Duration = Duration::from_millis(5);
 
+/// What the operating system answers where a process, or the machine, has no descriptor left.
+const NO_DESCRIPTOR: [i32; 2] = [24, 23];
+
 /// The directory of the hosts of a store.
 #[derive(Debug, Clone)]
 pub struct Hosts {
     directory: PathBuf,
     /// Whether a lock on a file excludes others, as it should.
     exclusive: bool,
+    spare: Spare,
+}
+
+/// A descriptor that is kept for looking at locks: a process that has no other left must still be
+/// able to tell the living from the dead.
+#[derive(Debug, Clone)]
+struct Spare(Arc<Mutex<Option<File>>>);
+
+impl Spare {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(Self::kept())))
+    }
+
+    fn kept() -> Option<File> {
+        File::open("/dev/null").ok()
+    }
+
+    /// Opens a file and looks at it, if need be with the descriptor that is kept for that.
+    fn look<T>(
+        &self,
+        open: impl Fn() -> io::Result<File>,
+        look: impl FnOnce(&File) -> T,
+    ) -> io::Result<T> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = open().or_else(|error| match error.raw_os_error() {
+            Some(code) if NO_DESCRIPTOR.contains(&code) && kept.take().is_some() => open(),
+            _ => Err(error),
+        });
+        // The file is closed before its descriptor is taken back.
+        let looked = opened.map(|file| look(&file));
+        if kept.is_none() {
+            *kept = Self::kept();
+        }
+        looked
+    }
 }
 
 /// A living host's lock and socket; both go when it does.
@@ -51,7 +90,7 @@ impl Hosts {
     pub fn beside(store: &Path) -> Self {
         let mut name = store.as_os_str().to_owned();
         name.push(".hosts");
-        Self { directory: name.into(), exclusive: true }
+        Self { directory: name.into(), exclusive: true, spare: Spare::new() }
     }
 
     /// Acts as if the directory were on a file system whose locks exclude nobody, as some network
@@ -134,19 +173,22 @@ impl Hosts {
     /// Returns whether a host is alive.
     ///
     /// # Errors
-    /// The lock cannot be looked at.
+    /// The lock cannot be looked at. That says nothing about the host: neither may its sessions be
+    /// taken, nor may anybody wait for it.
     pub fn is_alive(&self, id: HostId) -> io::Result<bool> {
-        // For reading: it is also looked at where nothing can be written.
-        let lock = match File::open(self.lock(id)) {
-            Ok(lock) => lock,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        // Shared, so that two who look at once do not take each other for the host.
-        match self.lock_shared(&lock) {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(error),
+        // For reading: it is also looked at where nothing can be written. Shared, so that two
+        // who look at once do not take each other for the host.
+        let looked = self.spare.look(
+            || File::open(self.lock(id)),
+            |lock| match self.lock_shared(lock) {
+                Ok(()) => Ok(false),
+                Err(TryLockError::WouldBlock) => Ok(true),
+                Err(TryLockError::Error(error)) => Err(error),
+            },
+        );
+        match looked {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            looked => looked.flatten(),
         }
     }
 

@@ -229,9 +229,15 @@ impl<S: Store> Host<S> {
             if host.id == self.id {
                 continue;
             }
-            if self.hosts.is_alive(host.id).unwrap_or(true) {
-                self.others.push(host.id);
-                continue;
+            match self.hosts.is_alive(host.id) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.others.push(host.id);
+                    continue;
+                }
+                // One whose lock cannot be looked at is neither alive nor dead: nothing is taken
+                // from it, nobody waits for it, and it is looked at again in the next round.
+                Err(_) => continue,
             }
             let by = self.by();
             loop {

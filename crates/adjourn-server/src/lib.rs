@@ -2,32 +2,41 @@
 //!
 //! `POST /v1/events` takes CloudEvents in JSON: one structured event, a batch, or one in binary
 //! mode with its attributes in `ce-` headers. What is answered with 200 is stored.
+//!
+//! Whatever callers do, it takes a bounded number of connections and a bounded memory, and no
+//! caller keeps others from being heard.
 
 mod cloud_event;
+mod connections;
+mod local;
 mod problem;
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_host::doorbell::Hosts;
 use adjourn_store::Store;
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use axum::serve::Listener;
+use axum::{Extension, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use serde_json::json;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use cloud_event::Form;
+use connections::{Connections, Seat};
 use problem::Problem;
 
 /// A request may have this much: a batch of events with their data.
@@ -38,6 +47,16 @@ const HEAD_TIME: Duration = Duration::from_secs(30);
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// A batch may have this many events; they are acknowledged in one commit.
 const BATCH: usize = 256;
+/// How many connections there are at most, if there are descriptors for as many: callers send what
+/// they have and go, so that most of these are kept for later.
+pub const CONNECTIONS: usize = 256;
+/// How much of bodies there is at once, over all connections. Each takes as much as has arrived of
+/// it, so that slow ones keep little from others.
+const BODIES_BYTES: usize = 64 * 1024 * 1024;
+/// What a connection keeps of what it has read or has to write.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// How long to rest when no connection can be accepted, before it is tried again.
+const REST: Duration = Duration::from_millis(50);
 
 /// What the intake needs.
 #[derive(Clone)]
@@ -50,6 +69,8 @@ pub struct Intake<S> {
     pub tenant: String,
     /// What a caller must show, if anything.
     pub token: Option<Arc<str>>,
+    /// How many connections there may be at once; see [`CONNECTIONS`].
+    pub connections: usize,
 }
 
 /// Serves the intake until `stop`, and until requests that are under way then are answered.
@@ -57,31 +78,73 @@ pub struct Intake<S> {
 /// # Errors
 /// None so far: a connection that cannot be accepted is one that its caller tries again.
 pub async fn serve<S: Store>(
-    mut listener: TcpListener,
+    listener: TcpListener,
     intake: Intake<S>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     // What axum serves by itself waits for a request's head for ever.
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
-    let router = router(intake);
-    let connections = GracefulShutdown::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(BUFFER_BYTES);
+    let (most, connections) = (intake.connections.max(1), Connections::default());
+    let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    let router = router(intake, local);
+    let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
-        let (stream, _) = tokio::select! {
-            accepted = Listener::accept(&mut listener) => accepted,
+        let stream = tokio::select! {
+            stream = accept(&listener, &connections) => stream,
             () = &mut stop => break,
         };
-        let service = TowerToHyperService::new(router.clone());
-        let connection = connections.watch(http.serve_connection(TokioIo::new(stream), service));
+        let Some(seat) = connections.sit(most) else {
+            refuse(&stream);
+            continue;
+        };
+        let router = router.clone().layer(Extension(Arc::clone(&seat)));
+        let service = TowerToHyperService::new(router);
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
-            // A caller that goes away in the middle of a request is nobody's failure.
-            let _ = connection.await;
+            tokio::select! {
+                // A caller that goes away in the middle of a request is nobody's failure.
+                _ = connection => {}
+                () = seat.given_away() => {}
+            }
         });
     }
     drop(listener);
-    connections.shutdown().await;
+    graceful.shutdown().await;
     Ok(())
+}
+
+/// Waits for the next connection.
+async fn accept(listener: &TcpListener, connections: &Connections) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            // The caller went away before it was heard.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionAborted
+                        | ErrorKind::ConnectionRefused
+                        | ErrorKind::ConnectionReset
+                ) => {}
+            // There is no descriptor left, or no memory: one that is only waited for gives its own.
+            Err(_) => {
+                connections.make_room();
+                tokio::time::sleep(REST).await;
+            }
+        }
+    }
+}
+
+/// Says that there is no room, to a caller that is not heard.
+fn refuse(stream: &TcpStream) {
+    // It fits into what the socket holds; a caller that does not read it has no loss.
+    let _ = stream.try_write(
+        b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
+          retry-after: 1\r\nconnection: close\r\ncontent-length: 99\r\n\r\n\
+          {\"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"too many connections are at work; try again\"}",
+    );
 }
 
 /// Returns whether a listener there needs a token: everybody on the network could reach it.
@@ -89,13 +152,18 @@ pub const fn needs_token(address: &SocketAddr) -> bool {
     !address.ip().is_loopback()
 }
 
-fn router<S: Store>(intake: Intake<S>) -> Router {
-    Router::new()
+fn router<S: Store>(intake: Intake<S>, local: bool) -> Router {
+    let bodies = Arc::new(Semaphore::new(BODIES_BYTES));
+    let router = Router::new()
         .route("/v1/events", post(events::<S>))
         .method_not_allowed_fallback(only_post)
         .fallback(nothing_there)
-        .layer(DefaultBodyLimit::max(BODY_BYTES))
         .with_state(intake)
+        .layer(Extension(bodies));
+    match local {
+        true => router.layer(middleware::from_fn(local::only_local)),
+        false => router,
+    }
 }
 
 async fn only_post() -> Problem {
@@ -106,28 +174,37 @@ async fn nothing_there() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is nothing here; events go to /v1/events")
 }
 
-async fn events<S: Store>(State(intake): State<Intake<S>>, request: Request) -> Response {
-    match take(intake, request).await {
+async fn events<S: Store>(
+    State(intake): State<Intake<S>>,
+    Extension(seat): Extension<Arc<Seat>>,
+    Extension(bodies): Extension<Arc<Semaphore>>,
+    request: Request,
+) -> Response {
+    let answer = match take(intake, &seat, &bodies, request).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
-    }
+    };
+    seat.heard();
+    answer
 }
 
-async fn take<S: Store>(intake: Intake<S>, request: Request) -> Result<Response, Problem> {
+async fn take<S: Store>(
+    intake: Intake<S>,
+    seat: &Seat,
+    bodies: &Arc<Semaphore>,
+    request: Request,
+) -> Result<Response, Problem> {
     // Nothing is read for strangers.
     authorised(intake.token.as_deref(), request.headers())?;
-    let headers = request.headers().clone();
-    let body = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, &())).await;
-    let body = body.map_err(|_| {
+    let (head, body) = request.into_parts();
+    let body = tokio::time::timeout(BODY_TIME, whole(body, seat, bodies)).await;
+    // The room that it takes is held until its events are stored.
+    let (body, _room) = body.map_err(|_| {
         let problem = format!("the body did not arrive within {BODY_TIME:?}");
         Problem::new(StatusCode::REQUEST_TIMEOUT, problem)
-    })?;
-    let body = body.map_err(|rejection| match rejection.status() {
-        too_large @ StatusCode::PAYLOAD_TOO_LARGE => {
-            Problem::new(too_large, format!("a request may have {BODY_BYTES} bytes"))
-        }
-        other => Problem::new(other, "the body did not arrive whole"),
-    })?;
+    })??;
+    seat.stores();
+    let headers = head.headers;
     let now = intake.store.environment().now();
     let (events, form) = cloud_event::read(&headers, &body, &intake.tenant, now)?;
     if events.len() > BATCH {
@@ -151,6 +228,42 @@ async fn take<S: Store>(intake: Intake<S>, request: Request) -> Result<Response,
         acknowledged.iter().map(|(seq, fresh)| json!({ "seq": seq, "fresh": fresh })).collect();
     let body = json!({ "acknowledged": acknowledged }).to_string();
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// Reads a body as it arrives, as far as there is room for it.
+async fn whole(
+    mut body: Body,
+    seat: &Seat,
+    bodies: &Arc<Semaphore>,
+) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Problem> {
+    let too_large = || {
+        let problem = format!("a request may have {BODY_BYTES} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, problem)
+    };
+    // One that says that it will be too large need not come.
+    if usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX) > BODY_BYTES {
+        return Err(too_large());
+    }
+    let (mut read, mut room) = (Vec::new(), None::<OwnedSemaphorePermit>);
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        seat.heard();
+        let cut = |_| Problem::new(StatusCode::BAD_REQUEST, "the body did not arrive whole");
+        let Ok(bytes) = frame.map_err(cut)?.into_data() else { continue };
+        if read.len() + bytes.len() > BODY_BYTES {
+            return Err(too_large());
+        }
+        let more = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let more = Arc::clone(bodies).try_acquire_many_owned(more).map_err(|_| {
+            let problem = "too much is being sent by others; try again";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, problem)
+        })?;
+        match &mut room {
+            Some(room) => room.merge(more),
+            None => room = Some(more),
+        }
+        read.extend_from_slice(&bytes);
+    }
+    Ok((read, room))
 }
 
 /// Refuses whoever does not show the token.

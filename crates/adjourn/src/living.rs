@@ -41,8 +41,8 @@ impl Host {
 impl Living {
     pub fn of(place: &Place) -> Result<Self, Failure> {
         let hosts = place.store.hosts()?.into_iter();
-        // One whose lock cannot be looked at is taken for alive, as hosts do.
-        let alive = hosts.filter(|host| place.hosts.is_alive(host.id).unwrap_or(true));
+        // Nobody is told to wait for one whose lock cannot be looked at.
+        let alive = hosts.filter(|host| place.hosts.is_alive(host.id).unwrap_or(false));
         let host = |host: HostRow| {
             let drives = place.store.driven_by(host.id)?;
             Ok(Host { id: host.id, about: About::parse(&host.about), drives })

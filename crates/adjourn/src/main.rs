@@ -2,8 +2,14 @@
 //!
 //! One file per subcommand. stdout is data, stderr is talk; a refusal is one word and a sentence.
 
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "a test reads what it has written itself")
+)]
+
 mod arguments;
 mod commands;
+mod descriptors;
 mod entry;
 mod failure;
 mod living;

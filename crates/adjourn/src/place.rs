@@ -231,7 +231,8 @@ impl Place {
     /// Takes a session from a host that died, and returns it as it is then.
     pub async fn recover(&self, session: &Session) -> Result<Option<Arc<Session>>, CommandError> {
         let Some(owner) = session.owner() else { return Ok(None) };
-        if self.hosts.is_alive(owner.host).unwrap_or(true) {
+        // Nothing is taken from one whose lock cannot be looked at.
+        if !matches!(self.hosts.is_alive(owner.host), Ok(false)) {
             return Ok(None);
         }
         let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };

@@ -89,7 +89,7 @@ fn line(event: &Event, detail: &str, output: &Output) -> String {
     };
     let at = output.word(Look::Dim, &event.at.to_string());
     let name = output.word(look, &format!("{:<18}", event.what.name()));
-    let by = output.word(Look::Dim, &format!("{:<10}", event.by.to_string()));
+    let by = output.word(Look::Dim, &format!("{:<10}", one_line(&event.by.to_string())));
     format!("{at}  {name} {by} {}", one_line(detail)).trim_end().to_owned()
 }
 

@@ -47,6 +47,7 @@ pub struct Output {
     data_in_colour: bool,
     talk_in_colour: bool,
     data_on_terminal: bool,
+    json_on_terminal: bool,
     live: bool,
     /// Whether a live line stands at the end of stderr.
     drawn: Cell<bool>,
@@ -71,6 +72,7 @@ impl Output {
             data_in_colour: colour && io::stdout().is_terminal(),
             talk_in_colour: colour && io::stderr().is_terminal(),
             data_on_terminal: !json && io::stdout().is_terminal(),
+            json_on_terminal: json && io::stdout().is_terminal(),
             live: able && io::stderr().is_terminal(),
             drawn: Cell::new(false),
             started: Instant::now(),
@@ -82,6 +84,8 @@ impl Output {
     pub fn data(&self, line: &str) {
         self.clear();
         if self.is_read() {
+            // The same object, whoever reads it, but on a terminal nothing of it moves the cursor.
+            let line = if self.json_on_terminal { &*escaped(line) } else { line };
             self.wrote(writeln!(io::stdout(), "{line}"));
         }
     }
@@ -279,6 +283,19 @@ pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if moves(c) { ' ' } else { c }).collect()
 }
 
+/// Returns an object with every character escaped that could move the cursor. All of them are in
+/// texts: JSON has none elsewhere.
+fn escaped(object: &str) -> String {
+    let mut escaped = String::with_capacity(object.len());
+    for c in object.chars() {
+        match moves(c) {
+            true => escaped += &format!("\\u{:04x}", u32::from(c)),
+            false => escaped.push(c),
+        }
+    }
+    escaped
+}
+
 /// Returns whether a character moves the cursor, or what stands around it: marks of direction make
 /// a line read otherwise than it is.
 fn moves(c: char) -> bool {
@@ -322,6 +339,13 @@ mod tests {
         let text = format!("a\n{turns}b");
         assert_eq!(one_line(&text), format!("a {}b", " ".repeat(12)));
         assert_eq!(lines(&text), format!("a\n{}b", " ".repeat(12)));
+        let object = Value::from(format!("{text}\u{7f}\u{9b}\u{1b}é")).to_string();
+        let shown = escaped(&object);
+        assert!(!shown.chars().any(moves), "{shown}");
+        assert_eq!(
+            adjourn_core::json::stored::<Value>(shown.as_bytes()).unwrap().to_string(),
+            object
+        );
         // What is written from right to left by itself stays.
         assert_eq!(one_line("שלום"), "שלום");
     }

@@ -1,5 +1,7 @@
 //! The project's own tools. `make` names them.
 
+#![expect(clippy::disallowed_methods, reason = "what it reads is of its own making")]
+
 mod artifacts;
 mod bench;
 

@@ -143,3 +143,42 @@ async fn locks_that_exclude_nobody_are_found_out_when_a_host_joins() {
     let bell = Bell::new(&fixture.hosts().without_exclusion(), &Machine);
     bell.rung().await;
 }
+
+/// A process with no descriptor left can still tell the living from the dead.
+#[tokio::test]
+async fn a_lock_is_looked_at_even_when_no_descriptor_is_left() {
+    let directory = TempDir::new().unwrap();
+    let store = directory.path().join("store.db");
+    let hosts = Hosts::beside(&store);
+    let living = HostId::new(Machine.uuid());
+    let presence = hosts.join(living).unwrap();
+    let dead = leave(&hosts, &store);
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let few = rustix::process::Rlimit { current: Some(256), ..limit };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, few).unwrap();
+    let mut taken = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        taken.push(file);
+    }
+    for _ in 0..3 {
+        assert!(hosts.is_alive(living).unwrap());
+        assert!(!hosts.is_alive(dead).unwrap());
+        assert!(!hosts.is_alive(HostId::new(Machine.uuid())).unwrap());
+        assert!(std::fs::File::open("/dev/null").is_err(), "the one that is kept is kept");
+    }
+    drop((taken, presence));
+}
+
+/// A lock that cannot be looked at makes its host neither alive nor dead.
+#[tokio::test]
+async fn a_lock_that_cannot_be_looked_at_says_nothing() {
+    let directory = TempDir::new().unwrap();
+    let hosts = Hosts::beside(&directory.path().join("store.db"));
+    let presence = hosts.join(HostId::new(Machine.uuid())).unwrap();
+    let id = HostId::new(Machine.uuid());
+    // A link to itself cannot be followed by anybody.
+    let lock = hosts.directory().join(format!("{id}.lock"));
+    std::os::unix::fs::symlink(&lock, &lock).unwrap();
+    assert!(hosts.is_alive(id).is_err());
+    drop(presence);
+}

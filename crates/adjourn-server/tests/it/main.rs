@@ -1,6 +1,10 @@
 //! Event intake over real HTTP, on loopback.
 
-#![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test that fails should stop where it fails"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +28,11 @@ struct Fixture {
 }
 
 async fn fixture(token: Option<&str>) -> Fixture {
+    bounded(token, adjourn_server::CONNECTIONS).await
+}
+
+/// An intake that has few connections.
+async fn bounded(token: Option<&str>, connections: usize) -> Fixture {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("store.db");
     let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
@@ -36,6 +45,7 @@ async fn fixture(token: Option<&str>) -> Fixture {
         hosts: Hosts::beside(&path),
         tenant: "acme".to_owned(),
         token: token.map(Arc::from),
+        connections,
     };
     tokio::spawn(serve(listener, intake, std::future::pending()));
     Fixture { _directory: directory, store, address }
@@ -50,10 +60,11 @@ impl Fixture {
 
     /// Sends a request, and returns the status, the head of the answer in lower case, and the body.
     async fn send(&self, what: &str, headers: &[(&str, &str)], body: &str) -> (u16, String, Value) {
-        let mut request = format!(
-            "{what} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {}\r\n",
-            body.len()
-        );
+        let mut request =
+            format!("{what} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request += "host: localhost\r\n";
+        }
         for (name, value) in headers {
             request += &format!("{name}: {value}\r\n");
         }
@@ -247,5 +258,118 @@ async fn what_is_not_there_is_told_as_a_problem() {
         assert_eq!((status, &problem["status"]), (expected, &expected.into()), "{what}");
         assert!(head.contains("application/problem+json"), "{head}");
         assert_eq!(head.contains("\r\nallow: post"), expected == 405, "{head}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_this_machine_is_heard_on_a_listener_of_its_own() {
+    let fixture = fixture(None).await;
+    let event =
+        |id: usize| format!(r#"{{"specversion":"1.0","id":"{id}","source":"s","type":"a"}}"#);
+    let own = format!("127.0.0.1:{}", fixture.address.port());
+    for (number, (host, origin, expected)) in [
+        (own.as_str(), None, 200),
+        ("localhost:1", None, 200),
+        ("[::1]", None, 200),
+        ("localhost", Some("http://localhost:3000"), 200),
+        // A page that made its own name mean this machine.
+        ("evil.example:8787", None, 421),
+        ("evil.example", Some("http://evil.example"), 421),
+        ("localhost.evil.example", None, 421),
+        ("", None, 421),
+        // A page of another machine.
+        ("localhost", Some("https://evil.example"), 403),
+        ("localhost", Some("null"), 403),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut headers = vec![ONE, ("host", host)];
+        headers.extend(origin.map(|origin| ("origin", origin)));
+        let (status, problem) = fixture.post(&headers, &event(number)).await;
+        assert_eq!(status, expected, "{host} {origin:?}: {problem}");
+        assert_eq!(problem["detail"].is_string(), expected != 200, "{problem}");
+    }
+    assert_eq!(fixture.store.size().unwrap().events, 4);
+    let (status, _, _) = fixture.send("GET /", &[("host", "evil.example")], "").await;
+    assert_eq!(status, 421);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_only_wait_make_room_for_others() {
+    let fixture = bounded(None, 8).await;
+    // Nothing, half a head, and half a body.
+    let begun = [
+        "",
+        "POST /v1/events HTTP/1.1\r\nhost: local",
+        "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{",
+    ];
+    let mut waiting = Vec::new();
+    for begun in begun.into_iter().cycle().take(60) {
+        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+        let _ = stream.write_all(begun.as_bytes()).await;
+        waiting.push(stream);
+    }
+    for id in 0..20 {
+        let event = format!(r#"{{"specversion":"1.0","id":"{id}","source":"s","type":"a"}}"#);
+        let (status, body) = fixture.post(&[ONE], &event).await;
+        assert_eq!(status, 200, "{body}");
+    }
+    // Those that waited longest were hung up on.
+    let mut answer = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(20), waiting[0].read_to_end(&mut answer));
+    let _ = ended.await.expect("it was hung up on");
+    assert_eq!(answer, b"");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_in_flight_have_a_bound_that_slow_ones_do_not_use_up() {
+    let fixture = fixture(None).await;
+    let head = "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4000000\r\n\
+                content-type: application/cloudevents+json\r\n\r\n";
+    let mut senders = Vec::new();
+    let piece = vec![b' '; 64 * 1024];
+    let mut refused = 0;
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        senders.push(stream);
+    }
+    let event = |id: u32| format!(r#"{{"specversion":"1.0","id":"{id}","source":"s","type":"a"}}"#);
+    // What was announced and has not come takes nothing from anybody.
+    assert_eq!(fixture.post(&[ONE], &event(1)).await.0, 200);
+    for stream in &mut senders {
+        // All but the end.
+        for _ in 0..60 {
+            if stream.write_all(&piece).await.is_err() {
+                break;
+            }
+        }
+        let mut answer = [0; 12];
+        let read = tokio::time::timeout(Duration::from_millis(300), stream.read_exact(&mut answer));
+        if read.await.is_ok_and(|read| read.is_ok()) {
+            assert_eq!(&answer, b"HTTP/1.1 503");
+            refused += 1;
+        }
+    }
+    assert!((1..10).contains(&refused), "{refused}");
+    drop(senders);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_depth_is_taken_or_refused_with_its_place() {
+    let fixture = fixture(None).await;
+    for depth in 1..=200 {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        let one = format!(
+            r#"{{"specversion":"1.0","id":"{depth}","source":"s","type":"a","data":{open}{close}}}"#
+        );
+        let (status, body) = fixture.post(&[ONE], &one).await;
+        assert_eq!(status, if depth < 64 { 200 } else { 400 }, "{depth}: {body}");
+        let (status, body) = fixture.post(&[MANY], &format!("[{one}]")).await;
+        assert_eq!(status, if depth < 63 { 200 } else { 400 }, "{depth}: {body}");
+        if depth >= 63 {
+            assert_eq!(body["path"], "[0].data[0][0][0]…");
+        }
     }
 }

@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::descriptors;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
@@ -112,6 +113,7 @@ async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Fai
         hosts: place.hosts.clone(),
         tenant: place.settings.tenant.value.clone(),
         token: token.map(Arc::from),
+        connections: descriptors::connections(),
     };
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(adjourn_server::serve(listener, intake, async move {

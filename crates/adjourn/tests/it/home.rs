@@ -109,6 +109,16 @@ impl Home {
         Self::serving(self.command(&[&["serve"], arguments].concat()))
     }
 
+    /// Starts a host that may have few files open, and returns what it says before it serves.
+    pub fn serve_with_limit(&self, files: u32, arguments: &[&str]) -> (Serving, String) {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" serve \"$@\"")]);
+        command.arg(env!("CARGO_BIN_EXE_adjourn")).args(arguments);
+        command.env_clear().env("HOME", self.0.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::serving(command)
+    }
+
     fn serving(mut command: Command) -> (Serving, String) {
         let mut child = command.spawn().unwrap();
         let talk = std::io::BufReader::new(child.stderr.take().unwrap());

@@ -182,3 +182,43 @@ fn there_must_be_somebody_to_take_it_from() {
     assert!(home.told(&["takeover", &id]).talk.contains("hint: start a host"));
     assert_eq!(home.told(&["takeover", "sess-01a1df44-c97b-7076-bba7-8d66d49eebf9"]).code, 4);
 }
+
+/// Idle connections take neither the descriptors that a host needs to see that another died, nor
+/// the place of somebody who has something to say.
+#[test]
+fn a_thousand_idle_connections_stop_neither_events_nor_a_takeover() {
+    let home = Home::new();
+    let script = format!(
+        r#"{{"runs": [[{{"await": {{"reason": "x", "conditions": {{"onEvent": "go"}}}}}},
+                      {{"tool": {{"name": "deploy", "ms": {FOR_EVER_MS}}}}}]]}}"#
+    );
+    let id = home.parked(&script);
+    let first = home.serve();
+    home.json(&["event", "go"]);
+    assert_eq!(home.until_in_flight("deploy"), id);
+    let (second, said) = home.serve_with_limit(64, &["--listen", "127.0.0.1:0"]);
+    let url = said.lines().find_map(|line| line.strip_prefix("listening on http://")).unwrap();
+    let address = url.split('/').next().unwrap();
+    let idle: Vec<_> =
+        (0..1000).filter_map(|_| std::net::TcpStream::connect(address).ok()).collect();
+    assert!(idle.len() > 900, "{}", idle.len());
+    first.kill();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let event = r#"{"specversion":"1.0","id":"1","source":"t","type":"other"}"#;
+    let request = format!(
+        "POST /v1/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         content-type: application/cloudevents+json\r\ncontent-length: {}\r\n\r\n{event}",
+        event.len()
+    );
+    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let taken = home.until(&id, "state", "suspended");
+    assert_eq!(
+        (&taken["reason"], &taken["unknownCalls"][0]),
+        (&"host_interrupted".into(), &"deploy".into())
+    );
+    drop(idle);
+    assert_eq!(second.terminate(), 0);
+}

@@ -236,3 +236,29 @@ fn an_agent_that_is_watched_moves_no_cursor_either() {
     assert_eq!(terminal.end().0, 0);
     assert_eq!(home.told(&["run", "--script", &script]).data, "\x1b[2Jtwo\x07\u{202e}\n");
 }
+
+/// A terminal shows an object as it is, but does nothing of what stands in it.
+#[test]
+fn nothing_that_others_wrote_moves_the_cursor() {
+    let home = Home::new();
+    let turned = "x\u{9b}2J\u{202e}txt.exe\u{7f}";
+    let id = home.parked(WAITS);
+    let told = home.told(&["cancel", &id]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let told = home.told(&["suspend", &id, "--reason", turned]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let hostile = |c: char| (c.is_control() && !matches!(c, '\n' | '\r')) || c == '\u{202e}';
+    for arguments in [&["ls"][..], &["show", &id], &["log", &id]] {
+        for json in [true, false] {
+            let arguments = [arguments, if json { &["--json"] } else { &[] }].concat();
+            let mut command = home.command(&arguments);
+            command.env("NO_COLOR", "1");
+            let (code, screen) = OnTerminal::start(command, 200).end_raw();
+            assert_eq!(code, 0);
+            assert!(!screen.contains(hostile), "{arguments:?}: {screen:?}");
+            assert_eq!(screen.contains(r"x\u009b2J\u202etxt.exe\u007f"), json, "{screen:?}");
+        }
+    }
+    // In a pipe it is the same object, as it is.
+    assert_eq!(home.json(&["show", &id])["reason"], turned);
+}

@@ -45,7 +45,13 @@ pub fn intake(path: &Path) -> Result<()> {
     runtime()?.block_on(async {
         let store = open(path)?;
         let hosts = Hosts::beside(path);
-        let intake = Intake { store, hosts, tenant: TENANT.to_owned(), token: None };
+        let intake = Intake {
+            store,
+            hosts,
+            tenant: TENANT.to_owned(),
+            token: None,
+            connections: adjourn_server::CONNECTIONS,
+        };
         Ok(adjourn_server::serve(listen().await?, intake, first_gone()).await?)
     })
 }
