@@ -60,7 +60,10 @@ pub struct Peer {
 impl Peer {
     /// Reads what a client says about itself in `initialize`.
     pub fn new(version: Version, profile: Profile, info: &Value, capabilities: &Value) -> Self {
-        let name = info.get("name").and_then(Value::as_str).unwrap_or_default();
+        // Journals and refusals name the client so.
+        let said = |field: &str| info.get(field).and_then(Value::as_str);
+        let names = [said("name"), said("title")].into_iter().flatten().map(str::trim);
+        let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
         let name = name.chars().filter(|c| !c.is_control()).take(64).collect();
         let is = |path: &str| capabilities.pointer(path).is_some_and(|value| !value.is_null());
         let peer = Self {

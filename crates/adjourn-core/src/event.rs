@@ -174,6 +174,14 @@ impl Event {
         key.map(|key| (key, answer))
     }
 
+    /// Returns who asked for this: a pause is its requester's, whichever host commits it.
+    pub const fn asked_by(&self) -> &Actor {
+        match &self.what {
+            What::Suspended(SuspendedEvent { park, .. }) => &park.pause.by,
+            _ => &self.by,
+        }
+    }
+
     /// Returns how far the transcript went after this event, if the event says so.
     pub const fn transcript(&self) -> Option<Head> {
         match &self.what {

@@ -62,7 +62,7 @@ pub enum Verb {
     /// End a session
     Close(Reasoned),
     /// Take a session from a host that hangs, for whichever host is free to go on with
-    Takeover(Which),
+    Takeover(Takeover),
     /// Remove sessions for good: end them, and erase what happened and was said in them
     Rm(Rm),
     /// Drop events and answers that are no longer needed, and with --ended old sessions
@@ -82,11 +82,46 @@ pub enum Verb {
     Man(Man),
 }
 
+impl Verb {
+    /// Returns whom a command that changes something names as the one who asks.
+    pub fn named(&self) -> Option<&str> {
+        let by = match self {
+            Self::Run(run) => &run.by,
+            Self::New(new) => &new.by,
+            Self::Suspend(suspend) => &suspend.by,
+            Self::Prompt(prompt) => &prompt.by,
+            Self::Resume(resume) => &resume.by,
+            Self::Cancel(reasoned) | Self::Close(reasoned) => &reasoned.by,
+            Self::Takeover(takeover) => &takeover.by,
+            Self::Rm(rm) => &rm.by,
+            _ => return None,
+        };
+        by.name.as_deref()
+    }
+}
+
 /// A session, by its id or an unambiguous part of it.
 #[derive(Debug, Args)]
 pub struct Which {
     /// The session's id, or a part of it that no other has
     pub session: String,
+}
+
+/// Who asks for a change, as the journal names it.
+#[derive(Debug, Args)]
+pub struct As {
+    /// Who asks, for the journal and for whoever is refused because of it [env: ADJOURN_AS]
+    /// [default: the user's name]
+    #[arg(long = "as", value_name = "NAME", value_parser = crate::settings::principal)]
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Takeover {
+    #[command(flatten)]
+    pub which: Which,
+    #[command(flatten)]
+    pub by: As,
 }
 
 #[derive(Debug, Args)]
@@ -100,6 +135,8 @@ pub struct Run {
     /// Return when the session parks
     #[arg(long)]
     pub detach: bool,
+    #[command(flatten)]
+    pub by: As,
 }
 
 #[derive(Debug, Args)]
@@ -153,6 +190,8 @@ pub struct New {
     /// The script
     #[arg(long, value_name = "FILE")]
     pub script: PathBuf,
+    #[command(flatten)]
+    pub by: As,
 }
 
 #[derive(Debug, Args)]
@@ -225,6 +264,8 @@ pub struct Suspend {
     /// Abandon calls that are still in flight after this long
     #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     pub grace: Option<Duration>,
+    #[command(flatten)]
+    pub by: As,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -258,6 +299,8 @@ pub struct Prompt {
     /// Return at once; whoever hosts the session runs it
     #[arg(long)]
     pub detach: bool,
+    #[command(flatten)]
+    pub by: As,
 }
 
 #[derive(Debug, Args)]
@@ -282,6 +325,8 @@ pub struct Resume {
     /// Only commit; whoever hosts the session runs it
     #[arg(long)]
     pub detach: bool,
+    #[command(flatten)]
+    pub by: As,
 }
 
 #[derive(Debug, Args)]
@@ -312,6 +357,8 @@ pub struct Reasoned {
     /// Why
     #[arg(long)]
     pub reason: Option<String>,
+    #[command(flatten)]
+    pub by: As,
 }
 
 #[derive(Debug, Subcommand)]
@@ -342,6 +389,8 @@ pub struct Rm {
     /// Also those that still run or wait, and those that cannot be read
     #[arg(long, short)]
     pub force: bool,
+    #[command(flatten)]
+    pub by: As,
 }
 
 #[derive(Debug, Args)]

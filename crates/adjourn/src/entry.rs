@@ -14,9 +14,14 @@ const TIMES: &[&str] = &["at", "time", "requestedAt", "suspendedAt", "resumedAt"
 /// Fields that hold what others wrote, in their own words; times in them are text already.
 const THEIRS: &[&str] = &["conditions", "driver", "labels", "meta", "value"];
 
-/// Returns what happened as an object: which entry it is, when, by whom, its name and its fields.
+/// Returns what happened as an object: which entry it is, when, who asked for it, its name and its
+/// fields; also who committed it, if that was somebody else.
 pub fn happened(revision: u64, event: &Event) -> Value {
-    let mut object = json!({ "revision": revision, "at": event.at.to_string(), "by": event.by });
+    let by = event.asked_by();
+    let mut object = json!({ "revision": revision, "at": event.at.to_string(), "by": by });
+    if let Some(object) = object.as_object_mut().filter(|_| *by != event.by) {
+        object.insert("committedBy".to_owned(), json!(event.by));
+    }
     // An event is one key that names its kind and version, and an object of text and numbers; it
     // always encodes.
     let Ok(Value::Object(what)) = serde_json::to_value(&event.what) else { return object };
@@ -96,7 +101,9 @@ mod tests {
             let fields = what.as_object().unwrap().values().next().unwrap();
             // Five say which event it is; none of its fields has a name of theirs.
             let (all, own) = (shown.as_object().unwrap().len(), fields.as_object().unwrap().len());
-            assert_eq!(all, own + 5, "{path:?}: {shown}");
+            let committed = usize::from(shown.get("committedBy").is_some());
+            assert_eq!(all, own + 5 + committed, "{path:?}: {shown}");
+            assert_eq!(committed == 0, *entry.event.asked_by() == entry.event.by);
             names.insert(entry.event.what.name());
         }
         assert_eq!(names.len(), 26, "{names:?}");

@@ -117,7 +117,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Event(event) => commands::event::run(settings, event, output).await,
         Verb::Cancel(cancel) => commands::cancel::run(settings, cancel, output).await,
         Verb::Close(close) => commands::close::run(settings, close, output).await,
-        Verb::Takeover(which) => commands::takeover::run(settings, &which, output).await,
+        Verb::Takeover(takeover) => commands::takeover::run(settings, &takeover, output).await,
         Verb::Rm(rm) => commands::rm::run(settings, &rm, output).await,
         Verb::Prune(prune) => commands::prune::run(settings, &prune, output).await,
         Verb::Backup(backup) => commands::backup::run(settings, &backup, output),

@@ -29,6 +29,7 @@ pub fn typed_as(path: &str, problem: &str) -> String {
     let end = path.find(['.', '[']).unwrap_or(path.len());
     let (field, inside) = path.split_at(end);
     let name = match field {
+        "by" => "--as",
         "reason" => "--reason",
         "graceMs" => "--grace",
         "onEvent" => "--on-event",

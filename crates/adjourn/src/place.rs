@@ -191,6 +191,11 @@ impl Place {
         Ok(ended && self.store.founding(session.id)?.is_none())
     }
 
+    /// Returns whoever types.
+    pub fn by(&self) -> Actor {
+        Actor::new(Face::Cli, self.settings.principal.value.clone())
+    }
+
     /// Prints where a session stands.
     pub fn tell(&self, session: &Session, output: &Output) -> Result<(), Failure> {
         let living = Living::of(self)?;
@@ -236,7 +241,9 @@ impl Place {
             return Ok(None);
         }
         let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
-        let request = Request::new(session.id, by(), Command::Recover(recover));
+        // Whoever types has asked for something else.
+        let by = Actor::new(Face::Host, "");
+        let request = Request::new(session.id, by, Command::Recover(recover));
         match self.store.transact(move |tx| tx.command(request)).await {
             Ok(done) => {
                 self.hosts.ring();
@@ -269,12 +276,6 @@ fn nowhere(settings: &Settings) -> Failure {
     let path = settings.store().map(|store| store.value.display().to_string());
     Failure::store(format!("there is no store {}", path.unwrap_or_default()))
         .hint("`adjourn run`, `new`, `event` and `serve` make one; --store names another")
-}
-
-/// Whoever types.
-pub fn by() -> Actor {
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
-    Actor::new(Face::Cli, user.chars().filter(|c| !c.is_control()).take(64).collect::<String>())
 }
 
 /// Returns where the user keeps files of a kind, and we ours.

@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use adjourn_core::limits::NAME_BYTES;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ use crate::place::{TENANT, directory};
 use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
-    CACHE, DRAIN, ENDED, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS,
+    AS, CACHE, DRAIN, ENDED, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS,
     STORE, TENANT_KEY, TOKEN, TOKEN_FILE,
 };
 
@@ -62,6 +63,8 @@ pub struct Settings {
     /// Without a home, and without a name for it, there is none.
     store: Option<Held<PathBuf>>,
     pub tenant: Held<String>,
+    /// Who asks for what is typed.
+    pub principal: Held<String>,
     pub source: Held<String>,
     pub listen: Held<Option<SocketAddr>>,
     token: Held<Option<String>>,
@@ -107,6 +110,7 @@ impl Settings {
         let token_file = serve.and_then(|serve| serve.token_file.clone());
         let tenant = event.and_then(|event| event.tenant.clone());
         let source = event.and_then(|event| event.source.clone());
+        let named = arguments.verb.named().map(str::to_owned);
         // An empty variable means none; an empty flag is one that somebody failed to fill.
         for (key, flag) in [(&TOKEN, &token), (&TENANT_KEY, &tenant), (&SOURCE, &source)] {
             if let Some(flag) = flag {
@@ -124,6 +128,7 @@ impl Settings {
                     .map(|own| Held { value: own.join("store.db"), source: Source::Default }),
             },
             tenant: layers.pick(&TENANT_KEY, tenant, text)?.by_default(TENANT.to_owned()),
+            principal: layers.pick(&AS, named, principal)?.by_default(user()),
             source: layers.pick(&SOURCE, source, text)?.by_default("cli".to_owned()),
             listen: layers.pick(&LISTEN, listen, address)?.optional(),
             token: layers.pick(&TOKEN, token, text)?.optional(),
@@ -211,6 +216,7 @@ impl Settings {
                 self.store.as_ref().map_or(&Source::Default, |store| &store.source),
             ),
             row(&TENANT_KEY, Some(json!(self.tenant.value)), &self.tenant.source),
+            row(&AS, Some(json!(self.principal.value)), &self.principal.source),
             row(&SOURCE, Some(json!(self.source.value)), &self.source.source),
             row(&LISTEN, listen, &self.listen.source),
             row(&TOKEN, token, &self.token.source),
@@ -296,6 +302,21 @@ impl<T> OrDefault<T> for Option<Held<T>> {
             None => Held { value: None, source: Source::Default },
         }
     }
+}
+
+/// Reads the name of whoever asks.
+pub fn principal(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    if name.is_empty() || name.len() > NAME_BYTES || name.chars().any(char::is_control) {
+        return Err(format!("expected a name on one line, of at most {NAME_BYTES} bytes"));
+    }
+    Ok(name.to_owned())
+}
+
+/// Returns the name of whoever types.
+fn user() -> String {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+    user.chars().filter(|character| !character.is_control()).take(64).collect()
 }
 
 /// Reads one of some words.

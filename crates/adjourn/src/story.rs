@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use adjourn_core::actor::Actor;
 use adjourn_core::arrival::Arrival;
 use adjourn_core::command::{CallResult, Loss, ReturnedCall};
 use adjourn_core::event::{Event, What};
@@ -17,6 +18,8 @@ use crate::terminal::{Look, Output, one_line};
 pub struct Story {
     /// The tools of calls that are open: later events name only the call.
     tools: BTreeMap<CallId, String>,
+    /// Who asked for the end of the run under way.
+    canceled_by: Option<Actor>,
 }
 
 impl Story {
@@ -26,15 +29,27 @@ impl Story {
             let tools = asked.calls.iter().map(|call| (call.id.clone(), call.tool.clone()));
             self.tools.extend(tools);
         }
-        let line = line(event, &self.detail(&event.what), output);
+        let line = line(event, self.asked_by(event), &self.detail(&event.what), output);
         match &event.what {
+            What::CancelRequested(_) => self.canceled_by = Some(event.by.clone()),
             What::CallsReturned(returned) => {
                 returned.calls.iter().for_each(|call| drop(self.tools.remove(&call.id)));
             }
-            What::RunStarted(_) | What::RunEnded(_) => self.tools.clear(),
+            What::RunStarted(_) | What::RunEnded(_) => {
+                self.tools.clear();
+                self.canceled_by = None;
+            }
             _ => {}
         }
         line
+    }
+
+    /// Returns who asked for what happened, which its owner may have committed later.
+    fn asked_by<'a>(&'a self, event: &'a Event) -> &'a Actor {
+        match (&event.what, &self.canceled_by) {
+            (What::RunEnded(_), Some(by)) => by,
+            _ => event.asked_by(),
+        }
     }
 
     fn detail(&self, what: &What) -> String {
@@ -79,7 +94,7 @@ impl Story {
     }
 }
 
-fn line(event: &Event, detail: &str, output: &Output) -> String {
+fn line(event: &Event, by: &Actor, detail: &str, output: &Output) -> String {
     let look = match &event.what {
         What::Suspended(_) | What::HoldLaid(_) => Look::Yellow,
         What::Resumed(_) | What::HoldLifted(_) => Look::Green,
@@ -89,7 +104,7 @@ fn line(event: &Event, detail: &str, output: &Output) -> String {
     };
     let at = output.word(Look::Dim, &event.at.to_string());
     let name = output.word(look, &format!("{:<18}", event.what.name()));
-    let by = output.word(Look::Dim, &format!("{:<10}", one_line(&event.by.to_string())));
+    let by = output.word(Look::Dim, &format!("{:<10}", one_line(&by.to_string())));
     format!("{at}  {name} {by} {}", one_line(detail)).trim_end().to_owned()
 }
 

@@ -6,7 +6,7 @@ use adjourn_store::Request;
 
 use crate::arguments::Reasoned;
 use crate::failure::Failure;
-use crate::place::{Place, by};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::Output;
 
@@ -14,6 +14,6 @@ pub async fn run(settings: &Settings, cancel: Reasoned, output: &Output) -> Resu
     let place = Place::open(settings)?;
     let id = place.find(&cancel.which.session)?;
     let command = Command::Cancel(Cancel { reason: cancel.reason });
-    let session = place.give(Request::new(id, by(), command)).await?.session;
+    let session = place.give(Request::new(id, place.by(), command)).await?.session;
     place.tell(&session, output)
 }

@@ -6,7 +6,7 @@ use adjourn_store::Request;
 
 use crate::arguments::Reasoned;
 use crate::failure::Failure;
-use crate::place::{Place, by};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::Output;
 
@@ -14,6 +14,6 @@ pub async fn run(settings: &Settings, close: Reasoned, output: &Output) -> Resul
     let place = Place::open(settings)?;
     let id = place.find(&close.which.session)?;
     let command = Command::Close(Close { reason: close.reason });
-    let session = place.give(Request::new(id, by(), command)).await?.session;
+    let session = place.give(Request::new(id, place.by(), command)).await?.session;
     place.tell(&session, output)
 }

@@ -17,7 +17,7 @@ use crate::commands::run::{create, say};
 use crate::entry::{happened, said};
 use crate::failure::Failure;
 use crate::living::Living;
-use crate::place::{Place, by};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::show::View;
 use crate::signals::{Ended, Signals};
@@ -58,7 +58,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
     let working = host(&tour.place, Claims::Only(id)).await?;
-    say(&tour.place, Some(&working), id, by(), "build and deploy").await?;
+    say(&tour.place, Some(&working), id, tour.place.by(), "build and deploy").await?;
     tour.until(Phase::Suspended).await?;
 
     tour.talk("It parked itself. The host stops now: nothing is left running, not even a timer.");
@@ -73,7 +73,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     tour.until(Phase::Asking).await?;
     tour.talk("A deadline woke it, too, and now it asks. We answer: north.");
     tokio::time::sleep(READ).await;
-    say(&tour.place, Some(&working), id, by(), "north").await?;
+    say(&tour.place, Some(&working), id, tour.place.by(), "north").await?;
     tour.until(Phase::Idle).await?;
     working.now().await?;
 

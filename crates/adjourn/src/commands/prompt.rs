@@ -4,7 +4,7 @@ use crate::arguments::Prompt;
 use crate::commands::resume::{dismiss, go_on, host_for};
 use crate::commands::run::say;
 use crate::failure::Failure;
-use crate::place::{Place, by};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::Output;
 use crate::typed::typed;
@@ -14,7 +14,7 @@ pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result
     let id = place.find(&prompt.which.session)?;
     let text = typed(prompt.text)?;
     let working = host_for(&place, &*place.session(id)?, prompt.detach).await?;
-    match say(&place, working.as_ref(), id, by(), &text).await {
+    match say(&place, working.as_ref(), id, place.by(), &text).await {
         Ok(session) => go_on(&place, &session, working, prompt.detach, output).await,
         Err(refused) => Err(dismiss(working, refused).await),
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::arguments::Resume;
 use crate::failure::Failure;
 use crate::living::Living;
-use crate::place::{Place, by};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::show::resumption;
 use crate::signals::Signals;
@@ -71,7 +71,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     });
     let said = said.iter().map(Said::encode).collect();
     let working = host_for(&place, &session, resume.detach).await?;
-    let request = Request::new(id, by(), command).saying(said);
+    let request = Request::new(id, place.by(), command).saying(said);
     let done = match place.give_to(working.as_ref(), request).await {
         Ok(done) => done,
         Err(refused) => return Err(dismiss(working, refused.into()).await),

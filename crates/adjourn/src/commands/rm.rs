@@ -1,5 +1,6 @@
 //! `rm`: ends sessions and erases what happened in them, as `session/delete` does.
 
+use adjourn_core::actor::Actor;
 use adjourn_core::command::Close;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
@@ -9,7 +10,7 @@ use serde_json::json;
 
 use crate::arguments::Rm;
 use crate::failure::Failure;
-use crate::place::{Place, by};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::show::short;
 use crate::terminal::Output;
@@ -64,15 +65,16 @@ fn refuse_at_work(session: &Session, force: bool) -> Result<(), Failure> {
 
 /// Ends a session and erases it, a little with each transaction.
 async fn remove(place: &Place, id: SessionId, force: bool) -> Result<Erased, Failure> {
+    let by = place.by();
     let first = place.store.transact(move |tx| -> Result<_, CommandError> {
         // It may have gone to work since it was looked at.
         Ok(match tx.session(id) {
             Ok(None) => return Err(CommandError::NotFound(id)),
             Ok(Some(session)) => match refuse_at_work(&session, force) {
                 Err(refused) => Err(refused),
-                Ok(()) => Ok(end_and_erase(tx, id)?),
+                Ok(()) => Ok(end_and_erase(tx, by, id)?),
             },
-            Err(error) if error.is_of_a_session() && force => Ok(tx.remove_unreadable(by(), id)?),
+            Err(error) if error.is_of_a_session() && force => Ok(tx.remove_unreadable(by, id)?),
             Err(error) => return Err(error.into()),
         })
     });
@@ -84,9 +86,13 @@ async fn remove(place: &Place, id: SessionId, force: bool) -> Result<Erased, Fai
     Ok(all)
 }
 
-fn end_and_erase(tx: &mut Transaction<'_>, id: SessionId) -> Result<Erased, CommandError> {
+fn end_and_erase(
+    tx: &mut Transaction<'_>,
+    by: Actor,
+    id: SessionId,
+) -> Result<Erased, CommandError> {
     let close = Close { reason: Some("removed".to_owned()) };
-    tx.command(Request::new(id, by(), Command::Close(close)))?;
+    tx.command(Request::new(id, by, Command::Close(close)))?;
     Ok(tx.erase(id)?)
 }
 

@@ -18,7 +18,7 @@ use adjourn_store::{Request, Store as _};
 use crate::arguments::Run;
 use crate::failure::Failure;
 use crate::living::Living;
-use crate::place::{Place, by};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::show::View;
 use crate::signals::Signals;
@@ -41,7 +41,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let until = if run.detach { Until::Parked } else { Until::Idle };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
-        let prompted = say(&place, working.as_ref(), id, by(), &run.prompt).await?;
+        let prompted = say(&place, working.as_ref(), id, place.by(), &run.prompt).await?;
         let stayed = stay(&place, &prompted, until, &mut working, &mut signals, output).await;
         let session = match stayed {
             Ok(Stayed::Done(session)) => session,
@@ -76,7 +76,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
             stop(working, &place, &mut signals, output).await?;
             if !ended {
                 let close = Command::Close(Close { reason: None });
-                let done = place.give(Request::new(id, by(), close)).await?;
+                let done = place.give(Request::new(id, place.by(), close)).await?;
                 // People were told that it is done; programs read the last state off the data.
                 if output.json {
                     place.tell(&done.session, output)?;
@@ -107,7 +107,8 @@ pub async fn create(place: &Place, driver: DriverSpec) -> Result<SessionId, Fail
         driver,
         budget: Budget::default(),
     };
-    let done = place.store.transact(move |tx| tx.create(by(), founding)).await?;
+    let by = place.by();
+    let done = place.store.transact(move |tx| tx.create(by, founding)).await?;
     Ok(done.session.id)
 }
 

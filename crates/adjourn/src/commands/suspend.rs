@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::arguments::{Mode, OnTimeout, Suspend};
 use crate::failure::Failure;
 use crate::living::Living;
-use crate::place::{Place, by};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::show::{View, span};
 use crate::signals::{Ended, Signals};
@@ -37,7 +37,7 @@ pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Resu
         ..command::Suspend::default()
     };
     let mut signals = Signals::new()?;
-    let done = place.give(Request::new(id, by(), Command::Suspend(command))).await?;
+    let done = place.give(Request::new(id, place.by(), Command::Suspend(command))).await?;
     let Some(handle) = pending(&done.session) else { return place.tell(&done.session, output) };
     let mut watcher = Watch::after(&place, &done.session);
     let mut said = String::new();
@@ -103,7 +103,7 @@ async fn withdraw(
     output: &Output,
 ) -> Result<(), Failure> {
     let command = Command::Withdraw(command::Withdraw { request });
-    match place.give(Request::new(id, by(), command)).await {
+    match place.give(Request::new(id, place.by(), command)).await {
         Ok(done) if pending(&done.session).is_some() => {
             let message = "taken back, but it will be suspended: others want it, too";
             Err(Failure::interrupted(code, message).hint(format!("adjourn show {id}")))

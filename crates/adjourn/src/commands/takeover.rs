@@ -8,17 +8,18 @@ use adjourn_host::about::About;
 use adjourn_store::{CommandError, Done, Request, Store as _};
 use serde_json::json;
 
-use crate::arguments::Which;
+use crate::arguments::Takeover;
 use crate::failure::Failure;
 use crate::living::Living;
-use crate::place::{Place, by};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::show::View;
 use crate::terminal::Output;
 
-pub async fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, takeover: &Takeover, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
-    let id = place.find(&which.session)?;
+    let id = place.find(&takeover.which.session)?;
+    let by = place.by();
     // Whose it is, is looked up where it is taken: meanwhile it may have changed hands.
     let take = place.store.transact(move |tx| -> Result<Taken, CommandError> {
         let session = tx.session(id)?.ok_or(CommandError::NotFound(id))?;
@@ -26,7 +27,7 @@ pub async fn run(settings: &Settings, which: &Which, output: &Output) -> Result<
             return Ok(Err(nobodys(&session)));
         };
         let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Takeover };
-        let done = tx.command(Request::new(id, by(), Command::Recover(recover)))?;
+        let done = tx.command(Request::new(id, by, Command::Recover(recover)))?;
         Ok(Ok((done, owner.host)))
     });
     let (Done { session, .. }, host) = take.await??;

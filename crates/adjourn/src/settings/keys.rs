@@ -33,6 +33,15 @@ pub const TENANT_KEY: Key = Key {
             An event wakes sessions of its own tenant only.",
     example: r#""local""#,
 };
+pub const AS: Key = Key {
+    name: "as",
+    flag: "--as",
+    variable: "ADJOURN_AS",
+    whole: false,
+    about: "Who asks for what is typed here: the journal and refusals name it.\n\
+            Without it: the user's name.",
+    example: r#""ann""#,
+};
 pub const SOURCE: Key = Key {
     name: "events.source",
     flag: "--source",
@@ -131,6 +140,7 @@ pub const ON_DISCONNECT: Key = Key {
 pub const KEYS: &[Key] = &[
     STORE,
     TENANT_KEY,
+    AS,
     SOURCE,
     LISTEN,
     TOKEN_FILE,

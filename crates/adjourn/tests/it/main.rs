@@ -23,6 +23,7 @@ mod keys;
 mod limits;
 mod modes;
 mod output;
+mod principal;
 mod pty;
 mod races;
 mod ready;

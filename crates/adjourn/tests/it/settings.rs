@@ -43,6 +43,7 @@ fn without_anything_the_defaults_hold() {
     expect![[r#"
         store  ~/.local/share/adjourn/store.db  default
         tenant  local  default
+        as  ann  default
         events.source  cli  default
         serve.listen  -  default
         serve.token  -  default
@@ -74,6 +75,7 @@ fn flags_override_variables_which_override_the_file() {
     expect![[r#"
         {"key":"store","value":"/flag.db","source":"--store"}
         {"key":"tenant","value":"other","source":"ADJOURN_TENANT"}
+        {"key":"as","value":"ann","source":"default"}
         {"key":"events.source","value":"cli","source":"default"}
         {"key":"serve.listen","value":"127.0.0.1:7070","source":"~/.config/adjourn/config.toml:6"}
         {"key":"serve.token","value":"(hidden)","source":"ADJOURN_TOKEN"}

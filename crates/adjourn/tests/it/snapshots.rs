@@ -398,6 +398,9 @@ fn the_largest_commands_explain_themselves() {
               --grace <DURATION>
                   Abandon calls that are still in flight after this long
 
+              --as <NAME>
+                  Who asks, for the journal and for whoever is refused because of it [env: ADJOURN_AS] [default: the user's name]
+
           -h, --help
                   Print help (see a summary with '-h')
 
@@ -425,6 +428,7 @@ fn the_largest_commands_explain_themselves() {
               --idempotency-key <KEY>  Makes a retry harmless
               --add-budget <AMOUNT>    Raise the budget: 5usd, 20000tokens, or both: 5usd,20000tokens
               --detach                 Only commit; whoever hosts the session runs it
+              --as <NAME>              Who asks, for the journal and for whoever is refused because of it [env: ADJOURN_AS] [default: the user's name]
           -h, --help                   Print help
 
         Options of every command:
