@@ -20,8 +20,8 @@ use crate::place::{TENANT, directory};
 use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
-    AS, CACHE, DRAIN, ENDED, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS,
-    STORE, TENANT_KEY, TOKEN, TOKEN_FILE,
+    AS, CACHE, DRAIN, ENDED, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE,
+    STATUS_WORDS, STORE, TENANT_KEY, TOKEN, TOKEN_FILE,
 };
 
 /// How it is said that something is kept for ever.
