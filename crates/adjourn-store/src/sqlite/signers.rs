@@ -24,7 +24,7 @@ pub(super) fn registered(connection: &Connection) -> Result<KeyRing, Error> {
     let mut rows = statement.query([])?;
     let mut ring = KeyRing::new();
     while let Some(row) = rows.next()? {
-        let key: PublicKey = serde_json::from_str(&row.get::<_, String>(0)?)
+        let key: PublicKey = adjourn_core::json::stored(row.get::<_, String>(0)?.as_bytes())
             .map_err(|error| Error::Damaged(format!("a key in it cannot be read: {error}")))?;
         ring.insert(key);
     }
