@@ -153,6 +153,9 @@ pub struct Notes {
     /// Lessons learned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lessons: Vec<String>,
+    /// What the conversation is to be called from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 /// Counters by name, bounded: what does not fit is counted under [`Counters::REST`].

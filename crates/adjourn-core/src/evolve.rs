@@ -367,6 +367,9 @@ impl Session {
             }
             self.memory.lessons.push(lesson.clone());
         }
+        if let Some(title) = &finished.notes.title {
+            self.memory.title.clone_from(title);
+        }
         if finished.driver_state.is_some() {
             self.driver_state.clone_from(&finished.driver_state);
         }

@@ -38,6 +38,7 @@ pub mod transcript;
 mod digest;
 mod evolve;
 mod lifecycle;
+mod title;
 
 pub use command::Command;
 pub use digest::MARK;

@@ -25,10 +25,10 @@ pub const SUMMARY_BYTES: usize = 16 * 1024;
 /// A question with its context and its choices.
 pub const QUESTION_BYTES: usize = 16 * 1024;
 /// What a prompt or a resume feeds to the agent.
-pub const INPUT_BYTES: u64 = 1024 * 1024;
+pub const INPUT_BYTES: u64 = 12 * 1024 * 1024;
 /// `_meta` or `metadata` kept with a suspension.
 pub const META_BYTES: usize = 4 * 1024;
-/// A name: of an event, a tenant, a principal, a tool, a label, an idempotency key.
+/// A name: of an event, a tenant, a principal, a tool, a label, an idempotency key, a conversation.
 pub const NAME_BYTES: usize = 256;
 /// An id of a trace or a span.
 pub const SPAN_BYTES: usize = 64;

@@ -359,6 +359,9 @@ pub struct Memory {
     /// Lessons learned, the newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lessons: Vec<String>,
+    /// The name that the agent gave the conversation.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub title: String,
 }
 
 /// Where a session stands, in one word for messages and lists.

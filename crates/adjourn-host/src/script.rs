@@ -50,6 +50,7 @@ enum Item {
     Tools { tools: Vec<Tool>, at_once: bool },
     Await { reason: String, summary: Option<String>, conditions: Option<Conditions> },
     Ask(Question),
+    Title(String),
     Fail(String),
     End,
 }
@@ -92,6 +93,7 @@ enum Written {
     Sequence(Vec<Tool>),
     Await(WrittenAwait),
     Ask(WrittenAsk),
+    Title(String),
     Fail(String),
     End(bool),
 }
@@ -214,6 +216,10 @@ impl Item {
                     Question { question, context, choices, originating_failure_kind: None };
                 within(".ask", check_question(&question))?;
                 Self::Ask(question)
+            }
+            Written::Title(title) => {
+                within("", limits::name("title", &title))?;
+                Self::Title(title)
             }
             Written::Fail(why) => {
                 within("", limits::text("fail", &why, limits::REASON_BYTES))?;
@@ -380,6 +386,7 @@ impl Driver for ScriptDriver {
                 };
             }
             Some(Item::Ask(question)) => thought.wish = Wish::Ask(question.clone()),
+            Some(Item::Title(title)) => thought.notes.title = Some(title.clone()),
             Some(Item::Fail(why)) => {
                 let end = RunEnd {
                     outcome: Outcome::Failed,

@@ -378,6 +378,14 @@ impl Store for Sqlite {
         self.read(|connection| reader::prunable(connection, retention, now))
     }
 
+    fn ids_before(
+        &self,
+        before: SessionNo,
+        limit: usize,
+    ) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+        self.read(|connection| reader::ids_before(connection, before, limit))
+    }
+
     fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error> {
         self.read(|connection| reader::places(connection, id, revision))
     }

@@ -74,6 +74,16 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails.
     fn ids(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error>;
 
+    /// Returns a page of the ids of sessions, before `before`, newest first; no session is loaded.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn ids_before(
+        &self,
+        before: SessionNo,
+        limit: usize,
+    ) -> Result<Vec<(SessionNo, SessionId)>, Error>;
+
     /// Returns where the entries of a session's journal lie, from `revision` on, oldest first.
     ///
     /// It costs as much as there are entries behind `revision`, so whoever reads page by page asks

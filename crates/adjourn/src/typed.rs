@@ -7,7 +7,7 @@ use adjourn_core::json::Unreadable;
 use crate::failure::Failure;
 
 /// More than any limit of the lifecycle; what is longer is refused before it fills the memory.
-pub const MOST: usize = 4 * 1024 * 1024;
+pub const MOST: usize = 16 * 1024 * 1024;
 
 /// Returns a text as it was typed, or all of stdin if that was meant.
 pub fn typed(text: String) -> Result<String, Failure> {

@@ -199,6 +199,9 @@ pub(super) fn check_step(step: &StepEnd) -> Result<(), Rejected> {
     for lesson in &step.notes.lessons {
         limits::text("notes.lessons", lesson, limits::LESSON_BYTES)?;
     }
+    if let Some(title) = &step.notes.title {
+        limits::name("notes.title", title)?;
+    }
     Ok(())
 }
 

@@ -70,7 +70,9 @@ pub(super) fn start_run(
 pub(super) fn check_input(path: &str, content: &Content) -> Result<(), Rejected> {
     limits::text(&format!("{path}.excerpt"), &content.excerpt, limits::EXCERPT_BYTES)?;
     if content.bytes > limits::INPUT_BYTES {
-        return Err(Rejected::invalid(path, format!("longer than {} bytes", limits::INPUT_BYTES)));
+        let (limit, mebibytes) = (limits::INPUT_BYTES, limits::INPUT_BYTES >> 20);
+        let problem = format!("longer than {mebibytes} MiB ({limit} bytes)");
+        return Err(Rejected::invalid(path, problem));
     }
     Ok(())
 }

@@ -221,6 +221,7 @@ fn quotes_and_control_characters_do_not_break_the_bound() {
                     lessons: vec!["\u{1}".repeat(limits::LESSON_BYTES)],
                     failures: vec![format!("{step}{}", "\\".repeat(200))],
                     repeats: [(format!("{step}{}", "\"".repeat(200)), 3)].into(),
+                    title: Some("\"".repeat(limits::NAME_BYTES)),
                 },
                 ..StepEnd::default()
             },

@@ -122,16 +122,33 @@ const SCRIPTS: &[&str] = &[
 ];
 
 /// Examples of their own, each the last entry of its script: those of fields that came later.
-const LATER: &[(&str, &str)] = &[(
-    "suspend_joined.1-reason",
-    "prompt build
+const LATER: &[(&str, &str)] = &[
+    (
+        "suspend_joined.1-reason",
+        "prompt build
      claim
      step
      calls build
      dispatch build
      died
      suspend request=1 reason=lunch",
-)];
+    ),
+    (
+        "step_finished.1-title",
+        "prompt a
+     claim
+     step
+     finish title=T",
+    ),
+    (
+        "suspended.1-title",
+        "prompt a
+     claim
+     step
+     finish title=T end=completed
+     suspend",
+    ),
+];
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -291,6 +308,7 @@ fn the_golden_files_have_every_field() {
         "idempotent",
         "keepsOpening",
         "hostInterrupted",
+        "title",
     ] {
         assert!(all.contains(&format!("\"{field}\":")), "no golden file has {field}");
     }

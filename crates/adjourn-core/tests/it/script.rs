@@ -543,6 +543,7 @@ impl Args {
                 repeats: repeats.into_iter().collect(),
                 failures: self.take("failure").into_iter().collect(),
                 lessons: self.take("lesson").into_iter().collect(),
+                title: self.take("title"),
             },
             driver_state: self.take("place"),
         }

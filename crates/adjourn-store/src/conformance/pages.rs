@@ -49,7 +49,17 @@ pub(super) fn sessions_are_listed_in_pages<S: Store>(world: World<S>) {
         }
         let only = turn_pages(limit, |after| world.store.ids(after, limit).unwrap());
         assert_eq!(only, created);
+        let mut newest = Vec::new();
+        let mut before = SessionNo(i64::MAX);
+        while let Some((last, _)) = world.store.ids_before(before, limit).unwrap().last() {
+            let page = world.store.ids_before(before, limit).unwrap();
+            assert!(page.len() <= limit && page.is_sorted_by(|one, two| one.0 > two.0));
+            newest.extend(page.iter().map(|(_, id)| *id));
+            before = *last;
+        }
+        assert_eq!(newest, created.iter().rev().copied().collect::<Vec<_>>());
     }
+    assert!(world.store.ids_before(SessionNo(1), 10).unwrap().is_empty());
     assert!(world.store.sessions(SessionNo(0), 0).unwrap().is_empty());
     assert!(world.store.sessions(SessionNo(i64::MAX), 10).unwrap().is_empty());
 }

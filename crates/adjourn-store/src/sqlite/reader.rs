@@ -125,15 +125,24 @@ pub(super) fn ids(
     numbered(connection, sql, after, limit)
 }
 
+pub(super) fn ids_before(
+    connection: &Connection,
+    before: SessionNo,
+    limit: usize,
+) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+    let sql = "SELECT no, id FROM session WHERE no < ?1 ORDER BY no DESC LIMIT ?2";
+    numbered(connection, sql, before, limit)
+}
+
 fn numbered(
     connection: &Connection,
     sql: &str,
-    after: SessionNo,
+    from: SessionNo,
     limit: usize,
 ) -> Result<Vec<(SessionNo, SessionId)>, Error> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![after.0, limit], |row| {
+    let rows = statement.query_map(params![from.0, limit], |row| {
         Ok((SessionNo(row.get(0)?), SessionId::new(Uuid::from_bytes(row.get(1)?))))
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -106,6 +106,14 @@ impl Store for Twice {
         self.next().ids(after, limit)
     }
 
+    fn ids_before(
+        &self,
+        before: SessionNo,
+        limit: usize,
+    ) -> Result<Vec<(SessionNo, SessionId)>, Error> {
+        self.next().ids_before(before, limit)
+    }
+
     fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error> {
         self.next().places(id, revision)
     }

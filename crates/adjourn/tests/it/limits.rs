@@ -95,13 +95,17 @@ fn what_is_too_long_to_be_typed_is_refused_on_stdin() {
     let id = home.parked(PARKED);
     let before = (home.json(&["show", &id]), home.told(&["log", &id]).data);
     let data = format!("\"{}\"", "d".repeat(256 * 1024));
-    let input = "i".repeat(1024 * 1024 + 1);
-    let endless = "x".repeat(5 * 1024 * 1024);
+    let input = "i".repeat(12 * 1024 * 1024 + 1);
+    let endless = "x".repeat(17 * 1024 * 1024);
     let cases: &[(&str, &[&str], &str)] = &[
         (&data, &["event", "a", "--data", "-"], "error: --data: longer than 262144 bytes"),
-        (&input, &["resume", &id, "--input", "-"], "error: --input: longer than 1048576 bytes"),
-        (&input, &["prompt", &id, "-"], "longer than 1048576 bytes"),
-        (&endless, &["prompt", &id, "-"], "error: stdin: longer than 4194304 bytes"),
+        (
+            &input,
+            &["resume", &id, "--input", "-"],
+            "error: --input: longer than 12 MiB (12582912 bytes)",
+        ),
+        (&input, &["prompt", &id, "-"], "longer than 12 MiB (12582912 bytes)"),
+        (&endless, &["prompt", &id, "-"], "error: stdin: longer than 16777216 bytes"),
     ];
     for (stdin, arguments, expected) in cases {
         let told = home.told_with(stdin, arguments);
