@@ -16,28 +16,37 @@ use crate::suspension::{SessionSuspendResponse, by_envelope, echoed};
 use crate::update;
 
 impl<S: Store> Attachment<S> {
-    /// Answers prompts: in v1 when the turn is over, in v2 when they are in.
+    /// Answers the prompt that a commit has taken, as soon as that begins to be shown (v2).
+    ///
+    /// `index` is the place of the next message in the transcript: the prompt's.
+    pub(crate) fn answer_taken(&mut self, revision: u64, index: u64) {
+        if self.peer.version == Version::V1 {
+            return;
+        }
+        for prompt in self.prompts.extract_if(.., |prompt| prompt.at <= revision) {
+            let result = match prompt.fate {
+                Fate::Taken => Ok(json!({ "messageId": message_id(index) })),
+                Fate::TakenBack | Fate::Canceled => {
+                    Err(Error::new(CANCELLED, "the request was taken back"))
+                }
+            };
+            self.lines.respond(&prompt.id, &result);
+        }
+    }
+
+    /// Answers prompts whose turn is over (v1).
     ///
     /// Returns whether there was one to answer.
     pub(crate) fn answer_prompts(&mut self, moment: &Moment, interrupted: bool) -> bool {
         let Some(view) = &self.view else { return false };
         let at_rest =
             matches!(view.session.state, State::Idle | State::Suspended(_) | State::Ended(_));
-        let ready = |after: u64| match self.peer.version {
-            Version::V1 => at_rest && moment.revision >= after,
-            Version::V2 => moment.revision >= after,
-        };
+        let ready = |after: u64| at_rest && moment.revision >= after;
         if !self.prompts.iter().any(|prompt| ready(prompt.after)) {
             return false;
         }
-        let result = match self.peer.version {
-            // That it is suspended is told after the answer.
-            Version::V1 => self.stopped(&view.session, moment.revision - 1, interrupted),
-            Version::V2 => {
-                let last = view.session.transcript.length.saturating_sub(1);
-                Ok(json!({ "messageId": message_id(last) }))
-            }
-        };
+        // That it is suspended is told after the answer.
+        let result = self.stopped(&view.session, moment.revision - 1, interrupted);
         for prompt in self.prompts.extract_if(.., |prompt| ready(prompt.after)) {
             let result = match prompt.fate {
                 Fate::Taken => result.clone(),

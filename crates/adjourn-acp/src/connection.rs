@@ -139,14 +139,15 @@ impl<S: Store> Connection<S> {
     async fn flush(&mut self) {
         if !self.lines.is_empty() {
             // A client that does not read any more will close its end soon.
-            let _ = self.out.send(self.lines.take()).await;
+            let _ = self.out.send(self.lines.take(), None).await;
         }
     }
 
-    pub(crate) async fn take(&mut self, message: Incoming<'_>) {
+    /// Takes a message; `written` is how much had been written to the client when it was read.
+    pub(crate) async fn take(&mut self, message: Incoming<'_>, written: u64) {
         match message {
             Incoming::Request { id, method, params } => {
-                match self.request(&id, &method, params).await {
+                match self.request(&id, &method, params, written).await {
                     Ok(Some(result)) => self.lines.respond(&id, &Ok(result)),
                     // Its session answers it.
                     Ok(None) => {}
@@ -191,6 +192,7 @@ impl<S: Store> Connection<S> {
         id: &Id,
         method: &str,
         params: Params<'_>,
+        written: u64,
     ) -> Result<Option<Value>, Error> {
         if method == "initialize" {
             return self.initialize(params.read()?).map(Some);
@@ -206,7 +208,7 @@ impl<S: Store> Connection<S> {
             }
             "session/resume" => self.attach(id, params.read()?, &peer, false).await.map(|()| None),
             "session/list" => self.list(&params.read()?, &peer).map(Some),
-            "session/prompt" => self.prompt(id, params.read()?).await.map(|()| None),
+            "session/prompt" => self.prompt(id, params.read()?, written).await.map(|()| None),
             "session/suspend" => {
                 peer.shows(Dialect::Rfc);
                 self.suspend(id, params, &peer).await.map(|()| None)
@@ -275,10 +277,11 @@ impl<S: Store> Connection<S> {
         load: bool,
     ) -> Result<(), Error> {
         let session = self.face.find(&attach.session_id)?;
-        if let Some(cwd) = &attach.cwd
-            && self.face.cwd(session.id)?.is_some_and(|own| plain(&own) != plain(cwd))
-        {
-            return Err(Error::invalid("cwd", "not the directory the session works in"));
+        if let Some(cwd) = &attach.cwd {
+            let wanted = absolute(cwd)?;
+            if self.face.cwd(session.id)?.is_some_and(|own| plain(&own) != plain(&wanted)) {
+                return Err(Error::invalid("cwd", "not the directory the session works in"));
+            }
         }
         let mut wish = attach.wish(peer)?;
         if load {
@@ -289,10 +292,10 @@ impl<S: Store> Connection<S> {
         Ok(())
     }
 
-    async fn prompt(&mut self, id: &Id, prompt: Prompt) -> Result<(), Error> {
+    async fn prompt(&mut self, id: &Id, prompt: Prompt, written: u64) -> Result<(), Error> {
         let session = self.face.find(&prompt.session_id)?;
         let said = content::said(prompt.prompt)?;
-        self.ask(session.id, Ask::Prompt { id: id.clone(), said }).await;
+        self.ask(session.id, Ask::Prompt { id: id.clone(), said, written }).await;
         Ok(())
     }
 
@@ -356,6 +359,9 @@ impl<S: Store> Connection<S> {
                 own: Vec::new(),
                 ours: HashMap::new(),
                 question: None,
+                mark: None,
+                title: None,
+                last_message: None,
                 waits: HashSet::new(),
                 aliases: HashMap::new(),
                 foreground: None,
@@ -416,6 +422,17 @@ impl<S: Store> Connection<S> {
             let _ = self.face.give(Request::new(*id, Face::<S>::by(&peer), command)).await;
         }
     }
+}
+
+/// Returns a directory as clients of another directory could find it: a relative path begins where
+/// this process works.
+pub(crate) fn absolute(path: &str) -> Result<String, Error> {
+    if path.starts_with('/') {
+        return Ok(path.to_owned());
+    }
+    let wrong = |problem: &str| Error::invalid("cwd", problem);
+    let path = std::path::absolute(path).map_err(|_| wrong("expected a path"))?;
+    path.into_os_string().into_string().map_err(|_| wrong("not in a directory that has a name"))
 }
 
 /// Returns a path without the slashes at its end.

@@ -16,6 +16,7 @@ use adjourn_host::doorbell::Hosts;
 use adjourn_store::{CommandError, Done, Request, Store};
 use serde_json::{Map, Value};
 
+use crate::connection::absolute;
 use crate::content::without_secrets;
 use crate::desk::{Desk, Seat};
 use crate::peer::{Peer, Profile};
@@ -98,9 +99,7 @@ impl<S: Store> Face<S> {
         cwd: String,
         servers: Vec<Map<String, Value>>,
     ) -> Result<Arc<Session>, Error> {
-        if !cwd.starts_with('/') {
-            return Err(Error::invalid("cwd", "expected an absolute path"));
-        }
+        let cwd = absolute(&cwd)?;
         for (index, server) in servers.iter().enumerate() {
             if !server.get("name").is_some_and(Value::is_string) {
                 let path = format!("mcpServers[{index}].name");

@@ -21,8 +21,8 @@ pub(crate) const LATER: usize = 16;
 pub(crate) enum Ask {
     /// `session/new`; the session is there.
     Begin { id: Id },
-    /// `session/prompt`.
-    Prompt { id: Id, said: Said },
+    /// `session/prompt`, and how much had been written to the client when it was read.
+    Prompt { id: Id, said: Said, written: u64 },
     /// `session/suspend`.
     Suspend { id: Id, suspend: Suspend, spans: SpanLinks },
     /// `session/resume` and `session/load`.
@@ -58,7 +58,7 @@ impl<S: Store> Attachment<S> {
             return Ok(());
         }
         let (out, bytes) = (self.out.clone(), self.lines.take());
-        let mut sending = std::pin::pin!(out.send(bytes));
+        let mut sending = std::pin::pin!(out.send(bytes, self.mark.take()));
         loop {
             tokio::select! {
                 biased;

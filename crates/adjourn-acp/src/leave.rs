@@ -67,6 +67,8 @@ impl<S: Store> Attachment<S> {
         self.seat = None;
         self.turn = None;
         self.question = None;
+        self.title = None;
+        self.last_message = None;
         self.waits.clear();
         self.aliases.clear();
         self.own.clear();

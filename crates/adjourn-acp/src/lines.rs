@@ -2,8 +2,10 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// How long a line may be: twice what the largest prompt takes when every byte is escaped.
+/// How long a line may be: the largest prompt, and room for how its sender writes it.
 pub const LINE_BYTES: usize = 16 * 1024 * 1024;
+/// How much is kept of a line that is too long: enough to see which request it is.
+const START: usize = 1024;
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -16,8 +18,10 @@ pub struct Lines<R> {
     start: usize,
     /// How far was looked for its end.
     looked: usize,
-    /// Whether the rest of a line that was too long is being thrown away.
-    skipping: bool,
+    /// The start of a line that is too long, while the rest of it is being thrown away.
+    skipping: Option<Vec<u8>>,
+    /// The start of the last one that was.
+    skipped: Vec<u8>,
 }
 
 /// A line, or what was there instead.
@@ -25,14 +29,14 @@ pub struct Lines<R> {
 pub enum Line<'a> {
     /// A line, without its end.
     Whole(&'a [u8]),
-    /// A line longer than [`LINE_BYTES`]; it is not kept.
-    TooLong,
+    /// The start of a line longer than [`LINE_BYTES`]; the rest is not kept.
+    TooLong(&'a [u8]),
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Reads lines from a stream.
     pub const fn new(from: R) -> Self {
-        Self { from, buffer: Vec::new(), start: 0, looked: 0, skipping: false }
+        Self { from, buffer: Vec::new(), start: 0, looked: 0, skipping: None, skipped: Vec::new() }
     }
 
     /// Returns whether the next line is here already.
@@ -54,21 +58,23 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 let (start, end) = (self.start, self.looked + length);
                 self.start = end + 1;
                 self.looked = self.start;
-                if std::mem::take(&mut self.skipping) {
-                    return Ok(Some(Line::TooLong));
+                if let Some(line) = self.skipping.take() {
+                    self.skipped = line;
+                    return Ok(Some(Line::TooLong(&self.skipped)));
                 }
                 let line = self.buffer.get(start..end).unwrap_or_default();
                 return Ok(Some(Line::Whole(line.strip_suffix(b"\r").unwrap_or(line))));
             }
             self.looked = self.buffer.len();
-            if self.looked - self.start > LINE_BYTES {
-                self.skipping = true;
+            if self.looked - self.start > LINE_BYTES && self.skipping.is_none() {
+                let line = self.buffer.get(self.start..).unwrap_or_default();
+                self.skipping = Some(line.get(..START).unwrap_or(line).to_vec());
             }
-            if self.skipping {
+            if self.skipping.is_some() {
                 self.start = self.looked;
             }
             if !self.fill().await? {
-                if self.buffer.is_empty() || self.skipping {
+                if self.buffer.is_empty() || self.skipping.is_some() {
                     return Ok(None);
                 }
                 self.buffer.push(b'\n');
@@ -103,7 +109,7 @@ mod tests {
         bytes.extend(b"\ntwo\nhalf");
         let mut lines = Lines::new(bytes.as_slice());
         assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(b"one")));
-        assert_eq!(lines.next().await.unwrap(), Some(Line::TooLong));
+        assert_eq!(lines.next().await.unwrap(), Some(Line::TooLong(&[b'x'; START])));
         assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(b"two")));
         assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(b"half")));
         assert_eq!(lines.next().await.unwrap(), None);

@@ -1,12 +1,12 @@
 //! `session/status` and `session/list`: what is said of sessions without opening them.
 
-use adjourn_core::Session;
+use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_store::Store;
 use adjourn_store::rows::SessionNo;
 use serde_json::{Value, json};
 
-use crate::connection::{Connection, plain};
+use crate::connection::{Connection, absolute, plain};
 use crate::face::StatusWords;
 use crate::peer::{Peer, Version};
 use crate::permission;
@@ -17,6 +17,9 @@ use crate::update::{meta, with};
 
 /// Sessions on one page of `session/list`.
 const PAGE: usize = 50;
+/// How many times as many are looked at for one page: where few are wanted, a page has fewer of
+/// them, or none, and the next one goes on.
+const LOOKS: usize = 20;
 
 impl<S: Store> Connection<S> {
     pub(crate) fn status(&self, named: &Named, peer: &Peer) -> Result<Value, Error> {
@@ -38,7 +41,13 @@ impl<S: Store> Connection<S> {
             (StatusWords::Live, true) => SessionStatus::Live,
             (StatusWords::Live, false) => SessionStatus::NotFound,
             (_, true) => SessionStatus::Open,
-            (_, false) if session.suspended().is_some() => SessionStatus::Suspended,
+            // A word of ours: for those who know it, and where the settings want it.
+            (words, false)
+                if session.suspended().is_some()
+                    && (peer.opted_in() || self.face.options.status == words) =>
+            {
+                SessionStatus::Suspended
+            }
             (_, false) => SessionStatus::Saved,
         };
         let answer = json!({ "status": status, "_meta": meta(&session, peer, None) });
@@ -54,50 +63,64 @@ impl<S: Store> Connection<S> {
     }
 
     pub(crate) fn list(&self, list: &List, peer: &Peer) -> Result<Value, Error> {
-        let after = match &list.cursor {
+        let before = match &list.cursor {
             Some(cursor) => cursor
                 .parse()
                 .map_err(|_| Error::invalid("cursor", "not a cursor of this agent"))?,
-            None => 0,
+            None => i64::MAX,
         };
-        let mut after = SessionNo(after);
+        let wanted = list.cwd.as_deref().map(absolute).transpose()?;
+        let mut before = SessionNo(before);
         let mut sessions = Vec::new();
-        loop {
-            let page = self.face.store.sessions(after, PAGE)?;
-            let Some((last, _)) = page.last() else {
-                return Ok(json!({ "sessions": sessions }));
-            };
-            after = *last;
-            // One that cannot be read can be neither loaded nor described.
-            for session in page.iter().filter_map(|(_, listed)| listed.as_ref().ok()) {
-                if let Some(info) = self.info(session, list, peer)? {
-                    sessions.push(info);
+        for _ in 0..LOOKS {
+            let page = self.face.store.ids_before(before, PAGE)?;
+            for (no, id) in &page {
+                before = *no;
+                sessions.extend(self.info(*id, wanted.as_deref(), peer)?);
+                if sessions.len() == PAGE {
+                    break;
                 }
             }
-            if sessions.len() >= PAGE {
-                return Ok(json!({ "sessions": sessions, "nextCursor": after.0.to_string() }));
+            if page.len() < PAGE && sessions.len() < PAGE {
+                return Ok(json!({ "sessions": sessions }));
+            }
+            if sessions.len() == PAGE {
+                break;
             }
         }
+        Ok(json!({ "sessions": sessions, "nextCursor": before.0.to_string() }))
     }
 
-    /// Describes a session that is not over, if it is one of those that are wanted.
-    fn info(&self, session: &Session, list: &List, peer: &Peer) -> Result<Option<Value>, Error> {
-        if matches!(session.state, State::Ended(_)) || session.tenant != self.face.options.tenant {
+    /// Describes a session that was prompted and is not over, if it is one of those in `wanted`.
+    fn info(
+        &self,
+        id: SessionId,
+        wanted: Option<&str>,
+        peer: &Peer,
+    ) -> Result<Option<Value>, Error> {
+        let session = match self.face.store.session(id) {
+            Ok(Some(session)) => session,
+            Ok(None) => return Ok(None),
+            // One that cannot be read can be neither loaded nor described.
+            Err(error) if error.is_of_a_session() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let over = matches!(session.state, State::Ended(_));
+        if over || !session.was_prompted() || session.tenant != self.face.options.tenant {
             return Ok(None);
         }
         let cwd = self.face.cwd(session.id)?.unwrap_or_else(|| "/".to_owned());
-        if list.cwd.as_ref().is_some_and(|wanted| plain(wanted) != plain(&cwd)) {
+        if wanted.is_some_and(|wanted| plain(wanted) != plain(&cwd)) {
             return Ok(None);
         }
         let mut info = json!({
             "sessionId": session.id, "cwd": cwd, "updatedAt": session.at.to_string(),
         });
-        let title = session.memory.first_prompt.lines().next().unwrap_or_default();
-        if !title.is_empty() {
+        if let Some(title) = session.title() {
             info = with(info, "title", title);
         }
         if session.suspended().is_some() {
-            info = with(info, "_meta", meta(session, peer, None));
+            info = with(info, "_meta", meta(&session, peer, None));
         }
         Ok(Some(info))
     }

@@ -1,6 +1,7 @@
 //! What goes out to a client: in order, and in bounded memory, however slowly it reads.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -17,12 +18,32 @@ pub(crate) const BATCH_BYTES: usize = 64 * 1024;
 pub(crate) struct Out {
     queue: mpsc::Sender<Batch>,
     room: Arc<Semaphore>,
+    written: Arc<AtomicU64>,
+}
+
+/// What is to be written, and how many batches have been.
+#[derive(Debug)]
+pub(crate) struct Written {
+    queue: mpsc::Receiver<Batch>,
+    count: Arc<AtomicU64>,
+}
+
+/// The place of a batch among those that were written, once it is one of them.
+#[derive(Debug, Default)]
+pub(crate) struct Mark(AtomicU64);
+
+impl Mark {
+    /// Returns whether what it marks is among the first batches that were written.
+    pub(crate) fn is_within(&self, written: u64) -> bool {
+        (1..=written).contains(&self.0.load(Ordering::Acquire))
+    }
 }
 
 /// Lines that go out together, and the room that they take until they are written.
 #[derive(Debug)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
+    mark: Option<Arc<Mark>>,
     _room: OwnedSemaphorePermit,
 }
 
@@ -32,22 +53,29 @@ pub(crate) struct Gone;
 
 impl Out {
     /// Returns where messages go, and where [`write`] takes them from.
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Batch>) {
-        let (queue, written) = mpsc::channel(QUEUE);
-        (Self { queue, room: Arc::new(Semaphore::new(ROOM as usize)) }, written)
+    pub(crate) fn new() -> (Self, Written) {
+        let (queue, receiver) = mpsc::channel(QUEUE);
+        let (room, written) = (Arc::new(Semaphore::new(ROOM as usize)), Arc::default());
+        let to_write = Written { queue: receiver, count: Arc::clone(&written) };
+        (Self { queue, room, written }, to_write)
     }
 
-    /// Sends lines, when there is room for them.
+    /// Returns how many batches the client could have read by now.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// Sends lines, when there is room for them; `mark` is told when they are written.
     ///
     /// # Cancel safety
     /// Dropped before it is done, nothing was sent.
-    pub(crate) async fn send(&self, bytes: Vec<u8>) -> Result<(), Gone> {
+    pub(crate) async fn send(&self, bytes: Vec<u8>, mark: Option<Arc<Mark>>) -> Result<(), Gone> {
         // Whatever is larger than all the room there is goes alone.
         let wanted = u32::try_from(bytes.len()).unwrap_or(ROOM).min(ROOM);
         // It comes free with what is written, and with what never will be.
         let room = Arc::clone(&self.room).acquire_many_owned(wanted);
         let room = room.await.map_err(|_| Gone)?;
-        self.queue.send(Batch { bytes, _room: room }).await.map_err(|_| Gone)
+        self.queue.send(Batch { bytes, mark, _room: room }).await.map_err(|_| Gone)
     }
 
     /// Returns whether lines of that length could be sent at once.
@@ -67,12 +95,18 @@ impl Out {
 /// # Errors
 /// The stream fails.
 pub(crate) async fn write<W: AsyncWrite + Unpin>(
-    mut written: mpsc::Receiver<Batch>,
+    mut written: Written,
     mut output: W,
 ) -> std::io::Result<()> {
-    while let Some(batch) = written.recv().await {
+    while let Some(batch) = written.queue.recv().await {
         output.write_all(&batch.bytes).await?;
-        if written.is_empty() {
+        // Counted before anything else can happen: the client may answer as soon as it is there.
+        let place = written.count.load(Ordering::Relaxed) + 1;
+        if let Some(mark) = &batch.mark {
+            mark.0.store(place, Ordering::Release);
+        }
+        written.count.store(place, Ordering::Release);
+        if written.queue.is_empty() {
             output.flush().await?;
         }
     }
@@ -87,7 +121,7 @@ mod tests {
     fn fill(out: &Out, bytes: usize) -> usize {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let mut sent = 0;
-        while std::pin::pin!(out.send(vec![0; bytes])).poll(&mut context).is_ready() {
+        while std::pin::pin!(out.send(vec![0; bytes], None)).poll(&mut context).is_ready() {
             sent += 1;
         }
         sent
@@ -100,16 +134,30 @@ mod tests {
             let (out, mut written) = Out::new();
             assert_eq!(fill(&out, bytes), fit, "{bytes}");
             // What is written makes room for the next.
-            drop(written.recv().await.unwrap());
+            drop(written.queue.recv().await.unwrap());
             assert_eq!(fill(&out, bytes), 1, "{bytes}");
         }
     }
 
     #[tokio::test]
+    async fn a_mark_is_within_what_was_written_after_it() {
+        let (out, written) = Out::new();
+        let mark = Arc::<Mark>::default();
+        out.send(b"one".to_vec(), None).await.unwrap();
+        out.send(b"two".to_vec(), Some(Arc::clone(&mark))).await.unwrap();
+        assert!(!mark.is_within(out.written()));
+        let counted = out.written.clone();
+        drop(out);
+        write(written, tokio::io::sink()).await.unwrap();
+        assert_eq!(counted.load(Ordering::Acquire), 2);
+        assert!(!mark.is_within(1) && mark.is_within(2) && mark.is_within(3));
+    }
+
+    #[tokio::test]
     async fn whoever_waits_for_room_is_told_that_the_client_is_gone() {
         let (out, written) = Out::new();
-        out.send(vec![0; ROOM as usize]).await.unwrap();
-        let waiting = tokio::spawn(async move { out.send(vec![0; 10]).await });
+        out.send(vec![0; ROOM as usize], None).await.unwrap();
+        let waiting = tokio::spawn(async move { out.send(vec![0; 10], None).await });
         drop(written);
         assert!(waiting.await.unwrap().is_err());
     }

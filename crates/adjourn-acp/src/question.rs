@@ -1,17 +1,41 @@
-//! Questions to a person: as a form where the client can show one, or else as words.
+//! Questions to a person: as a message always, and as a form where the client can show one.
+//!
+//! A form can be dismissed; the question stays open, and the message says how it stands. The next
+//! time the client attaches it is shown the form again.
 
+use std::sync::Arc;
+
+use adjourn_core::id::Handle;
 use adjourn_core::pause::Parked;
 use adjourn_core::session::{Phase, Wait};
 use adjourn_store::Store;
 use serde_json::json;
 
+use crate::out::Mark;
+use crate::rpc::Error;
 use crate::session::{Attachment, Ours};
 use crate::update;
+
+/// A question that this client was shown.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown {
+    pub(crate) handle: Handle,
+    /// Marks the message that shows it.
+    mark: Arc<Mark>,
+}
+
+impl Shown {
+    /// Returns the question if it had been written when the client sent something; `written` is how
+    /// much had been written by then.
+    pub(crate) fn seen_by(&self, written: u64) -> Option<Handle> {
+        self.mark.is_within(written).then_some(self.handle)
+    }
+}
 
 impl<S: Store> Attachment<S> {
     /// Nobody is asked any more: the form need not be answered.
     pub(crate) fn forget_question(&mut self) {
-        let Some(handle) = self.question.take() else { return };
+        let Some(Shown { handle, .. }) = self.question.take() else { return };
         let answered = Ours::Question(handle);
         let open: Vec<_> = self
             .ours
@@ -24,40 +48,61 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// Shows a question that has just come up, as words.
-    pub(crate) fn question_as_words(&mut self, before: Phase) {
-        if before != Phase::Asking && self.is_asking() && !self.peer.forms {
+    /// Shows a question that has just come up, as a message: before the answer to the prompt that
+    /// brought it up.
+    pub(crate) fn question_as_message(&mut self, before: Phase) {
+        if before != Phase::Asking
+            && let Some(parked) = self.open_question()
+        {
+            self.question_message(&parked);
+        }
+    }
+
+    /// Shows a question that has come up with this commit, as a form if the client has those.
+    pub(crate) fn question_as_form(&mut self) {
+        let began = self.view.as_ref().map(|view| view.began);
+        if began != Some(Phase::Asking) {
             self.show_open_question();
         }
     }
 
-    /// Shows a question that has just come up, as a form.
-    pub(crate) fn question_as_form(&mut self, before: Phase) {
-        let lifted = before == Phase::Suspended;
-        if before != Phase::Asking && self.is_asking() && (self.peer.forms || lifted) {
-            self.show_open_question();
-        }
-    }
-
-    /// Shows the question that is open, unless this client has seen it.
+    /// Shows the question that is open: the message unless this client was shown it, and the form
+    /// unless it has it.
     pub(crate) fn show_open_question(&mut self) {
-        let Some(suspended) = self.view.as_ref().and_then(|view| view.session.suspended()) else {
-            return;
-        };
-        let parked = suspended.park.clone();
-        let Wait::Question(question) = &parked.pause.wait else { return };
+        let Some(parked) = self.open_question() else { return };
         let handle = parked.pause.handle;
-        let seen = match self.peer.forms {
-            true => self.ours.values().any(|ours| *ours == Ours::Question(handle)),
-            false => self.question == Some(handle),
-        };
-        if suspended.hold.is_some() || seen {
-            return;
+        if self.question.as_ref().is_none_or(|shown| shown.handle != handle) {
+            self.question_message(&parked);
         }
-        self.question = Some(handle);
-        if !self.peer.forms {
-            return self.question_words(&parked);
+        let has_form = self.ours.values().any(|ours| *ours == Ours::Question(handle));
+        if self.peer.forms && !has_form {
+            self.question_form(&parked);
         }
+    }
+
+    /// Adds the question to a refusal that has its cause in it, for clients that show only that.
+    pub(crate) fn with_question(&self, mut error: Error) -> Error {
+        let asked = self.face.store.session(self.id).ok().flatten();
+        let asked = asked.as_ref().and_then(|session| session.suspended());
+        let asked = asked.map(|suspended| &suspended.park.pause.wait);
+        if let (Some(Wait::Question(question)), Some(data)) = (asked, &mut error.data)
+            && let Some(data) = data.as_object_mut()
+        {
+            let details = format!("the agent asks: {}", question.question);
+            data.insert("details".to_owned(), details.into());
+        }
+        error
+    }
+
+    /// Returns the question that is open, if there is one and nothing lies over it.
+    fn open_question(&self) -> Option<Parked> {
+        let session = self.view.as_ref().map(|view| &view.session)?;
+        let asks = session.phase() == Phase::Asking;
+        session.suspended().filter(|_| asks).map(|suspended| suspended.park.clone())
+    }
+
+    fn question_form(&mut self, parked: &Parked) {
+        let Wait::Question(question) = &parked.pause.wait else { return };
         let mut answer = json!({ "type": "string", "title": question.question });
         if !question.choices.is_empty() {
             answer = update::with(answer, "enum", question.choices.clone());
@@ -67,7 +112,7 @@ impl<S: Store> Attachment<S> {
             None => question.question.clone(),
         };
         let id = self.number();
-        self.ours.insert(id.clone(), Ours::Question(handle));
+        self.ours.insert(id.clone(), Ours::Question(parked.pause.handle));
         self.lines.request(
             &id,
             "elicitation/create",
@@ -80,7 +125,8 @@ impl<S: Store> Attachment<S> {
         );
     }
 
-    pub(crate) fn question_words(&mut self, parked: &Parked) {
+    /// Shows a question as a message; a prompt that the client sends after it answers it.
+    pub(crate) fn question_message(&mut self, parked: &Parked) {
         let Wait::Question(question) = &parked.pause.wait else { return };
         let mut words = question.question.clone();
         if let Some(context) = &question.context {
@@ -89,7 +135,9 @@ impl<S: Store> Attachment<S> {
         for choice in &question.choices {
             words += &format!("\n- {choice}");
         }
-        let id = format!("question-{}", parked.pause.handle);
-        self.update(&update::agent_message(self.peer.version, &id, &words, false));
+        let handle = parked.pause.handle;
+        self.agent_says(&format!("question-{handle}"), &words, false);
+        let mark = Arc::clone(self.mark.get_or_insert_default());
+        self.question = Some(Shown { handle, mark });
     }
 }

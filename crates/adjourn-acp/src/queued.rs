@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::peer::Version;
 use crate::refusal::BUSY;
+use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::{Attachment, Fate, WaitingPrompt};
 
@@ -33,7 +34,10 @@ pub(crate) fn turn(session: &Session) -> Option<Turn> {
 }
 
 impl<S: Store> Attachment<S> {
-    pub(crate) async fn prompt(&mut self, id: Id, said: Said) {
+    /// Takes a prompt; `written` is how much had been written to the client when it was read.
+    pub(crate) async fn prompt(&mut self, id: Id, said: Said, written: u64) {
+        // The client shows it by itself, behind what the agent has said.
+        self.last_message = None;
         if let Err(error) = self.watch() {
             return self.lines.respond(&id, &Err(error));
         }
@@ -41,11 +45,14 @@ impl<S: Store> Attachment<S> {
             let phase = self.view.as_ref().map_or(Phase::Running, |view| view.session.phase());
             return self.lines.respond(&id, &Err(Rejected::Busy { phase }.into()));
         }
-        match self.give_prompt(&said, self.question).await {
+        // It answers the question that the client had been shown when it sent this, and no other.
+        let question = self.question.as_ref().and_then(|shown| shown.seen_by(written));
+        match self.give_prompt(&said, question).await {
             Ok(done) => self.prompted(id, &done),
             Err(error) if error.is("TASK_BUSY") && self.may_wait() => self.queue(id, said),
             Err(error) => {
                 let unseen = error.is("HANDLE_REQUIRED");
+                let error = if unseen { self.with_question(error) } else { error };
                 self.lines.respond(&id, &Err(error));
                 if unseen && let Some(view) = &self.view {
                     // It did not know the question; now it does.
@@ -126,8 +133,8 @@ impl<S: Store> Attachment<S> {
             // The client is shown the run as long as its prompt is open: it is answered when the
             // run has ended.
             (Ok(done), Version::V1) => {
-                let after = done.session.revision;
-                self.prompts.push(WaitingPrompt { id, after, fate: Fate::Canceled });
+                let (at, after) = (*revisions(&done).start(), done.session.revision);
+                self.prompts.push(WaitingPrompt { id, at, after, fate: Fate::Canceled });
             }
             (_, version) => self.lines.respond(&id, &not_taken(version)),
         }

@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use adjourn_store::Store;
+use serde_json::json;
 use tokio::io::AsyncRead;
 
 use crate::connection::Connection;
@@ -28,15 +29,21 @@ const GONE: Duration = Duration::from_secs(10);
 /// Lines of a client, and those that were read and wait.
 struct Heard<R> {
     lines: Lines<R>,
-    later: VecDeque<Vec<u8>>,
+    later: VecDeque<Kept>,
     /// Whether there is nothing more to read.
     over: bool,
+}
+
+/// A line that waits, and how much had been written to the client when it was read.
+struct Kept {
+    line: Vec<u8>,
+    written: u64,
 }
 
 impl<R: AsyncRead + Unpin> Heard<R> {
     /// Returns whether another line can be kept.
     fn has_room(&self) -> bool {
-        let bytes: usize = self.later.iter().map(Vec::len).sum();
+        let bytes: usize = self.later.iter().map(|kept| kept.line.len()).sum();
         !self.over && self.later.len() < LATER && bytes < LATER_BYTES
     }
 
@@ -55,11 +62,11 @@ impl<S: Store> Connection<S> {
         let mut heard = Heard { lines, later: VecDeque::new(), over: false };
         loop {
             match heard.later.pop_front() {
-                Some(line) => self.take_line(&line).await,
+                Some(Kept { line, written }) => self.take_line(&line, written).await,
                 None if heard.over => return Ok(()),
                 None => match heard.lines.next().await? {
-                    Some(Line::Whole(line)) => self.take_line(line).await,
-                    Some(Line::TooLong) => self.too_long(),
+                    Some(Line::Whole(line)) => self.take_line(line, self.out.written()).await,
+                    Some(Line::TooLong(start)) => self.too_long(start),
                     None => return Ok(()),
                 },
             }
@@ -77,20 +84,24 @@ impl<S: Store> Connection<S> {
         answers > BATCH_BYTES || !heard.is_ready() || !self.out.has_room(answers)
     }
 
-    async fn take_line(&mut self, line: &[u8]) {
+    async fn take_line(&mut self, line: &[u8], written: u64) {
         // Empty lines between messages are nobody's message.
         if line.trim_ascii().is_empty() {
             return;
         }
         match Incoming::read(line) {
-            Ok(message) => self.take(message).await,
+            Ok(message) => self.take(message, written).await,
             Err((id, error)) => self.lines.respond(&id, &Err(error)),
         }
     }
 
-    fn too_long(&mut self) {
-        let problem = format!("a line has at most {LINE_BYTES} bytes");
-        self.lines.respond(&Id::null(), &Err(Error::new(INVALID_REQUEST, problem)));
+    /// Refuses a line of which only the start is there.
+    fn too_long(&mut self, start: &[u8]) {
+        let problem = format!("a line has at most {} MiB ({LINE_BYTES} bytes)", LINE_BYTES >> 20);
+        let error =
+            Error::new(INVALID_REQUEST, problem.clone()).with(json!({ "details": problem }));
+        let id = Id::at_start_of(start).unwrap_or_else(Id::null);
+        self.lines.respond(&id, &Err(error));
     }
 
     /// Sends the answers that there are, and listens while that takes.
@@ -99,7 +110,7 @@ impl<S: Store> Connection<S> {
             return Ok(());
         }
         let (out, bytes) = (self.out.clone(), self.lines.take());
-        let mut sending = Box::pin(async move { out.send(bytes).await });
+        let mut sending = Box::pin(async move { out.send(bytes, None).await });
         if poll_fn(|context| Poll::Ready(sending.as_mut().poll(context).is_ready())).await {
             return Ok(());
         }
@@ -114,10 +125,10 @@ impl<S: Store> Connection<S> {
                 _ = &mut sending => return Ok(()),
                 line = heard.lines.next(), if has_room => match line? {
                     Some(Line::Whole(line)) => {
-                        let line = line.to_vec();
-                        self.hear(line, &mut heard.later).await;
+                        let kept = Kept { line: line.to_vec(), written: self.out.written() };
+                        self.hear(kept, &mut heard.later).await;
                     }
-                    Some(Line::TooLong) => self.too_long(),
+                    Some(Line::TooLong(start)) => self.too_long(start),
                     None => heard.over = true,
                 },
                 () = tokio::time::sleep(GONE), if heard.over => {
@@ -129,13 +140,14 @@ impl<S: Store> Connection<S> {
     }
 
     /// Hears a line while answers wait: what cannot wait is done, the rest is kept.
-    async fn hear(&mut self, line: Vec<u8>, later: &mut VecDeque<Vec<u8>>) {
-        match Incoming::read(&line) {
+    async fn hear(&mut self, kept: Kept, later: &mut VecDeque<Kept>) {
+        let written = kept.written;
+        match Incoming::read(&kept.line) {
             Ok(Incoming::Notification { method, params }) if method == "session/cancel" => {
                 self.notified(&method, params).await;
                 // If nothing runs yet, what was asked before may make it run.
                 if !later.is_empty() {
-                    later.push_back(line);
+                    later.push_back(kept);
                 }
             }
             Ok(Incoming::Notification { method, params }) if method == "$/cancel_request" => {
@@ -147,23 +159,23 @@ impl<S: Store> Connection<S> {
                     _ => self.notified(&method, params).await,
                 }
             }
-            Ok(answer @ Incoming::Response { .. }) => self.take(answer).await,
+            Ok(answer @ Incoming::Response { .. }) => self.take(answer, written).await,
             // What is answered at once, and changes nothing, goes out with what waits already: one
             // by one would be slow.
             Ok(Incoming::Request { id, method, params })
                 if later.is_empty() && matches!(&*method, "session/status" | "session/list") =>
             {
-                self.take(Incoming::Request { id, method, params }).await;
+                self.take(Incoming::Request { id, method, params }, written).await;
             }
-            _ => later.push_back(line),
+            _ => later.push_back(kept),
         }
     }
 }
 
 /// Forgets a request that nothing was done for yet; returns whether there was one.
-fn forget(later: &mut VecDeque<Vec<u8>>, request: &Id) -> bool {
+fn forget(later: &mut VecDeque<Kept>, request: &Id) -> bool {
     let before = later.len();
-    later.retain(|line| match Incoming::read(line) {
+    later.retain(|kept| match Incoming::read(&kept.line) {
         Ok(Incoming::Request { id, .. }) => id != *request,
         _ => true,
     });

@@ -7,10 +7,27 @@ use adjourn_host::watch::{Moment, Watcher};
 use adjourn_store::Store;
 
 use crate::out::BATCH_BYTES;
+use crate::park::{self, Over};
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::{Attachment, View};
 use crate::show::News;
 use crate::update::{self, Left};
+
+/// What a moment of the past brought to its end, as it found the session.
+#[derive(Default)]
+struct Past {
+    left: Vec<Left>,
+    over: Vec<Over>,
+}
+
+impl Past {
+    fn of(before: &Session, moment: &Moment) -> Self {
+        Self {
+            left: update::calls_left(before, &moment.event.what),
+            over: park::over(before, &moment.event),
+        }
+    }
+}
 
 impl<S: Store> Attachment<S> {
     /// Shows what happened between two revisions; the view then stands before the second.
@@ -24,7 +41,7 @@ impl<S: Store> Attachment<S> {
         from: u64,
         until: u64,
     ) -> Result<(), Error> {
-        let before = (self.question, self.waits.clone(), self.news);
+        let before = (self.question.clone(), self.waits.clone(), self.news);
         self.replaying = request.cloned();
         let replayed = self.replay_between(from, until).await;
         self.replaying = None;
@@ -51,23 +68,23 @@ impl<S: Store> Attachment<S> {
             for moment in page {
                 if moment.revision >= from && !begun {
                     begun = true;
-                    self.knows_wait(session.as_ref());
+                    self.knew(session.as_ref());
                 }
-                let left = match &mut session {
+                let past = match &mut session {
                     Some(session) => {
-                        let left = update::calls_left(session, &moment.event.what);
+                        let past = Past::of(session, &moment);
                         session.evolve(&moment.event);
-                        left
+                        past
                     }
                     None => {
                         session = Session::born(&moment.event);
-                        Vec::new()
+                        Past::default()
                     }
                 };
                 if let Some(session) = &session
                     && moment.revision >= from
                 {
-                    self.show_again(session, &moment, &left);
+                    self.show_again(session, &moment, &past);
                 }
                 if self.lines.len() > BATCH_BYTES {
                     self.flush().await?;
@@ -79,35 +96,35 @@ impl<S: Store> Attachment<S> {
             }
         }
         if !begun {
-            self.knows_wait(session.as_ref());
+            self.knew(session.as_ref());
         }
         if let Some(session) = session {
             let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
             let open = asks.map(|suspended| suspended.park.pause.handle);
-            self.question = self.question.filter(|shown| Some(*shown) == open);
+            self.question = self.question.take().filter(|shown| Some(shown.handle) == open);
             self.view = Some(View::new(session, watcher));
         }
         Ok(())
     }
 
-    /// Whoever comes back for what has happened since has seen the wait that it finds (v2).
-    fn knows_wait(&mut self, session: Option<&Session>) {
-        if let Some(parked) = session.and_then(update::wait_without_call) {
-            self.waits.insert(parked.pause.handle);
+    /// Takes note that a client which comes back for what has happened since has seen the rest.
+    fn knew(&mut self, session: Option<&Session>) {
+        if let Some(session) = session {
+            self.knows_parks(session);
         }
     }
 
     /// Shows a moment of the past, in the order in which it was told when it happened.
-    fn show_again(&mut self, session: &Session, moment: &Moment, left: &[Left]) {
+    fn show_again(&mut self, session: &Session, moment: &Moment, past: &Past) {
         let opted_in = self.peer.opted_in();
         match &moment.event.what {
             What::Resumed(_) | What::HoldLifted(_) | What::SuspendWithdrawn(_) => {
-                self.wait_is_over(moment);
+                self.parks_over(&past.over);
                 if opted_in {
                     self.lifecycle_of(session, moment, false);
                 }
                 self.words(moment);
-                self.calls(moment, left);
+                self.calls(session, moment, &past.left);
                 self.question_again(session, moment);
             }
             _ => {
@@ -115,9 +132,9 @@ impl<S: Store> Attachment<S> {
                     self.owed_news_of(session, moment);
                 }
                 self.words(moment);
-                self.calls(moment, left);
+                self.calls(session, moment, &past.left);
                 self.question_again(session, moment);
-                self.wait_is_over(moment);
+                self.parks_over(&past.over);
                 if opted_in {
                     self.lifecycle_of(session, moment, false);
                 }
@@ -139,8 +156,7 @@ impl<S: Store> Attachment<S> {
             && session.phase() == Phase::Asking
             && let Some(suspended) = session.suspended()
         {
-            self.question = Some(suspended.park.pause.handle);
-            self.question_words(&suspended.park);
+            self.question_message(&suspended.park);
         }
     }
 }

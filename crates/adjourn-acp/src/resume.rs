@@ -124,10 +124,6 @@ impl<S: Store> Attachment<S> {
         let revision = view.session.revision;
         let answer = self.standing(revision, &view.session, resumed);
         if self.peer.version == Version::V2 {
-            self.introduce_wait();
-        }
-        let Some(view) = &self.view else { return };
-        if self.peer.version == Version::V2 {
             let foreground = self.foreground_of(&view.session);
             let update = foreground.update(&view.session, &self.peer, revision);
             self.update(&update);
@@ -137,6 +133,8 @@ impl<S: Store> Attachment<S> {
         let now = self.foreground.take();
         self.attach(revision + 1);
         self.foreground = now;
+        self.tell_title();
+        self.introduce_parks();
         self.show_open_question();
     }
 

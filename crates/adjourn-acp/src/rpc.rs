@@ -2,6 +2,7 @@
 //! bytes it came in.
 
 use adjourn_core::json;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -48,6 +49,33 @@ impl Id {
     /// Returns the id as it stands in a message.
     pub fn as_json(&self) -> &str {
         &self.0
+    }
+
+    /// Finds the id of a request of which only the start is there.
+    pub fn at_start_of(line: &[u8]) -> Option<Self> {
+        /// Keeps the id that comes up before the fields end, or the line does.
+        struct Found<'a>(&'a mut Option<Id>);
+        impl<'de> Visitor<'de> for Found<'_> {
+            type Value = ();
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+                while let Some(name) = fields.next_key::<String>()? {
+                    match name.as_str() {
+                        "id" => *self.0 = Some(fields.next_value()?),
+                        _ => {
+                            let IgnoredAny = fields.next_value()?;
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+        let mut found = None;
+        // It is sure to end too early.
+        let _ = serde_json::Deserializer::from_slice(line).deserialize_map(Found(&mut found));
+        found
     }
 
     fn read(raw: &RawValue) -> Option<Self> {
@@ -415,6 +443,19 @@ mod tests {
         assert_eq!(refusal(r#"{"jsonrpc":"2.0","id":"a"}"#), ("\"a\"".into(), INVALID_REQUEST));
         let (_, error) = Incoming::read(b"\xff").unwrap_err();
         assert_eq!(error.code, PARSE_ERROR);
+    }
+
+    #[test]
+    fn the_id_of_a_request_is_found_at_its_start() {
+        for (start, id) in [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"prompt":[{"#, "7"),
+            (r#" {"method":"x", "id" : "a\"b", "params":{"data":"AAAA"#, r#""a\"b""#),
+        ] {
+            assert_eq!(Id::at_start_of(start.as_bytes()).unwrap().as_json(), id);
+        }
+        for start in [r#"{"params":{"id":3,"data":"AAAA"#, r#"{"id":"#, "[1", "AAAA", ""] {
+            assert_eq!(Id::at_start_of(start.as_bytes()), None, "{start}");
+        }
     }
 
     #[test]

@@ -26,8 +26,9 @@ use crate::asked::Asked;
 use crate::desk::Seat;
 use crate::face::Face;
 use crate::hearing::Ask;
-use crate::out::{BATCH_BYTES, Out};
+use crate::out::{BATCH_BYTES, Mark, Out};
 use crate::peer::Peer;
+use crate::question::Shown;
 use crate::queued::{Queued, Turn, turn};
 use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id, Outgoing};
@@ -49,7 +50,9 @@ pub(crate) enum Ours {
 /// A prompt whose turn is not over (v1), or that is not in yet (v2).
 pub(crate) struct WaitingPrompt {
     pub(crate) id: Id,
-    /// The last revision of the commit that took it.
+    /// The first revision of the commit that took it.
+    pub(crate) at: u64,
+    /// The last one.
     pub(crate) after: u64,
     pub(crate) fate: Fate,
 }
@@ -130,8 +133,14 @@ pub(crate) struct Attachment<S> {
     pub(crate) own: Vec<RangeInclusive<u64>>,
     pub(crate) ours: HashMap<Id, Ours>,
     /// The question that this client was shown.
-    pub(crate) question: Option<Handle>,
-    /// Suspensions that this client was shown as calls that wait (v2).
+    pub(crate) question: Option<Shown>,
+    /// Marks what goes out next.
+    pub(crate) mark: Option<Arc<Mark>>,
+    /// What this client was told that the session is called.
+    pub(crate) title: Option<String>,
+    /// The agent's last message, while nothing that clients show lies behind it.
+    pub(crate) last_message: Option<String>,
+    /// Suspensions that this client was shown as calls.
     pub(crate) waits: HashSet<Handle>,
     /// Names that the client gave to suspensions.
     pub(crate) aliases: HashMap<String, Handle>,
@@ -195,7 +204,7 @@ impl<S: Store> Attachment<S> {
                 }
                 Err(error) => self.lines.respond(&id, &Err(error)),
             },
-            Ask::Prompt { id, said } => self.prompt(id, said).await,
+            Ask::Prompt { id, said, written } => self.prompt(id, said, written).await,
             Ask::Suspend { id, suspend, spans } => self.suspend(id, suspend, spans).await,
             Ask::Resume { id, wish, load } => {
                 if let Err(error) = self.resume(&id, &wish, load).await {
@@ -273,9 +282,9 @@ impl<S: Store> Attachment<S> {
         self.turn = turn(&done.session);
         let own = revisions(done);
         self.attach(*own.start());
-        let after = *own.end();
+        let (at, after) = (*own.start(), *own.end());
         self.own.push(own);
-        self.prompts.push(WaitingPrompt { id, after, fate: Fate::Taken });
+        self.prompts.push(WaitingPrompt { id, at, after, fate: Fate::Taken });
     }
 
     async fn suspend(&mut self, id: Id, mut suspend: Suspend, spans: SpanLinks) {
@@ -338,9 +347,10 @@ impl<S: Store> Attachment<S> {
                 let request = Request::new(self.id, by, Command::Resume(resume));
                 match self.face.give(request.saying(vec![said.encode()])).await {
                     Ok(done) => self.has_moved(&done),
-                    // Somebody else may have answered first, and theirs holds; or this was no
-                    // answer, and it is asked again.
-                    Err(_) => self.show_open_question(),
+                    // This was no answer, and it is asked again.
+                    Err(error) if error.is("EMPTY_REPLY") => self.show_open_question(),
+                    // Somebody else has answered first, and theirs holds.
+                    Err(_) => {}
                 }
             }
             (Some(Ours::Await(handle)), Ok(result)) => {
@@ -377,11 +387,6 @@ impl<S: Store> Attachment<S> {
         }
         self.answer_suspends();
         Ok(())
-    }
-
-    /// Returns whether the session asks a person.
-    pub(crate) fn is_asking(&self) -> bool {
-        self.view.as_ref().is_some_and(|view| view.session.phase() == Phase::Asking)
     }
 
     /// Returns an id for a request of ours.

@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering;
 use adjourn_core::Session;
 use adjourn_core::command::CallResult;
 use adjourn_core::event::{SuspendedEvent, What};
-use adjourn_core::ledger::CallId;
 use adjourn_core::pause::{Initiator, Parked, Resumption};
 use adjourn_core::session::{Phase, Wait};
 use adjourn_host::said::Said;
@@ -22,10 +21,12 @@ use adjourn_store::Store;
 use serde_json::{Value, json};
 
 use crate::content::blocks;
+use crate::park;
 use crate::peer::{Dialect, EXTENSION, Version};
 use crate::rpc::Error;
 use crate::session::{Attachment, Ours};
 use crate::suspension::{ResumedUpdate, SessionAwaitResumptionRequest, SuspendedUpdate, echoed};
+use crate::title;
 use crate::update::{self, Call, Foreground, Left};
 
 /// Whether a client is told where the session stands, in the commit that is being shown.
@@ -46,6 +47,9 @@ impl<S: Store> Attachment<S> {
         let before = view.session.phase();
         let interrupted = view.is_interrupted(&moment.event.what);
         let left = update::calls_left(&view.session, &moment.event.what);
+        let over = park::over(&view.session, &moment.event);
+        let retitled = title::may_change(&view.session, &moment.event.what);
+        let next_message = view.session.transcript.length;
         let foreground = Foreground::after(&view.session, &moment.event.what);
         view.session.evolve(&moment.event);
         if before == Phase::Asking && view.session.phase() != Phase::Asking {
@@ -53,11 +57,12 @@ impl<S: Store> Attachment<S> {
         }
         self.forget_await();
         self.take_back_permissions();
+        self.answer_taken(moment.revision, next_message);
         let visible = self.attached.load(Ordering::Relaxed) && moment.revision >= self.visible_from;
         match &moment.event.what {
             What::Resumed(_) | What::HoldLifted(_) | What::SuspendWithdrawn(_) => {
                 if visible {
-                    self.wait_is_over(moment);
+                    self.parks_over(&over);
                 }
                 match foreground {
                     Some(foreground) => self.foreground_is(foreground, visible),
@@ -66,8 +71,9 @@ impl<S: Store> Attachment<S> {
                 self.answer_resumes(moment.revision);
                 if visible {
                     self.lifecycle(moment);
+                    self.title_if_unknown();
                     self.words(moment);
-                    self.calls(moment, &left);
+                    self.calls_of(moment, &left);
                 }
                 self.answer_prompts(moment, interrupted);
             }
@@ -75,12 +81,15 @@ impl<S: Store> Attachment<S> {
                 if visible {
                     self.owed_news(moment);
                     self.words(moment);
-                    self.calls(moment, &left);
-                    self.question_as_words(before);
+                    if retitled {
+                        self.tell_title();
+                    }
+                    self.calls_of(moment, &left);
+                    self.question_as_message(before);
                 }
                 let answered = self.answer_prompts(moment, interrupted);
                 if visible {
-                    self.wait_is_over(moment);
+                    self.parks_over(&over);
                 }
                 // A suspension took effect, even if the same commit ends it.
                 let in_force = moment.ends
@@ -100,7 +109,7 @@ impl<S: Store> Attachment<S> {
         }
         if moment.ends {
             if visible {
-                self.question_as_form(before);
+                self.question_as_form();
                 self.phase();
             }
             self.commit_ends();
@@ -120,6 +129,7 @@ impl<S: Store> Attachment<S> {
         view.session = Session { revision: moment.revision - 1, ..Session::clone(&now) };
         if self.attached.load(Ordering::Relaxed) {
             self.calls_left(&left);
+            self.parks_erased();
         }
         Ok(())
     }
@@ -139,7 +149,7 @@ impl<S: Store> Attachment<S> {
                     }
                 }
                 Said::Agent { text, aborted } => {
-                    self.update(&update::agent_message(version, &id, text, *aborted));
+                    self.agent_says(&id, text, *aborted);
                 }
                 // A tool's words go with its call; the host's are for the model.
                 Said::Tool { .. } | Said::Host { .. } => {}
@@ -147,8 +157,15 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// What became of calls; those that are `left` have no result.
-    pub(crate) fn calls(&mut self, moment: &Moment, left: &[Left]) {
+    fn calls_of(&mut self, moment: &Moment, left: &[Left]) {
+        let Some(view) = self.view.take() else { return };
+        self.calls(&view.session, moment, left);
+        self.view = Some(view);
+    }
+
+    /// What became of calls, and of suspensions that are shown as such; those that are `left` have
+    /// no result.
+    pub(crate) fn calls(&mut self, session: &Session, moment: &Moment, left: &[Left]) {
         let version = self.peer.version;
         match &moment.event.what {
             What::CallsAsked(asked) => {
@@ -174,20 +191,7 @@ impl<S: Store> Attachment<S> {
                     self.update(&update::call(version, &call.id, status, words));
                 }
             }
-            What::Suspended(suspended) if version == Version::V2 => {
-                let parked = &suspended.park;
-                if parked.pause.initiator == Initiator::Agent && parked.pause.wait == Wait::Open {
-                    let update = match &parked.pause.call {
-                        Some(id) => update::call(version, id, Call::Paused, None),
-                        None => {
-                            self.waits.insert(parked.pause.handle);
-                            update::wait(parked)
-                        }
-                    };
-                    self.update(&update);
-                }
-            }
-            _ => {}
+            what => self.parks_begin(session, what),
         }
         self.calls_left(left);
     }
@@ -196,33 +200,6 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn calls_left(&mut self, left: &[Left]) {
         for (id, status, words) in left {
             self.update(&update::call(self.peer.version, id, *status, *words));
-        }
-    }
-
-    /// Shows the agent's wait as a call, to a client that has not seen it begin (v2).
-    pub(crate) fn introduce_wait(&mut self) {
-        let Some(view) = &self.view else { return };
-        let Some(parked) = update::wait_without_call(&view.session).cloned() else { return };
-        if self.waits.insert(parked.pause.handle) {
-            self.update(&update::wait(&parked));
-        }
-    }
-
-    /// The call that stands for the agent's wait is over (v2): before the state without it.
-    pub(crate) fn wait_is_over(&mut self, moment: &Moment) {
-        if self.peer.version == Version::V1 {
-            return;
-        }
-        let (handle, status) = match &moment.event.what {
-            What::Resumed(resumed) if resumed.resumption.initiator == Initiator::Agent => {
-                (resumed.resumption.handle, Call::Completed)
-            }
-            What::SuspensionEnded(ended) => (ended.handle, Call::Cancelled),
-            _ => return,
-        };
-        if self.waits.remove(&handle) {
-            let id = CallId(handle.to_string());
-            self.update(&update::call(Version::V2, &id, status, None));
         }
     }
 
@@ -273,6 +250,10 @@ impl<S: Store> Attachment<S> {
     /// Tells where the session stands, once for a commit and when it ends; `told` is the last
     /// revision of which everything has been told.
     fn news(&mut self, session: &Session, told: u64, ends: bool) {
+        // Clients that have not asked for it show errors for such an update without a title.
+        if !self.peer.opted_in() {
+            return;
+        }
         match (ends, self.news) {
             (false, _) => self.news = News::Owed,
             (true, News::Told) => {}
@@ -302,23 +283,32 @@ impl<S: Store> Attachment<S> {
                 self.proposed(&update);
             }
             (Dialect::Today | Dialect::Extension, Version::V1) => {
-                let meta = update::meta(session, &self.peer, echoed(parked));
-                self.update(&update::with(update::news(), "_meta", meta));
+                if self.peer.opted_in() {
+                    let meta = update::meta(session, &self.peer, echoed(parked));
+                    self.update(&update::with(update::news(), "_meta", meta));
+                }
                 if live && self.peer.notices {
-                    let title = match &parked.pause.reason {
-                        Some(reason) => format!("Paused: {reason}"),
-                        None => "Paused".to_owned(),
-                    };
-                    self.update(&update::notice(&title, session.summary().as_deref()));
+                    self.notice(session, parked);
                 }
             }
             // The state says it.
             (Dialect::Today | Dialect::Extension, Version::V2) if live && in_state => {}
-            (Dialect::Today | Dialect::Extension, Version::V2) => {
+            (Dialect::Today, Version::V2) if live => self.notice(session, parked),
+            (Dialect::Today, Version::V2) => {}
+            (Dialect::Extension, Version::V2) => {
                 let update = update::info(session, &self.peer, session.revision);
                 self.update(&update);
             }
         }
+    }
+
+    /// Tells a person of a suspension.
+    fn notice(&mut self, session: &Session, parked: &Parked) {
+        let title = match &parked.pause.reason {
+            Some(reason) => format!("Paused: {reason}"),
+            None => "Paused".to_owned(),
+        };
+        self.update(&update::notice(&title, session.summary().as_deref()));
     }
 
     fn resumed(&mut self, session: &Session, resumption: &Resumption, ends: bool) {
@@ -398,8 +388,16 @@ impl<S: Store> Attachment<S> {
         self.lines.request(&id, method, &request);
     }
 
+    /// Tells a client the title that has attached by waking the session.
+    fn title_if_unknown(&mut self) {
+        if self.title.is_none() {
+            self.tell_title();
+        }
+    }
+
     /// Sends an update.
     pub(crate) fn update(&mut self, update: &Value) {
+        self.lies_between(update);
         self.lines.notify("session/update", &json!({ "sessionId": self.id, "update": update }));
     }
 

@@ -6,7 +6,7 @@ use adjourn_core::Session;
 use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{AskedCall, CallId, CallState};
-use adjourn_core::pause::{Initiator, Parked};
+use adjourn_core::pause::Initiator;
 use adjourn_core::session::{LastRun, Outcome, Phase, Prior, Wait};
 use serde_json::{Map, Value, json};
 
@@ -33,7 +33,8 @@ pub enum Call {
 }
 
 impl Call {
-    const fn word(self, version: Version) -> &'static str {
+    /// Returns the word for it.
+    pub const fn word(self, version: Version) -> &'static str {
         match (self, version) {
             (Self::Pending, _) => "pending",
             (Self::InProgress, _) | (Self::Paused, Version::V1) => "in_progress",
@@ -123,23 +124,6 @@ pub fn call(version: Version, id: &CallId, status: Call, words: Option<&str>) ->
         }
         None => update,
     }
-}
-
-/// The wait of an agent that parked itself without a call of its own, as a call (v2).
-pub fn wait(parked: &Parked) -> Value {
-    let reason = parked.pause.reason.as_deref().unwrap_or("waiting");
-    json!({
-        "sessionUpdate": "tool_call_update", "toolCallId": parked.pause.handle,
-        "name": "await_resumption", "title": reason, "kind": "other",
-        "status": Call::Paused.word(Version::V2),
-    })
-}
-
-/// Returns the wait of an agent that parked itself without a call of its own.
-pub fn wait_without_call(session: &Session) -> Option<&Parked> {
-    let parked = &session.suspended()?.park;
-    let own = parked.pause.initiator == Initiator::Agent && parked.pause.wait == Wait::Open;
-    (own && parked.pause.call.is_none()).then_some(parked)
 }
 
 /// Returns the id of the call that stands for the agent's own wait, if it waits (v2).

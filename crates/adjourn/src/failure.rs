@@ -75,6 +75,11 @@ impl Failure {
         Self { kind, message: message.into(), hint: None, details: Box::default() }
     }
 
+    /// Returns the sentence that says what is wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Returns the exit code.
     pub const fn code(&self) -> u8 {
         match self.kind {

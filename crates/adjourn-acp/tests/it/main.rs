@@ -10,4 +10,5 @@
 
 mod permissions;
 mod process;
+mod questions;
 mod slow;

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use adjourn_acp::{Desk, Face, OnDisconnect, Options, Profile, StatusWords};
 use adjourn_core::driver::DriverKind;
+use adjourn_core::session::Phase;
 use adjourn_core::time::Timestamp;
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
 use adjourn_host::script::{Script, Scripted};
 use adjourn_host::{Config, Host};
 use adjourn_record::keys::{Key, Keys};
-use adjourn_store::{Sqlite, sqlite};
+use adjourn_store::{Sqlite, Store as _, sqlite};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{
@@ -62,6 +63,18 @@ impl Process {
         };
         let face = Arc::new(Face { store, hosts, clock, claimant, desk, options });
         Self { directory, face, host }
+    }
+
+    /// Waits until a session asks its question, as the store has it.
+    pub async fn until_asking(&self, session: &str) {
+        let asks = async {
+            while self.face.store.session(session.parse().unwrap()).unwrap().unwrap().phase()
+                != Phase::Asking
+            {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, asks).await.unwrap();
     }
 
     /// Connects a client that speaks version 2.

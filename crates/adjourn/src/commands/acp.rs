@@ -1,5 +1,6 @@
 //! `acp`: an agent that editors start, on stdin and stdout.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use adjourn_acp::{Desk, Face, Options};
@@ -17,8 +18,33 @@ use crate::stay::{did_not_wait, host_with};
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
-    let (driver, _) = read(&acp.script)?;
     let signals = Signals::new()?;
+    match read(&acp.script) {
+        Ok((driver, _)) => serve(settings, driver, signals, output).await,
+        Err(failure) => Err(told(failure, signals).await),
+    }
+}
+
+/// Tells an editor why there is no agent, and returns the failure when the editor has gone.
+async fn told(failure: Failure, mut signals: Signals) -> Failure {
+    // Whoever types this at a terminal is no editor.
+    if !std::io::stdin().is_terminal() {
+        let stop = async {
+            signals.next().await;
+        };
+        let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+        // If the editor cannot be reached, the failure is told at the end all the same.
+        let _ = adjourn_acp::refuse(failure.message(), input, output, stop).await;
+    }
+    failure
+}
+
+async fn serve(
+    settings: &Settings,
+    driver: DriverSpec,
+    signals: Signals,
+    output: &Output,
+) -> Result<(), Failure> {
     let place = Place::open_or_make(settings)?;
     let desk = Desk::default();
     let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(desk.clone()));

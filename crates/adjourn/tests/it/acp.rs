@@ -16,4 +16,5 @@ mod replay;
 mod schema;
 mod sdk;
 mod seeds;
+mod shown;
 mod turns;

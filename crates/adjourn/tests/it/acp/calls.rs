@@ -72,7 +72,9 @@ fn ended(message: &Value) -> (&str, &str) {
 /// Returns everything final that was told of the first call and of the second.
 fn endings(editor: &Editor) -> [String; 2] {
     let mut calls: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (id, status) in editor.heard().map(ended).filter(|(id, _)| !id.is_empty()) {
+    // A suspension is shown as a call, and is none.
+    let is_call = |(id, _): &(&str, &str)| !id.is_empty() && !id.starts_with("suspend-");
+    for (id, status) in editor.heard().map(ended).filter(is_call) {
         if !calls.iter().any(|(known, _)| *known == id) {
             calls.push((id, Vec::new()));
         }

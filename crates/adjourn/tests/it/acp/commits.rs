@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::editor::Editor;
+use super::editor::{Editor, is_title};
 use crate::home::Home;
 
 const PARKS: &str = r#"{"runs": [[
@@ -59,12 +59,13 @@ fn brief(message: &Value) -> String {
     words.trim_end().to_owned()
 }
 
-/// Returns the updates and answers after the first `count` messages; what the agent asks, and takes
-/// back, is another matter.
+/// Returns the updates and answers after the first `count` messages; what the agent asks and takes
+/// back, and what the session is called, is another matter.
 fn heard_after(editor: &Editor, count: usize) -> Vec<String> {
     let ours =
         |message: &&Value| message["method"].is_null() || message["method"] == "session/update";
-    editor.heard().skip(count).filter(ours).map(brief).collect()
+    let ours = editor.heard().skip(count).filter(ours);
+    ours.filter(|message| !is_title(&message["params"]["update"])).map(brief).collect()
 }
 
 /// Starts a session, and waits until it is parked and everybody knows.
@@ -73,7 +74,8 @@ fn parked(home: &Home, script: &str, greeting: &Value) -> (Editor, String) {
     let session = editor.new_session();
     editor.prompt(&session, "go");
     editor.until("at rest", |message| {
-        message["params"]["update"]["_meta"]["adjourn/suspend"]["state"] == "suspended"
+        let places = [&message["params"]["update"], &message["result"]];
+        places.iter().any(|at| at["_meta"]["adjourn/suspend"]["state"] == "suspended")
     });
     (editor, session)
 }
@@ -81,9 +83,9 @@ fn parked(home: &Home, script: &str, greeting: &Value) -> (Editor, String) {
 #[test]
 fn a_wait_that_ends_without_a_resume_never_ran() {
     for (version, opted_in, expected) in [
-        (1, false, vec!["info idle canceled"]),
-        (1, true, vec!["info idle canceled"]),
-        (2, false, vec!["call cancelled", "info idle canceled", "state idle cancelled"]),
+        (1, false, vec!["call failed"]),
+        (1, true, vec!["call failed", "info idle canceled"]),
+        (2, false, vec!["call cancelled", "state idle cancelled"]),
         (2, true, vec!["call cancelled", "info idle canceled", "state idle cancelled"]),
     ] {
         let home = Home::new();
@@ -91,7 +93,7 @@ fn a_wait_that_ends_without_a_resume_never_ran() {
         editor.overheard();
         let before = editor.heard().count();
         editor.notify("session/cancel", json!({ "sessionId": session }));
-        editor.update("session_info_update");
+        editor.update("tool_call_update");
         editor.overheard();
         assert_eq!(heard_after(&editor, before), expected, "{}", editor.dialog());
 
@@ -109,7 +111,7 @@ fn a_wait_that_ends_without_a_resume_never_ran() {
 #[test]
 fn a_wait_that_fails_never_ran() {
     for (version, expected) in [
-        (1, vec!["info idle failed"]),
+        (1, vec!["call failed", "info idle failed"]),
         (2, vec!["call cancelled", "info idle failed", "state idle error"]),
     ] {
         let home = Home::new();
@@ -139,7 +141,7 @@ fn a_session_that_is_closed_while_it_waits_is_over_at_once() {
 #[test]
 fn a_run_that_was_over_before_its_resume_does_not_run_again() {
     for (version, expected) in [
-        (1, vec!["answer", "info idle completed"]),
+        (1, vec!["call completed", "answer", "info idle completed"]),
         (2, vec!["state idle end_turn", "answer", "info idle completed"]),
     ] {
         let home = Home::new();
@@ -160,7 +162,7 @@ fn a_run_that_was_over_before_its_resume_does_not_run_again() {
 #[test]
 fn an_idle_session_that_is_fed_goes_straight_to_work() {
     for (version, expected) in [
-        (1, vec!["answer", "info ready", "user", "agent", "info idle completed"]),
+        (1, vec!["call completed", "answer", "info ready", "user", "agent", "info idle completed"]),
         (2, vec!["state running", "answer", "info ready", "user", "agent", "state idle end_turn"]),
     ] {
         let home = Home::new();

@@ -81,6 +81,10 @@ fn a_directory_is_listed_however_it_is_spelled() {
     let mut editor = Editor::v1(&home, PARKS);
     let session = editor.new_session();
     let made = editor.call("session/new", json!({ "cwd": "/var/", "mcpServers": [] })).unwrap();
+    for session in [&session, made["sessionId"].as_str().unwrap()] {
+        let prompt = editor.prompt(session, "go");
+        editor.answer(prompt).unwrap();
+    }
     for (cwd, wanted) in [
         ("/tmp", json!(session)),
         ("/tmp/", json!(session)),
@@ -112,6 +116,9 @@ fn a_replay_that_also_wakes_goes_over_into_the_turn() {
         "suspended",
         "answer 2",
         "resumed",
+        // What it is called, and a blank line before the next message.
+        "session_info_update",
+        "agent_message_chunk",
         "agent_message_chunk",
         "session_info_update",
     ];
@@ -195,17 +202,19 @@ fn a_hold_is_told_in_version_2() {
     editor.prompt(&session, "go");
     editor.until("parked", |message| message["params"]["update"]["stopReason"] == "_suspended");
     home.told(&["suspend", &session, "--reason", "lunch"]);
-    let held = editor.update("session_info_update");
-    assert_eq!(held["_meta"]["adjourn/suspend"]["reason"], "lunch");
+    assert_eq!(editor.update("notice")["title"], "Paused: lunch");
 }
 
 #[test]
-fn a_wait_is_introduced_before_the_state_that_names_it() {
+fn a_wait_is_introduced_after_the_answer_and_told_when_it_is_over() {
     let home = Home::new();
     let session = left_parked(&home, PARKS);
     let mut editor = Editor::greeted(&home, PARKS, &[], &json!({ "protocolVersion": 2 }));
     editor.call("session/resume", json!({ "sessionId": session, "cwd": "/tmp/" })).unwrap();
-    assert_eq!(kinds(&editor), ["answer 1", "tool_call_update", "state_update", "answer 2"]);
+    editor.overheard();
+    let expected =
+        ["answer 1", "state_update", "answer 2", "session_info_update", "tool_call_update"];
+    assert_eq!(kinds(&editor), expected);
     home.told(&["event", "ci.passed"]);
     let over = editor.update("tool_call_update");
     assert_eq!(over["status"], "completed");

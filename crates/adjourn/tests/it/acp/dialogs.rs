@@ -159,9 +159,9 @@ fn parks_itself(greeting: &Value, arguments: &[&str]) -> Editor {
     let session = editor.new_session();
     let prompt = editor.prompt(&session, "go");
     editor.until("at rest", |message| {
-        let update = &message["params"]["update"];
-        let parked = &update["_meta"]["adjourn/suspend"]["state"];
-        *parked == "suspended" || update["sessionUpdate"] == "suspended"
+        let places = [&message["params"]["update"], &message["result"]];
+        let parked = |at: &&Value| at["_meta"]["adjourn/suspend"]["state"] == "suspended";
+        places.iter().any(parked) || places[0]["sessionUpdate"] == "suspended"
     });
     let overheard = editor.overheard();
     let asked = overheard.iter().find(|message| {
@@ -307,7 +307,7 @@ fn the_rest_of_the_surface() {
     editor.call("initialize", json!({ "protocolVersion": 0 })).unwrap_err();
     editor.call("initialize", json!({ "protocolVersion": 1 })).unwrap();
     editor.call("authenticate", json!({ "methodId": "none" })).unwrap();
-    editor.call("session/new", json!({ "cwd": "relative", "mcpServers": [] })).unwrap_err();
+    editor.call("session/new", json!({ "cwd": "", "mcpServers": [] })).unwrap_err();
     let servers = json!([{
         "name": "files", "command": "/bin/files", "args": [],
         "env": [{ "name": "TOKEN", "value": "not to be stored" }],

@@ -119,10 +119,13 @@ impl Editor {
         self.answer(id)
     }
 
-    /// Waits for an update.
+    /// Waits for an update; what a session is called is no news of it.
     pub fn update(&mut self, kind: &str) -> Value {
-        let update = |message: &Value| message["params"]["update"]["sessionUpdate"] == kind;
-        self.until(kind, update)["params"]["update"].clone()
+        let wanted = |message: &Value| {
+            let update = &message["params"]["update"];
+            update["sessionUpdate"] == kind && !is_title(update)
+        };
+        self.until(kind, wanted)["params"]["update"].clone()
     }
 
     /// Waits until a call stands so.
@@ -231,6 +234,11 @@ impl Drop for Editor {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Returns whether an update says what a session is called.
+pub fn is_title(update: &Value) -> bool {
+    update["sessionUpdate"] == "session_info_update" && update["title"].is_string()
 }
 
 /// Names for what is another value in every run.

@@ -188,7 +188,7 @@ fn what_is_too_large_is_refused_and_nothing_changes() {
         let found = refused["data"]["path"].as_str().unwrap();
         assert!(found.starts_with(path), "{refused}");
     }
-    let prompt = editor.prompt(&session, &"x".repeat(2 * 1024 * 1024));
+    let prompt = editor.prompt(&session, &"x".repeat(13 * 1024 * 1024));
     assert_eq!(editor.answer(prompt).unwrap_err()["code"], -32602);
     unharmed(&mut editor, &session, &handle);
 }

@@ -238,9 +238,7 @@ fn a_caller_of_today_resumes_and_cancels_as_ever() {
     let prompt = editor.prompt(&session, "go");
     let handle = editor.answer(prompt).unwrap()["_meta"]["adjourn/suspend"]["handle"].clone();
     editor.notify("session/cancel", named(&session));
-    editor.until("idle", |message| {
-        message["params"]["update"]["_meta"]["adjourn/suspend"]["state"] == "idle"
-    });
+    editor.call_is("failed");
     let unknown = ["suspended", "resumed"].map(Value::from);
     let proposed =
         |message: &Value| unknown.contains(&message["params"]["update"]["sessionUpdate"]);

@@ -12,7 +12,9 @@ fn resume(editor: &mut Editor, session: &str, from: Value) -> Result<Value, Valu
 fn words(editor: &Editor) -> Vec<String> {
     let updates = editor.heard().map(|message| &message["params"]["update"]);
     let said = updates.filter(|update| update["sessionUpdate"] == "agent_message_chunk");
-    said.map(|update| update["content"]["text"].as_str().unwrap().to_owned()).collect()
+    let said = said.filter_map(|update| update["content"]["text"].as_str());
+    // Blank lines keep messages apart, and are none.
+    said.filter(|text| !text.trim().is_empty()).map(str::to_owned).collect()
 }
 
 #[test]

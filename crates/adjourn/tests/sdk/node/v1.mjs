@@ -115,7 +115,6 @@ await run({
     const { params } = await client.until("asked", () => client.asked[0]);
     assert.deepEqual(params.requestedSchema.properties.answer.enum, ["raw", "monthly"]);
     await client.update("done", says("done"));
-    await client.update("idle", isIdle);
     await client.close();
   },
 
@@ -133,7 +132,6 @@ await run({
     await client.until("asked", () => client.asked[0]);
     adjourn("prompt", sessionId, "monthly", "--detach");
     await client.update("done", says("done"));
-    await client.update("idle", isIdle);
     await client.close();
   },
 
@@ -174,7 +172,6 @@ await run({
     assert.equal(status(await prompt).state, "suspended");
     adjourn("resume", sessionId, "--detach");
     await client.update("over", says("over"));
-    await client.update("idle", isIdle);
     assert.equal(client.asked.length, 2);
     await client.close();
   },
@@ -189,9 +186,13 @@ await run({
     assert.equal(parked.stopReason, "end_turn");
     assert.equal(status(parked).reason, "waiting on ci");
     await client.update("told", (update) => update.title === "Paused: waiting on ci");
+    const call = await client.update("shown", (update) => update.title === "waiting on ci");
+    assert.equal(call.sessionUpdate, "tool_call");
     adjourn("event", "ci.passed");
+    await client.update("woken", (update) => {
+      return update.toolCallId === call.toolCallId && update.sessionUpdate === "tool_call_update";
+    });
     await client.update("done", says("done"));
-    await client.update("idle", isIdle);
     await client.close();
     const words = await load({}, sessionId);
     assert.deepEqual(words, ["go", question, "monthly", "done"]);

@@ -262,7 +262,6 @@ async def asks():
         schema = client.asked[0]["params"]["requestedSchema"]
         assert schema["properties"]["answer"]["enum"] == ["raw", "monthly"], schema
         await client.update("done", says("done"))
-        await client.update("idle", is_idle)
 
 
 async def asks_elsewhere():
@@ -273,7 +272,6 @@ async def asks_elsewhere():
         await client.until("asked", lambda: client.asked)
         await asyncio.to_thread(adjourn, "prompt", session, "monthly", "--detach")
         await client.update("done", says("done"))
-        await client.update("idle", is_idle)
         # This answer comes too late to count.
         late.set_result(AcceptElicitationResponse(action="accept", content={"answer": "raw"}))
         # It is on its way before this is answered.
@@ -321,7 +319,6 @@ async def permits_later():
         await asyncio.to_thread(adjourn, "resume", session, "--detach")
         await client.update("completed", lambda update: update.get("status") == "completed")
         await client.update("over", says("over"))
-        await client.update("idle", is_idle)
         assert len(client.asked) == 2, client.asked
 
 
@@ -334,9 +331,16 @@ async def today():
         parked = await prompt(connection, session, "monthly")
         assert parked.stop_reason == "end_turn"
         assert status(parked)["reason"] == "waiting on ci"
+        call = await client.update("shown", lambda update: update.get("title") == "waiting on ci")
+        assert call["sessionUpdate"] == "tool_call", call
         await asyncio.to_thread(adjourn, "event", "ci.passed")
+
+        def woken(update):
+            changed = update["sessionUpdate"] == "tool_call_update"
+            return changed and update["toolCallId"] == call["toolCallId"]
+
+        await client.update("woken", woken)
         await client.update("done", says("done"))
-        await client.update("idle", is_idle)
     words = await load({}, session)
     assert words == ["go", question, "monthly", "done"], words
 

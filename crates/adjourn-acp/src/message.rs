@@ -1,0 +1,39 @@
+//! What the agent says, as messages that stay apart.
+//!
+//! Several clients of today take no notice of message ids and put what an agent says one behind
+//! the other. So in v1, if nothing that a client shows lies between two messages, a blank line is
+//! added to the first one before the second begins; the second is sent as it was said, and the
+//! transcript has neither changed. Clients of v2 tell messages apart by their ids.
+
+use adjourn_store::Store;
+use serde_json::Value;
+
+use crate::peer::Version;
+use crate::session::Attachment;
+use crate::update;
+
+/// What keeps two messages apart.
+const BLANK_LINE: &str = "\n\n";
+
+impl<S: Store> Attachment<S> {
+    /// Tells what the agent says.
+    pub(crate) fn agent_says(&mut self, id: &str, words: &str, aborted: bool) {
+        let version = self.peer.version;
+        if version == Version::V1
+            && let Some(last) = self.last_message.take()
+            && last != id
+        {
+            self.update(&update::agent_message(version, &last, BLANK_LINE, false));
+        }
+        self.update(&update::agent_message(version, id, words, aborted));
+        self.last_message = Some(id.to_owned());
+    }
+
+    /// Takes note of what lies behind the agent's last message, as far as clients show it.
+    pub(crate) fn lies_between(&mut self, update: &Value) {
+        let shown = ["user_message_chunk", "tool_call", "tool_call_update"];
+        if shown.iter().any(|kind| update["sessionUpdate"] == *kind) {
+            self.last_message = None;
+        }
+    }
+}

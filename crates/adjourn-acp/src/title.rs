@@ -1,0 +1,29 @@
+//! What a session is called: told once, and whenever it changes.
+
+use adjourn_core::Session;
+use adjourn_core::event::What;
+use adjourn_store::Store;
+use serde_json::json;
+
+use crate::session::Attachment;
+
+impl<S: Store> Attachment<S> {
+    /// Tells the title of the session as it is, unless the client knows it.
+    pub(crate) fn tell_title(&mut self) {
+        let Some(title) = self.view.as_ref().and_then(|view| view.session.title()) else { return };
+        if self.title.as_ref() != Some(&title) {
+            self.update(&json!({ "sessionUpdate": "session_info_update", "title": title }));
+            self.title = Some(title);
+        }
+    }
+}
+
+/// Returns whether an event may give a session another title; `before` is the session as the event
+/// finds it.
+pub fn may_change(before: &Session, what: &What) -> bool {
+    match what {
+        What::RunStarted(_) => before.memory.first_prompt.is_empty(),
+        What::StepFinished(finished) => finished.notes.title.is_some(),
+        _ => false,
+    }
+}

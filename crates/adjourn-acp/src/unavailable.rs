@@ -1,0 +1,53 @@
+//! An agent that cannot work: it says so to whoever starts it, in the words of the protocol.
+//!
+//! An editor shows its user the error that `initialize` is answered with. Of a program that ends
+//! before it has said anything, it shows at best that it has ended.
+
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+
+use crate::lines::{Line, Lines};
+use crate::rpc::{Error, INTERNAL_ERROR, Incoming, Outgoing};
+
+/// Answers every request with what is wrong, until the client goes away or `stop`.
+///
+/// # Errors
+/// The streams fail.
+pub async fn refuse<R, W>(
+    problem: &str,
+    input: R,
+    mut output: W,
+    stop: impl Future<Output = ()>,
+) -> std::io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let error = Error::new(INTERNAL_ERROR, problem);
+    let error = error.with(json!({ "reason": "UNAVAILABLE", "details": problem }));
+    let mut lines = Lines::new(input);
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => line?,
+            () = &mut stop => return Ok(()),
+        };
+        let mut answer = Outgoing::default();
+        match line {
+            None => return Ok(()),
+            Some(Line::Whole(line)) => {
+                if let Ok(Incoming::Request { id, .. }) = Incoming::read(line) {
+                    answer.respond(&id, &Err(error.clone()));
+                }
+            }
+            Some(Line::TooLong(_)) => {}
+        }
+        tokio::select! {
+            written = async {
+                output.write_all(&answer.take()).await?;
+                output.flush().await
+            } => written?,
+            () = &mut stop => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Which prompts answer a question.
+
+use serde_json::json;
+
+use crate::process::{Client, Process};
+
+/// Says more than a narrow stream holds, and asks.
+fn asks() -> String {
+    let words = "x".repeat(8 * 1024);
+    format!(
+        r#"{{"runs": [[{{"say": "{words}"}}, {{"ask": {{"question": "which table?"}}}}, {{"say": "over"}}]]}}"#
+    )
+}
+
+async fn prompt(client: &mut Client, session: &str, words: &str) -> u64 {
+    let prompt = json!([{ "type": "text", "text": words }]);
+    client.request("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await
+}
+
+/// A client that has not read the question yet cannot have answered it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_that_was_sent_before_the_question_was_shown_never_answers_it() {
+    let process = Process::start(&asks()).await;
+    let mut client = process.connect_narrowly().await;
+    let session = client.new_session().await;
+    let first = prompt(&mut client, &session, "go").await;
+    client.answer(first).await;
+    // The question is committed, and behind words that the client does not read.
+    process.until_asking(&session).await;
+    let early = prompt(&mut client, &session, "one more thing").await;
+    let refused = client.answer(early).await;
+    assert_eq!(refused["error"]["code"], 4002, "{refused}");
+    assert_eq!(refused["error"]["data"]["details"], "the agent asks: which table?");
+    let shown = client.heard().iter().any(|message| message.to_string().contains("question-"));
+    if !shown {
+        client.until("asked", |message| message.to_string().contains("question-")).await;
+    }
+    let answer = prompt(&mut client, &session, "monthly").await;
+    assert!(client.answer(answer).await["result"]["messageId"].is_string());
+    client.until("over", |message| message.to_string().contains("over")).await;
+}
