@@ -5,8 +5,11 @@
 //! is during any prompt, and at each rest the prompt is decided as if it came then. A question that
 //! comes up meanwhile is not answered by it: it was not there when the prompt was written.
 
+use std::sync::atomic::Ordering;
+
 use adjourn_core::command;
 use adjourn_core::id::RunId;
+use adjourn_core::ledger::CallState;
 use adjourn_core::session::{Phase, State, Wait};
 use adjourn_core::{Command, Rejected, Session};
 use adjourn_host::said::Said;
@@ -18,6 +21,7 @@ use crate::refusal::BUSY;
 use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::{Attachment, Fate, WaitingPrompt};
+use crate::update::{self, Call};
 
 /// A prompt that waits its turn.
 pub(crate) struct Queued {
@@ -75,9 +79,37 @@ impl<S: Store> Attachment<S> {
     fn queue(&mut self, id: Id, said: Said) {
         self.queued = Some(Queued { id, said });
         let Some(view) = &self.view else { return };
+        let unseen = !self.attached.load(Ordering::Relaxed);
         self.attach(view.session.revision + 1);
         self.state(true);
+        if unseen {
+            self.introduce_calls();
+        }
         self.ask_again();
+    }
+
+    /// Tells of the calls under way, to a client that comes in the middle of a turn: it is told of
+    /// their end.
+    fn introduce_calls(&mut self) {
+        let Some(view) = &self.view else { return };
+        let version = self.peer.version;
+        let mut updates = Vec::new();
+        for open in view.session.calls.iter() {
+            match open.state {
+                CallState::Asked => updates.push(update::call_asked(version, &open.call)),
+                CallState::Dispatched => {
+                    updates.push(update::call_asked(version, &open.call));
+                    updates.push(update::call(version, &open.call.id, Call::InProgress, None));
+                }
+                CallState::Waiting
+                | CallState::Deferred
+                | CallState::NotRun
+                | CallState::Unknown => {}
+            }
+        }
+        for update in &updates {
+            self.update(update);
+        }
     }
 
     /// Gives the prompt that waits, if the session is at rest; returns whether it was taken.

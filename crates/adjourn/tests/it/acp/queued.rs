@@ -229,6 +229,22 @@ fn it_waits_behind_a_prompt_of_another_window() {
     let two = second.prompt(&session, "two");
     assert_eq!(first.answer(one).unwrap()["stopReason"], "end_turn");
     assert_eq!(second.answer(two).unwrap()["stopReason"], "end_turn");
+    // It was told of the call that ran when it came, and of its end.
+    let calls: Vec<_> = second
+        .heard()
+        .map(|message| &message["params"]["update"])
+        .filter(|update| update["toolCallId"].is_string())
+        .map(|update| (update["sessionUpdate"].as_str(), update["status"].as_str()))
+        .collect();
+    let updated = Some("tool_call_update");
+    assert_eq!(
+        calls,
+        [
+            (Some("tool_call"), Some("pending")),
+            (updated, Some("in_progress")),
+            (updated, Some("completed"))
+        ]
+    );
     let claims: Vec<_> = home
         .jsons(&["log", &session])
         .into_iter()
