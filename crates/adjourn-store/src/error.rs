@@ -129,6 +129,9 @@ impl Error {
                  put a backup in place with `adjourn restore`",
             ),
             Self::InUse { .. } => Some("stop that process first"),
+            Self::Io { source, .. } if is_read_only(source) => {
+                Some("check the permissions of the file and its directory")
+            }
             Self::UnknownSigner(_) => Some(
                 "put its file back into the key directory, which `adjourn keys list` names; if it \
                  is lost, `adjourn keys rotate` goes on with a new key",
@@ -175,6 +178,11 @@ impl From<rusqlite::Error> for Error {
             _ => Self::Sqlite(Arc::new(error)),
         }
     }
+}
+
+pub(crate) fn is_read_only(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
 }
 
 fn is_write_failure(error: &rusqlite::Error) -> bool {

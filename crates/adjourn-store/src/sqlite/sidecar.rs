@@ -12,7 +12,7 @@
 //! one to set a log aside, or to put another file in place.
 
 use std::fs::{File, TryLockError};
-use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use rusqlite::Connection;
 use super::holder::Holder;
 use super::identity::{self, Incarnation, Own};
 use super::turnstile::beside;
-use crate::error::Error;
+use crate::error::{Error, is_read_only};
 
 /// How often a lock is tried.
 const RETRY: Duration = Duration::from_millis(2);
@@ -110,11 +110,7 @@ impl Sidecar {
         };
         match &unwritable {
             Error::InUse { .. } => {}
-            Error::Io { source, .. }
-                if matches!(
-                    source.kind(),
-                    ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
-                ) => {}
+            Error::Io { source, .. } if is_read_only(source) => {}
             _ => return Err(unwritable),
         }
         let Ok(file) = File::open(path(store)) else {

@@ -124,7 +124,7 @@ fn a_backup_is_put_in_place_when_nobody_uses_the_store() {
 
     let told = home.told(&["restore", copy]);
     assert_eq!(told.code, 0, "{told:?}");
-    assert_eq!(ids(&home), std::slice::from_ref(&early));
+    assert_eq!(ids(&home), [early.as_str()]);
     let kept = told.talk.lines().next().unwrap().strip_prefix("kept ").unwrap().to_owned();
     let sessions = home.told(&["ls", "--store", &kept]);
     assert!(sessions.data.contains(&late), "the old one is still a store: {sessions:?}");

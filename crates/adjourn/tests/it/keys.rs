@@ -34,7 +34,7 @@ fn a_missing_key_is_an_error_and_nothing_is_made_in_its_place() {
     }
     assert!(!directory(&home).exists(), "no other was made");
     assert_eq!(home.told(&["ls"]).code, 0, "looking needs none");
-    assert_eq!(in_state(&home, "missing"), std::slice::from_ref(&key));
+    assert_eq!(in_state(&home, "missing"), [key.as_str()]);
     // Another store's key is no way around.
     let other = home.path("other.db");
     home.json(&["event", "a", "--store", other.to_str().unwrap()]);
@@ -58,11 +58,11 @@ fn a_host_that_runs_takes_up_a_key_that_is_rotated_or_revoked() {
     home.parked(PARKS);
     let [first] = &in_state(&home, "current")[..] else { panic!("one key") };
     let second = home.json(&["keys", "rotate"])["key"].as_str().unwrap().to_owned();
-    assert_eq!(in_state(&home, "accepted"), std::slice::from_ref(&first));
+    assert_eq!(in_state(&home, "accepted"), [first.as_str()]);
     let told = home.jsons(&["keys", "revoke", &second[..8], "--reason", "laptop lost"]);
     assert_eq!((&told[0]["state"], &told[0]["reason"]), (&"revoked".into(), &"laptop lost".into()));
     let third = told[1]["key"].as_str().unwrap();
-    assert_eq!(in_state(&home, "revoked"), std::slice::from_ref(&second));
+    assert_eq!(in_state(&home, "revoked"), [second.as_str()]);
     assert_eq!(in_state(&home, "current"), [third]);
     assert_eq!(home.told(&["keys", "revoke", "ffff0000ffff"]).code, 4);
     // The commands that give it something to do have the new key at once.
