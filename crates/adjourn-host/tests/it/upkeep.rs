@@ -142,3 +142,30 @@ async fn what_is_kept_no_longer_goes_by_itself() {
     assert_eq!(fixture.store.metrics().commits, commits);
     third.stop().await;
 }
+
+/// What a dead host had is taken from it also if nobody could read it when the host was forgotten.
+#[tokio::test]
+async fn what_a_dead_host_had_goes_on_when_it_can_be_read_again() {
+    let fixture = Fixture::with(|options| options.cache = 1);
+    let log = Arc::default();
+    let first = host(&fixture, &log).await;
+    let script = r#"{"steps": [{"tool": {"name": "again", "ms": 1000, "idempotent": true}},
+                               {"say": "done"}]}"#;
+    let (id, other) = (fixture.create(script), fixture.create(script));
+    fixture.prompt(id, "go");
+    fixture.until_in_flight(id, "again").await;
+    first.kill().await;
+    let whole = write(&fixture, id, &[0x11]);
+    fixture.session(other);
+    let second = host(&fixture, &log).await;
+    let marked = || fixture.store.unreadable(SessionNo(0), 10).unwrap().len();
+    until("forgotten", || marked() == 1 && fixture.store.hosts().unwrap().len() == 1).await;
+    second.stop().await;
+
+    write(&fixture, id, &whole);
+    let third = host(&fixture, &log).await;
+    fixture.pass_until(id, "idle").await;
+    assert!(fixture.happened(id).contains(&"host_lost"));
+    assert_eq!(fixture.dispatched(id), 2, "it may be run twice, and was");
+    third.stop().await;
+}
