@@ -203,3 +203,14 @@ pub(crate) fn migrate(connection: &Connection, points: &Points) -> Result<(), Er
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_which_it_is_from_the_step_on_that_makes_it_so() {
+        let steps = (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE identity"));
+        assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [IDENTITY]);
+    }
+}
