@@ -64,7 +64,7 @@ pub enum Unreadable {
         byte: usize,
     },
     /// The text is no JSON, or JSON of another shape.
-    #[error(transparent)]
+    #[error("{}", crate::syntax::problem(.0))]
     Malformed(#[from] serde_json::Error),
 }
 

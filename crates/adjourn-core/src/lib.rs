@@ -32,6 +32,7 @@ pub mod pause;
 pub mod rejected;
 pub mod session;
 pub mod status;
+pub mod syntax;
 pub mod time;
 pub mod transcript;
 

@@ -1,5 +1,7 @@
 //! The scripted driver: an agent whose every step is written down, for demos, tests and benchmarks.
 
+mod reading;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +17,12 @@ use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::limits;
 use adjourn_core::rejected::Rejected;
 use adjourn_core::session::Outcome;
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::clock::{BoxFuture, Clock};
 use crate::driver::{Driver, Drivers, Returned, Thought, Wish};
 use crate::permission::{Permission, Permissions};
+use reading::{Fields, Wrong, expected, list, unknown};
 
 /// The most items a run may have, and the most runs a script.
 const MOST: usize = 10_000;
@@ -55,72 +57,24 @@ enum Item {
     End,
 }
 
+/// The items that a script can have.
+const ITEMS: &[&str] =
+    &["say", "tool", "tools", "sequence", "await", "ask", "title", "fail", "end"];
+
 /// What the agent says, and how long its model takes for it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone)]
 struct Say {
     text: String,
-    #[serde(default)]
     ms: u64,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone)]
 struct Tool {
     name: String,
-    #[serde(default)]
     ms: u64,
-    #[serde(default)]
     idempotent: bool,
     /// Whether somebody has to allow it first.
-    #[serde(default)]
     permission: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Source {
-    runs: Option<Vec<Vec<Value>>>,
-    steps: Option<Vec<Value>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-enum Written {
-    Say(WrittenSay),
-    Tool(Tool),
-    Tools(Vec<Tool>),
-    Sequence(Vec<Tool>),
-    Await(WrittenAwait),
-    Ask(WrittenAsk),
-    Title(String),
-    Fail(String),
-    End(bool),
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WrittenSay {
-    Text(String),
-    Slowly(Say),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenAwait {
-    reason: String,
-    summary: Option<String>,
-    #[serde(default)]
-    conditions: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenAsk {
-    question: String,
-    context: Option<String>,
-    #[serde(default)]
-    choices: Vec<String>,
 }
 
 impl Script {
@@ -130,16 +84,9 @@ impl Script {
     /// Where it is wrong, and how.
     pub fn parse(source: &str) -> Result<Self, ScriptError> {
         let wrong = |path: String, problem: String| ScriptError { path, problem };
-        let parsed: Source = json::read(source.as_bytes(), limits::DRIVER_SPEC_BYTES)
+        let parsed: Value = json::read(source.as_bytes(), limits::DRIVER_SPEC_BYTES)
             .map_err(|error| wrong("script".to_owned(), error.to_string()))?;
-        let (runs, repeats, name) = match (parsed.runs, parsed.steps) {
-            (Some(runs), None) => (runs, false, "runs"),
-            (None, Some(steps)) => (vec![steps], true, "steps"),
-            _ => {
-                let problem = "expected either `runs` or `steps`".to_owned();
-                return Err(wrong("script".to_owned(), problem));
-            }
-        };
+        let (runs, repeats, name) = runs(parsed).map_err(|(path, problem)| wrong(path, problem))?;
         if runs.len() > MOST || runs.iter().any(|run| run.len() > MOST) {
             return Err(wrong(name.to_owned(), format!("more than {MOST}")));
         }
@@ -183,63 +130,136 @@ impl Script {
 }
 
 impl Item {
-    fn parse(value: Value) -> Result<Self, (String, String)> {
-        let here = |problem: String| (String::new(), problem);
-        let written: Written =
-            serde_json::from_value(value).map_err(|error| here(error.to_string()))?;
-        Ok(match written {
-            Written::Say(WrittenSay::Text(text)) => Self::Say(Say { text, ms: 0 }),
-            Written::Say(WrittenSay::Slowly(say)) => Self::Say(say),
-            Written::Tool(tool) => {
-                within(".tool", limits::name("name", &tool.name))?;
+    fn parse(value: Value) -> Result<Self, Wrong> {
+        let mut fields = match value {
+            Value::Object(fields) => fields.into_iter(),
+            other => return Err(expected("", r#"an item, like {"say": "hello"}"#, &other)),
+        };
+        let (Some((name, value)), None) = (fields.next(), fields.next()) else {
+            let problem = format!("expected one of {}, and nothing beside it", ITEMS.join(", "));
+            return Err((String::new(), problem));
+        };
+        let place = format!(".{name}");
+        Ok(match name.as_str() {
+            "say" => Self::Say(Say::parse(&place, value)?),
+            "tool" => {
+                let tool = Tool::parse(&place, value)?;
+                within(&place, limits::name("name", &tool.name))?;
                 Self::Tools { tools: vec![tool], at_once: true }
             }
-            Written::Tools(tools) => {
-                check_tools(".tools", &tools)?;
-                Self::Tools { tools, at_once: true }
-            }
-            Written::Sequence(tools) => {
-                check_tools(".sequence", &tools)?;
-                Self::Tools { tools, at_once: false }
-            }
-            Written::Await(WrittenAwait { reason, summary, conditions }) => {
-                within(".await", check_wait(&reason, summary.as_deref()))?;
-                let conditions =
-                    Conditions::parse(&conditions, Spelling::Camel).map_err(|invalid| {
-                        let invalid = invalid.within("conditions");
-                        (format!(".await.{}", invalid.path), invalid.problem)
-                    })?;
-                Self::Await { reason, summary, conditions }
-            }
-            Written::Ask(WrittenAsk { question, context, choices }) => {
-                let question =
-                    Question { question, context, choices, originating_failure_kind: None };
-                within(".ask", check_question(&question))?;
-                Self::Ask(question)
-            }
-            Written::Title(title) => {
-                within("", limits::name("title", &title))?;
-                Self::Title(title)
-            }
-            Written::Fail(why) => {
-                within("", limits::text("fail", &why, limits::REASON_BYTES))?;
-                Self::Fail(why)
-            }
-            Written::End(true) => Self::End,
-            Written::End(false) => return Err((".end".to_owned(), "expected true".to_owned())),
+            "tools" => Self::Tools { tools: tools(&place, value)?, at_once: true },
+            "sequence" => Self::Tools { tools: tools(&place, value)?, at_once: false },
+            "await" => Self::wait(&place, value)?,
+            "ask" => Self::Ask(question(&place, value)?),
+            "title" => match value {
+                Value::String(title) => {
+                    within("", limits::name("title", &title))?;
+                    Self::Title(title)
+                }
+                other => return Err(expected(&place, "a text", &other)),
+            },
+            "fail" => match value {
+                Value::String(why) => {
+                    within("", limits::text("fail", &why, limits::REASON_BYTES))?;
+                    Self::Fail(why)
+                }
+                other => return Err(expected(&place, "a text", &other)),
+            },
+            "end" => match value {
+                Value::Bool(true) => Self::End,
+                other => return Err(expected(&place, "true", &other)),
+            },
+            other => return Err((String::new(), unknown(other, ITEMS))),
         })
+    }
+
+    fn wait(place: &str, value: Value) -> Result<Self, Wrong> {
+        let mut fields = Fields::of(place, value)?;
+        let (reason, summary) = (fields.text("reason")?, fields.optional_text("summary")?);
+        let conditions = fields.take("conditions");
+        fields.end(&["reason", "summary", "conditions"])?;
+        within(place, check_wait(&reason, summary.as_deref()))?;
+        let conditions = Conditions::parse(&conditions, Spelling::Camel).map_err(|invalid| {
+            let invalid = invalid.within("conditions");
+            (format!("{place}.{}", invalid.path), invalid.problem)
+        })?;
+        Ok(Self::Await { reason, summary, conditions })
     }
 }
 
+impl Say {
+    fn parse(place: &str, value: Value) -> Result<Self, Wrong> {
+        if let Value::String(text) = value {
+            return Ok(Self { text, ms: 0 });
+        }
+        if !value.is_object() {
+            return Err(expected(place, r#"a text, or {"text": "hello", "ms": 100}"#, &value));
+        }
+        let mut fields = Fields::of(place, value)?;
+        let say = Self { text: fields.text("text")?, ms: fields.count("ms")? };
+        fields.end(&["text", "ms"]).map(|()| say)
+    }
+}
+
+impl Tool {
+    fn parse(place: &str, value: Value) -> Result<Self, Wrong> {
+        let mut fields = Fields::of(place, value)?;
+        let tool = Self {
+            name: fields.text("name")?,
+            ms: fields.count("ms")?,
+            idempotent: fields.truth("idempotent")?,
+            permission: fields.truth("permission")?,
+        };
+        fields.end(&["name", "ms", "idempotent", "permission"]).map(|()| tool)
+    }
+}
+
+/// Reads the runs of a script, whether one of them is repeated, and how they are called.
+fn runs(script: Value) -> Result<(Vec<Vec<Value>>, bool, &'static str), Wrong> {
+    let mut fields = Fields::of("script", script)?;
+    let (runs, steps) = (fields.take("runs"), fields.take("steps"));
+    fields.end(&["runs or steps"])?;
+    match (runs, steps) {
+        (runs, Value::Null) if !runs.is_null() => {
+            let runs = list("runs", runs)?.enumerate();
+            let run = |(number, run)| Ok(list(&format!("runs[{number}]"), run)?.collect());
+            Ok((runs.map(run).collect::<Result<_, Wrong>>()?, false, "runs"))
+        }
+        (Value::Null, steps) if !steps.is_null() => {
+            Ok((vec![list("steps", steps)?.collect()], true, "steps"))
+        }
+        _ => Err(("script".to_owned(), "expected either `runs` or `steps`".to_owned())),
+    }
+}
+
+fn tools(place: &str, value: Value) -> Result<Vec<Tool>, Wrong> {
+    let tools = list(place, value)?.enumerate();
+    let tool = |(index, value)| Tool::parse(&format!("{place}[{index}]"), value);
+    let tools = tools.map(tool).collect::<Result<Vec<_>, _>>()?;
+    check_tools(place, &tools).map(|()| tools)
+}
+
+fn question(place: &str, value: Value) -> Result<Question, Wrong> {
+    let mut fields = Fields::of(place, value)?;
+    let question = Question {
+        question: fields.text("question")?,
+        context: fields.optional_text("context")?,
+        choices: fields.texts("choices")?,
+        originating_failure_kind: None,
+    };
+    fields.end(&["question", "context", "choices"])?;
+    within(place, check_question(&question)).map(|()| question)
+}
+
 /// Says where in an item something is that the lifecycle would refuse when the item is run.
-fn within(place: &str, checked: Result<(), Rejected>) -> Result<(), (String, String)> {
+fn within(place: &str, checked: Result<(), Rejected>) -> Result<(), Wrong> {
     checked.map_err(|refused| match refused {
         Rejected::Invalid { path, problem } => (format!("{place}.{path}"), problem),
         other => (place.to_owned(), other.to_string()),
     })
 }
 
-fn check_tools(place: &str, tools: &[Tool]) -> Result<(), (String, String)> {
+fn check_tools(place: &str, tools: &[Tool]) -> Result<(), Wrong> {
     let wrong = |problem: String| Err((place.to_owned(), problem));
     if tools.is_empty() {
         return wrong("must not be empty".to_owned());

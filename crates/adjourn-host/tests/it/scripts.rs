@@ -32,10 +32,46 @@ fn a_script_that_asks_for_permissions_needs_somebody_to_give_them() {
 fn a_mistake_is_named_by_its_place() {
     let refused = |script: &str| Script::parse(script).unwrap_err().to_string();
     let cases = [
-        ("nonsense", "script: "),
+        ("nonsense", "script: not JSON: it goes astray in line 1, column 2"),
+        ("{", "script: not JSON: it ends too early, in line 1"),
+        ("[]", "script: expected an object, found a list"),
+        (r#"{"runs": [], "x": 1}"#, "script: there is no \"x\" here; expected runs or steps"),
+        (r#"{"runs": [{"say": "x"}]}"#, "runs[0]: expected a list, found an object"),
+        (r#"{"steps": "x"}"#, "steps: expected a list, found a text"),
+        (
+            r#"{"steps": ["x"]}"#,
+            "steps[0]: expected an item, like {\"say\": \"hello\"}, found a text",
+        ),
+        (r#"{"steps": [{}]}"#, "steps[0]: expected one of say, tool, "),
+        (r#"{"steps": [{"say": 5}]}"#, "steps[0].say: expected a text, or {\"text\": "),
+        (
+            r#"{"steps": [{"say": {"ms": 5}}]}"#,
+            "steps[0].say: \"text\" is missing: expected a text",
+        ),
+        (
+            r#"{"steps": [{"tool": {"name": "a", "ms": -1}}]}"#,
+            "steps[0].tool.ms: expected a whole number",
+        ),
+        (
+            r#"{"steps": [{"tools": [{"name": "a", "idempotent": 1}]}]}"#,
+            "steps[0].tools[0].idempotent: expected true or false",
+        ),
+        (
+            r#"{"steps": [{"tool": {"name": "a", "wait": 1}}]}"#,
+            "steps[0].tool: there is no \"wait\" here; expected name, ms, ",
+        ),
+        (r#"{"steps": [{"await": {"summary": "x"}}]}"#, "steps[0].await: \"reason\" is missing"),
+        (
+            r#"{"steps": [{"ask": {"question": "x", "choices": ["a", 2]}}]}"#,
+            "steps[0].ask.choices[1]: expected a text, found a number",
+        ),
+        (r#"{"steps": [{"fail": true}]}"#, "steps[0].fail: expected a text, found true or false"),
         ("{}", "script: expected either `runs` or `steps`"),
         (r#"{"runs": [[]], "steps": []}"#, "script: expected either `runs` or `steps`"),
-        (r#"{"runs": [[{"shout": "x"}]]}"#, "runs[0][0]: unknown variant `shout`"),
+        (
+            r#"{"runs": [[{"shout": "x"}]]}"#,
+            "runs[0][0]: there is no \"shout\" here; expected say, tool, ",
+        ),
         (r#"{"steps": [{"say": "a"}, {"tools": []}]}"#, "steps[1].tools: must not be empty"),
         (r#"{"steps": [{"end": false}]}"#, "steps[0].end: expected true"),
         (
