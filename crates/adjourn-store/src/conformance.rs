@@ -188,6 +188,7 @@ cases! {
         an_event_that_nobody_waits_for_is_done_with,
         a_wait_that_is_over_is_not_found_again,
         what_fires_under_a_hold_acts_when_it_is_lifted,
+        it_is_told_whom_an_event_woke,
     }
     waits {
         a_tenant_has_a_thousand_waits_without_a_name,
@@ -240,5 +241,6 @@ cases! {
         a_read_sees_nothing_that_is_under_way,
         a_read_sees_nothing_that_shares_an_unfinished_commit,
         readers_see_only_what_was_committed,
+        a_tally_counts_what_is_there,
     }
 }

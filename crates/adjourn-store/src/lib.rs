@@ -29,5 +29,5 @@ pub use environment::Environment;
 pub use error::{CommandError, Error};
 pub use retention::{Pruned, Retention};
 pub use sqlite::Sqlite;
-pub use store::{Listed, Metrics, Pending, Size, Store};
-pub use transaction::{Delivered, Done, Erased, Request, Transaction};
+pub use store::{Listed, Metrics, Pending, Size, Standing, Store, Tally};
+pub use transaction::{Delivered, Done, Erased, Reached, Request, Transaction};

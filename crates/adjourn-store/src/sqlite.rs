@@ -40,7 +40,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::retention::Retention;
 use crate::rows::{EntryNo, HostRow, Rows as _, SessionNo};
-use crate::store::{Listed, Metrics, Pending, Size, Store};
+use crate::store::{Listed, Metrics, Pending, Size, Store, Tally};
 use crate::transaction::Transaction;
 use connection::Sees;
 use identity::{Incarnation, Own};
@@ -438,6 +438,18 @@ impl Store for Sqlite {
 
     fn hosts(&self) -> Result<Vec<HostRow>, Error> {
         self.read(|connection| SqliteRows::reading(connection).hosts())
+    }
+
+    fn tally(&self, now: Timestamp) -> Result<Tally, Error> {
+        let mut tally = self.read(|connection| reader::waiting(connection, now))?;
+        let mut after = SessionNo(0);
+        // Each page is a read of its own, so that none keeps the log from being written back.
+        while let Some(last) =
+            self.read(|connection| reader::standing(connection, after, &mut tally.states))?
+        {
+            after = last;
+        }
+        Ok(tally)
     }
 
     fn size(&self) -> Result<Size, Error> {

@@ -1,5 +1,6 @@
 //! The store as its users see it, whatever back end is behind it.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -174,6 +175,16 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails.
     fn hosts(&self) -> Result<Vec<HostRow>, Error>;
 
+    /// Counts sessions by their state, deadlines that have passed at `now`, and events that are not
+    /// delivered yet.
+    ///
+    /// It reads one thin row for each session, in pages, and loads none of them: the counts of a
+    /// store in use are not of one moment.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn tally(&self, now: Timestamp) -> Result<Tally, Error>;
+
     /// Returns what is stored, and how much room it takes.
     ///
     /// # Errors
@@ -204,6 +215,29 @@ pub trait Store: Clone + Send + Sync + 'static {
 
 /// A session in a list, or which one cannot be read and why.
 pub type Listed = Result<Arc<Session>, (SessionId, Error)>;
+
+/// How many sessions there are in which state, and what waits for a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many sessions are in each state, by its name, and since when the one is that was in it
+    /// longest; states that no session is in are left out.
+    pub states: BTreeMap<&'static str, Standing>,
+    /// How many deadlines have passed and have not acted yet.
+    pub overdue: u64,
+    /// The earliest of these.
+    pub overdue_since: Option<Timestamp>,
+    /// How many events are not delivered yet.
+    pub undelivered: u64,
+}
+
+/// How many sessions are in a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// How many.
+    pub count: u64,
+    /// When the one changed last that did so the longest time ago.
+    pub oldest: Timestamp,
+}
 
 /// How much there is in a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 mod delivery;
 mod removal;
 
-pub use delivery::Delivered;
+pub use delivery::{Delivered, Reached};
 pub use removal::Erased;
 
 use delivery::Seen;

@@ -9,8 +9,10 @@ use super::moves::{
 };
 use super::wakes::woken_by;
 use super::world::World;
+use crate::environment::Environment as _;
 use crate::rows::NewEvent;
 use crate::store::Store;
+use crate::transaction::Delivered;
 
 /// The turn that an event opens can still wait for those that came right behind that event.
 pub(super) fn an_event_right_behind_the_one_that_woke_is_not_lost<S: Store>(world: World<S>) {
@@ -141,4 +143,29 @@ pub(super) fn what_fires_under_a_hold_acts_when_it_is_lifted<S: Store>(world: Wo
     assert_eq!(woken_by(&lifted), Some((seq, Cause::ConditionFired)));
     assert_eq!(world.wakes(turn.id), 1);
     world.agree(turn.id);
+}
+
+/// Whoever delivers is told what each event did to whom, and how many may wait for one that is not
+/// delivered yet.
+pub(super) fn it_is_told_whom_an_event_woke<S: Store>(world: World<S>) {
+    let until = json!({"onEvent": "ci.passed"});
+    let turns = world.turns(3);
+    world.all(turns.iter().map(|turn| turn.awaits(&until)).collect());
+    world.done(suspend(turns[1].id));
+    let other = world.happens("ci.failed");
+    let seq = world.happens("ci.passed");
+    assert_eq!(world.store.tally(world.environment.now()).unwrap().undelivered, 2);
+    assert_eq!(world.keep(move |tx| Ok(tx.awaiting(seq, 2)?)), 2);
+    assert_eq!(world.keep(move |tx| Ok(tx.awaiting(other, 10)?)), 0);
+    let told = |delivered: &Delivered| {
+        let told = delivered.reached.iter().map(|to| (to.seq, to.session, to.woke));
+        (told.collect::<Vec<_>>(), delivered.done)
+    };
+    let first = world.keep(|tx| tx.deliver(&policy(), 3));
+    assert_eq!(told(&first), (vec![(seq, turns[0].id, true), (seq, turns[1].id, false)], other));
+    assert_eq!(world.keep(move |tx| Ok(tx.awaiting(seq, 10)?)), 1);
+    let second = world.keep(|tx| tx.deliver(&policy(), 3));
+    assert_eq!(told(&second), (vec![(seq, turns[2].id, true)], seq));
+    assert_eq!(world.keep(move |tx| Ok(tx.awaiting(seq, 10)?)), 0);
+    assert_eq!(world.store.tally(world.environment.now()).unwrap().undelivered, 0);
 }

@@ -5,16 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::Phase;
+use serde_json::json;
 
-use super::moves::{ann, handle, prompt, resume, resume_by, suspend, suspend_because, words};
+use super::moves::{
+    ann, close, handle, prompt, resume, resume_by, suspend, suspend_because, suspend_until, words,
+};
 use super::world::World;
+use crate::environment::Environment as _;
 use crate::error::CommandError;
 use crate::rows::SessionNo;
-use crate::store::Store;
+use crate::store::{Standing, Store, Tally};
 
 /// While a transaction is under way, every read shows what was there before it.
 pub(super) fn a_read_sees_nothing_that_is_under_way<S: Store>(world: World<S>) {
@@ -181,4 +186,33 @@ fn poll<S: Store>(world: &World<S>, ids: &[SessionId], done: &AtomicBool) -> Vec
         }
     }
     seen
+}
+
+/// Sessions are counted by their states, with the time of the one that was in each the longest, and
+/// deadlines that have passed.
+pub(super) fn a_tally_counts_what_is_there<S: Store>(world: World<S>) {
+    let tally = || world.store.tally(world.environment.now()).unwrap();
+    assert_eq!(tally(), Tally::default());
+    let [first, second, third] = [0, 1, 2].map(|_| world.create());
+    let created = world.session(first).at;
+    world.environment.advance(Duration::from_secs(60));
+    world.done(suspend_until(second, &json!({"timeout": {"durationMinutes": 1}})));
+    let suspended = world.session(second).at;
+    world.environment.advance(Duration::from_secs(30));
+    world.done(suspend(third));
+    let counted = tally();
+    let states: Vec<_> = counted.states.iter().map(|(name, all)| (*name, *all)).collect();
+    let idle = Standing { count: 1, oldest: created };
+    let parked = Standing { count: 2, oldest: suspended };
+    assert_eq!(states, [("idle", idle), ("suspended", parked)]);
+    assert_eq!((counted.overdue, counted.overdue_since), (0, None));
+    world.environment.advance(Duration::from_secs(31));
+    let due = world.session(second).due();
+    assert_eq!((tally().overdue, tally().overdue_since), (1, due));
+    world.expire(10);
+    world.done(close(first));
+    let counted = tally();
+    assert_eq!(counted.overdue, 0);
+    let counts: Vec<_> = counted.states.iter().map(|(name, all)| (*name, all.count)).collect();
+    assert_eq!(counts, [("ended", 1), ("idle", 1), ("suspended", 1)]);
 }

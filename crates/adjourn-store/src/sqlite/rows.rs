@@ -759,6 +759,19 @@ const fn state_code(state: &State) -> i64 {
     }
 }
 
+/// The name of a state, as it is on every wire, by its number in the thin row.
+pub(super) const fn state_name(code: i64) -> &'static str {
+    match code {
+        0 => "idle",
+        1 => "ready",
+        2 => "running",
+        3 => "quiescing",
+        4 => "suspended",
+        5 => "ended",
+        _ => "unknown",
+    }
+}
+
 pub(super) fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     Ok(SessionRow {
         no: SessionNo(row.get(0)?),

@@ -30,8 +30,32 @@ const LEAST: usize = 16;
 pub struct Delivered {
     /// Sessions that an event changed.
     pub changed: Vec<Arc<Session>>,
+    /// What each event did to each session that it changed.
+    pub reached: Vec<Reached>,
+    /// The last event that is done with.
+    pub done: Seq,
     /// Whether there is more to deliver.
     pub more: bool,
+}
+
+/// What an event did to a session that waited for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reached {
+    /// The event.
+    pub seq: Seq,
+    /// The session.
+    pub session: SessionId,
+    /// Whether the session woke; under a hold the event only counts when the hold is lifted.
+    pub woke: bool,
+}
+
+impl Delivered {
+    /// Adds a session that an event changed.
+    fn add(&mut self, seq: Seq, session: Arc<Session>) {
+        let woke = session.suspended().is_none();
+        self.reached.push(Reached { seq, session: session.id, woke });
+        self.changed.push(session);
+    }
 }
 
 /// What a look back over past events has come to.
@@ -81,14 +105,30 @@ impl Transaction<'_> {
                     continue;
                 }
                 match self.nudge(no, by, Command::Deliver(arrival.clone()), heard)? {
-                    Nudged::Changed(session) => delivered.changed.push(session),
+                    Nudged::Changed(session) => delivered.add(arrival.seq, session),
                     Nudged::Unchanged => {}
                     Nudged::Unreadable => some_lag = true,
                 }
             }
         }
         self.rows.set_cursor(cursor)?;
+        delivered.done = cursor.done();
         Ok(delivered)
+    }
+
+    /// Counts the sessions, at most `limit`, that may wait for an event that is not delivered yet.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn awaiting(&mut self, seq: Seq, limit: usize) -> Result<usize, Error> {
+        let cursor = self.rows.cursor()?;
+        if cursor.done() >= seq {
+            return Ok(0);
+        }
+        let before = Seq(seq.0.saturating_sub(1));
+        let Some((tenant, arrival)) = self.rows.event_after(before)? else { return Ok(0) };
+        let after = cursor.session.filter(|_| cursor.seq == seq).unwrap_or(SessionNo(0));
+        Ok(self.addressees(tenant, &arrival, after, limit)?.len())
     }
 
     /// Shows sessions that lag what they have not heard, up to the event `high`; returns how many
@@ -135,7 +175,7 @@ impl Transaction<'_> {
                 heard = arrival.seq;
                 let command = Command::Deliver(arrival);
                 if let Nudged::Changed(session) = self.nudge(no, by, command, heard)? {
-                    delivered.changed.push(session);
+                    delivered.add(heard, session);
                 }
             }
         }

@@ -14,7 +14,7 @@ use adjourn_store::rows::{EntryNo, HostRow, SessionNo};
 use adjourn_store::sqlite::Options;
 use adjourn_store::{
     CommandError, Environment, Error, Listed, Metrics, Pending, Request, Retention, Size, Sqlite,
-    Store, Transaction,
+    Store, Tally, Transaction,
 };
 use tempfile::TempDir;
 
@@ -158,6 +158,10 @@ impl Store for Twice {
 
     fn hosts(&self) -> Result<Vec<HostRow>, Error> {
         self.next().hosts()
+    }
+
+    fn tally(&self, now: Timestamp) -> Result<Tally, Error> {
+        self.next().tally(now)
     }
 
     fn size(&self) -> Result<Size, Error> {
