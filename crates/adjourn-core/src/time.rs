@@ -29,6 +29,12 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(after.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// Returns the time `before` earlier, or the beginning of time where that does not fit.
+    #[must_use]
+    pub fn before(self, before: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(before.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     /// Returns how much later than `earlier` this is; zero if it is not.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

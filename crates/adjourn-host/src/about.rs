@@ -1,6 +1,7 @@
 //! What a host says about itself, so that others can say why a session stays Ready.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use adjourn_core::id::SessionId;
 use adjourn_core::json;
@@ -23,6 +24,9 @@ pub struct About {
     /// How many sessions it drives at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_running: Option<usize>,
+    /// How often it gives a sign of life, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signs_every_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     declined: BTreeMap<SessionId, String>,
     #[serde(flatten)]
@@ -47,6 +51,18 @@ impl About {
         self.max_running
     }
 
+    /// Adds how often it gives a sign of life.
+    #[must_use]
+    pub fn signing_every(mut self, period: Duration) -> Self {
+        self.signs_every_ms = u64::try_from(period.as_millis()).ok();
+        self
+    }
+
+    /// Returns how often it gives a sign of life, if it does.
+    pub fn signs_every(&self) -> Option<Duration> {
+        self.signs_every_ms.map(Duration::from_millis)
+    }
+
     /// Adds that it drives one session only.
     #[must_use]
     pub const fn only(mut self, id: SessionId) -> Self {
@@ -68,6 +84,11 @@ impl About {
         self.declined =
             told.map(|(id, why)| (id, why.chars().take(REASON_CHARACTERS).collect())).collect();
         self
+    }
+
+    /// Returns the one session that it drives, if it is there for one only.
+    pub const fn only_session(&self) -> Option<SessionId> {
+        self.only
     }
 
     /// Returns why it cannot run a session, if it said so.

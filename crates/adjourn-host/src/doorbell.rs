@@ -5,6 +5,9 @@
 //! laptops and debuggers do. Whoever has committed something rings all sockets with an empty
 //! datagram; a lost one costs at most a second, because hosts look by themselves that often.
 //!
+//! A host that is stopped or stuck still holds its lock. So it also gives a sign of life every few
+//! seconds, the time of the lock's file, which says nothing about its death and much about its health.
+//!
 //! A lock that nobody holds means nothing, and whoever finds one may clear it away. So a host that
 //! has taken its lock looks whether the file is still there, and starts over if it is not.
 
@@ -16,7 +19,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use adjourn_core::id::{HostId, SessionId};
 
@@ -204,6 +207,14 @@ impl Hosts {
         names.filter_map(|name| name.to_str()?.strip_suffix(".lock")?.parse().ok()).collect()
     }
 
+    /// Returns when a host last gave a sign of life; see [`Presence::sign`].
+    ///
+    /// # Errors
+    /// The lock cannot be looked at.
+    pub fn last_sign(&self, id: HostId) -> io::Result<SystemTime> {
+        fs::metadata(self.lock(id))?.modified()
+    }
+
     /// Clears away what a dead host has left.
     pub fn bury(&self, id: HostId) {
         // The lock last: as long as it is there, somebody finds the others through it. Somebody
@@ -339,6 +350,12 @@ impl Presence {
         }
         self.socket = self.hosts.bind(self.id)?;
         Ok(true)
+    }
+
+    /// Gives a sign of life: the time of the lock's file. Nothing is committed for it.
+    pub fn sign(&self) {
+        // A host whose file system takes no times is not worse off than one that gives no sign.
+        let _ = self.lock.set_modified(SystemTime::now());
     }
 
     /// Waits until somebody rings.

@@ -39,6 +39,8 @@ const BATCH: usize = 256;
 const LOOK: Duration = Duration::from_secs(1);
 /// How often a host clears away what dead watchers have left beside the store.
 const SWEEP: Duration = Duration::from_secs(10);
+/// How often a host gives a sign of life.
+const SIGN: Duration = Duration::from_secs(5);
 /// How long a command rests that found no room in the store, before it is tried again.
 const NO_ROOM: Duration = Duration::from_millis(250);
 
@@ -67,6 +69,8 @@ pub struct Host<S> {
     left: HashMap<SessionId, Left>,
     /// When to look next whether others know of it.
     be_known_at: Instant,
+    /// When to give the next sign of life.
+    sign_at: Instant,
     /// When to clear away next.
     sweep_at: Timestamp,
     upkeep: Upkeep,
@@ -111,6 +115,7 @@ impl<S: Store> Host<S> {
             others: Vec::new(),
             left: HashMap::new(),
             be_known_at: Instant::now(),
+            sign_at: Instant::now(),
             sweep_at: Timestamp::from_millis(0),
             upkeep: Upkeep::new(),
         };
@@ -279,6 +284,7 @@ impl<S: Store> Host<S> {
     /// What it had may be others' by then, and is refused to it; what it claims from now on is its
     /// own.
     async fn be_known(&mut self) -> Result<(), Error> {
+        self.give_sign();
         // Not by the wall clock, which may be set back.
         if Instant::now() < self.be_known_at {
             return Ok(());
@@ -291,6 +297,14 @@ impl<S: Store> Host<S> {
             self.announce().await?;
         }
         Ok(())
+    }
+
+    /// Gives a sign of life, every few seconds: a host that is stopped or stuck gives none.
+    fn give_sign(&mut self) {
+        if Instant::now() >= self.sign_at {
+            self.sign_at = Instant::now() + SIGN;
+            self.presence.sign();
+        }
     }
 
     /// Tells others what this host says about itself.
@@ -359,6 +373,7 @@ impl<S: Store> Host<S> {
         // Faces may be in the middle of a claim.
         let mut claiming = true;
         while claiming || !self.tasks.is_empty() {
+            self.give_sign();
             tokio::select! {
                 Some(done) = self.tasks.join_next() => self.done(done).await?,
                 driving = self.handed_over.recv(), if claiming => match driving {
@@ -386,7 +401,7 @@ impl<S: Store> Host<S> {
 
 /// Returns what a host says about itself before it has looked at any session.
 fn about(config: &Config) -> About {
-    let about = About::parse(&config.about);
+    let about = About::parse(&config.about).signing_every(SIGN);
     match config.claims {
         Claims::All => about.at_most(config.max_running),
         Claims::Only(id) => about.only(id),
