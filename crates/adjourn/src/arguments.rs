@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adjourn_core::conditions::Timeout;
+use adjourn_core::time::Timestamp;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::durations::{duration, timeout};
 
 /// The heading of options that every command has.
 const EVERYWHERE: &str = "Options of every command";
 /// How a command ends, for the help and the manual.
 const EXIT_CODES: &str = "Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, \
-                          5 store, 129, 130 and 143 interrupted by a hangup, by Ctrl-C and by a \
-                          termination, 1 anything else.";
+                          5 store, 6 not in time, 129, 130 and 143 interrupted by a hangup, by \
+                          Ctrl-C and by a termination, 1 anything else.";
 
 /// A durable pause for any AI agent.
 #[derive(Debug, Parser)]
@@ -45,10 +47,16 @@ pub enum Verb {
     Acp(Acp),
     /// List sessions: what waits, since when, and what will wake it
     Ls(Ls),
+    /// Count sessions by state, and say what is overdue, which hosts live and what is undelivered
+    Status,
+    /// List hosts: since when, how much they run, and when they last gave a sign of life
+    Hosts,
     /// Show one session
     Show(Which),
     /// Show what happened to a session
     Log(Log),
+    /// Wait until a session is idle, suspended or ended
+    Wait(Wait),
     /// Pause a session
     Suspend(Suspend),
     /// Give an idle session its next prompt, or answer its question
@@ -127,13 +135,13 @@ pub struct Takeover {
 #[derive(Debug, Args)]
 pub struct Run {
     /// The script
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub script: PathBuf,
     /// The first prompt
-    #[arg(long, default_value = "go")]
+    #[arg(short, long, default_value = "go")]
     pub prompt: String,
     /// Return when the session parks
-    #[arg(long)]
+    #[arg(short, long)]
     pub detach: bool,
     #[command(flatten)]
     pub by: As,
@@ -142,7 +150,7 @@ pub struct Run {
 #[derive(Debug, Args)]
 pub struct Acp {
     /// What the agent does
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub script: PathBuf,
     /// In whose words clients are told about suspensions [env: ADJOURN_ACP_PROFILE]
     /// [default: adjourn]
@@ -188,7 +196,7 @@ pub enum OnDisconnect {
 #[derive(Debug, Args)]
 pub struct New {
     /// The script
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub script: PathBuf,
     #[command(flatten)]
     pub by: As,
@@ -197,7 +205,7 @@ pub struct New {
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
-    #[arg(long, value_name = "ADDR:PORT", value_parser = crate::settings::address)]
+    #[arg(short, long, value_name = "ADDR:PORT", value_parser = crate::settings::address)]
     pub listen: Option<std::net::SocketAddr>,
     /// What callers must show as a bearer token; others on this machine can see it here
     /// [env: ADJOURN_TOKEN]
@@ -220,7 +228,7 @@ pub struct Serve {
 #[derive(Debug, Args)]
 pub struct Ls {
     /// Those that have ended, too; --json always lists them
-    #[arg(long)]
+    #[arg(short, long)]
     pub all: bool,
 }
 
@@ -229,11 +237,62 @@ pub struct Log {
     #[command(flatten)]
     pub which: Which,
     /// Show what was said instead
-    #[arg(long)]
+    #[arg(short, long)]
     pub transcript: bool,
     /// Go on until the session ends
-    #[arg(long)]
+    #[arg(short, long)]
     pub follow: bool,
+    /// Only the last N lines
+    #[arg(short = 'n', long, value_name = "N", value_parser = crate::settings::count)]
+    pub tail: Option<usize>,
+    /// Only what is younger: a duration like 10m, or a point in time like 2026-11-16T09:00:00Z
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    pub since: Option<Since>,
+}
+
+/// From when on a log is shown.
+#[derive(Debug, Clone, Copy)]
+pub enum Since {
+    /// So long before now.
+    Ago(Duration),
+    /// A point in time.
+    At(Timestamp),
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    let ago = duration(text).map(Since::Ago);
+    let at = || Timestamp::parse(text).map(Since::At);
+    ago.or_else(|_| at()).map_err(|_| {
+        "expected a duration like 10m, or a point in time like 2026-11-16T09:00:00Z".to_owned()
+    })
+}
+
+#[derive(Debug, Args)]
+pub struct Wait {
+    #[command(flatten)]
+    pub which: Which,
+    /// What to wait for; one of several, with commas between them
+    #[arg(
+        long = "for",
+        value_name = "STATE",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "idle"
+    )]
+    pub states: Vec<WaitFor>,
+    /// How long at most [default: as long as it takes]
+    #[arg(short, long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WaitFor {
+    /// Its run is over
+    Idle,
+    /// It is parked
+    Suspended,
+    /// It has ended
+    Ended,
 }
 
 #[derive(Debug, Args)]
@@ -241,19 +300,19 @@ pub struct Suspend {
     #[command(flatten)]
     pub which: Which,
     /// Why
-    #[arg(long)]
+    #[arg(short, long)]
     pub reason: Option<String>,
     /// When it takes effect
-    #[arg(long, value_enum, default_value_t = Mode::FinishStep)]
+    #[arg(short, long, value_enum, default_value_t = Mode::FinishStep)]
     pub mode: Mode,
     /// Wake it on an event: NAME or NAME:SUBJECT, with * and **
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(short = 'e', long, value_name = "PATTERN")]
     pub on_event: Option<String>,
     /// Wake it on a trigger
     #[arg(long, value_name = "JSON")]
     pub trigger: Option<String>,
-    /// Wake it after a while: 90s, 30m, 2h, 1d
-    #[arg(long, value_name = "DURATION", value_parser = timeout, allow_hyphen_values = true)]
+    /// Wake it after a while: 90s, 30m, 1h30m, 2d
+    #[arg(short, long, value_name = "DURATION", value_parser = timeout, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
     /// What to do then
     #[arg(long, value_name = "ACTION", requires = "timeout", value_enum)]
@@ -297,7 +356,7 @@ pub struct Prompt {
     /// What to say; - reads it from stdin
     pub text: String,
     /// Return at once; whoever hosts the session runs it
-    #[arg(long)]
+    #[arg(short, long)]
     pub detach: bool,
     #[command(flatten)]
     pub by: As,
@@ -311,7 +370,7 @@ pub struct Resume {
     #[arg(long)]
     pub handle: Option<String>,
     /// A value for the agent; - reads it from stdin
-    #[arg(long, value_name = "JSON")]
+    #[arg(short, long, value_name = "JSON")]
     pub input: Option<String>,
     /// Start the turn with a digest instead of the whole transcript
     #[arg(long)]
@@ -323,7 +382,7 @@ pub struct Resume {
     #[arg(long, value_name = "AMOUNT")]
     pub add_budget: Option<String>,
     /// Only commit; whoever hosts the session runs it
-    #[arg(long)]
+    #[arg(short, long)]
     pub detach: bool,
     #[command(flatten)]
     pub by: As,
@@ -334,7 +393,7 @@ pub struct Event {
     /// NAME or NAME:SUBJECT
     pub name: String,
     /// What there is to say about it; - reads it from stdin
-    #[arg(long, value_name = "JSON")]
+    #[arg(short, long, value_name = "JSON")]
     pub data: Option<String>,
     /// Its id; the same id from the same source is taken once
     #[arg(long)]
@@ -355,7 +414,7 @@ pub struct Reasoned {
     #[command(flatten)]
     pub which: Which,
     /// Why
-    #[arg(long)]
+    #[arg(short, long)]
     pub reason: Option<String>,
     #[command(flatten)]
     pub by: As,
@@ -434,36 +493,4 @@ pub struct Man {
     /// Where to write them, as adjourn.1, adjourn-run.1 and so on
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
-}
-
-/// Reads `90s`, `30m`, `1.5h`, `2d`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a number and a unit: 500ms, 90s, 30m, 2h or 1d".to_owned();
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(expected)?;
-    let (number, unit) = text.split_at(split);
-    let seconds = match unit {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return Err(expected()),
-    };
-    let number: f64 = number.parse().map_err(|_| expected())?;
-    if number < 0.0 {
-        return Err("a time that is over cannot be waited for".to_owned());
-    }
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| expected())
-}
-
-/// Reads how long to wait: not for nothing, and not for longer than there is.
-fn timeout(text: &str) -> Result<Duration, String> {
-    let (timeout, most) = (duration(text)?, Timeout::LONGEST);
-    if timeout.is_zero() {
-        return Err("expected more than nothing".to_owned());
-    }
-    if timeout > most {
-        return Err(format!("expected at most {}d", most.as_secs() / 86_400));
-    }
-    Ok(timeout)
 }

@@ -27,6 +27,8 @@ enum Kind {
     Refused(&'static str),
     NotFound,
     Store,
+    /// What was waited for did not come in time.
+    Late,
     /// A signal, as its exit code.
     Interrupted(u8),
     Other,
@@ -49,6 +51,11 @@ impl Failure {
     /// The store, or what it needs, cannot be made or used.
     pub fn store(message: impl Into<String>) -> Self {
         Self::new(Kind::Store, message)
+    }
+
+    /// What was waited for did not come in time.
+    pub fn late(message: impl Into<String>) -> Self {
+        Self::new(Kind::Late, message)
     }
 
     pub fn other(message: impl Into<String>) -> Self {
@@ -87,6 +94,7 @@ impl Failure {
             Kind::Refused(_) => 3,
             Kind::NotFound => 4,
             Kind::Store => 5,
+            Kind::Late => 6,
             Kind::Interrupted(code) => code,
             Kind::Other => 1,
         }
@@ -106,6 +114,7 @@ impl Failure {
             Kind::Refused(reason) => reason,
             Kind::NotFound => "TASK_NOT_FOUND",
             Kind::Store => "STORE",
+            Kind::Late => "LATE",
             Kind::Interrupted(_) => "INTERRUPTED",
             Kind::Other => "OTHER",
         };
@@ -134,7 +143,7 @@ impl From<Rejected> for Failure {
             }
             Rejected::Busy { phase: Phase::Ready }
             | Rejected::NotSuspended { phase: Phase::Ready } => {
-                Some("a host goes on with it; `adjourn serve` is one".to_owned())
+                Some("`adjourn resume` goes on with it here, `adjourn serve` as a host".to_owned())
             }
             Rejected::NotSuspendable { .. } => Some(
                 "answer it with `adjourn prompt`, or end its run with `adjourn cancel`".to_owned(),

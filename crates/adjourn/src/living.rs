@@ -1,33 +1,115 @@
-//! The hosts of a store that are alive, and why a session waits although they are.
+//! The hosts of a store: which are alive, what they run, and why a session waits although they are.
+
+use std::time::{Duration, SystemTime};
 
 use adjourn_core::Session;
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
+use adjourn_core::time::Timestamp;
 use adjourn_host::about::About;
 use adjourn_store::Store as _;
 use adjourn_store::rows::HostRow;
 
+use crate::durations::span;
 use crate::failure::Failure;
 use crate::place::Place;
+
+/// How many signs of life may be missing before a host is told to be silent.
+const MISSED: u32 = 3;
 
 /// The hosts that are alive.
 pub struct Living(Vec<Host>);
 
-/// A host that is alive.
-struct Host {
-    id: HostId,
-    about: About,
+/// A host that was announced.
+pub struct Host {
+    pub id: HostId,
+    /// Since when it is there.
+    pub since: Timestamp,
+    pub about: About,
     /// The sessions that it drives.
-    drives: Vec<SessionId>,
+    pub drives: Vec<SessionId>,
+    /// Whether it holds its lock.
+    pub alive: bool,
+    /// How long ago it last gave a sign of life.
+    pub sign: Option<Duration>,
+}
+
+/// How a host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    Alive,
+    /// It holds its lock, and gives no sign of life.
+    Silent,
+    /// It holds its lock, and the system says that it was stopped.
+    Stopped,
+    Dead,
+}
+
+impl Health {
+    /// Returns the word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Silent => "silent",
+            Self::Stopped => "stopped",
+            Self::Dead => "dead",
+        }
+    }
 }
 
 impl Host {
-    /// Returns why it does not take a session, if it is known.
-    fn refusal(&self, id: SessionId) -> Option<String> {
-        let name = match self.about.pid() {
+    fn of(place: &Place, row: HostRow) -> Result<Self, Failure> {
+        let signed = place.hosts.last_sign(row.id).ok();
+        Ok(Self {
+            id: row.id,
+            since: row.since,
+            about: About::parse(&row.about),
+            drives: place.store.driven_by(row.id)?,
+            alive: place.lives(row.id),
+            // A time in the future is one of before the clock was set back.
+            sign: signed.map(|at| SystemTime::now().duration_since(at).unwrap_or_default()),
+        })
+    }
+
+    /// Returns how it is called.
+    pub fn name(&self) -> String {
+        match self.about.pid() {
             Some(pid) => format!("host {pid}"),
             None => "a host".to_owned(),
-        };
+        }
+    }
+
+    /// Returns how it is.
+    pub fn health(&self) -> Health {
+        if !self.alive {
+            return Health::Dead;
+        }
+        if self.about.pid().is_some_and(is_stopped) {
+            return Health::Stopped;
+        }
+        let most = self.about.signs_every().map(|period| period * MISSED);
+        match (self.sign, most) {
+            (Some(sign), Some(most)) if sign > most => Health::Silent,
+            _ => Health::Alive,
+        }
+    }
+
+    /// Says what keeps it from going on, if it is alive and does not.
+    fn hangs(&self) -> Option<String> {
+        let name = self.name();
+        match self.health() {
+            Health::Alive | Health::Dead => None,
+            Health::Stopped => Some(format!("{name} is stopped; `adjourn hosts` says more")),
+            Health::Silent => {
+                let sign = span(self.sign.unwrap_or_default());
+                Some(format!("{name} gave its last sign of life {sign} ago; `adjourn hosts`"))
+            }
+        }
+    }
+
+    /// Returns why it does not take a session, if it is known.
+    fn refusal(&self, id: SessionId) -> Option<String> {
+        let name = self.name();
         if let Some(why) = self.about.declines(id) {
             return Some(format!("{name} cannot run it: {why}"));
         }
@@ -40,14 +122,20 @@ impl Host {
 
 impl Living {
     pub fn of(place: &Place) -> Result<Self, Failure> {
-        let hosts = place.store.hosts()?.into_iter();
-        // Nobody is told to wait for one whose lock cannot be looked at.
-        let alive = hosts.filter(|host| place.hosts.is_alive(host.id).unwrap_or(false));
-        let host = |host: HostRow| {
-            let drives = place.store.driven_by(host.id)?;
-            Ok(Host { id: host.id, about: About::parse(&host.about), drives })
-        };
-        Ok(Self(alive.map(host).collect::<Result<_, Failure>>()?))
+        let alive = |row: &HostRow| place.lives(row.id);
+        let rows = place.store.hosts()?.into_iter().filter(alive);
+        Ok(Self(rows.map(|row| Host::of(place, row)).collect::<Result<_, Failure>>()?))
+    }
+
+    /// Returns all hosts that were announced, also those that died since.
+    pub fn and_dead(place: &Place) -> Result<Vec<Host>, Failure> {
+        place.store.hosts()?.into_iter().map(|row| Host::of(place, row)).collect()
+    }
+
+    /// Returns the host that drives a session, if it is alive.
+    pub fn driving(&self, session: &Session) -> Option<&Host> {
+        let owner = session.owner()?.host;
+        self.0.iter().find(|host| host.id == owner)
     }
 
     /// Returns whether there is none at all, not even one that is there for a session of its own:
@@ -82,14 +170,13 @@ impl Living {
     pub fn waits_for(&self, session: &Session) -> Option<String> {
         match &session.state {
             State::Ready(_) => Some(self.ready(session)),
-            State::Running(_) | State::Quiescing(_) => {
-                let owner = session.owner()?.host;
-                let alive = self.0.iter().any(|host| host.id == owner);
-                (!alive).then(|| match self.nobody_for(session.id) {
-                    true => "its host died; start `adjourn serve` to go on".to_owned(),
-                    false => "its host died; another takes over".to_owned(),
-                })
-            }
+            State::Running(_) | State::Quiescing(_) => match self.driving(session) {
+                Some(host) => host.hangs(),
+                None if self.nobody_for(session.id) => {
+                    Some("its host died; start `adjourn serve` to go on".to_owned())
+                }
+                None => Some("its host died; another takes over".to_owned()),
+            },
             State::Suspended(_) => self
                 .nobody_wakes(session)
                 .then(|| "nobody is there to wake it; start `adjourn serve`".to_owned()),
@@ -118,6 +205,14 @@ impl Living {
     }
 }
 
+/// Returns whether the system says that a process of this machine stands still.
+fn is_stopped(pid: u64) -> bool {
+    let about = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The state follows the name, which stands in brackets: `T` is stopped, `t` by a debugger.
+    let state = about.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    matches!(state, Some('T' | 't'))
+}
+
 #[cfg(test)]
 mod tests {
     use adjourn_host::clock::Machine;
@@ -130,7 +225,8 @@ mod tests {
         let [own, other] = [0, 1].map(|_| SessionId::new(Machine.uuid()));
         let id = HostId::new(Machine.uuid());
         let about = About::parse(r#"{"pid":7}"#).at_most(1);
-        let host = Host { id, about, drives: vec![own] };
+        let since = Machine.now();
+        let host = Host { id, since, about, drives: vec![own], alive: true, sign: None };
         assert_eq!(host.refusal(own), None);
         let full = "host 7 has no room: it runs 1, as many as it may";
         assert_eq!(host.refusal(other).as_deref(), Some(full));

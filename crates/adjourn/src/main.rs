@@ -8,8 +8,10 @@
 )]
 
 mod arguments;
+mod ask;
 mod commands;
 mod descriptors;
+mod durations;
 mod entry;
 mod failure;
 mod living;
@@ -21,6 +23,7 @@ mod signals;
 mod stay;
 mod story;
 mod terminal;
+mod times;
 mod typed;
 mod wakes;
 mod watch;
@@ -109,8 +112,11 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Serve(_) => commands::serve::run(settings, output).await,
         Verb::Acp(acp) => commands::acp::run(settings, acp, output).await,
         Verb::Ls(ls) => commands::ls::run(settings, &ls, output),
+        Verb::Status => commands::status::run(settings, output),
+        Verb::Hosts => commands::hosts::run(settings, output),
         Verb::Show(which) => commands::show::run(settings, &which, output),
         Verb::Log(log) => commands::log::run(settings, &log, output).await,
+        Verb::Wait(wait) => commands::wait::run(settings, &wait, output).await,
         Verb::Suspend(suspend) => commands::suspend::run(settings, suspend, output).await,
         Verb::Prompt(prompt) => commands::prompt::run(settings, prompt, output).await,
         Verb::Resume(resume) => commands::resume::run(settings, resume, output).await,

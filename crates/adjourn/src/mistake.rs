@@ -1,26 +1,136 @@
 //! What was typed and cannot be read, told like every other failure: one sentence and one hint.
 
-use clap::error::ErrorKind;
+use std::error::Error as _;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::failure::Failure;
 
-/// Turns what the reader of arguments says into a failure.
+/// Words that people type for a command of another name, and what to type instead.
+const WORDS: &[(&[&str], &str)] = &[
+    (&["pause", "park", "hold"], "`adjourn suspend ID` pauses a session"),
+    (&["wake", "continue", "unpause"], "`adjourn resume ID` wakes a session"),
+    (&["ps", "list", "sessions"], "`adjourn ls` lists sessions"),
+    (&["answer", "send", "say"], "`adjourn prompt ID TEXT` answers a session, or goes on with it"),
+    (&["inspect", "info", "get"], "`adjourn show ID` shows one session"),
+    (&["logs", "history", "journal"], "`adjourn log ID` shows what happened to a session"),
+    (&["emit", "notify"], "`adjourn event NAME` tells the store that something happened"),
+    (&["top", "stats", "health"], "`adjourn status` counts sessions, hosts and events"),
+    (&["start", "daemon"], "`adjourn run` runs a script, `adjourn serve` is a host"),
+    (
+        &["delete"],
+        "`adjourn close ID` ends a session and keeps all of it; `adjourn rm ID` removes what it \
+         said and did, too",
+    ),
+];
+
+/// Commands that end or remove something: a slip of the finger must not lead to them.
+const DESTRUCTIVE: &[&str] = &["cancel", "close", "prune", "restore", "rm", "takeover"];
+
+/// Turns what the reader of arguments found into a failure, in this program's own words.
 pub fn told(error: &clap::Error) -> Failure {
-    use ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
-    if matches!(error.kind(), DisplayHelpOnMissingArgumentOrSubcommand | MissingSubcommand) {
-        return Failure::usage("a command is missing").hint("`adjourn --help` lists them");
+    let argument = one(error, ContextKind::InvalidArg).map(name);
+    let named = argument.as_deref().unwrap_or("an argument");
+    let value = one(error, ContextKind::InvalidValue).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            Failure::usage("a command is missing").hint("`adjourn --help` lists them")
+        }
+        ErrorKind::InvalidSubcommand => unknown_command(error),
+        ErrorKind::UnknownArgument => unknown_argument(error, named),
+        ErrorKind::MissingRequiredArgument => {
+            let missing: Vec<_> = all(error, ContextKind::InvalidArg).map(name).collect();
+            let are = if missing.len() == 1 { "is" } else { "are" };
+            Failure::usage(format!("{} {are} missing", missing.join(" and "))).hint(used(error))
+        }
+        ErrorKind::InvalidValue if value.is_empty() => {
+            Failure::usage(format!("{named} needs a value")).hint(used(error))
+        }
+        ErrorKind::InvalidValue => {
+            let known = all(error, ContextKind::ValidValue).collect::<Vec<_>>().join(", ");
+            let failure =
+                Failure::usage(format!("{named}: expected one of {known}, not {value:?}"));
+            match one(error, ContextKind::SuggestedValue) {
+                Some(meant) => failure.hint(format!("{named} {meant}")),
+                None => failure.hint(used(error)),
+            }
+        }
+        ErrorKind::ValueValidation => {
+            // What a value is refused for is said by this program's own readers.
+            let problem = error.source().map(ToString::to_string).unwrap_or_default();
+            Failure::usage(format!("{named}: {problem}, not {value:?}")).hint(used(error))
+        }
+        ErrorKind::ArgumentConflict => {
+            let others = all(error, ContextKind::PriorArg).map(name).collect::<Vec<_>>();
+            let message = match others.as_slice() {
+                [other] if other == named => format!("{named} is given twice"),
+                [] => format!("{named} does not go with the others"),
+                others => format!("{named} does not go with {}", others.join(" and ")),
+            };
+            Failure::usage(message).hint(used(error))
+        }
+        ErrorKind::InvalidUtf8 => Failure::usage("an argument is not UTF-8"),
+        _ => Failure::usage(format!("{named} has too many values or too few")).hint(used(error)),
     }
-    // The reader has paragraphs: what is wrong, perhaps what may have been meant, how it is used.
-    let text = error.to_string();
-    let mut paragraphs = text.trim_end().split("\n\n").map(one_line);
-    let wrong = paragraphs.next().unwrap_or_default();
-    let wrong = wrong.strip_prefix("error: ").unwrap_or(&wrong).to_owned();
-    let rest: Vec<_> = paragraphs.collect();
-    let meant = rest.iter().find_map(|text| text.strip_prefix("tip: ")).map(str::to_owned);
-    let used = rest.iter().find_map(|text| text.strip_prefix("Usage: "));
-    let used = used.map(|used| format!("usage: {used}"));
-    let hint = meant.or(used).unwrap_or_else(|| "`--help` after the command says more".to_owned());
-    Failure::usage(wrong).hint(hint)
+}
+
+/// Says that there is no such command, and which one may be meant.
+fn unknown_command(error: &clap::Error) -> Failure {
+    let typed = one(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+    let failure = Failure::usage(format!("there is no command {typed:?}"));
+    if let Some((_, hint)) = WORDS.iter().find(|(words, _)| words.contains(&typed.as_str())) {
+        return failure.hint(*hint);
+    }
+    let mut meant = all(error, ContextKind::SuggestedSubcommand);
+    let meant = meant.find(|meant| !DESTRUCTIVE.contains(&meant.as_str()));
+    failure.hint(match meant {
+        Some(meant) => format!("`adjourn {meant}` is one; `adjourn --help` lists all"),
+        None => "`adjourn --help` lists them".to_owned(),
+    })
+}
+
+/// Says that there is no such flag, or that nothing more was expected.
+fn unknown_argument(error: &clap::Error, named: &str) -> Failure {
+    if !named.starts_with('-') {
+        return Failure::usage(format!("{named:?} is one argument too many")).hint(used(error));
+    }
+    let failure = Failure::usage(format!("there is no flag {named} here"));
+    match one(error, ContextKind::SuggestedArg).map(name) {
+        Some(meant) => failure.hint(format!("{meant} is one")),
+        None => failure.hint(used(error)),
+    }
+}
+
+/// Returns how the command is used, in one line.
+fn used(error: &clap::Error) -> String {
+    match error.get(ContextKind::Usage) {
+        Some(usage) => {
+            let usage = usage.to_string();
+            let usage = usage.trim().strip_prefix("Usage: ").unwrap_or(usage.trim());
+            format!("usage: {}", usage.split_whitespace().collect::<Vec<_>>().join(" "))
+        }
+        None => "`--help` after the command says more".to_owned(),
+    }
+}
+
+/// Returns the texts of one kind that belong to a mistake.
+fn all(error: &clap::Error, kind: ContextKind) -> impl Iterator<Item = String> {
+    let texts = match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    };
+    texts.into_iter()
+}
+
+fn one(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    all(error, kind).next()
+}
+
+/// Returns an argument's name without the shape of its value: `--mode <MODE>` is `--mode`.
+fn name(shown: impl AsRef<str>) -> String {
+    let name = shown.as_ref().split(' ').next().unwrap_or_default();
+    name.trim_matches(['<', '>', '[', ']']).to_owned()
 }
 
 /// Says what is wrong with a field by the name under which it was typed: the lifecycle has the names
@@ -51,8 +161,4 @@ pub fn typed_as(path: &str, problem: &str) -> String {
         "" => format!("{name}: {problem}"),
         inside => format!("{name}: {inside}: {problem}"),
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }

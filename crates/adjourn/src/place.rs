@@ -3,14 +3,18 @@
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
-use adjourn_core::id::SessionId;
+use adjourn_core::event::What;
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
 use adjourn_core::{Command, Session};
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
+use adjourn_host::driver::Drivers as _;
+use adjourn_host::script::Scripted;
 use adjourn_record::keys::{KeyDir, KeyId};
 use adjourn_store::rows::SessionNo;
 use adjourn_store::sqlite::{Options, SetAside};
@@ -26,6 +30,9 @@ use crate::terminal::{Output, warn};
 /// Whose sessions are, if nobody says otherwise.
 pub const TENANT: &str = "local";
 
+/// How often and how long apart an empty file is looked at: a store is made in less time.
+const LOOKS: u32 = 50;
+const LOOK: Duration = Duration::from_millis(20);
 /// Ids looked at at a time, to find one by a part of it.
 const PAGE: usize = 4096;
 
@@ -43,31 +50,23 @@ pub struct Place {
 impl Place {
     /// Opens a store that must be there: a mistyped path is no new and empty store.
     pub fn open(settings: &Settings) -> Result<Self, Failure> {
-        Self::if_there(settings)?.ok_or_else(|| nowhere(settings))
+        must_be_there(settings)?;
+        Self::open_or_make(settings)
     }
 
     /// Opens a store that must be there for reading alone: without keys, and also where nothing
     /// can be written.
     pub fn look(settings: &Settings) -> Result<Self, Failure> {
-        Self::look_if_there(settings)?.ok_or_else(|| nowhere(settings))
+        let path = must_be_there(settings)?;
+        let store = Sqlite::look(path, Arc::new(Machine), settings.cache.value)?;
+        Ok(Self::of(store, settings))
     }
 
     /// Opens the store for reading alone, if it is there.
     pub fn look_if_there(settings: &Settings) -> Result<Option<Self>, Failure> {
-        let path = &settings.store()?.value;
-        if matches!(path.try_exists(), Ok(false)) {
-            return Ok(None);
-        }
-        let store = Sqlite::look(path, Arc::new(Machine), settings.cache.value)?;
-        Ok(Some(Self::of(store, settings)))
-    }
-
-    /// Opens the store if it is there, and makes nothing if it is not.
-    pub fn if_there(settings: &Settings) -> Result<Option<Self>, Failure> {
-        // One that cannot be looked for is opened, which says what is wrong.
         match settings.store()?.value.try_exists() {
             Ok(false) => Ok(None),
-            Ok(true) | Err(_) => Self::open_or_make(settings).map(Some),
+            Ok(true) | Err(_) => Self::look(settings).map(Some),
         }
     }
 
@@ -198,9 +197,26 @@ impl Place {
 
     /// Prints where a session stands.
     pub fn tell(&self, session: &Session, output: &Output) -> Result<(), Failure> {
+        self.tell_with(session, None, output)
+    }
+
+    /// Prints where a session stands, and what is to be noticed about it.
+    pub fn tell_with(
+        &self,
+        session: &Session,
+        notice: Option<String>,
+        output: &Output,
+    ) -> Result<(), Failure> {
         let living = Living::of(self)?;
         let view = View { session, now: self.clock.now(), living: &living };
-        output.object(&view.json(), &format!("{}  {}", session.id, view.text()));
+        let mut object = view.json();
+        if let (Some(object), Some(notice)) = (object.as_object_mut(), &notice) {
+            object.insert("notice".to_owned(), notice.as_str().into());
+        }
+        output.object(&object, &format!("{}  {}", session.id, view.text()));
+        if let Some(notice) = notice {
+            output.talk(&notice);
+        }
         Ok(())
     }
 
@@ -231,6 +247,38 @@ impl Place {
     /// Gives a command that makes nothing ready, or leaves it to other hosts.
     pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
         self.give_to(None, request).await
+    }
+
+    /// Returns a session that must be there; if its host died, it is taken over first, and that is
+    /// said.
+    pub async fn recovered(&self, id: SessionId, output: &Output) -> Result<Arc<Session>, Failure> {
+        let session = self.session(id)?;
+        let Some(taken) = self.recover(&session).await? else { return Ok(session) };
+        let unknown = taken.status().unknown_calls.join(", ");
+        output.talk(&match unknown.as_str() {
+            "" => "its host died; it is taken over".to_owned(),
+            calls => {
+                format!("its host died; it is taken over, and nobody knows what became of {calls}")
+            }
+        });
+        Ok(taken)
+    }
+
+    /// Returns whether a host is alive. Nobody is told to wait for one whose lock cannot be looked
+    /// at.
+    pub fn lives(&self, host: HostId) -> bool {
+        self.hosts.is_alive(host).unwrap_or(false)
+    }
+
+    /// Returns why a host of this program could not run a session, if it could not.
+    pub fn unable(&self, id: SessionId) -> Result<Option<String>, Failure> {
+        let founding = self.store.founding(id)?;
+        let Some(What::SessionCreated(created)) = founding.map(|entry| entry.event.what) else {
+            return Ok(None);
+        };
+        let drivers = Scripted::new(Arc::clone(&self.clock));
+        let lacks = drivers.lacks(id, &created.driver);
+        Ok(lacks.or_else(|| drivers.make(&created.driver).err()))
     }
 
     /// Takes a session from a host that died, and returns it as it is then.
@@ -272,10 +320,36 @@ pub fn key_directory() -> Result<KeyDir, Failure> {
     Ok(KeyDir::new(directory("XDG_CONFIG_HOME", ".config")?.join("keys")))
 }
 
-fn nowhere(settings: &Settings) -> Failure {
-    let path = settings.store().map(|store| store.value.display().to_string());
-    Failure::store(format!("there is no store {}", path.unwrap_or_default()))
-        .hint("`adjourn run`, `new`, `event` and `serve` make one; --store names another")
+/// Returns where a store is that must be there, or says that there is none.
+fn must_be_there(settings: &Settings) -> Result<&Path, Failure> {
+    let Held { value: path, source } = settings.store()?;
+    let missing = match path.metadata() {
+        Ok(_) if stays_empty(path) => format!("{} is not a store: it is empty", path.display()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!("there is no store {}", path.display())
+        }
+        // One that cannot be looked at is opened, which says what is wrong.
+        Ok(_) | Err(_) => return Ok(path),
+    };
+    Err(Failure::store(missing).hint(match source {
+        Source::Default => {
+            "`adjourn run`, `new`, `event` and `serve` make one; `adjourn demo` needs none"
+        }
+        _ => "`adjourn run`, `new`, `event` and `serve` make one; --store names another",
+    }))
+}
+
+/// Returns whether a file has nothing in it, and gets nothing soon: one that another process makes
+/// just now is a store in a moment.
+fn stays_empty(path: &Path) -> bool {
+    let is_empty = || path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0);
+    for _ in 0..LOOKS {
+        if !is_empty() {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    is_empty()
 }
 
 /// Returns where the user keeps files of a kind, and we ours.

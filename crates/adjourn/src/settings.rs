@@ -14,7 +14,8 @@ use adjourn_core::limits::NAME_BYTES;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::arguments::{Arguments, OnDisconnect, Profile, StatusWords, Verb, duration};
+use crate::arguments::{Arguments, OnDisconnect, Profile, StatusWords, Verb};
+use crate::durations::{duration, exact};
 use crate::failure::Failure;
 use crate::place::{TENANT, directory};
 use file::{File, Written};
@@ -207,8 +208,8 @@ impl Settings {
         };
         let token = self.token.value.as_ref().map(|_| json!("(hidden)"));
         let listen = self.listen.value.map(|address| json!(address.to_string()));
-        let drain = Some(json!(written(self.drain.value)));
-        let ended = self.ended.value.map_or_else(|| NEVER.to_owned(), written);
+        let drain = Some(json!(exact(self.drain.value)));
+        let ended = self.ended.value.map_or_else(|| NEVER.to_owned(), exact);
         vec![
             row(
                 &STORE,
@@ -355,17 +356,6 @@ fn kept(text: &str) -> Result<Option<Duration>, String> {
     match text {
         NEVER => Ok(None),
         text => duration(text).map(Some).map_err(|problem| format!("{problem}; or {NEVER}")),
-    }
-}
-
-/// Writes a duration in the way it is read.
-fn written(duration: Duration) -> String {
-    match (duration.as_secs(), duration.subsec_millis()) {
-        (seconds @ 86_400.., 0) if seconds.is_multiple_of(86_400) => {
-            format!("{}d", seconds / 86_400)
-        }
-        (seconds, 0) => format!("{seconds}s"),
-        _ => format!("{}ms", duration.as_millis()),
     }
 }
 

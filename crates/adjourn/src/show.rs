@@ -1,7 +1,5 @@
 //! How sessions look: in a few words for people, as an object for programs.
 
-use std::time::Duration;
-
 use adjourn_core::Session;
 use adjourn_core::command::Question;
 use adjourn_core::id::SessionId;
@@ -10,6 +8,7 @@ use adjourn_core::time::Timestamp;
 use adjourn_store::Error;
 use serde_json::{Value, json};
 
+use crate::durations::span;
 use crate::living::Living;
 use crate::place::TENANT;
 use crate::terminal::{Look, one_line};
@@ -243,20 +242,4 @@ pub fn resumption(resumption: &Resumption) -> Value {
         "continueTranscript": resumption.continue_transcript,
         "resumedAt": resumption.resumed_at.to_string(),
     })
-}
-
-/// Returns a duration as people say it, with two units where one would be vague.
-pub fn span(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let two = |large: u64, one: &str, small: u64, other: &str| match small {
-        0 => format!("{large}{one}"),
-        _ => format!("{large}{one} {small}{other}"),
-    };
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => two(seconds / 60, "m", seconds % 60, "s"),
-        3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "m"),
-        86_400..8_640_000 => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
-        _ => format!("{}d", seconds / 86_400),
-    }
 }

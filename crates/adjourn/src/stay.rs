@@ -17,12 +17,13 @@ use adjourn_store::{Environment as _, Retention, Sqlite};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::durations::span;
 use crate::entry;
 use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::{View, short, span};
+use crate::show::{View, short};
 use crate::signals::{Ended, Signals};
 use crate::terminal::{Output, one_line};
 use crate::watch::Watch;
@@ -32,6 +33,8 @@ use crate::watch::Watch;
 pub enum Until {
     /// When it is parked, idle or over.
     Parked,
+    /// When it asks something, is idle or over.
+    Asking,
     /// When it is idle or over.
     Idle,
 }
@@ -209,7 +212,7 @@ fn panicked() -> Failure {
 }
 
 /// Waits until this process's own host ends by itself, if there is one.
-async fn host_ended(working: &mut Option<Stop>) -> Failure {
+pub async fn host_ended(working: &mut Option<Stop>) -> Failure {
     match working {
         Some(host) => {
             let failure = host.ended().await;
@@ -241,6 +244,15 @@ pub async fn stay(
         let session = &seen.session;
         let living = Living::of(place)?;
         let view = || View { session, now: place.clock.now(), living: &living };
+        let leave = match &session.state {
+            State::Idle | State::Ended(_) => true,
+            State::Suspended(_) => match until {
+                Until::Parked => true,
+                Until::Asking => session.phase() == Phase::Asking,
+                Until::Idle => false,
+            },
+            State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,
+        };
         if output.json {
             for words in seen.moments.iter().flat_map(entry::said) {
                 output.data(&json!({ "said": words }).to_string());
@@ -263,16 +275,13 @@ pub async fn stay(
             let moves = session.run().is_some() && session.suspended().is_none();
             // What waits for this process's own host does not wait.
             let own = working.is_some() && matches!(session.state, State::Ready(_));
-            if last != Some(session.phase()) && !own && !(output.is_live() && moves) {
+            // Where it is left, its caller says where it stands: as data or as talk, but once.
+            let shown = own || leave || (output.is_live() && moves);
+            if last != Some(session.phase()) && !shown {
                 output.talk(&format!("[{}]", view().text()));
             }
         }
         last = Some(session.phase());
-        let leave = match &session.state {
-            State::Idle | State::Ended(_) => true,
-            State::Suspended(_) => until == Until::Parked,
-            State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,
-        };
         if leave {
             return Ok(Stayed::Done(seen.session));
         }
@@ -282,8 +291,9 @@ pub async fn stay(
         };
         match (&working, refusal) {
             (Some(_), Some(refusal)) => {
-                let hint = format!("start a host that can, or end it: adjourn cancel {id}");
-                return Err(Failure::other(format!("nobody runs it: {refusal}")).hint(hint));
+                let hint = format!("start a host that can, or end its run: adjourn cancel {id}");
+                let message = format!("it stays ready, but nobody runs it: {refusal}");
+                return Err(Failure::other(message).hint(hint));
             }
             (None, refusal) if refusal.is_some() || living.nobody_for(id) => {
                 *working = Some(host(place, Claims::Only(id)).await?);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use adjourn_core::Session;
 use adjourn_core::actor::Actor;
 use adjourn_core::arrival::Arrival;
 use adjourn_core::command::{CallResult, Loss, ReturnedCall};
@@ -11,7 +12,9 @@ use adjourn_core::session::{Pause, Resumption, Wait};
 use adjourn_core::time::Timestamp;
 use adjourn_host::said::Said;
 
+use crate::show::short;
 use crate::terminal::{Look, Output, one_line};
+use crate::times::Times;
 
 /// What happened so far, as far as what happens next is told by it.
 #[derive(Debug, Default)]
@@ -20,16 +23,42 @@ pub struct Story {
     tools: BTreeMap<CallId, String>,
     /// Who asked for the end of the run under way.
     canceled_by: Option<Actor>,
+    times: Times,
 }
 
 impl Story {
+    /// A story whose times are shown in a certain way.
+    pub fn new(times: Times) -> Self {
+        Self { times, ..Self::default() }
+    }
+
+    /// Goes on from a state in the middle of a journal.
+    pub fn go_on_from(&mut self, session: &Session) {
+        let open = session.calls.iter().map(|open| (open.call.id.clone(), open.call.tool.clone()));
+        self.tools.extend(open);
+    }
+
+    /// Brings the time of whoever looks up to date.
+    pub const fn look_at(&mut self, now: Timestamp) {
+        self.times.look_at(now);
+    }
+
+    /// Returns a point in time as this story shows it.
+    pub fn time(&self, at: Timestamp) -> String {
+        self.times.show(at)
+    }
+
     /// Says what an event was, for a log.
     pub fn event(&mut self, event: &Event, output: &Output) -> String {
         if let What::CallsAsked(asked) = &event.what {
             let tools = asked.calls.iter().map(|call| (call.id.clone(), call.tool.clone()));
             self.tools.extend(tools);
         }
-        let line = line(event, self.asked_by(event), &self.detail(&event.what), output);
+        let mut detail = self.detail(&event.what);
+        if self.times.are_for_people() {
+            detail = short_ids(&detail);
+        }
+        let line = line(&self.times.show(event.at), event, self.asked_by(event), &detail, output);
         match &event.what {
             What::CancelRequested(_) => self.canceled_by = Some(event.by.clone()),
             What::CallsReturned(returned) => {
@@ -94,7 +123,17 @@ impl Story {
     }
 }
 
-fn line(event: &Event, by: &Actor, detail: &str, output: &Output) -> String {
+/// Returns a text with the ends of ids in the place of ids.
+fn short_ids(text: &str) -> String {
+    let is_id = |word: &str| {
+        let uuid = word.split_once('-').map(|(_, uuid)| uuid).unwrap_or_default();
+        uuid.len() == 36 && uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+    };
+    let word = |word| if is_id(word) { short(word) } else { word };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn line(at: &str, event: &Event, by: &Actor, detail: &str, output: &Output) -> String {
     let look = match &event.what {
         What::Suspended(_) | What::HoldLaid(_) => Look::Yellow,
         What::Resumed(_) | What::HoldLifted(_) => Look::Green,
@@ -102,14 +141,14 @@ fn line(event: &Event, by: &Actor, detail: &str, output: &Output) -> String {
         What::HostLost(_) | What::CallsAbandoned(_) => Look::Red,
         _ => Look::Plain,
     };
-    let at = output.word(Look::Dim, &event.at.to_string());
+    let at = output.word(Look::Dim, at);
     let name = output.word(look, &format!("{:<18}", event.what.name()));
     let by = output.word(Look::Dim, &format!("{:<10}", one_line(&by.to_string())));
     format!("{at}  {name} {by} {}", one_line(detail)).trim_end().to_owned()
 }
 
 /// Says what was said, for a transcript.
-pub fn words(at: Timestamp, said: &Said) -> String {
+pub fn words(at: &str, said: &Said) -> String {
     let role = match said {
         Said::User { .. } => "user",
         Said::Agent { aborted: false, .. } => "agent",
@@ -120,7 +159,7 @@ pub fn words(at: Timestamp, said: &Said) -> String {
     // Further lines stand below the first one's words.
     let text = said.text();
     let text = text.trim_end_matches('\n');
-    let text = text.replace('\n', &format!("\n{:1$}", "", at.to_string().len() + 9));
+    let text = text.replace('\n', &format!("\n{:1$}", "", at.len() + 9));
     format!("{at}  {role:<6} {text}")
 }
 

@@ -131,6 +131,24 @@ impl Output {
         }
     }
 
+    /// Says what somebody at a terminal is to answer.
+    pub fn say(&self, line: &str) {
+        self.clear();
+        let _ = writeln!(io::stderr(), "{}", lines(line));
+    }
+
+    /// Shows where to type.
+    pub fn prompt(&self, mark: &str) {
+        self.clear();
+        let _ = write!(io::stderr(), "{mark}");
+        let _ = io::stderr().flush();
+    }
+
+    /// Ends a line that somebody may have begun to type.
+    pub fn break_line(&self) {
+        let _ = writeln!(io::stderr());
+    }
+
     pub fn failure(&self, failure: &Failure) {
         if self.json {
             self.data(&failure.json().to_string());
@@ -162,6 +180,11 @@ impl Output {
             true => lines(text),
             false => text.to_owned(),
         }
+    }
+
+    /// Returns whether somebody looks at the data.
+    pub const fn on_terminal(&self) -> bool {
+        self.data_on_terminal
     }
 
     /// Returns how many columns a line of data may have, if somebody looks at it.

@@ -32,10 +32,9 @@ pub fn typed(text: String) -> Result<String, Failure> {
 
 /// Says what is wrong with a text that was to be JSON; `quotes` says how it is typed.
 pub fn not_json(flag: &str, quotes: &str, error: Unreadable) -> Failure {
+    let failure = Failure::usage(format!("{flag}: {error}"));
     match error {
-        Unreadable::Malformed(error) => {
-            Failure::usage(format!("{flag} is not JSON: {error}")).hint(quotes)
-        }
-        refused => Failure::usage(format!("{flag}: {refused}")),
+        Unreadable::Malformed(_) => failure.hint(quotes),
+        _ => failure,
     }
 }

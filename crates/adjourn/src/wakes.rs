@@ -7,7 +7,7 @@ use adjourn_core::conditions::{DueWhy, OnTimeout, Trigger};
 use adjourn_core::session::{Parked, Wait};
 use adjourn_core::time::Timestamp;
 
-use crate::show::span;
+use crate::durations::span;
 use crate::terminal::{one_line, shorten};
 
 /// The most of a trigger that is shown.
@@ -46,6 +46,10 @@ impl Wakes {
             let fails = due.why == DueWhy::Timeout
                 && timeout.is_some_and(|timeout| timeout.action() == OnTimeout::Fail);
             let when = match (due.at > now, due.why) {
+                // It is for a host to act on it: since when one was missing is what matters.
+                (false, _) if now.since(due.at) >= Duration::from_secs(1) => {
+                    format!("now (due {} ago)", span(now.since(due.at)))
+                }
                 (false, _) => "now".to_owned(),
                 (true, DueWhy::At) => format!("at {}", due.at),
                 // Rounded up: what has begun is not over.

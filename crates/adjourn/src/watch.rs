@@ -40,6 +40,17 @@ impl Watch {
         Self::new(place, Watcher::after(place.store.clone(), session))
     }
 
+    /// Watches a session from a revision on, and returns the session before it; nothing where that
+    /// cannot be.
+    pub fn at(
+        place: &Place,
+        id: SessionId,
+        revision: u64,
+    ) -> Result<Option<(Session, Self)>, Error> {
+        let watcher = Watcher::at(place.store.clone(), id, revision)?;
+        Ok(watcher.map(|(session, watcher)| (session, Self::new(place, watcher))))
+    }
+
     fn new(place: &Place, watcher: Watcher<Sqlite>) -> Self {
         Self { watcher, bell: Bell::new(&place.hosts, &*place.clock) }
     }

@@ -1,9 +1,11 @@
 //! `event`: tells the store that something happened.
 
-use adjourn_core::id::SessionId;
+use std::fmt;
+
+use adjourn_core::id::{Seq, SessionId};
 use adjourn_core::json;
 use adjourn_store::rows::NewEvent;
-use adjourn_store::{CommandError, Store as _};
+use adjourn_store::{CommandError, Delivered, Error, Reached, Store as _, Transaction};
 use serde_json::json;
 
 use crate::arguments::Event;
@@ -13,6 +15,11 @@ use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::{Output, one_line};
 use crate::typed::{MOST, not_json, typed};
+
+/// How many sessions an event is delivered to right here; hosts go on with the others.
+const BATCH: usize = 256;
+/// How many sessions are counted that may wait for an event.
+const COUNTED: usize = 10_000;
 
 pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(), Failure> {
     let data = event.data.map(typed).transpose()?;
@@ -42,25 +49,142 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         session: event.session.as_deref().map(|text| place.find(text)).transpose()?,
         data,
     };
-    let acknowledged = place.store.transact(move |tx| tx.acknowledge(&new)).await;
-    let (seq, fresh) = match acknowledged {
+    let (seq, fresh, told) = match take(&place, new).await {
         Err(CommandError::NotFound(id)) => return Err(not_there(&place, id)?),
-        other => other?,
+        taken => taken?,
     };
     place.hosts.ring();
-    let line = if fresh { format!("{seq}") } else { format!("{seq} (known already)") };
-    let notice = Living::of(&place)?
-        .is_empty()
-        .then_some("stored; it is delivered when a host runs: `adjourn serve`");
-    let mut object = json!({ "seq": seq, "fresh": fresh });
-    if let (Some(object), Some(notice)) = (object.as_object_mut(), notice) {
-        object.insert("notice".to_owned(), notice.into());
+    let woke = told.woken.len();
+    let mut object =
+        json!({ "seq": seq, "fresh": fresh, "woke": woke, "waiting": told.held + told.left });
+    let notice = notice(&Living::of(&place)?, &told);
+    if let (Some(object), Some(notice)) = (object.as_object_mut(), &notice) {
+        object.insert("notice".to_owned(), notice.as_str().into());
     }
-    output.object(&object, &line);
-    if let Some(notice) = notice.filter(|_| !output.json) {
-        output.talk(notice);
+    let line = if fresh { told.to_string() } else { "known already, and taken once".to_owned() };
+    output.object(&object, &format!("event {seq}: {line}"));
+    if let Some(notice) = notice {
+        output.talk(&notice);
     }
     Ok(())
+}
+
+/// What an event did, as far as it is delivered.
+#[derive(Default)]
+struct Told {
+    /// The sessions that it woke.
+    woken: Vec<SessionId>,
+    /// How many sessions wait for it under a hold: it counts when the hold is lifted.
+    held: usize,
+    /// How many sessions wait for it that it has not been delivered to.
+    left: usize,
+    /// Whether it was delivered to all of them.
+    delivered: bool,
+}
+
+impl Told {
+    /// What a delivery did for one event of those that it delivered.
+    fn of(seq: Seq, delivered: &Delivered, left: usize) -> Self {
+        let reached = delivered.reached.iter().filter(|reached| reached.seq == seq);
+        let (woken, held): (Vec<_>, Vec<_>) = reached.copied().partition(|reached| reached.woke);
+        let woken = woken.into_iter().map(|Reached { session, .. }| session).collect();
+        Self { woken, held: held.len(), left, delivered: delivered.done >= seq }
+    }
+
+    /// The same, if it is not to be: whom it would have woken waits for it.
+    fn rehearsed(self) -> Self {
+        let left = self.left + self.woken.len() + self.held;
+        Self { left, delivered: left == 0, ..Self::default() }
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sessions = |count: usize, one: &str, more: &str| match count {
+            1 => format!("1 session {one}"),
+            count => format!("{count} sessions {more}"),
+        };
+        let mut parts = Vec::new();
+        match self.woken.len() {
+            0 => {}
+            1 => parts.push("woke 1 session".to_owned()),
+            count => parts.push(format!("woke {count} sessions")),
+        }
+        if self.held > 0 {
+            let held = sessions(self.held, "waits for it under a hold", "wait for it under holds");
+            parts.push(held);
+        }
+        if self.left > 0 {
+            parts.push(sessions(self.left, "waits for it", "wait for it"));
+        }
+        if parts.is_empty() {
+            parts.push("nobody waits for it".to_owned());
+        }
+        f.write_str(&parts.join("; "))
+    }
+}
+
+/// Stores an event. Where a host lives it is delivered right here, as far as that is quick; where
+/// none does, it is stored for the next one, and only looked up whom it will wake.
+async fn take(place: &Place, event: NewEvent) -> Result<(Seq, bool, Told), CommandError> {
+    let (new, by) = (event.clone(), place.by());
+    let deliver = move |tx: &mut Transaction<'_>| -> Result<(Seq, bool, Told), CommandError> {
+        let (seq, fresh) = tx.acknowledge(&new)?;
+        if !fresh {
+            return Ok((seq, fresh, Told { delivered: true, ..Told::default() }));
+        }
+        let delivered = tx.deliver(&by, BATCH)?;
+        let left = tx.awaiting(seq, COUNTED)?;
+        Ok((seq, fresh, Told::of(seq, &delivered, left)))
+    };
+    let hosted = place.store.hosts()?.iter().any(|host| place.lives(host.id));
+    let told = if hosted {
+        match place.store.transact(deliver).await {
+            // What keeps an event from being delivered does not keep it from being stored.
+            Err(CommandError::Store(Error::Damaged(_))) => Told::default(),
+            taken => return taken,
+        }
+    } else {
+        // What is answered with an error leaves no trace.
+        let rehearsal = place.store.transact(move |tx| match deliver(tx) {
+            Ok((_, _, told)) => Err(Rehearsed::Told(told)),
+            Err(error) => Err(Rehearsed::Failed(error)),
+        });
+        match rehearsal.await {
+            Err(Rehearsed::Told(told)) => told.rehearsed(),
+            Ok(()) | Err(Rehearsed::Failed(CommandError::Store(Error::Damaged(_)))) => {
+                Told::default()
+            }
+            Err(Rehearsed::Failed(error)) => return Err(error),
+        }
+    };
+    let stored = place.store.transact(move |tx| tx.acknowledge(&event));
+    let (seq, fresh) = stored.await?;
+    Ok((seq, fresh, told))
+}
+
+/// How a delivery went that is not to be.
+enum Rehearsed {
+    Told(Told),
+    Failed(CommandError),
+}
+
+impl From<Error> for Rehearsed {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Says what is missing for the event to have its effect.
+fn notice(living: &Living, told: &Told) -> Option<String> {
+    if told.left > 0 || !told.delivered {
+        return Some(match living.is_empty() {
+            true => "it is delivered when a host runs: `adjourn serve`".to_owned(),
+            false => "a host delivers it".to_owned(),
+        });
+    }
+    let idle = told.woken.iter().any(|id| living.nobody_for(*id));
+    idle.then(|| "no host is running to go on with it; start `adjourn serve`".to_owned())
 }
 
 /// Says why an event cannot be for a session: nobody has it, or somebody else.

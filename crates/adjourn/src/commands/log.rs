@@ -1,47 +1,110 @@
 //! `log`: what happened to a session.
 
-use adjourn_core::session::State;
+use std::collections::VecDeque;
 
-use crate::arguments::Log;
+use adjourn_core::session::State;
+use adjourn_core::time::Timestamp;
+use adjourn_host::watch::Moment;
+
+use crate::arguments::{Log, Since};
 use crate::entry::{happened, said};
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::story::{Story, words};
 use crate::terminal::Output;
+use crate::times::Times;
 use crate::watch::{Seen, Watch};
 
 pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), Failure> {
     let place = Place::look(settings)?;
     let id = place.find(&log.which.session)?;
+    let now = place.clock.now();
+    let since = log.since.map(|since| match since {
+        Since::Ago(ago) => now.before(ago),
+        Since::At(at) => at,
+    });
+    let mut story = Story::new(Times::of(output, now));
     let mut watcher = Watch::from_start(&place, id);
-    let mut story = Story::default();
+    // Of a long journal only the end is read, where that is all that is shown.
+    if let (Some(tail), false, None) = (log.tail, log.transcript, since) {
+        let length = place.session(id)?.revision;
+        let from = length.saturating_sub(u64::try_from(tail).unwrap_or(u64::MAX)) + 1;
+        if let Some((before, watch)) = Watch::at(&place, id, from)? {
+            story.go_on_from(&before);
+            watcher = watch;
+        }
+    }
+    let mut lines = Lines { since, tail: log.tail, kept: VecDeque::new() };
     loop {
         let Some(Seen { session, moments }) = watcher.page()? else {
             return Err(Failure::no_session(id));
         };
+        story.look_at(place.clock.now());
         for moment in &moments {
-            if log.transcript {
-                let at = moment.event.at;
-                for (object, (_, said)) in said(moment).zip(&moment.said) {
-                    output.object(&object, &output.clean(&words(at, said)));
-                }
-            } else {
-                let object = happened(moment.revision, &moment.event);
-                output.object(&object, &story.event(&moment.event, output));
-            }
+            lines.take(moment, log.transcript, &mut story, output);
         }
         if !output.is_read() {
             return Ok(());
         }
         // A journal of any length is shown in little memory. Whoever follows it has seen all that
         // led to a state only when nothing comes after that was read.
-        if watcher.is_behind() || (log.follow && !moments.is_empty()) {
+        if watcher.is_behind() || (log.follow && !moments.is_empty() && lines.tail.is_none()) {
             continue;
         }
-        if !log.follow || matches!(session.state, State::Ended(_)) {
+        lines.print(output);
+        if !log.follow || (matches!(session.state, State::Ended(_)) && moments.is_empty()) {
             return Ok(());
         }
-        watcher.wait().await;
+        if moments.is_empty() {
+            watcher.wait().await;
+        }
+    }
+}
+
+/// What is shown of a log: all of it, or its last lines.
+struct Lines {
+    since: Option<Timestamp>,
+    /// How many lines are shown of what is there at first; nothing once they are shown.
+    tail: Option<usize>,
+    kept: VecDeque<String>,
+}
+
+impl Lines {
+    /// Takes what happened in one moment.
+    fn take(&mut self, moment: &Moment, transcript: bool, story: &mut Story, output: &Output) {
+        let at = moment.event.at;
+        let line = story.event(&moment.event, output);
+        if self.since.is_some_and(|since| at < since) {
+            return;
+        }
+        if !transcript {
+            let object = happened(moment.revision, &moment.event);
+            self.add(if output.json { object.to_string() } else { line }, output);
+            return;
+        }
+        for (object, (_, said)) in said(moment).zip(&moment.said) {
+            let line = output.clean(&words(&story.time(at), said));
+            self.add(if output.json { object.to_string() } else { line }, output);
+        }
+    }
+
+    fn add(&mut self, line: String, output: &Output) {
+        match self.tail {
+            None => output.data(&line),
+            Some(tail) => {
+                if self.kept.len() >= tail {
+                    self.kept.pop_front();
+                }
+                self.kept.push_back(line);
+            }
+        }
+    }
+
+    /// Prints the last lines of what was there at first; what follows is printed as it comes.
+    fn print(&mut self, output: &Output) {
+        if self.tail.take().is_some() {
+            self.kept.drain(..).for_each(|line| output.data(&line));
+        }
     }
 }

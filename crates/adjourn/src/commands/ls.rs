@@ -9,7 +9,7 @@ use crate::arguments::Ls;
 use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
-use crate::settings::{Held, Settings, Source};
+use crate::settings::Settings;
 use crate::show::{self, Row, View, short};
 use crate::terminal::{Look, Output, fill, shorten, width};
 
@@ -30,10 +30,7 @@ const UNREADABLE: &str = "`adjourn show` says why: if a newer program wrote it, 
 const NO_SESSIONS: &str = "no sessions; `adjourn demo` shows what one does";
 
 pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure> {
-    let Some(place) = Place::look_if_there(settings)? else {
-        output.talk(&nothing(settings));
-        return Ok(());
-    };
+    let place = Place::look(settings)?;
     let living = Living::of(&place)?;
     let mut table = Table::new(output);
     let mut after = SessionNo(0);
@@ -89,17 +86,6 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
         many => {
             Err(Failure::store(format!("{} sessions cannot be read", many.len())).hint(UNREADABLE))
         }
-    }
-}
-
-/// Says that there is no store to list; whoever named one may have meant another.
-fn nothing(settings: &Settings) -> String {
-    match settings.store() {
-        Ok(Held { value, source }) if *source != Source::Default => {
-            let path = value.display();
-            format!("no sessions: there is no store {path}, which {source} names")
-        }
-        _ => NO_SESSIONS.to_owned(),
     }
 }
 

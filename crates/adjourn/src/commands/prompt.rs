@@ -13,7 +13,8 @@ pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result
     let place = Place::open(settings)?;
     let id = place.find(&prompt.which.session)?;
     let text = typed(prompt.text)?;
-    let working = host_for(&place, &*place.session(id)?, prompt.detach).await?;
+    let session = place.recovered(id, output).await?;
+    let working = host_for(&place, &session, prompt.detach).await?;
     match say(&place, working.as_ref(), id, place.by(), &text).await {
         Ok(session) => go_on(&place, &session, working, prompt.detach, output).await,
         Err(refused) => Err(dismiss(working, refused).await),

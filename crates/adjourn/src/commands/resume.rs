@@ -1,5 +1,7 @@
 //! `resume`: wakes a session, and runs it on if nobody else does.
 
+use std::time::Duration;
+
 use adjourn_core::carry::AddBudget;
 use adjourn_core::command;
 use adjourn_core::event::What;
@@ -21,6 +23,10 @@ use crate::signals::Signals;
 use crate::stay::{Stayed, Stop, Until, host, host_if_no_other, leave, outcome, stay, stop};
 use crate::terminal::Output;
 use crate::typed::{MOST, not_json, typed};
+use crate::watch::Watch;
+
+/// How long a host has to take a session, or to say why it does not.
+const TRIES: Duration = Duration::from_secs(2);
 
 pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result<(), Failure> {
     let given = resume.handle.as_deref().map(str::parse).transpose();
@@ -46,7 +52,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let add_budget = resume.add_budget.as_deref().map(budget).transpose()?;
     let place = Place::open(settings)?;
     let id = place.find(&resume.which.session)?;
-    let session = place.session(id)?;
+    let session = place.recovered(id, output).await?;
     // Somebody has woken it, or given it back, and nobody runs it yet: what is wanted is clear.
     let bare = given.is_none()
         && said.is_none()
@@ -139,11 +145,9 @@ pub async fn go_on(
         if let Some(working) = working {
             working.now().await?;
         }
-        place.tell(session, output)?;
-        if detach && !hosted && matches!(session.state, State::Ready(_)) {
-            output.talk("nothing runs it yet; start `adjourn serve`");
-        }
-        return Ok(());
+        let ready = matches!(session.state, State::Ready(_));
+        let notice = if detach && ready { left_ready(place, session).await? } else { None };
+        return place.tell_with(session, notice, output);
     }
     let mut signals = Signals::new()?;
     if !hosted {
@@ -160,6 +164,38 @@ pub async fn go_on(
         place.tell(&session, output)?;
     }
     outcome(&session)
+}
+
+/// Says what a session lacks that is left to whichever host runs it.
+async fn left_ready(place: &Place, session: &Session) -> Result<Option<String>, Failure> {
+    let id = session.id;
+    let unable = place.unable(id)?;
+    let mut watcher = Watch::after(place, session);
+    // Whether another host can, is known when it has tried; what this program can run, others can.
+    let looked = async {
+        while unable.is_some() {
+            let Some(seen) = watcher.look()? else { return Ok(true) };
+            let living = Living::of(place)?;
+            if !matches!(seen.session.state, State::Ready(_)) {
+                return Ok(true);
+            }
+            if living.refusal(&seen.session).is_some() || living.nobody_for(id) {
+                break;
+            }
+            watcher.wait().await;
+        }
+        Ok::<_, Failure>(false)
+    };
+    let taken = tokio::time::timeout(TRIES, looked).await.unwrap_or(Ok(false))?;
+    let nobody = Living::of(place)?.nobody_for(id);
+    Ok(match (unable, taken, nobody) {
+        (_, true, _) | (None, false, false) => None,
+        (None, false, true) => Some("nothing runs it yet; start `adjourn serve`".to_owned()),
+        (Some(why), false, true) => {
+            Some(format!("nothing runs it, and `adjourn serve` could not: {why}"))
+        }
+        (Some(why), false, false) => Some(format!("no host that is running takes it: {why}")),
+    })
 }
 
 /// Reads `5usd`, `20000tokens`, or both with a comma between them.

@@ -8,14 +8,15 @@ use adjourn_core::actor::Actor;
 use adjourn_core::carry::Budget;
 use adjourn_core::command::{Close, Prompt, Reach};
 use adjourn_core::driver::{DriverSpec, Need};
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{Handle, SessionId};
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Founding, Session};
 use adjourn_host::said::Said;
 use adjourn_host::script::Script;
-use adjourn_store::{Request, Store as _};
+use adjourn_store::{CommandError, Request, Store as _};
 
 use crate::arguments::Run;
+use crate::ask::{Keyboard, Reply, ask};
 use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
@@ -38,11 +39,19 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;
     let mut working = host_if_no_other(&place, &*place.session(id)?).await?;
-    let until = if run.detach { Until::Parked } else { Until::Idle };
+    let mut keyboard = if run.detach { None } else { Keyboard::at_terminal(output) };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
         let prompted = say(&place, working.as_ref(), id, place.by(), &run.prompt).await?;
-        let stayed = stay(&place, &prompted, until, &mut working, &mut signals, output).await;
+        let stayed = match &mut keyboard {
+            None => {
+                let until = if run.detach { Until::Parked } else { Until::Idle };
+                stay(&place, &prompted, until, &mut working, &mut signals, output).await
+            }
+            Some(keyboard) => {
+                answer(&place, prompted, keyboard, &mut working, &mut signals, output).await
+            }
+        };
         let session = match stayed {
             Ok(Stayed::Done(session)) => session,
             Ok(Stayed::Ended(ended)) => {
@@ -54,10 +63,12 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
                 return Err(failure);
             }
         };
+        let living = Living::of(&place)?;
+        let view = View { session: &session, now: place.clock.now(), living: &living };
+        output.talk(&format!("[{}]", view.text()));
         if matches!(session.state, State::Suspended(_)) {
             stop(working, &place, &mut signals, output).await?;
             let living = Living::of(&place)?;
-            let view = View { session: &session, now: place.clock.now(), living: &living };
             let wakes = match session.phase() {
                 Phase::Asking => "an answer wakes it".to_owned(),
                 // Nothing but a person wakes it.
@@ -86,6 +97,30 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         }
     }
     Ok(())
+}
+
+/// Stays with a session, and has its questions answered at the terminal; one that is left open
+/// ends the stay.
+async fn answer(
+    place: &Place,
+    prompted: Arc<Session>,
+    keyboard: &mut Keyboard,
+    working: &mut Option<Stop>,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<Stayed, Failure> {
+    let mut from = prompted;
+    loop {
+        let session = match stay(place, &from, Until::Asking, working, signals, output).await? {
+            Stayed::Done(session) if session.phase() == Phase::Asking => session,
+            stayed => return Ok(stayed),
+        };
+        from = match ask(place, &session, keyboard, working, signals, output).await? {
+            Reply::Said(session) | Reply::Moved(session) => session,
+            Reply::Open => return Ok(Stayed::Done(session)),
+            Reply::Ended(ended) => return Ok(Stayed::Ended(ended)),
+        };
+    }
 }
 
 /// Reads a script from its file, and what a session with it needs.
@@ -121,11 +156,23 @@ pub async fn say(
     by: Actor,
     text: &str,
 ) -> Result<Arc<Session>, Failure> {
-    let said = Said::user(text);
     let session = place.store.session(id)?;
     // Whoever answers at a terminal answers the question that they see.
-    let handle = session.as_ref().and_then(|session| session.suspended());
-    let handle = handle.map(|suspended| suspended.shown().pause.handle);
+    let shown = session.as_ref().and_then(|session| session.suspended());
+    let handle = shown.map(|suspended| suspended.shown().pause.handle);
+    Ok(say_to(place, host, id, by, text, handle).await?)
+}
+
+/// Gives a session a message for the suspension that a handle names.
+pub async fn say_to(
+    place: &Place,
+    host: Option<&Stop>,
+    id: SessionId,
+    by: Actor,
+    text: &str,
+    handle: Option<Handle>,
+) -> Result<Arc<Session>, CommandError> {
+    let said = Said::user(text);
     let prompt = Prompt { content: said.content(), message_id: None, handle, reach: Reach::Waits };
     let request = Request::new(id, by, Command::Prompt(prompt)).saying(vec![said.encode()]);
     Ok(place.give_to(host, request).await?.session)

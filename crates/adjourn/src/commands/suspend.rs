@@ -9,11 +9,12 @@ use adjourn_store::{CommandError, Request};
 use serde_json::Value;
 
 use crate::arguments::{Mode, OnTimeout, Suspend};
+use crate::durations::span;
 use crate::failure::Failure;
 use crate::living::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::{View, span};
+use crate::show::View;
 use crate::signals::{Ended, Signals};
 use crate::terminal::Output;
 use crate::typed::{MOST, not_json};

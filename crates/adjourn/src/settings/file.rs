@@ -65,8 +65,12 @@ impl File {
     fn read(path: PathBuf, text: &str) -> Result<Self, Failure> {
         let mut file = Self { path: Some(path), values: BTreeMap::new() };
         let table = DeTable::parse(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            file.wrong(line(text, at), error.message().to_owned())
+            let number = line(text, error.span().map_or(0, |span| span.start));
+            let written = text.lines().nth(number - 1).unwrap_or_default().trim();
+            let problem = format!("{written:?} cannot be read");
+            let hint = "expected a section, as [host], or a setting: max_running = 16 or \
+                        drain = \"30s\", each once";
+            file.wrong(number, problem).hint(hint)
         })?;
         file.flatten("", table.get_ref(), text)?;
         Ok(file)

@@ -50,7 +50,8 @@ fn a_deadline_that_passed_while_nothing_ran_acts_once_at_the_start() {
           {"say": "woken"}]}"#,
     );
     let start = std::time::Instant::now();
-    while !home.told(&["show", &id]).data.contains("wakes now") {
+    // Since when it is due is said: until then a host was missing.
+    while !home.told(&["show", &id]).data.contains("wakes now (due 1s ago)") {
         assert!(start.elapsed().as_secs() < 20, "its time never came");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
@@ -61,6 +62,66 @@ fn a_deadline_that_passed_while_nothing_ran_acts_once_at_the_start() {
         assert_eq!(serving.terminate(), 0);
     }
     assert_eq!(resumed(&home, &id), 1);
+}
+
+#[test]
+fn an_event_says_whom_it_woke() {
+    let home = Home::new();
+    let told = |event: &[&str]| {
+        let told = home.told(&[&["event"], event].concat());
+        assert_eq!(told.code, 0, "{told:?}");
+        (told.data, told.talk)
+    };
+    assert_eq!(told(&["ci.passed:main"]), ("event 1: nobody waits for it\n".into(), "".into()));
+    let ids = [home.parked(SCRIPT), home.parked(SCRIPT)];
+    let held = home.parked(SCRIPT);
+    home.json(&["suspend", &held, "--reason", "review"]);
+    assert_eq!(told(&["ci.passed:other"]).0, "event 2: nobody waits for it\n");
+    // No host is there: it is said who waits for it, and what is missing.
+    assert_eq!(
+        told(&["ci.passed:main", "--id", "e3"]),
+        (
+            "event 3: 3 sessions wait for it\n".into(),
+            "it is delivered when a host runs: `adjourn serve`\n".into()
+        )
+    );
+    for id in &ids {
+        assert_eq!(home.json(&["show", id])["state"], "suspended");
+    }
+    assert_eq!(
+        told(&["ci.passed:main", "--id", "e3"]).0,
+        "event 3: known already, and taken once\n"
+    );
+    // Whom the next one would wake, the first one does.
+    let object = home.json(&["event", "ci.passed:main"]);
+    assert_eq!((&object["seq"], &object["fresh"]), (&4.into(), &true.into()));
+    assert_eq!((&object["woke"], &object["waiting"]), (&0.into(), &0.into()), "{object}");
+
+    let serving = home.serve();
+    for id in &ids {
+        assert_eq!(home.until(id, "state", "idle")["cause"], "condition_fired");
+        assert_eq!(resumed(&home, id), 1);
+    }
+    assert_eq!(home.json(&["show", &held])["heldWait"]["fired"]["by"], "event");
+    // Where one is there, it is said whom it woke.
+    let waits = [home.parked(SCRIPT), home.parked(SCRIPT)];
+    let held = home.parked(SCRIPT);
+    home.json(&["suspend", &held, "--reason", "review"]);
+    let object = home.json(&["event", "ci.passed:main"]);
+    assert_eq!((&object["woke"], &object["waiting"]), (&2.into(), &1.into()), "{object}");
+    assert_eq!(object["notice"], serde_json::Value::Null, "{object}");
+    for id in &waits {
+        home.until(id, "state", "idle");
+        assert_eq!(resumed(&home, id), 1);
+    }
+    let both = home.parked(SCRIPT);
+    let woke = "event 6: woke 1 session\n";
+    assert_eq!(told(&["ci.passed:main"]), (woke.into(), "".into()));
+    home.until(&both, "state", "idle");
+    let last = home.parked(SCRIPT);
+    assert_eq!(told(&["a", "--session", &last]), ("event 7: woke 1 session\n".into(), "".into()));
+    home.until(&last, "state", "idle");
+    assert_eq!(serving.terminate(), 0);
 }
 
 #[test]

@@ -57,10 +57,13 @@ fn every_flag_for_people() {
         2> hint: `adjourn ls --all` lists all there are
         ? 4
         $ adjourn event review.done --id e1 --session sess:1 --data '{"ok": true}'
-        1
-        2> stored; it is delivered when a host runs: `adjourn serve`
+        event 1: 1 session waits for it
+        2> it is delivered when a host runs: `adjourn serve`
         $ adjourn show sess:1
         sess:1  suspended for 0s: second; wakes on a resume
+          prompt               go
+          lastWords            two
+          runs                 1
           runId                run:0
           state                suspended
           handle               suspend:0
@@ -78,7 +81,7 @@ fn every_flag_for_people() {
         2> hint: `adjourn show` has the handle that is open, if there is one
         ? 3
         $ adjourn resume sess:1 --input '{broken'
-        2> error: --input is not JSON: key must be a string at line 1 column 2
+        2> error: --input: not JSON: it goes astray in line 1, column 2
         2> hint: a text that begins like this needs quotes of its own: '"{x}"'
         ? 2
         $ adjourn resume sess:1 --add-budget 5usd,1usd
@@ -108,7 +111,6 @@ fn every_flag_for_people() {
         TIME  agent  three
         $ adjourn resume sess:1 --input 'go on'
         sess:1  idle for 0s: last run completed
-        2> [idle for 0s: last run completed]
     "#]].assert_eq(&flags(&[]));
 }
 
@@ -119,24 +121,24 @@ fn every_flag_for_programs() {
         {"error":{"reason":"TASK_NOT_FOUND","message":"there is no session sess:0","hint":"`adjourn ls --all` lists all there are"}}
         ? 4
         $ adjourn event review.done --id e1 --session sess:1 --data '{"ok": true}' --json
-        {"seq":1,"fresh":true,"notice":"stored; it is delivered when a host runs: `adjourn serve`"}
+        {"seq":1,"fresh":true,"woke":0,"waiting":1,"notice":"it is delivered when a host runs: `adjourn serve`"}
         $ adjourn show sess:1 --json
-        {"sessionId":"sess:1","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"second","suspendedAt":"TIME","summary":"paused by the agent: second","cause":"external_event","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:1","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"second","suspendedAt":"TIME","summary":"paused by the agent: second","cause":"external_event","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"prompt":"go","lastWords":"two","runs":1}
         $ adjourn resume sess:1 --handle suspend:1 --json
         {"error":{"reason":"SUSPENSION_HANDLE_MISMATCH","message":"handle suspend:1 does not name the suspension of this session","handle":"suspend:1","hint":"`adjourn show` has the handle that is open, if there is one"}}
         ? 3
         $ adjourn resume sess:1 --input '{broken' --json
-        {"error":{"reason":"USAGE","message":"--input is not JSON: key must be a string at line 1 column 2","hint":"a text that begins like this needs quotes of its own: '\"{x}\"'"}}
+        {"error":{"reason":"USAGE","message":"--input: not JSON: it goes astray in line 1, column 2","hint":"a text that begins like this needs quotes of its own: '\"{x}\"'"}}
         ? 2
         $ adjourn resume sess:1 --add-budget 5usd,1usd --json
         {"error":{"reason":"USAGE","message":"--add-budget: expected an amount like 5usd, 20000tokens or 5usd,20000tokens"}}
         ? 2
         $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget 5usd,20000tokens --detach --json
         {"resumed":{"handle":"suspend:0","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME"}}
-        {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"notice":"waits for a host: none is running; start `adjourn serve`"}
+        {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"notice":"nothing runs it yet; start `adjourn serve`"}
         $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget 5usd,20000tokens --detach --json
         {"resumed":{"handle":"suspend:0","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME"}}
-        {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"notice":"waits for a host: none is running; start `adjourn serve`"}
+        {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"notice":"nothing runs it yet; start `adjourn serve`"}
         $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget 6usd --detach --json
         {"error":{"reason":"IDEMPOTENCY_KEY_REUSED","message":"idempotency key \"k1\" was used with another body","hint":"a key stands for one request; take another for this one"}}
         ? 3

@@ -143,11 +143,19 @@ impl Home {
         last["sessionId"].as_str().unwrap().to_owned()
     }
 
+    /// Returns all sessions; none if there is no store yet.
+    pub fn sessions(&self) -> Vec<Value> {
+        match self.path(".local/share/adjourn/store.db").exists() {
+            true => self.jsons(&["ls"]),
+            false => Vec::new(),
+        }
+    }
+
     /// Waits until some session has a call of a tool in flight, and returns its id.
     pub fn until_in_flight(&self, tool: &str) -> String {
         let start = Instant::now();
         loop {
-            let sessions = self.jsons(&["ls"]);
+            let sessions = self.sessions();
             let found = sessions.iter().find(|status| status["inFlight"][0] == tool);
             if let Some(found) = found {
                 return found["sessionId"].as_str().unwrap().to_owned();

@@ -9,6 +9,7 @@
 )]
 
 mod acp;
+mod asking;
 mod by_hand;
 mod conformance;
 mod depths;
@@ -33,7 +34,10 @@ mod removing;
 mod settings;
 mod signals;
 mod snapshots;
+mod status;
 mod stores;
 mod takeover;
 mod terminal;
 mod transcript;
+mod waiting;
+mod words;

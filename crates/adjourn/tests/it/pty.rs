@@ -1,7 +1,7 @@
 //! A terminal of one's own: what a person would see.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -17,13 +17,24 @@ use crate::home::signal;
 /// A program on a terminal.
 pub struct OnTerminal {
     child: Child,
+    /// The other end of the terminal: what is written to it is typed.
+    keys: File,
     written: Arc<Mutex<Vec<u8>>>,
     reader: Option<std::thread::JoinHandle<()>>,
 }
 
 impl OnTerminal {
     /// Starts a command whose stdout and stderr are a terminal.
-    pub fn start(mut command: Command, columns: u16) -> Self {
+    pub fn start(command: Command, columns: u16) -> Self {
+        Self::start_with(command, columns, |_| Stdio::null())
+    }
+
+    /// Starts a command that can be typed to.
+    pub fn start_typing(command: Command, columns: u16) -> Self {
+        Self::start_with(command, columns, |theirs| theirs.try_clone().unwrap().into())
+    }
+
+    fn start_with(mut command: Command, columns: u16, stdin: impl Fn(&File) -> Stdio) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let own = openpt(flags).unwrap();
         grantpt(&own).unwrap();
@@ -34,20 +45,21 @@ impl OnTerminal {
         let flags = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
         let theirs = File::options().read(true).write(true).custom_flags(flags).open(name).unwrap();
         tcsetwinsize(&theirs, size).unwrap();
-        command.stdin(Stdio::null()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
+        command.stdin(stdin(&theirs)).stdout(theirs.try_clone().unwrap()).stderr(theirs);
         let child = command.spawn().unwrap();
         // The command holds the other ends of the terminal; reading ends when it does.
         drop(command);
         let written = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&written);
         let mut own = File::from(own);
+        let keys = own.try_clone().unwrap();
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = own.read(&mut bytes) {
                 sink.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
         });
-        Self { child, written, reader: Some(reader) }
+        Self { child, keys, written, reader: Some(reader) }
     }
 
     /// Returns everything that was written, with what moves the cursor and gives colour.
@@ -62,6 +74,11 @@ impl OnTerminal {
             assert!(start.elapsed() < Duration::from_secs(20), "never {text:?}: {}", self.raw());
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Types something.
+    pub fn type_in(&mut self, text: &str) {
+        self.keys.write_all(text.as_bytes()).unwrap();
     }
 
     pub fn signal(&self, which: Signal) {

@@ -61,7 +61,7 @@ fn a_run_that_is_canceled_is_no_success() {
     let running = home.command(&["run", "--script", &script]).spawn().unwrap();
     let start = std::time::Instant::now();
     let id = loop {
-        let sessions = home.jsons(&["ls"]);
+        let sessions = home.sessions();
         if let Some(parked) = sessions.iter().find(|session| session["state"] == "suspended") {
             break parked["sessionId"].as_str().unwrap().to_owned();
         }
@@ -83,13 +83,14 @@ fn it_is_said_who_cannot_run_a_session_and_why() {
     let id = impossible(&home);
     let told = home.told(&["prompt", &id, "go", "--detach"]);
     assert_eq!(told.code, 0, "{told:?}");
-    assert_eq!(told.talk, "nothing runs it yet; start `adjourn serve`\n");
+    let unable = "nothing runs it, and `adjourn serve` could not: script: ";
+    assert!(told.talk.starts_with(unable), "{}", told.talk);
     let none = "waits for a host: none is running; start `adjourn serve`";
     assert_eq!(home.json(&["show", &id])["notice"], none);
     assert!(home.told(&["ls"]).data.contains(none));
 
     let serving = home.serve();
-    let cannot = format!("host {} cannot run it: script: expected value", serving.pid());
+    let cannot = format!("host {} cannot run it: script: not JSON: ", serving.pid());
     let start = std::time::Instant::now();
     loop {
         let ls = home.told(&["ls"]).data;
@@ -101,12 +102,18 @@ fn it_is_said_who_cannot_run_a_session_and_why() {
     }
     assert!(home.told(&["show", &id]).data.contains(&cannot));
 
+    // A prompt that no host takes is kept, and that is said.
+    assert_eq!(home.told(&["cancel", &id]).code, 0);
+    let told = home.json(&["prompt", &id, "again", "--detach"]);
+    let notice = told["notice"].as_str().unwrap_or_default();
+    assert!(notice.starts_with("no host that is running takes it: script: "), "{told}");
+
     // Whoever stays with it tries to be its host, too, before it gives up.
     assert_eq!(home.told(&["cancel", &id]).code, 0);
     let told = home.told(&["prompt", &id, "again"]);
     assert_eq!(told.code, 1, "{told:?}");
     let error = told.talk.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
-    assert!(error.starts_with("error: nobody runs it: host "), "{}", told.talk);
+    assert!(error.starts_with("error: it stays ready, but nobody runs it: "), "{}", told.talk);
     assert_eq!(error.matches("cannot run it: script: ").count(), 2, "{}", told.talk);
     assert_eq!(serving.terminate(), 0);
     assert_eq!(home.json(&["show", &id])["notice"], none, "a host that left says nothing");
@@ -229,6 +236,49 @@ fn a_cancel_does_not_wait_for_a_dead_host() {
         (told["state"].as_str(), told["outcome"].as_str()),
         (Some("idle"), Some("canceled"))
     );
+}
+
+/// Starts a session whose tool is in flight on a host, and kills that host.
+fn orphaned(home: &Home, idempotent: bool) -> String {
+    let script = format!(
+        r#"{{"steps": [{{"await": {{"reason": "x"}}}},
+                      {{"tool": {{"name": "long", "ms": 1000, "idempotent": {idempotent}}}}},
+                      {{"say": "done"}}]}}"#
+    );
+    let id = home.parked(&script);
+    let serving = home.serve();
+    assert_eq!(home.told(&["resume", &id, "--detach"]).code, 0);
+    home.until_in_flight("long");
+    serving.kill();
+    id
+}
+
+#[test]
+fn a_session_whose_host_died_is_not_told_to_be_busy() {
+    let home = Home::new();
+    let id = orphaned(&home, false);
+    let told = home.told(&["prompt", &id, "go on"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let died = "its host died; it is taken over, and nobody knows what became of long\n";
+    assert!(told.talk.starts_with(died), "{told:?}");
+    assert!(told.data.starts_with("done\n"), "{told:?}");
+
+    let id = orphaned(&home, false);
+    let told = home.told(&["resume", &id]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.talk.starts_with(died), "{told:?}");
+
+    // What may be run twice goes on by itself: there is nothing to resume, and it is run here.
+    let id = orphaned(&home, true);
+    let told = home.told(&["resume", &id]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.talk.starts_with("its host died; it is taken over\n"), "{told:?}");
+    assert!(told.data.starts_with("done\n"), "{told:?}");
+    let id = orphaned(&home, true);
+    let told = home.told(&["prompt", &id, "go on"]);
+    assert_eq!(told.code, 3, "{told:?}");
+    assert!(told.talk.starts_with("its host died; it is taken over\n"), "{told:?}");
+    assert!(told.talk.contains("hint: `adjourn resume` goes on with it here"), "{told:?}");
 }
 
 /// Its own host is for this session alone, and another that has just claimed it is not full of it.

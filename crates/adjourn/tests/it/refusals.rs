@@ -5,7 +5,7 @@ use crate::home::Home;
 const IDLE: &str = r#"{"steps": [{"await": {"reason": "x"}}]}"#;
 
 /// The same words for the flag, the variable and the file.
-const LISTEN: &str = "expected an address and a port: 127.0.0.1:7070 or localhost:7070\n";
+const LISTEN: &str = "expected an address and a port: 127.0.0.1:7070 or localhost:7070";
 
 /// A home with one parked session.
 fn parked() -> (Home, String) {
@@ -23,15 +23,15 @@ fn every_kind_of_failure_has_its_code() {
     let odd = home.file("odd.json", r#"{"steps": [{"shout": "x"}]}"#);
     let text = home.file("text.txt", "not a database at all, but long enough to be looked at");
     let cases: &[(&[&str], i32, &str)] = &[
-        (&["frobnicate"], 2, "error: unrecognized subcommand"),
+        (&["frobnicate"], 2, "error: there is no command"),
         (&["run", "--script", "nowhere.json"], 2, "error: cannot read nowhere.json"),
-        (&["run", "--script", &odd], 2, "steps[0]: unknown variant `shout`"),
-        (&["new", "--script", &odd], 2, "steps[0]: unknown variant `shout`"),
+        (&["run", "--script", &odd], 2, "steps[0]: there is no \"shout\" here; expected say, "),
+        (&["new", "--script", &odd], 2, "steps[0]: there is no \"shout\" here; expected say, "),
         (&["suspend", &id, "--on-event", "*.x"], 2, "error: --on-event: "),
         (&["suspend", &id, "--trigger", "{"], 2, "hint: --trigger '{"),
         (&["suspend", &id, "--resume-when", "{"], 2, "hint: --resume-when '{"),
         (&["suspend", &id, "--resume-when", r#"{"on": 1}"#], 2, "error: --resume-when: on: "),
-        (&["suspend", &id, "--timeout", "5x"], 2, "expected a number and a unit"),
+        (&["suspend", &id, "--timeout", "5x"], 2, "expected a duration like"),
         (&["suspend", &id, "--reason", &long], 2, "error: --reason: longer than 4096 bytes"),
         (&["resume", &id, "--handle", "suspend-1"], 2, "error: --handle: expected `suspend-`"),
         (&["resume", &id, "--add-budget", "lots"], 2, "error: --add-budget: "),
@@ -104,53 +104,53 @@ fn what_cannot_be_read_is_told_in_a_sentence_and_a_hint() {
     transcript.type_in(&["--json"]);
     expect_test::expect![[r#"
         $ adjourn frobnicate
-        2> error: unrecognized subcommand 'frobnicate'
-        2> hint: usage: adjourn [OPTIONS] <COMMAND>
+        2> error: there is no command "frobnicate"
+        2> hint: `adjourn --help` lists them
         ? 2
         $ adjourn frobnicate --json
-        {"error":{"reason":"USAGE","message":"unrecognized subcommand 'frobnicate'","hint":"usage: adjourn [OPTIONS] <COMMAND>"}}
+        {"error":{"reason":"USAGE","message":"there is no command \"frobnicate\"","hint":"`adjourn --help` lists them"}}
         ? 2
         $ adjourn suspnd x
-        2> error: unrecognized subcommand 'suspnd'
-        2> hint: a similar subcommand exists: 'suspend'
+        2> error: there is no command "suspnd"
+        2> hint: `adjourn suspend` is one; `adjourn --help` lists all
         ? 2
         $ adjourn suspnd x --json
-        {"error":{"reason":"USAGE","message":"unrecognized subcommand 'suspnd'","hint":"a similar subcommand exists: 'suspend'"}}
+        {"error":{"reason":"USAGE","message":"there is no command \"suspnd\"","hint":"`adjourn suspend` is one; `adjourn --help` lists all"}}
         ? 2
         $ adjourn suspend
-        2> error: the following required arguments were not provided: <SESSION>
+        2> error: SESSION is missing
         2> hint: usage: adjourn suspend <SESSION>
         ? 2
         $ adjourn suspend --json
-        {"error":{"reason":"USAGE","message":"the following required arguments were not provided: <SESSION>","hint":"usage: adjourn suspend --json <SESSION>"}}
+        {"error":{"reason":"USAGE","message":"SESSION is missing","hint":"usage: adjourn suspend --json <SESSION>"}}
         ? 2
         $ adjourn log x --folow
-        2> error: unexpected argument '--folow' found
-        2> hint: a similar argument exists: '--follow'
+        2> error: there is no flag --folow here
+        2> hint: --follow is one
         ? 2
         $ adjourn log x --folow --json
-        {"error":{"reason":"USAGE","message":"unexpected argument '--folow' found","hint":"a similar argument exists: '--follow'"}}
+        {"error":{"reason":"USAGE","message":"there is no flag --folow here","hint":"--follow is one"}}
         ? 2
         $ adjourn suspend x --mode slowly
-        2> error: invalid value 'slowly' for '--mode <MODE>' [possible values: finish_step, interrupt_immediate, wait_for_completion]
+        2> error: --mode: expected one of finish_step, interrupt_immediate, wait_for_completion, not "slowly"
         2> hint: `--help` after the command says more
         ? 2
         $ adjourn suspend x --mode slowly --json
-        {"error":{"reason":"USAGE","message":"invalid value 'slowly' for '--mode <MODE>' [possible values: finish_step, interrupt_immediate, wait_for_completion]","hint":"`--help` after the command says more"}}
+        {"error":{"reason":"USAGE","message":"--mode: expected one of finish_step, interrupt_immediate, wait_for_completion, not \"slowly\"","hint":"`--help` after the command says more"}}
         ? 2
         $ adjourn suspend x --timeout 5x
-        2> error: invalid value '5x' for '--timeout <DURATION>': expected a number and a unit: 500ms, 90s, 30m, 2h or 1d
+        2> error: --timeout: expected a duration like 500ms, 90s, 30m, 1h30m or 2d, not "5x"
         2> hint: `--help` after the command says more
         ? 2
         $ adjourn suspend x --timeout 5x --json
-        {"error":{"reason":"USAGE","message":"invalid value '5x' for '--timeout <DURATION>': expected a number and a unit: 500ms, 90s, 30m, 2h or 1d","hint":"`--help` after the command says more"}}
+        {"error":{"reason":"USAGE","message":"--timeout: expected a duration like 500ms, 90s, 30m, 1h30m or 2d, not \"5x\"","hint":"`--help` after the command says more"}}
         ? 2
         $ adjourn suspend x --on-timeout fail
-        2> error: the following required arguments were not provided: --timeout <DURATION>
+        2> error: --timeout is missing
         2> hint: usage: adjourn suspend --timeout <DURATION> --on-timeout <ACTION> <SESSION>
         ? 2
         $ adjourn suspend x --on-timeout fail --json
-        {"error":{"reason":"USAGE","message":"the following required arguments were not provided: --timeout <DURATION>","hint":"usage: adjourn suspend --timeout <DURATION> --on-timeout <ACTION> --json <SESSION>"}}
+        {"error":{"reason":"USAGE","message":"--timeout is missing","hint":"usage: adjourn suspend --timeout <DURATION> --on-timeout <ACTION> --json <SESSION>"}}
         ? 2
         $ adjourn --json
         {"error":{"reason":"USAGE","message":"a command is missing","hint":"`adjourn --help` lists them"}}

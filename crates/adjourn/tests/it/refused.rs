@@ -200,17 +200,17 @@ fn a_session_that_is_ready_and_one_that_is_canceling() {
     expect![[r#"
         $ adjourn resume sess:0 --detach
         2> error: the session is ready, not suspended
-        2> hint: a host goes on with it; `adjourn serve` is one
+        2> hint: `adjourn resume` goes on with it here, `adjourn serve` as a host
         ? 3
         $ adjourn resume sess:0 --detach --json
-        {"error":{"reason":"TASK_NOT_PAUSED","message":"the session is ready, not suspended","hint":"a host goes on with it; `adjourn serve` is one"}}
+        {"error":{"reason":"TASK_NOT_PAUSED","message":"the session is ready, not suspended","hint":"`adjourn resume` goes on with it here, `adjourn serve` as a host"}}
         ? 3
         $ adjourn prompt sess:0 more
         2> error: the session is busy (ready)
-        2> hint: a host goes on with it; `adjourn serve` is one
+        2> hint: `adjourn resume` goes on with it here, `adjourn serve` as a host
         ? 3
         $ adjourn prompt sess:0 more --json
-        {"error":{"reason":"TASK_BUSY","message":"the session is busy (ready)","hint":"a host goes on with it; `adjourn serve` is one"}}
+        {"error":{"reason":"TASK_BUSY","message":"the session is busy (ready)","hint":"`adjourn resume` goes on with it here, `adjourn serve` as a host"}}
         ? 3
         --- canceling
         $ adjourn suspend sess:0

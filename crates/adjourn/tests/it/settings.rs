@@ -81,7 +81,7 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"serve.token","value":"(hidden)","source":"ADJOURN_TOKEN"}
         {"key":"serve.token_file","value":"~/token","source":"~/.config/adjourn/config.toml:7"}
         {"key":"host.max_running","value":8,"source":"~/.config/adjourn/config.toml:10"}
-        {"key":"host.drain","value":"1500ms","source":"~/.config/adjourn/config.toml:11"}
+        {"key":"host.drain","value":"1s500ms","source":"~/.config/adjourn/config.toml:11"}
         {"key":"host.cache","value":100,"source":"~/.config/adjourn/config.toml:12"}
         {"key":"retention.ended","value":"30d","source":"default"}
         {"key":"acp.profile","value":"adjourn","source":"default"}
@@ -154,7 +154,7 @@ fn a_mistake_names_file_line_and_key() {
         error: ~/c.toml:3: host.max_running: expected a whole number from 1 on
         error: ~/c.toml:2: host.max_running: expected a whole number, found a float
         error: ~/c.toml:1: host.drain: expected a string, found an integer
-        error: ~/c.toml:1: host.drain: expected a number and a unit: 500ms, 90s, 30m, 2h or 1d
+        error: ~/c.toml:1: host.drain: expected a duration like 500ms, 90s, 30m, 1h30m or 2d
         error: ~/c.toml:1: host: expected a section, found an integer
         error: ~/c.toml:2: serve.listen: expected an address and a port: 127.0.0.1:7070 or localhost:7070
         error: ~/c.toml:2: serve.token: a token does not belong in this file
@@ -165,8 +165,10 @@ fn a_mistake_names_file_line_and_key() {
         error: ~/c.toml:2: acp.profile: expected one of adjourn, rfc
         error: ~/c.toml:2: acp.on_disconnect: expected a string, found a boolean
         error: ~/c.toml:1: tenant: expected a text that is not blank
-        error: ~/c.toml:1: string values must be quoted, expected literal string
-        error: ~/c.toml:2: duplicate key
+        error: ~/c.toml:1: "store =" cannot be read
+        hint: expected a section, as [host], or a setting: max_running = 16 or drain = "30s", each once
+        error: ~/c.toml:2: "a = 2" cannot be read
+        hint: expected a section, as [host], or a setting: max_running = 16 or drain = "30s", each once
     "#]].assert_eq(&said);
     assert!(!home.path(".local").exists(), "nothing was opened");
 

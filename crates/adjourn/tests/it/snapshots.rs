@@ -55,7 +55,9 @@ fn life(home: &Home, json: &[&str]) -> String {
 fn the_life_of_a_session_for_people() {
     expect![[r#"
         $ adjourn ls
-        2> no sessions; `adjourn demo` shows what one does
+        2> error: there is no store ~/.local/share/adjourn/store.db
+        2> hint: `adjourn run`, `new`, `event` and `serve` make one; `adjourn demo` needs none
+        ? 5
         $ adjourn run --script ~/ci.json --detach
         building
         2> [sess:0]
@@ -67,6 +69,9 @@ fn the_life_of_a_session_for_people() {
         2> nobody is there to wake what waits; start `adjourn serve`
         $ adjourn show sess:0
         sess:0  suspended for 0s: waiting on ci; wakes on ci.passed:main or in 30d
+          prompt               go
+          lastWords            building
+          runs                 1
           runId                run:0
           state                suspended
           handle               suspend:0
@@ -86,16 +91,17 @@ fn the_life_of_a_session_for_people() {
         $ adjourn resume sess:0 --detach
         sess:0  suspended for 0s: waiting on ci; wakes on ci.passed:main or in 30d
         $ adjourn event ci.passed:other --id e0
-        1
-        2> stored; it is delivered when a host runs: `adjourn serve`
+        event 1: nobody waits for it
         $ adjourn event ci.passed:main --id e1 --data '{"build": 7}'
-        2
-        2> stored; it is delivered when a host runs: `adjourn serve`
+        event 2: 1 session waits for it
+        2> it is delivered when a host runs: `adjourn serve`
         $ adjourn event ci.passed:main --id e1
-        2 (known already)
-        2> stored; it is delivered when a host runs: `adjourn serve`
+        event 2: known already, and taken once
         $ adjourn show sess:0
         sess:0  asking for 0s: which table? (two match) [raw | monthly]; wakes on an answer; answer it with `adjourn prompt sess:0 ANSWER`
+          prompt               go
+          lastWords            building
+          runs                 1
           runId                run:0
           state                suspended
           handle               suspend:1
@@ -118,7 +124,6 @@ fn the_life_of_a_session_for_people() {
         sess:0  idle for 0s: last run canceled
         $ adjourn prompt sess:0 'once more'
         sess:0  idle for 0s: last run completed
-        2> [idle for 0s: last run completed]
         $ adjourn suspend sess:0
         sess:0  suspended for 0s: by cli:ann; wakes on a resume
         $ adjourn resume sess:0
@@ -172,6 +177,8 @@ fn the_life_of_a_session_for_people() {
 fn the_life_of_a_session_for_programs() {
     expect![[r#"
         $ adjourn ls --json
+        {"error":{"reason":"STORE","message":"there is no store ~/.local/share/adjourn/store.db","hint":"`adjourn run`, `new`, `event` and `serve` make one; `adjourn demo` needs none"}}
+        ? 5
         $ adjourn run --script ~/ci.json --detach --json
         {"said":{"index":1,"revision":5,"at":"TIME","role":"agent","text":"building"}}
         {"said":{"index":2,"revision":9,"at":"TIME","role":"tool","call":"0.1-0-6","result":"build done"}}
@@ -179,7 +186,7 @@ fn the_life_of_a_session_for_programs() {
         $ adjourn ls --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn show sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`","prompt":"go","lastWords":"building","runs":1}
         $ adjourn suspend sess:0 --reason review --timeout 30d --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI"},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn ls --json
@@ -188,15 +195,15 @@ fn the_life_of_a_session_for_programs() {
         {"resumed":{"handle":"suspend:1","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn event ci.passed:other --id e0 --json
-        {"seq":1,"fresh":true,"notice":"stored; it is delivered when a host runs: `adjourn serve`"}
+        {"seq":1,"fresh":true,"woke":0,"waiting":0}
         $ adjourn event ci.passed:main --id e1 --data '{"build": 7}' --json
-        {"seq":2,"fresh":true,"notice":"stored; it is delivered when a host runs: `adjourn serve`"}
+        {"seq":2,"fresh":true,"woke":0,"waiting":1,"notice":"it is delivered when a host runs: `adjourn serve`"}
         $ adjourn event ci.passed:main --id e1 --json
-        {"seq":2,"fresh":false,"notice":"stored; it is delivered when a host runs: `adjourn serve`"}
+        {"seq":2,"fresh":false,"woke":0,"waiting":0}
         $ adjourn show sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:2","initiator":"agent","wait":"question","suspendedAt":"TIME","question":"which table?","context":"two match","choices":["raw","monthly"],"cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:2","initiator":"agent","wait":"question","suspendedAt":"TIME","question":"which table?","context":"two match","choices":["raw","monthly"],"cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"prompt":"go","lastWords":"building","runs":1}
         $ adjourn prompt sess:0 monthly --detach --json
-        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: none is running; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"nothing runs it yet; start `adjourn serve`"}
         $ adjourn ls --json
         {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: none is running; start `adjourn serve`"}
         $ adjourn cancel sess:0 --reason 'not needed' --json
@@ -288,8 +295,11 @@ fn the_program_explains_itself() {
           serve        Be a host: run what is ready, and wake what is due
           acp          Be an agent that editors start: ACP on stdin and stdout
           ls           List sessions: what waits, since when, and what will wake it
+          status       Count sessions by state, and say what is overdue, which hosts live and what is undelivered
+          hosts        List hosts: since when, how much they run, and when they last gave a sign of life
           show         Show one session
           log          Show what happened to a session
+          wait         Wait until a session is idle, suspended or ended
           suspend      Pause a session
           prompt       Give an idle session its next prompt, or answer its question
           resume       Wake a session, or lift a hold
@@ -316,7 +326,7 @@ fn the_program_explains_itself() {
               --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
               --json           Print one JSON object per line
 
-        Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, 5 store, 129, 130 and 143 interrupted by a hangup, by Ctrl-C and by a termination, 1 anything else.
+        Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, 5 store, 6 not in time, 129, 130 and 143 interrupted by a hangup, by Ctrl-C and by a termination, 1 anything else.
     "#]].assert_eq(&home.told(&["--help"]).data);
     // Nothing was typed: the same, but as a mistake.
     let told = home.told(&[]);
@@ -340,7 +350,7 @@ fn the_largest_commands_explain_themselves() {
         Usage: adjourn serve [OPTIONS]
 
         Options:
-              --listen <ADDR:PORT>  Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
+          -l, --listen <ADDR:PORT>  Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
               --token <TOKEN>       What callers must show as a bearer token; others on this machine can see it here [env: ADJOURN_TOKEN]
               --token-file <PATH>   A file that holds it [env: ADJOURN_TOKEN_FILE]
               --max-running <N>     Sessions to drive at once [env: ADJOURN_MAX_RUNNING] [default: 64]
@@ -362,10 +372,10 @@ fn the_largest_commands_explain_themselves() {
                   The session's id, or a part of it that no other has
 
         Options:
-              --reason <REASON>
+          -r, --reason <REASON>
                   Why
 
-              --mode <MODE>
+          -m, --mode <MODE>
                   When it takes effect
 
                   Possible values:
@@ -375,14 +385,14 @@ fn the_largest_commands_explain_themselves() {
 
                   [default: finish_step]
 
-              --on-event <PATTERN>
+          -e, --on-event <PATTERN>
                   Wake it on an event: NAME or NAME:SUBJECT, with * and **
 
               --trigger <JSON>
                   Wake it on a trigger
 
-              --timeout <DURATION>
-                  Wake it after a while: 90s, 30m, 2h, 1d
+          -t, --timeout <DURATION>
+                  Wake it after a while: 90s, 30m, 1h30m, 2d
 
               --on-timeout <ACTION>
                   What to do then
@@ -423,11 +433,11 @@ fn the_largest_commands_explain_themselves() {
 
         Options:
               --handle <HANDLE>        The suspension that is meant
-              --input <JSON>           A value for the agent; - reads it from stdin
+          -i, --input <JSON>           A value for the agent; - reads it from stdin
               --fresh                  Start the turn with a digest instead of the whole transcript
               --idempotency-key <KEY>  Makes a retry harmless
               --add-budget <AMOUNT>    Raise the budget: 5usd, 20000tokens, or both: 5usd,20000tokens
-              --detach                 Only commit; whoever hosts the session runs it
+          -d, --detach                 Only commit; whoever hosts the session runs it
               --as <NAME>              Who asks, for the journal and for whoever is refused because of it [env: ADJOURN_AS] [default: the user's name]
           -h, --help                   Print help
 
@@ -444,7 +454,7 @@ fn the_largest_commands_explain_themselves() {
           <NAME>  NAME or NAME:SUBJECT
 
         Options:
-              --data <JSON>      What there is to say about it; - reads it from stdin
+          -d, --data <JSON>      What there is to say about it; - reads it from stdin
               --id <ID>          Its id; the same id from the same source is taken once
               --source <SOURCE>  Where it comes from [env: ADJOURN_SOURCE] [default: cli]
               --tenant <TENANT>  Whose it is [env: ADJOURN_TENANT] [default: local]

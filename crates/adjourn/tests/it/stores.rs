@@ -10,6 +10,10 @@ fn a_store_that_is_not_there_is_refused_and_not_made() {
     let nobody = "sess-01a1df44-c97b-7076-bba7-8d66d49eebf9";
     let commands: &[&[&str]] = &[
         &["backup", copy.to_str().unwrap()],
+        &["ls"],
+        &["status"],
+        &["hosts"],
+        &["wait", nobody],
         &["show", nobody],
         &["log", nobody],
         &["suspend", nobody],
@@ -34,12 +38,10 @@ fn a_store_that_is_not_there_is_refused_and_not_made() {
             );
         }
     }
-    let told = home.told(&["ls", "--store", typo.to_str().unwrap()]);
-    assert_eq!((told.code, told.data.as_str()), (0, ""), "{told:?}");
-    let expected = "no sessions: there is no store ~/typo.db, which --store names\n";
-    assert_eq!(home.plain(&told.talk), expected);
-    let told = home.told(&["ls"]);
-    assert_eq!((told.code, told.data.as_str()), (0, ""), "{told:?}");
+    let told = home.told(&["ls", "--json"]);
+    assert_eq!((told.code, told.talk.as_str()), (5, ""), "{told:?}");
+    let error: serde_json::Value = serde_json::from_str(&told.data).unwrap();
+    assert_eq!(error["error"]["reason"], "STORE", "{error}");
     let left: Vec<_> = std::fs::read_dir(home.path("")).unwrap().collect();
     assert!(left.is_empty(), "looking makes nothing, and no key: {left:?}");
 
@@ -47,6 +49,23 @@ fn a_store_that_is_not_there_is_refused_and_not_made() {
     home.json(&["event", "a", "--store", typo.to_str().unwrap()]);
     home.json(&["backup", copy.to_str().unwrap(), "--store", typo.to_str().unwrap()]);
     assert!(typo.exists() && copy.exists());
+}
+
+#[test]
+fn an_empty_file_is_no_store_until_something_is_put_into_it() {
+    let home = Home::new();
+    let empty = home.file("empty.db", "");
+    for command in [&["ls"] as &[_], &["ls", "--json"], &["status"], &["prune"]] {
+        let told = home.told(&[command, &["--store", &empty]].concat());
+        assert_eq!(told.code, 5, "{told:?}");
+        let said = told.data + &told.talk;
+        assert!(said.contains("empty.db is not a store: it is empty"), "{said}");
+    }
+    let left: Vec<_> = std::fs::read_dir(home.path("")).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(std::fs::metadata(&empty).unwrap().len(), 0);
+    home.json(&["event", "a", "--store", &empty]);
+    assert_eq!(home.told(&["ls", "--store", &empty]).code, 0);
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! `status`: how a store is, in a few lines.
+
+use adjourn_store::{Standing, Store as _, Tally};
+use serde_json::{Map, Value, json};
+
+use crate::durations::span;
+use crate::failure::Failure;
+use crate::living::{Health, Host, Living};
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::terminal::{Look, Output};
+
+/// The states, in the order in which a session comes through them.
+const STATES: [&str; 6] = ["idle", "ready", "running", "quiescing", "suspended", "ended"];
+/// How wide the first column is.
+const NAME: usize = "undelivered".len();
+
+pub fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    let place = Place::look(settings)?;
+    let now = place.clock.now();
+    let hosts = Living::and_dead(&place)?;
+    let tally = place.store.tally(now)?;
+    if output.json {
+        output.data(&object(&place, &tally, &hosts).to_string());
+        return Ok(());
+    }
+    let line = |name: &str, count: u64, more: &str| {
+        let name = output.word(Look::Dim, &format!("{name:<NAME$}"));
+        output.data(format!("{name}  {count:>7}  {more}").trim_end());
+    };
+    // What a newer program may have added to the states is counted, too.
+    let unknown = tally.states.keys().filter(|name| !STATES.contains(name));
+    for name in STATES.iter().chain(unknown) {
+        if let Some(Standing { count, oldest }) = tally.states.get(name) {
+            line(name, *count, &format!("the oldest for {}", span(now.since(*oldest))));
+        }
+    }
+    let since = tally.overdue_since.map(|since| now.since(since));
+    let late = since.map(|late| format!("the oldest was due {} ago", span(late)));
+    line("overdue", tally.overdue, &late.unwrap_or_default());
+    line("undelivered", tally.undelivered, if tally.undelivered == 1 { "event" } else { "events" });
+    let (alive, silent) = living(&hosts);
+    let more = match silent {
+        0 => runs(&hosts),
+        silent => format!("{}; {silent} stopped or silent: `adjourn hosts`", runs(&hosts)),
+    };
+    line("hosts", alive, &more);
+    let waits = tally.overdue + tally.undelivered > 0 || tally.states.contains_key("ready");
+    if alive == 0 && waits {
+        output.talk("no host is running to go on with what waits; start `adjourn serve`");
+    }
+    Ok(())
+}
+
+/// Counts the hosts that are alive, and of these those that give no sign of life.
+fn living(hosts: &[Host]) -> (u64, u64) {
+    let count = |which: &dyn Fn(&&Host) -> bool| {
+        u64::try_from(hosts.iter().filter(which).count()).unwrap_or(u64::MAX)
+    };
+    let still = |host: &&Host| matches!(host.health(), Health::Silent | Health::Stopped);
+    (count(&|host| host.alive), count(&still))
+}
+
+/// Says how much of their room the hosts use.
+fn runs(hosts: &[Host]) -> String {
+    let alive = || hosts.iter().filter(|host| host.alive);
+    if alive().next().is_none() {
+        return String::new();
+    }
+    let running: usize = alive().map(|host| host.drives.len()).sum();
+    let room = alive().map(|host| match host.about.only_session() {
+        Some(_) => 1,
+        None => host.about.max_running().unwrap_or_default(),
+    });
+    format!("run {running} of {}", room.sum::<usize>())
+}
+
+fn object(place: &Place, tally: &Tally, hosts: &[Host]) -> Value {
+    let mut sessions = Map::new();
+    for name in STATES {
+        let standing = tally.states.get(name);
+        let oldest = standing.map(|standing| standing.oldest.to_string());
+        let count = standing.map_or(0, |standing| standing.count);
+        sessions.insert(name.to_owned(), json!({ "count": count, "oldest": oldest }));
+    }
+    let (alive, silent) = living(hosts);
+    let since = tally.overdue_since.map(|since| since.to_string());
+    json!({
+        "store": place.store.path().display().to_string(),
+        "sessions": sessions,
+        "overdue": { "count": tally.overdue, "since": since },
+        "events": { "undelivered": tally.undelivered },
+        "hosts": { "alive": alive, "silent": silent },
+    })
+}

@@ -1,0 +1,84 @@
+//! A question at a terminal is answered where it is asked.
+
+use crate::home::Home;
+use crate::pty::OnTerminal;
+
+const ASKS: &str = r#"{"runs": [[
+  {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}},
+  {"ask": {"question": "how many?"}},
+  {"say": "done"}]]}"#;
+
+/// What is shown before the first answer is typed.
+const SHOWN: &str = "which table? (two match)\r\n  1  raw\r\n  2  monthly\r\n";
+
+fn run(home: &Home) -> OnTerminal {
+    let script = home.file("script.json", ASKS);
+    let terminal = OnTerminal::start_typing(home.command(&["run", "--script", &script]), 100);
+    terminal.until(SHOWN);
+    terminal.until("(a number, or your own words; an empty line leaves it open)");
+    terminal.until("> ");
+    terminal
+}
+
+fn said(home: &Home) -> Vec<serde_json::Value> {
+    let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
+    let said = home.jsons(&["log", &id, "--transcript"]);
+    let users = said.into_iter().filter(|said| said["role"] == "user");
+    users.map(|said| said["content"].clone()).collect()
+}
+
+#[test]
+fn an_answer_is_typed_as_a_number_or_in_ones_own_words() {
+    let home = Home::new();
+    let mut terminal = run(&home);
+    terminal.type_in("2\n");
+    terminal.until("how many?\r\n");
+    terminal.until("(an empty line leaves it open)");
+    terminal.type_in("three\n");
+    terminal.until("done");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert_eq!(said(&home), ["go", "monthly", "three"]);
+}
+
+#[test]
+fn a_question_is_left_open_by_an_empty_line_or_the_end_of_the_input() {
+    for typed in ["\n", "\x04"] {
+        let home = Home::new();
+        let mut terminal = run(&home);
+        terminal.type_in(typed);
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{screen}");
+        let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
+        let how = format!("answer it with `adjourn prompt {id} ANSWER`");
+        assert!(screen.contains(&how), "{screen}");
+        assert_eq!(home.json(&["show", &id])["question"], "which table?");
+        assert_eq!(home.told(&["prompt", &id, "raw", "--detach"]).code, 0);
+    }
+}
+
+#[test]
+fn somebody_else_may_be_faster() {
+    let home = Home::new();
+    let mut terminal = run(&home);
+    let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(home.told(&["prompt", &id, "raw", "--detach"]).code, 0);
+    terminal.until("[it was answered elsewhere]");
+    // What is typed next answers the question that is shown by then.
+    terminal.until("how many?\r\n");
+    terminal.type_in("four\n");
+    terminal.until("done");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(said(&home), ["go", "raw", "four"]);
+}
+
+#[test]
+fn ctrl_c_leaves_a_question_open_and_says_how_to_answer() {
+    let home = Home::new();
+    let terminal = run(&home);
+    terminal.signal(rustix::process::Signal::INT);
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 130, "{screen}");
+    assert!(screen.contains("left; it waits for an answer"), "{screen}");
+    assert_eq!(home.jsons(&["ls"])[0]["wait"], "question");
+}
