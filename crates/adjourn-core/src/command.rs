@@ -59,7 +59,7 @@ pub enum Command {
     Ask(Ask),
     /// The grace is over: calls in flight were killed.
     Abandon(Owned),
-    /// The owner stops and gives the session back.
+    /// The owner stops and gives the session back; what is still in flight was killed.
     Drain(Owned),
 
     /// The owner is gone.
@@ -256,6 +256,9 @@ pub struct Cancel {
     /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// How long calls in flight may go on, if it was configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
 }
 
 /// A request to end the session.
@@ -522,4 +525,6 @@ pub enum Loss {
     Died,
     /// An operator took the session from it: the process may be alive, its commits are refused.
     Takeover,
+    /// It stopped, and its drain was over before what was in flight had returned.
+    Stopped,
 }

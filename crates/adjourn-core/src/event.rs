@@ -563,7 +563,8 @@ payload! {
 payload! {
     /// The owner stopped and gave the session back: the drain's receipt.
     Drained {
-        /// Calls whose outcome is unknown.
+        /// Calls whose outcome is unknown. Earlier releases gave a session back with them; since
+        /// then a drain that does not wait for its calls loses the host.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unknown: Vec<CallId>,
     }

@@ -70,8 +70,10 @@ pub const JSON_DEPTH: usize = 64;
 /// however few it had as text.
 pub const JSON_VALUES: usize = 256 * 1024;
 
-/// How long a cancel, a panic and a drain wait for calls in flight before they are abandoned.
+/// How long a panic and a drain wait for calls in flight before they are abandoned.
 pub const GRACE: Duration = Duration::from_secs(30);
+/// How long a cancel waits for them: a person who presses Stop looks on.
+pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// The longest grace a caller may ask for.
 pub const MAX_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -115,6 +117,17 @@ pub fn name(path: &str, value: &str) -> Result<(), Rejected> {
 pub fn json<T: Serialize>(path: &str, value: &T, limit: usize) -> Result<(), Rejected> {
     if json_bytes(value) > limit {
         return Err(Rejected::too_large(path, limit));
+    }
+    Ok(())
+}
+
+/// Refuses a grace that is longer than any caller needs.
+///
+/// # Errors
+/// How long it may be.
+pub(crate) fn grace(ms: Option<u64>) -> Result<(), Rejected> {
+    if ms.is_some_and(|ms| Duration::from_millis(ms) > MAX_GRACE) {
+        return Err(Rejected::invalid("graceMs", "longer than a day"));
     }
     Ok(())
 }

@@ -166,12 +166,6 @@ pub enum Rejected {
         /// What does not fit.
         problem: String,
     },
-    /// The grace is not over.
-    #[error("calls in flight may go on until {until}")]
-    GraceRunning {
-        /// When it is over.
-        until: Timestamp,
-    },
     /// There is no run to cancel.
     #[error("the session is {phase}; there is nothing to cancel")]
     NothingToCancel {
@@ -229,7 +223,6 @@ impl Rejected {
             Self::NotReady { .. } => "NOT_READY",
             Self::Stopping { .. } => "STOPPING",
             Self::OutOfStep { .. } => "OUT_OF_STEP",
-            Self::GraceRunning { .. } => "GRACE_RUNNING",
             Self::NothingToCancel { .. } => "NOTHING_TO_CANCEL",
             Self::NothingToWithdraw => "NOTHING_TO_WITHDRAW",
         }

@@ -505,7 +505,10 @@ impl Session {
         }
     }
 
-    /// Returns when the owner may abandon calls in flight.
+    /// Returns when the owner may abandon calls in flight, by the times of the journal.
+    ///
+    /// The wall clock may be set meanwhile: an owner waits for what [`Session::grace`] was when it
+    /// first saw this time, by a clock that cannot be set.
     pub fn abandon_at(&self) -> Option<Timestamp> {
         match &self.state {
             State::Quiescing(Quiescing { stopping: Stopping::Canceling(canceling), .. }) => {
@@ -516,6 +519,11 @@ impl Session {
             }
             _ => None,
         }
+    }
+
+    /// Returns how long calls in flight may go on, counted from the last event.
+    pub fn grace(&self) -> Option<std::time::Duration> {
+        self.abandon_at().map(|until| until.since(self.at))
     }
 
     /// Returns whether the session stops without waiting for permissions that are asked for.

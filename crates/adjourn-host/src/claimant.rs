@@ -228,6 +228,7 @@ impl<S: Store> Claimant<S> {
             host,
             epoch,
             session,
+            grace: None,
             signal: heard,
             // What it leaves to do here shows when its task ends.
             ring: Arc::new(move || {

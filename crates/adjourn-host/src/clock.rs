@@ -2,7 +2,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use adjourn_core::time::Timestamp;
 use adjourn_store::Environment;
@@ -17,9 +18,18 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// A clock that can be waited for.
+///
+/// Deadlines that people set are points in time, and go by the wall clock. A grace is a length of
+/// time, and goes by a clock that cannot be set: [`Clock::elapsed`] and [`Clock::sleep`].
 pub trait Clock: Environment {
     /// Waits until the wall clock shows `time`.
     fn sleep_until(&self, time: Timestamp) -> BoxFuture<'static, ()>;
+
+    /// Returns how much time has passed since some moment, however the wall clock was set.
+    fn elapsed(&self) -> Duration;
+
+    /// Waits until that much time has passed, however the wall clock is set.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 }
 
 /// The machine's own clock, and ids from its randomness.
@@ -49,5 +59,14 @@ impl Clock for Machine {
                 tokio::time::sleep(left.min(LOOK_AGAIN)).await;
             }
         })
+    }
+
+    fn elapsed(&self) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration))
     }
 }

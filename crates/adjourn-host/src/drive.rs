@@ -6,6 +6,7 @@
 mod calls;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::carry::Usage;
@@ -14,7 +15,7 @@ use adjourn_core::command::{
     StepEnd, Suspend,
 };
 use adjourn_core::id::{Epoch, HostId};
-use adjourn_core::ledger::CallState;
+use adjourn_core::ledger::{CallState, OpenCall};
 use adjourn_core::session::{
     Cause, Initiator, Opening, Outcome, Quiescing, Resumption, State, Stopping, WakeReport,
 };
@@ -36,8 +37,30 @@ use calls::Calls;
 pub(crate) struct Signal {
     /// Grows when the session may have changed.
     pub(crate) changes: u64,
-    /// When the host stops: by then everything must be given back.
-    pub(crate) drain_by: Option<Timestamp>,
+    /// When the host stops: by then, as [`Clock::elapsed`] shows it, everything must be given back.
+    pub(crate) drain_by: Option<Duration>,
+}
+
+/// A grace for what is in flight, as this process measures it.
+///
+/// It begins when the process first sees that there is one, which is right after the commit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grace {
+    /// The time by which the state knows it.
+    abandon_at: Timestamp,
+    /// When it is over, as [`Clock::elapsed`] shows it.
+    over_at: Duration,
+}
+
+/// Why what is in flight is not waited for any longer.
+#[derive(Debug, Clone, Copy)]
+enum Late {
+    /// The grace of a cancel or a suspend is over.
+    Grace,
+    /// The host stops, and has waited long enough.
+    Drain,
+    /// What should be in flight is not to be found in this process.
+    Lost,
 }
 
 /// One claim of one session.
@@ -48,6 +71,8 @@ pub(crate) struct Drive<S> {
     /// The claim. The session may be claimed again, even by the same host: that is another's work.
     pub(crate) epoch: Epoch,
     pub(crate) session: Arc<Session>,
+    /// How long what is in flight may go on, if there is a limit to it.
+    pub(crate) grace: Option<Grace>,
     pub(crate) signal: watch::Receiver<Signal>,
     /// Called after every commit, for those who wait for it.
     pub(crate) ring: Arc<dyn Fn() + Send + Sync>,
@@ -96,7 +121,9 @@ impl<S: Store> Drive<S> {
             Some(_) if !asked.is_empty() => self.dispatch(driver, asked, calls).await,
             Some(_) => {
                 let ends = driver.finish(&self.session);
-                self.finish(StepEnd::default(), ends, &[]).await
+                let said = self.fates();
+                let step = StepEnd { entries: digests(&said), ..StepEnd::default() };
+                self.finish(step, ends, &said).await
             }
             None => self.start_step().await,
         }
@@ -141,19 +168,26 @@ impl<S: Store> Drive<S> {
                 said.push(Said::Host { text, call });
             }
         }
-        for open in self.session.calls.iter() {
+        said.extend(self.fates());
+        Ok(said)
+    }
+
+    /// Returns what became of calls that have no result: the model is told before it speaks again,
+    /// or with the end of the step that asked for them.
+    fn fates(&self) -> Vec<Said> {
+        let fate = |open: &OpenCall| {
             let fate = match open.state {
                 CallState::NotRun => "not run: it was stopped before it started",
                 CallState::Unknown => "its outcome is unknown: it was cut off while it ran",
                 CallState::Asked
                 | CallState::Dispatched
                 | CallState::Waiting
-                | CallState::Deferred => continue,
+                | CallState::Deferred => return None,
             };
             let text = format!("{MARK} {}: {fate}", open.call.tool);
-            said.push(Said::Host { text, call: Some(open.call.id.clone()) });
-        }
-        Ok(said)
+            Some(Said::Host { text, call: Some(open.call.id.clone()) })
+        };
+        self.session.calls.iter().filter_map(fate).collect()
     }
 
     /// Returns what the event that woke the session carries, as a line of its own.
@@ -174,7 +208,7 @@ impl<S: Store> Drive<S> {
         let mut signal = self.signal.clone();
         let mut thinking = driver.think(&asked);
         let thought = loop {
-            let late = self.until(self.late());
+            let late = self.late();
             tokio::select! {
                 thought = &mut thinking => break thought,
                 _ = signal.changed() => {
@@ -185,7 +219,7 @@ impl<S: Store> Drive<S> {
                         return self.abort().await;
                     }
                 }
-                () = late => return self.give_up().await,
+                late = late => return self.give_up(late).await,
             }
         };
         drop(thinking);
@@ -225,15 +259,15 @@ impl<S: Store> Drive<S> {
         }
     }
 
-    /// Gives up what is in flight: the grace is over, or the host stops.
-    async fn give_up(&mut self) -> Result<Step, Error> {
-        if self.drain_by().is_some() {
-            return self.drain().await;
-        }
-        let abandon = Owned { epoch: self.epoch };
-        match self.commit(Command::Abandon(abandon), &[]).await? {
+    /// Gives up what is in flight.
+    async fn give_up(&mut self, late: Late) -> Result<Step, Error> {
+        let abandon = match late {
+            Late::Grace => Command::Abandon(Owned { epoch: self.epoch }),
+            Late::Drain | Late::Lost => return self.drain().await,
+        };
+        match self.commit(abandon, &[]).await? {
             Ok(()) => Ok(Step::GoOn),
-            // Nothing limits these calls, and yet they are lost: another host finds out.
+            // Somebody took back what limited these calls, and they are lost all the same.
             Err(_) => self.drain().await,
         }
     }
@@ -256,8 +290,10 @@ impl<S: Store> Drive<S> {
 
     async fn drain(&mut self) -> Result<Step, Error> {
         let drain = Command::Drain(Owned { epoch: self.epoch });
-        // Refused only if the session is no longer ours, which is all that is wanted.
-        let _ = self.commit(drain, &[]).await?;
+        // The host stops, not the agent. It is refused only if the session is no longer this
+        // host's, which is all that is wanted.
+        let by = Actor::new(Face::Host, "").on(self.host);
+        let _ = self.commit_by(by, drain, &[]).await?;
         Ok(Step::Over)
     }
 
@@ -286,26 +322,43 @@ impl<S: Store> Drive<S> {
     }
 
     async fn finish_where_it_is(&mut self) -> Result<Step, Error> {
-        let finish = FinishStep { epoch: self.epoch, step: StepEnd::default(), ends: None };
-        match self.commit(Command::FinishStep(finish), &[]).await? {
+        let said = self.fates();
+        let step = StepEnd { entries: digests(&said), ..StepEnd::default() };
+        let finish = FinishStep { epoch: self.epoch, step, ends: None };
+        match self.commit(Command::FinishStep(finish), &said).await? {
             Ok(()) => Ok(Step::GoOn),
             Err(_) => self.reload(),
         }
     }
 
-    /// When what is in flight is given up.
-    fn late(&self) -> Option<Timestamp> {
-        [self.session.abandon_at(), self.drain_by()].into_iter().flatten().min()
+    /// Waits until what is in flight is to be given up; for ever if it may take for ever.
+    fn late(&self) -> BoxFuture<'static, Late> {
+        let grace = self.grace.map(|grace| (grace.over_at, Late::Grace));
+        let drain = self.drain_by().map(|by| (by, Late::Drain));
+        let Some((at, late)) = grace.into_iter().chain(drain).min_by_key(|(at, _)| *at) else {
+            return Box::pin(std::future::pending());
+        };
+        let sleep = self.clock.sleep(at.saturating_sub(self.clock.elapsed()));
+        Box::pin(async move {
+            sleep.await;
+            late
+        })
     }
 
-    fn until(&self, time: Option<Timestamp>) -> BoxFuture<'static, ()> {
-        match time {
-            Some(time) => self.clock.sleep_until(time),
-            None => Box::pin(std::future::pending()),
+    /// Takes note of where the session stands, and begins to measure a grace that it has not seen.
+    fn stands(&mut self, session: Arc<Session>) {
+        let known = self.grace.map(|grace| grace.abandon_at);
+        if known != session.abandon_at() {
+            let begun = session.abandon_at().zip(session.grace());
+            self.grace = begun.map(|(abandon_at, grace)| {
+                let over_at = self.clock.elapsed().saturating_add(grace);
+                Grace { abandon_at, over_at }
+            });
         }
+        self.session = session;
     }
 
-    fn drain_by(&self) -> Option<Timestamp> {
+    fn drain_by(&self) -> Option<Duration> {
         self.signal.borrow().drain_by
     }
 
@@ -353,7 +406,7 @@ impl<S: Store> Drive<S> {
         let request = Request::new(self.session.id, by, command).saying(said);
         match patiently(&self.store, &request).await {
             Ok(done) => {
-                self.session = done.session;
+                self.stands(done.session);
                 (self.ring)();
                 Ok(Ok(()))
             }
@@ -365,7 +418,7 @@ impl<S: Store> Drive<S> {
 
     fn reload(&mut self) -> Result<Step, Error> {
         if let Some(session) = self.store.session(self.session.id)? {
-            self.session = session;
+            self.stands(session);
         }
         Ok(if self.owned() { Step::GoOn } else { Step::Over })
     }

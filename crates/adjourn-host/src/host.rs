@@ -146,7 +146,7 @@ impl<S: Store> Host<S> {
             if look {
                 worked = match self.work().await {
                     Ok(()) => true,
-                    Err(error) if passes(&error) => false,
+                    Err(error) if error.passes() => false,
                     Err(error) => return Err(error),
                 };
             }
@@ -354,7 +354,7 @@ impl<S: Store> Host<S> {
     }
 
     /// Tells every task that its session may have changed.
-    fn tell(&mut self, drain_by: Option<Timestamp>) {
+    fn tell(&mut self, drain_by: Option<Duration>) {
         for signal in self.running.values() {
             signal.send_modify(|signal| {
                 signal.changes += 1;
@@ -368,7 +368,7 @@ impl<S: Store> Host<S> {
         self.claimant.slots().close();
         self.claimant.shown().close();
         self.handed_over.close();
-        let by = self.clock.now().after(self.config.drain);
+        let by = self.clock.elapsed().saturating_add(self.config.drain);
         self.tell(Some(by));
         // Faces may be in the middle of a claim.
         let mut claiming = true;
@@ -408,12 +408,6 @@ fn about(config: &Config) -> About {
     }
 }
 
-/// Returns whether nothing has happened, and it can be tried again: somebody else kept the write
-/// lock, or the disk is full.
-const fn passes(error: &Error) -> bool {
-    matches!(error, Error::Locked { .. } | Error::Full(_))
-}
-
 /// Gives a command, however long somebody else keeps the write lock (a process that was stopped in
 /// the middle of a commit, say), and however long the disk is full. Nothing has happened until then.
 pub(crate) async fn patiently<S: Store>(
@@ -424,7 +418,7 @@ pub(crate) async fn patiently<S: Store>(
         let request = request.clone();
         match store.transact(move |tx| tx.command(request)).await {
             Err(CommandError::Store(Error::Full(_))) => tokio::time::sleep(NO_ROOM).await,
-            Err(CommandError::Store(error)) if passes(&error) => {}
+            Err(CommandError::Store(error)) if error.passes() => {}
             answer => return answer,
         }
     }

@@ -13,7 +13,7 @@ use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
 use adjourn_core::id::SessionId;
 use adjourn_core::json;
-use adjourn_core::ledger::{AskedCall, CallId};
+use adjourn_core::ledger::{AskedCall, CallId, CallState, OpenCall};
 use adjourn_core::limits;
 use adjourn_core::rejected::Rejected;
 use adjourn_core::session::Outcome;
@@ -361,7 +361,17 @@ impl ScriptDriver {
     }
 
     fn sleep(&self, ms: u64) -> BoxFuture<'static, ()> {
-        self.clock.sleep_until(self.clock.now().after(Duration::from_millis(ms)))
+        self.clock.sleep(Duration::from_millis(ms))
+    }
+
+    /// Returns a call whose outcome is unknown and that came before this one in its sequence.
+    fn lost_before<'a>(&self, session: &'a Session, call: &AskedCall) -> Option<&'a AskedCall> {
+        let place = Place::of_call(&call.id)?;
+        let Item::Tools { at_once: false, .. } = self.item(place)? else { return None };
+        let lost = |open: &&OpenCall| {
+            open.state == CallState::Unknown && Place::of_call(&open.call.id) == Some(place)
+        };
+        session.calls.iter().find(lost).map(|open| &open.call)
     }
 
     /// How the run ends if nothing comes at `place`.
@@ -441,6 +451,11 @@ impl Driver for ScriptDriver {
         session: &Session,
         call: &AskedCall,
     ) -> Option<BoxFuture<'static, Permission>> {
+        // What comes next in a sequence needs what came before it.
+        if let Some(lost) = self.lost_before(session, call) {
+            let why = format!("not run: the outcome of {} before it is unknown", lost.tool);
+            return Some(Box::pin(std::future::ready(Permission::Refused(why))));
+        }
         self.tool(call).filter(|tool| tool.permission)?;
         Some(match &self.permissions {
             Some(permissions) => permissions.ask(session.id, call),

@@ -148,6 +148,12 @@ impl Error {
         matches!(self, Self::Unreadable { .. } | Self::Damaged(_))
     }
 
+    /// Returns whether nothing has happened, and it can be tried again: somebody else kept the
+    /// write lock, or the disk is full.
+    pub const fn passes(&self) -> bool {
+        matches!(self, Self::Locked { .. } | Self::Full(_))
+    }
+
     /// Finds the store's error in whatever a caller's work failed with.
     pub(crate) fn within(error: &dyn Any) -> Option<Self> {
         match error.downcast_ref() {
@@ -167,7 +173,8 @@ impl From<rusqlite::Error> for Error {
         use rusqlite::ErrorCode;
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full(Arc::new(error)),
-            // A write beyond the limit on file sizes ends as an I/O error.
+            // A write beyond the limit on file sizes ends as an I/O error, and so does one that makes
+            // a file longer.
             Some(ErrorCode::SystemIoFailure) if is_write_failure(&error) => {
                 Self::Full(Arc::new(error))
             }
@@ -187,7 +194,10 @@ pub(crate) fn is_read_only(error: &std::io::Error) -> bool {
 
 fn is_write_failure(error: &rusqlite::Error) -> bool {
     const SQLITE_IOERR_WRITE: i32 = 10 | (3 << 8);
-    error.sqlite_error().is_some_and(|inner| inner.extended_code == SQLITE_IOERR_WRITE)
+    const SQLITE_IOERR_TRUNCATE: i32 = 10 | (6 << 8);
+    const SQLITE_IOERR_SHMSIZE: i32 = 10 | (19 << 8);
+    let codes = [SQLITE_IOERR_WRITE, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_SHMSIZE];
+    error.sqlite_error().is_some_and(|inner| codes.contains(&inner.extended_code))
 }
 
 /// Why a command had no effect.

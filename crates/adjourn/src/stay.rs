@@ -160,9 +160,10 @@ impl Stop {
         signals: &mut Signals,
         output: &Output,
     ) -> Result<Option<Ended>, Failure> {
-        let by = place.clock.now().after(place.settings.drain.value);
+        let by = place.clock.elapsed().saturating_add(place.settings.drain.value);
         let line = || {
-            let left = span(by.since(place.clock.now()) + Duration::from_millis(999));
+            let left = by.saturating_sub(place.clock.elapsed());
+            let left = span(left.saturating_add(Duration::from_millis(999)));
             format!("giving sessions back: calls in flight have {left} · Ctrl-C does not wait")
         };
         let rests = |session: Arc<Session>| {

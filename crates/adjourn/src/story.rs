@@ -99,6 +99,7 @@ impl Story {
                 let how = match lost.how {
                     Loss::Died => "died",
                     Loss::Takeover => "was taken over from",
+                    Loss::Stopped => "stopped and did not wait any longer",
                 };
                 let mut text = format!("{} {how}", lost.host);
                 if !lost.again.is_empty() {

@@ -173,7 +173,7 @@ impl Life {
                 self.happens(subject).await;
             }
             16 if wild => {
-                let _ = self.give(Command::Cancel(Cancel { reason: None }), None).await;
+                let _ = self.give(Command::Cancel(Cancel::default()), None).await;
             }
             17 | 18 if wild => {
                 let Some(owner) = session.owner() else { return };

@@ -1,5 +1,7 @@
 //! `cancel`: ends the run from any state, cooperatively, and leaves nothing to resume.
 
+use std::time::Duration;
+
 use super::{Draft, settle, suspend};
 use crate::command::{Cancel, RunEnd};
 use crate::event::{CancelRequested, SuspensionEnded, What};
@@ -10,6 +12,7 @@ use crate::session::{Fate, Outcome, Prior, Quiescing, State, Stopping};
 pub(super) fn decide(draft: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected> {
     draft.not_ended()?;
     limits::optional("reason", cancel.reason.as_deref(), limits::REASON_BYTES)?;
+    limits::grace(cancel.grace_ms)?;
     let end =
         RunEnd { outcome: Outcome::Canceled, error: cancel.reason.clone(), ends_session: false };
     match &draft.session.state {
@@ -29,7 +32,8 @@ pub(super) fn decide(draft: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejec
         // A second cancel changes nothing: the first one's grace is running.
         State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => {}
         State::Running(_) | State::Quiescing(_) => {
-            let abandon_at = draft.facts.now.after(limits::GRACE);
+            let grace = cancel.grace_ms.map_or(limits::CANCEL_GRACE, Duration::from_millis);
+            let abandon_at = draft.now().after(grace);
             let reason = cancel.reason.clone();
             let overrides = suspend::pending(&draft.session.state);
             let overrides = overrides.map(|client| client.pause.handle);

@@ -1,42 +1,55 @@
 //! When the owner lets go: the grace ran out, it stops, or it died.
 
 use super::{Draft, settle};
-use crate::command::{Owned, Recover};
+use crate::command::{Loss, Owned, Recover};
 use crate::event::{CallsAbandoned, Drained, HostLost, What};
+use crate::id::HostId;
 use crate::ledger::{CallId, CallState};
 use crate::rejected::Rejected;
 use crate::session::{Initiator, Owner, Pause, Quiescing, Requesters, State, Stopping, Wait};
 
 /// The grace is over: the owner has killed what was in flight.
+///
+/// The owner measures the grace, by a clock that cannot be set. By the clock of the facts nobody
+/// could tell how much of it has passed.
 pub(super) fn abandon(draft: &mut Draft<'_>, owned: &Owned) -> Result<(), Rejected> {
     draft.owned(owned.epoch)?;
-    match draft.session.abandon_at() {
-        Some(until) if until > draft.facts.now => Err(Rejected::GraceRunning { until }),
-        Some(_) => {
-            let calls = draft.session.calls.at(CallState::Dispatched);
-            draft.emit(What::CallsAbandoned(CallsAbandoned { calls }));
-            settle::settle(draft);
-            Ok(())
-        }
-        None => Err(Rejected::out_of_step("nothing limits the calls in flight")),
+    if draft.session.abandon_at().is_none() {
+        return Err(Rejected::out_of_step("nothing limits the calls in flight"));
     }
-}
-
-/// The owner stops: the session is ready for another host, or its suspension takes effect.
-pub(super) fn drain(draft: &mut Draft<'_>, owned: &Owned) -> Result<(), Rejected> {
-    draft.owned(owned.epoch)?;
-    let unknown = draft.session.calls.at(CallState::Dispatched);
-    draft.emit(What::Drained(Drained { unknown }));
+    let calls = draft.session.calls.at(CallState::Dispatched);
+    draft.emit(What::CallsAbandoned(CallsAbandoned { calls }));
     settle::settle(draft);
     Ok(())
 }
 
-/// The owner is gone: calls that may be run twice are, and the others park the session.
+/// The owner stops: the session is ready for another host, or its suspension takes effect.
+///
+/// If the owner has not waited for what is in flight, it leaves the session as if it had died.
+pub(super) fn drain(draft: &mut Draft<'_>, owned: &Owned) -> Result<(), Rejected> {
+    let Owner { host, .. } = draft.owned(owned.epoch)?;
+    if draft.session.in_flight() {
+        lose(draft, host, Loss::Stopped);
+    } else {
+        draft.emit(What::Drained(Drained { unknown: Vec::new() }));
+        settle::settle(draft);
+    }
+    Ok(())
+}
+
+/// The owner is gone.
 pub(super) fn decide(draft: &mut Draft<'_>, recover: &Recover) -> Result<(), Rejected> {
     let Owner { host, .. } = draft.owned(recover.epoch)?;
     if host != recover.host {
         return Err(draft.not_owner(recover.epoch));
     }
+    lose(draft, host, recover.how);
+    Ok(())
+}
+
+/// Takes the session from its owner, whatever was in flight: calls that may be run twice are, and
+/// the others park the session.
+fn lose(draft: &mut Draft<'_>, host: HostId, how: Loss) {
     let dispatched: Vec<_> = draft
         .session
         .calls
@@ -56,13 +69,11 @@ pub(super) fn decide(draft: &mut Draft<'_>, recover: &Recover) -> Result<(), Rej
     };
     let unknown = with(false);
     let interrupted = !unknown.is_empty();
-    let lost = HostLost { host, how: recover.how, again: with(true), unknown };
-    draft.emit(What::HostLost(lost));
+    draft.emit(What::HostLost(HostLost { host, how, again: with(true), unknown }));
     match &draft.session.state {
         State::Ready(_) if interrupted => settle::commit(draft, host_interrupted(draft)),
         _ => settle::settle(draft),
     }
-    Ok(())
 }
 
 /// Nobody knows whether those calls did their work: somebody has to look.

@@ -225,7 +225,7 @@ fn window(conditions: Option<&Conditions>, draft: &Draft<'_>) -> crate::id::Seq 
 fn abandon_at(draft: &Draft<'_>, suspend: &Suspend) -> Option<Timestamp> {
     let by_panic = matches!(suspend.requester, Some(Requester::Gate(_)));
     let grace = suspend.grace_ms.map(Duration::from_millis);
-    grace.or(by_panic.then_some(limits::GRACE)).map(|grace| draft.facts.now.after(grace))
+    grace.or(by_panic.then_some(limits::GRACE)).map(|grace| draft.now().after(grace))
 }
 
 fn check(suspend: &Suspend) -> Result<(), Rejected> {
@@ -234,10 +234,7 @@ fn check(suspend: &Suspend) -> Result<(), Rejected> {
         return Err(Rejected::invalid("reason", "must not be blank; it may be left out"));
     }
     limits::json("_meta", &suspend.meta, limits::META_BYTES)?;
-    if suspend.grace_ms.is_some_and(|ms| Duration::from_millis(ms) > limits::MAX_GRACE) {
-        return Err(Rejected::invalid("graceMs", "longer than a day"));
-    }
-    Ok(())
+    limits::grace(suspend.grace_ms)
 }
 
 fn not_suspendable(draft: &Draft<'_>) -> Result<(), Rejected> {

@@ -230,7 +230,10 @@ impl<'a> Play<'a> {
                 return Ok(json!(suspension(&events)));
             }
             Verb::Resume(resume) => return self.resume(resume),
-            Verb::Cancel(why) => (Command::Cancel(Cancel { reason: why.reason.clone() }), None),
+            Verb::Cancel(why) => {
+                let reason = why.reason.clone();
+                (Command::Cancel(Cancel { reason, ..Cancel::default() }), None)
+            }
             Verb::Close(why) => (Command::Close(Close { reason: why.reason.clone() }), None),
             Verb::Event(event) => {
                 self.event(event);

@@ -1,7 +1,7 @@
 //! The journal's encoding, frozen: every kind and version ever written stays readable.
 //!
-//! `tests/golden/` holds one example of each. A file is never changed; a kind that changes gets
-//! a file of its next version beside the old one. `UPDATE_EXPECT=1` adds files that are missing.
+//! `tests/golden/` holds examples of each. A file is never changed; what is written otherwise than
+//! before gets a file beside those that are there. `UPDATE_EXPECT=1` adds files that are missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -98,6 +98,17 @@ const SCRIPTS: &[&str] = &[
     "prompt build reach=own_face
      claim
      step
+     calls a! b
+     dispatch a b
+     drain
+     resume
+     claim
+     dispatch a
+     cancel reason=\"not wanted\" grace=5s
+     return a",
+    "prompt build
+     claim
+     step
      await ci
      suspend
      cancel
@@ -173,8 +184,8 @@ fn full_world() -> World {
     world
 }
 
-/// Examples of each kind by the name of their file: the longest, and those that add fields to it.
-fn examples() -> BTreeMap<String, Vec<u8>> {
+/// Examples of each kind: the longest, and those that add fields to it.
+fn examples() -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut entries: Vec<(String, Vec<u8>)> = Vec::new();
     for script in SCRIPTS {
         let mut play = Play::on(full_world());
@@ -189,24 +200,31 @@ fn examples() -> BTreeMap<String, Vec<u8>> {
         }
     }
     entries.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.len()));
-    let mut seen: BTreeMap<String, (usize, BTreeSet<String>)> = BTreeMap::new();
-    let mut examples = BTreeMap::new();
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut examples: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
     for (kind, bytes) in entries {
-        let (count, fields) = seen.entry(kind.clone()).or_default();
+        let fields = seen.entry(kind.clone()).or_default();
         let before = fields.len();
         collect(&serde_json::from_slice(&bytes).unwrap(), fields);
         if fields.len() > before {
-            *count += 1;
-            let name = if *count == 1 { kind } else { format!("{kind}-{count}") };
-            examples.insert(name, bytes);
+            examples.entry(kind).or_default().push(bytes);
         }
     }
     for (name, script) in LATER {
         let mut play = Play::on(full_world());
         play.run(script);
-        examples.insert((*name).to_owned(), play.world.journal.pop().unwrap());
+        examples.insert((*name).to_owned(), vec![play.world.journal.pop().unwrap()]);
     }
     examples
+}
+
+/// The golden files of a kind: the first, then those beside it, up to one that is missing.
+fn files(kind: &str) -> impl Iterator<Item = PathBuf> {
+    let beside = move |number: u32| match number {
+        1 => directory().join(format!("{kind}.json")),
+        _ => directory().join(format!("{kind}-{number}.json")),
+    };
+    (1..).map(beside)
 }
 
 /// Collects the names of all fields in a value.
@@ -230,15 +248,18 @@ fn every_kind_of_event_has_a_golden_file() {
     let examples = examples();
     let kinds = examples.keys().filter(|name| !name.contains('-')).count();
     assert_eq!(kinds, 26, "{:?}", examples.keys());
-    for (kind, bytes) in examples {
-        let path = directory().join(format!("{kind}.json"));
-        if std::env::var_os("UPDATE_EXPECT").is_some() && !path.exists() {
-            std::fs::create_dir_all(directory()).unwrap();
+    for (kind, examples) in examples {
+        for bytes in examples {
+            let mut golden = files(&kind).take_while(|path| path.exists());
+            if golden.any(|path| std::fs::read(path).unwrap() == bytes) {
+                continue;
+            }
+            let example = String::from_utf8_lossy(&bytes);
+            let update = std::env::var_os("UPDATE_EXPECT").is_some();
+            assert!(update, "no golden file (`make update-expected` adds it) of {kind}: {example}");
+            let path = files(&kind).find(|path| !path.exists()).unwrap();
             std::fs::write(&path, &bytes).unwrap();
         }
-        let golden = std::fs::read(&path)
-            .unwrap_or_else(|_| panic!("{kind} has no golden file: run `make update-expected`"));
-        assert!(golden == bytes, "{kind} is encoded otherwise than its golden file says");
     }
 }
 

@@ -166,7 +166,10 @@ impl Play {
                 };
                 (by, Command::Resume(resume))
             }
-            "cancel" => (by, Command::Cancel(Cancel { reason: args.take("reason") })),
+            "cancel" => {
+                let (reason, grace_ms) = (args.take("reason"), args.grace());
+                (by, Command::Cancel(Cancel { reason, grace_ms }))
+            }
             "close" => (by, Command::Close(Close { reason: args.take("reason") })),
             "event" => {
                 let arrival = self.arrive(args);
@@ -279,9 +282,7 @@ impl Play {
                 Some("wait_for_completion") => Mode::WaitForCompletion,
                 Some(other) => panic!("no mode {other:?}"),
             },
-            grace_ms: args
-                .take("grace")
-                .map(|grace| u64::try_from(duration(&grace).as_millis()).unwrap()),
+            grace_ms: args.grace(),
             requester: args.number("request").map(|number| Requester::Call(request(number))),
             limit: args.take("limit").and_then(|kind| Limit::from_failure_kind(&kind)),
             meta: args.take("meta").map(Value::from),
@@ -487,6 +488,10 @@ impl Args {
 
     fn number(&mut self, key: &str) -> Option<u64> {
         self.take(key).map(|value| value.parse().unwrap())
+    }
+
+    fn grace(&mut self) -> Option<u64> {
+        self.take("grace").map(|grace| u64::try_from(duration(&grace).as_millis()).unwrap())
     }
 
     fn flag(&mut self, word: &str) -> bool {

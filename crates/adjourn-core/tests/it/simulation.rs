@@ -254,7 +254,8 @@ impl Simulation {
             return false;
         }
         let owned = Owned { epoch: self.epoch() };
-        self.drive_by(Command::Drain(owned), Vec::new()).expect("an owner may leave");
+        let drain = Command::Drain(owned);
+        self.commit(self.host_actor(), drain, Vec::new()).expect("an owner may leave");
         true
     }
 

@@ -1,5 +1,6 @@
 //! The calls of a step: allowed where they have to be, started, and waited for.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -8,9 +9,9 @@ use adjourn_core::Command;
 use adjourn_core::command::{CallResult, Dispatch, ReturnCalls, ReturnedCall};
 use adjourn_core::ledger::{CallId, CallState};
 use adjourn_store::{Error, Store};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
 
-use super::{Drive, Step, digests};
+use super::{Drive, Late, Step, digests};
 use crate::clock::BoxFuture;
 use crate::driver::{Driver, Returned};
 use crate::permission::Permission;
@@ -20,7 +21,9 @@ use crate::said::Said;
 #[derive(Default)]
 pub(super) struct Calls {
     /// Calls in flight.
-    running: JoinSet<(CallId, Returned)>,
+    running: JoinSet<Returned>,
+    /// Which call each task of these runs.
+    ids: HashMap<task::Id, CallId>,
     asking: Asking,
 }
 
@@ -33,7 +36,7 @@ enum Woken {
     Returned(CallId, Returned),
     Answered(CallId, Permission),
     Signal,
-    Late,
+    Late(Late),
 }
 
 impl Calls {
@@ -45,6 +48,25 @@ impl Calls {
     /// Asks nobody any more.
     pub(super) fn withdraw(&mut self) {
         self.asking.clear();
+    }
+}
+
+/// Says which call came back.
+fn returned(
+    joined: Option<Result<(task::Id, Returned), JoinError>>,
+    ids: &mut HashMap<task::Id, CallId>,
+) -> Woken {
+    let (id, returned) = match joined {
+        Some(Ok((id, returned))) => (id, returned),
+        Some(Err(error)) if error.is_panic() => {
+            let text = "it failed: the tool panicked".to_owned();
+            (error.id(), Returned { result: CallResult::Failed, text })
+        }
+        Some(Err(_)) | None => return Woken::Late(Late::Lost),
+    };
+    match ids.remove(&id) {
+        Some(id) => Woken::Returned(id, returned),
+        None => Woken::Late(Late::Lost),
     }
 }
 
@@ -112,8 +134,8 @@ impl<S: Store> Drive<S> {
         let session = Arc::clone(&self.session);
         for id in ids {
             let Some(open) = session.calls.get(&id) else { continue };
-            let running = driver.call(&session, &open.call);
-            calls.running.spawn(async move { (id, running.await) });
+            let running = calls.running.spawn(driver.call(&session, &open.call));
+            calls.ids.insert(running.id(), id);
         }
         Ok(Step::GoOn)
     }
@@ -125,19 +147,15 @@ impl<S: Store> Drive<S> {
         calls: &mut Calls,
     ) -> Result<Step, Error> {
         let in_flight = self.session.calls.any(CallState::Dispatched);
-        // There is no giving up of what has not started.
-        let late = self.until(self.late().filter(|_| in_flight));
+        let late = self.late();
         let mut signal = self.signal.clone();
-        let Calls { running, asking } = calls;
+        let Calls { running, ids, asking } = calls;
         let woken = tokio::select! {
-            joined = running.join_next(), if in_flight => match joined {
-                Some(Ok((id, returned))) => Woken::Returned(id, returned),
-                // A call panicked, or there is none: nobody knows how those in flight end.
-                Some(Err(_)) | None => Woken::Late,
-            },
+            joined = running.join_next_with_id(), if in_flight => returned(joined, ids),
             (id, permission) = answered(asking) => Woken::Answered(id, permission),
             _ = signal.changed() => Woken::Signal,
-            () = late => Woken::Late,
+            // There is no giving up of what has not started.
+            late = late, if in_flight => Woken::Late(late),
         };
         self.signal = signal;
         match woken {
@@ -147,9 +165,9 @@ impl<S: Store> Drive<S> {
                 self.take_back(id, Returned { result: CallResult::Declined, text }).await
             }
             Woken::Signal => self.reload(),
-            Woken::Late => {
+            Woken::Late(late) => {
                 calls.running.abort_all();
-                self.give_up().await
+                self.give_up(late).await
             }
         }
     }

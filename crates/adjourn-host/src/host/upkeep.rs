@@ -15,7 +15,7 @@ use adjourn_core::id::SessionId;
 use adjourn_store::rows::SessionNo;
 use adjourn_store::{CommandError, Error, Request, Store};
 
-use super::{Host, passes, store_error};
+use super::{Host, store_error};
 
 /// How many marked sessions are looked at in one read.
 const PAGE: usize = 256;
@@ -114,7 +114,7 @@ impl<S: Store> Host<S> {
         let more = match self.drop_a_portion().await {
             Ok(more) => more,
             // What could not go now goes later; nothing depends on it.
-            Err(error) if passes(&error) => false,
+            Err(error) if error.passes() => false,
             Err(error) => return Err(error),
         };
         self.upkeep.retain_at = Instant::now() + if more { REST } else { RETAIN };

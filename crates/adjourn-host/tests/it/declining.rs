@@ -97,7 +97,7 @@ async fn a_session_that_moves_on_is_looked_at_again() {
     let id = fixture.create_with(missing());
     fixture.prompt(id, "go");
     until("told", || said(&fixture, id).is_some()).await;
-    fixture.give(id, Command::Cancel(Cancel { reason: None }), Vec::new()).unwrap();
+    fixture.give(id, Command::Cancel(Cancel::default()), Vec::new()).unwrap();
     a_look(&fixture).await;
     until("forgotten", || said(&fixture, id).is_none()).await;
     drivers.found.store(true, Ordering::SeqCst);

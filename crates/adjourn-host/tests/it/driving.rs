@@ -161,7 +161,7 @@ async fn a_cancel_does_not_wait_for_a_model() {
         session.run().and_then(|run| run.step).is_some_and(|step| step.model_in_flight)
     };
     fixture.until(id, "thinking", thinks).await;
-    fixture.give(id, Command::Cancel(Cancel { reason: None }), Vec::new()).unwrap();
+    fixture.give(id, Command::Cancel(Cancel::default()), Vec::new()).unwrap();
     // The clock stands still: no grace is over.
     let session = fixture.until_state(id, "idle").await;
     assert_eq!(session.last_run.as_ref().unwrap().outcome.as_str(), "canceled");

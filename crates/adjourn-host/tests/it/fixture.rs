@@ -34,13 +34,74 @@ pub struct Hands(Arc<Mutex<Inner>>);
 
 struct Inner {
     now: Timestamp,
-    sleepers: Vec<(Timestamp, oneshot::Sender<()>)>,
+    /// How much time has passed, however the clock was set.
+    passed: Duration,
+    sleepers: Vec<(Wake, oneshot::Sender<()>)>,
+}
+
+/// When somebody wakes: at a time, or when so much time has passed.
+enum Wake {
+    At(Timestamp),
+    Passed(Duration),
+}
+
+impl Inner {
+    fn is_due(&self, wake: &Wake) -> bool {
+        match wake {
+            Wake::At(time) => *time <= self.now,
+            Wake::Passed(passed) => *passed <= self.passed,
+        }
+    }
+
+    fn wake(&mut self) {
+        let sleepers = std::mem::take(&mut self.sleepers);
+        let (due, later) = sleepers.into_iter().partition(|(wake, _)| self.is_due(wake));
+        self.sleepers = later;
+        for (_, sleeper) in due {
+            let _ = sleeper.send(());
+        }
+    }
+
+    fn sleep(&mut self, wake: Wake) -> BoxFuture<'static, ()> {
+        if self.is_due(&wake) {
+            return Box::pin(std::future::ready(()));
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.sleepers.push((wake, sender));
+        Box::pin(async move {
+            let _ = receiver.await;
+        })
+    }
 }
 
 impl Hands {
     fn new() -> Self {
         let now = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
-        Self(Arc::new(Mutex::new(Inner { now, sleepers: Vec::new() })))
+        let (passed, sleepers) = (Duration::ZERO, Vec::new());
+        Self(Arc::new(Mutex::new(Inner { now, passed, sleepers })))
+    }
+
+    /// Waits, on the real clock, until so many wait for time to pass.
+    pub async fn until_waited_for(&self, sleepers: usize) {
+        let start = Instant::now();
+        let waiting = || {
+            let inner = self.0.lock().unwrap();
+            let waits = |(wake, sleeper): &&(Wake, oneshot::Sender<()>)| {
+                matches!(wake, Wake::Passed(_)) && !sleeper.is_closed()
+            };
+            inner.sleepers.iter().filter(waits).count()
+        };
+        while waiting() != sleepers {
+            assert!(start.elapsed() < Duration::from_secs(20), "{} wait", waiting());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Sets the clock ahead, without time passing.
+    pub fn set_ahead(&self, by: Duration) {
+        let mut inner = self.0.lock().unwrap();
+        inner.now = inner.now.after(by);
+        inner.wake();
     }
 
     /// Sets the clock back. Nobody is due earlier for it.
@@ -50,17 +111,12 @@ impl Hands {
         inner.now = Timestamp::from_millis(inner.now.as_millis() - by);
     }
 
-    /// Moves the clock, and wakes whoever is due.
+    /// Lets time pass, and wakes whoever is due.
     pub fn advance(&self, by: Duration) {
         let mut inner = self.0.lock().unwrap();
         inner.now = inner.now.after(by);
-        let now = inner.now;
-        let (due, later): (Vec<_>, Vec<_>) =
-            inner.sleepers.drain(..).partition(|(time, _)| *time <= now);
-        inner.sleepers = later;
-        for (_, sleeper) in due {
-            let _ = sleeper.send(());
-        }
+        inner.passed += by;
+        inner.wake();
     }
 }
 
@@ -76,15 +132,17 @@ impl Environment for Hands {
 
 impl Clock for Hands {
     fn sleep_until(&self, time: Timestamp) -> BoxFuture<'static, ()> {
-        let (sender, receiver) = oneshot::channel();
+        self.0.lock().unwrap().sleep(Wake::At(time))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.lock().unwrap().passed
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let mut inner = self.0.lock().unwrap();
-        if time <= inner.now {
-            return Box::pin(std::future::ready(()));
-        }
-        inner.sleepers.push((time, sender));
-        Box::pin(async move {
-            let _ = receiver.await;
-        })
+        let passed = inner.passed.saturating_add(duration);
+        inner.sleep(Wake::Passed(passed))
     }
 }
 

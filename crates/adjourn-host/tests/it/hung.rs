@@ -82,7 +82,7 @@ async fn at_a_boundary_a_suspend_or_cancel_needs_no_host() {
     fixture.suspend(id, Suspend::default());
     assert_eq!(fixture.session(id).state.name(), "suspended");
     let id = hung.claims();
-    fixture.give(id, Command::Cancel(Cancel { reason: None }), Vec::new()).unwrap();
+    fixture.give(id, Command::Cancel(Cancel::default()), Vec::new()).unwrap();
     assert_eq!(fixture.session(id).state.name(), "idle");
 }
 

@@ -16,6 +16,7 @@ mod fixture;
 mod hung;
 mod permissions;
 mod scripts;
+mod stopping;
 mod unharmed;
 mod upkeep;
 mod watching;

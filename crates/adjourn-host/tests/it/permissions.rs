@@ -201,7 +201,7 @@ async fn a_suspend_that_waits_for_the_run_waits_for_the_permission() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_takes_the_request_back() {
     let (fixture, clerk, host, id) = asking().await;
-    fixture.give(id, Command::Cancel(Cancel { reason: None }), Vec::new()).unwrap();
+    fixture.give(id, Command::Cancel(Cancel::default()), Vec::new()).unwrap();
     let session = fixture.until_state(id, "idle").await;
     assert_eq!(session.last_run.as_ref().unwrap().outcome.as_str(), "canceled");
     clerk.until_open(&[]).await;

@@ -143,7 +143,7 @@ async fn a_host_that_stops_still_hears() {
     let suspend = Suspend { mode: Mode::InterruptImmediate, ..Suspend::default() };
     fixture.suspend(ids[0], suspend);
     fixture.until_state(ids[0], "suspended").await;
-    let cancel = Command::Cancel(Cancel { reason: None });
+    let cancel = Command::Cancel(Cancel::default());
     fixture.give(ids[1], cancel, Vec::new()).unwrap();
     fixture.until_state(ids[1], "idle").await;
     stopping.await.unwrap();

@@ -13,7 +13,7 @@ use crate::terminal::Output;
 pub async fn run(settings: &Settings, cancel: Reasoned, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
     let id = place.find(&cancel.which.session)?;
-    let command = Command::Cancel(Cancel { reason: cancel.reason });
+    let command = Command::Cancel(Cancel { reason: cancel.reason, ..Cancel::default() });
     let session = place.give(Request::new(id, place.by(), command)).await?.session;
     place.tell(&session, output)
 }

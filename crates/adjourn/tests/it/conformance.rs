@@ -23,6 +23,9 @@ fn every_scenario_holds() {
     assert!(failures.is_empty(), "{}\n", failures.join("\n"));
 }
 
+/// A cancel has time at any pace: scenarios have no calls that hang in one.
+pub const CONFIG: &str = "[host]\ncancel_grace = \"10m\"\n";
+
 /// A home with one session, and a host in a process of its own.
 struct Terminal {
     id: String,
@@ -37,6 +40,7 @@ struct Terminal {
 impl Terminal {
     fn open(scenario: &Scenario) -> Result<Self, String> {
         let home = Arc::new(Home::new());
+        home.config(CONFIG);
         let mut graces = scenario.graces().into_iter();
         let host = serve(&home, graces.next().flatten());
         let script = home.file("script.json", &scenario.script.to_string());

@@ -89,6 +89,12 @@ impl Home {
         path.to_str().unwrap().to_owned()
     }
 
+    /// Writes the file that says what holds.
+    pub fn config(&self, text: &str) {
+        std::fs::create_dir_all(self.path(".config/adjourn")).unwrap();
+        self.file(".config/adjourn/config.toml", text);
+    }
+
     /// Starts a host, and waits until it says that it serves.
     pub fn serve(&self) -> Serving {
         self.serve_with(&[]).0

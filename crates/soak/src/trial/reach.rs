@@ -97,7 +97,7 @@ pub async fn run(directory: &Path, program: PathBuf) -> Vec<Figure> {
     }
     let mut canceled = Vec::new();
     for id in thinking {
-        let cancel = Command::Cancel(Cancel { reason: None });
+        let cancel = Command::Cancel(Cancel::default());
         // The model call in flight is let go; only then it is over.
         canceled.push(bench.reaches(id, cancel, |session| session.run().is_none()).await);
     }
@@ -235,7 +235,7 @@ impl Bench {
             let again = |session: &Session| session.epoch.0 > epoch.0 + 1 && is_thinking(session);
             self.until(id, again).await;
             by_the_next.push(start.elapsed());
-            let cancel = Command::Cancel(Cancel { reason: None });
+            let cancel = Command::Cancel(Cancel::default());
             self.reaches(id, cancel, |session| session.run().is_none()).await;
             next.kill().expect("it lives until then");
         }

@@ -41,18 +41,17 @@ fn a_drain_gives_the_session_back() {
 }
 
 #[test]
-fn after_the_grace_of_a_drain_the_next_turn_is_told() {
+fn after_the_grace_of_a_drain_a_session_is_left_as_by_a_dead_host() {
     check(
         "prompt build
          claim
          step
-         calls build lint
-         dispatch build
+         calls build lint! deploy
+         dispatch build lint
          drain
+         resume handle=1
          claim host=2
-         dispatch lint
-         return lint
-         finish",
+         dispatch lint deploy",
         expect![[r#"
             prompt build
               run_started
@@ -63,14 +62,55 @@ fn after_the_grace_of_a_drain_the_next_turn_is_told() {
             step
               step_started
               = running
-            calls build lint
+            calls build lint! deploy
               calls_asked
               = running
-            dispatch build
-              calls_dispatched build
-              = running (build in flight)
+            dispatch build lint
+              calls_dispatched build,lint
+              = running (build,lint in flight)
             drain
-              drained unknown build
+              host_lost again lint unknown build
+              suspended #1 deferred lint,deploy unknown build
+              = suspended client open
+            resume handle=1
+              resumed #1 explicit_resume to Ready dispatch lint,deploy
+              = ready
+            claim host=2
+              claimed epoch 2
+              = running
+            dispatch lint deploy
+              calls_dispatched lint,deploy
+              = running (lint,deploy in flight)
+        "#]],
+    );
+    // Calls that may run twice are run again, and nobody is asked.
+    check(
+        "prompt build
+         claim
+         step
+         calls lint!
+         dispatch lint
+         drain
+         claim host=2
+         dispatch lint",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            calls lint!
+              calls_asked
+              = running
+            dispatch lint
+              calls_dispatched lint
+              = running (lint in flight)
+            drain
+              host_lost again lint
               = ready
             claim host=2
               claimed epoch 2
@@ -78,14 +118,22 @@ fn after_the_grace_of_a_drain_the_next_turn_is_told() {
             dispatch lint
               calls_dispatched lint
               = running (lint in flight)
-            return lint
-              calls_returned lint
-              = running
-            finish
-              step_finished
-              = running
         "#]],
     );
+    for script in [
+        "calls build lint! deploy\ndispatch build lint",
+        "calls lint!\ndispatch lint",
+        "calls build\ndispatch build\ncancel",
+        "calls build lint!\ndispatch build lint\nsuspend",
+        "calls build! wait\ndispatch build\nawait ci call=wait",
+        "suspend mode=wait_for_completion",
+    ] {
+        let mut drained = Play::new();
+        drained.run(&format!("prompt go\nclaim\nstep\n{script}"));
+        let mut died = drained.clone();
+        let after = |trace: String| trace.split_once('\n').unwrap().1.to_owned();
+        assert_eq!(after(drained.run("drain")), after(died.run("died")), "{script}");
+    }
 }
 
 #[test]
@@ -110,7 +158,7 @@ fn a_drain_commits_a_pending_suspension() {
               suspend_requested #1 wait_for_completion
               = quiescing requested client open
             drain
-              drained
+              host_lost
               suspended #1
               = suspended client open
         "#]],

@@ -574,7 +574,6 @@ fn a_hung_call_is_named_and_a_grace_ends_it() {
          dispatch build lint
          return lint
          suspend grace=10s
-         abandon
          t=10s abandon
          resume",
         expect![[r#"
@@ -599,8 +598,6 @@ fn a_hung_call_is_named_and_a_grace_ends_it() {
             suspend grace=10s
               suspend_requested #1 finish_step
               = quiescing requested client open (build in flight)
-            abandon
-              ! GRACE_RUNNING: calls in flight may go on until 2026-11-16T09:00:10.000Z
             t=10s abandon
               calls_abandoned unknown build
               suspended #1 unknown build

@@ -198,6 +198,10 @@ impl Simulation {
         let last = self.transcript.last_item().expect("a step that asked for calls spoke");
         let item = self.items()[last].clone();
         if matches!(item, Item::Sequence(_)) {
+            // What comes next in a sequence needs what came before it.
+            if self.session().calls.any(CallState::Unknown) {
+                return self.decline(calls);
+            }
             calls.truncate(1);
         }
         let dispatch = Dispatch { epoch: self.epoch(), calls: calls.clone() };
@@ -210,6 +214,15 @@ impl Simulation {
             self.host_mut().calls.insert(id, until);
         }
         Ok(())
+    }
+
+    fn decline(&mut self, calls: Vec<CallId>) -> Result<(), Rejected> {
+        let line = |id: &CallId| Line::answer(id.clone(), format!("{MARK} not run"));
+        let lines: Vec<_> = calls.iter().map(line).collect();
+        let declined = |id| ReturnedCall { id, result: CallResult::Declined };
+        let calls = calls.into_iter().map(declined).collect();
+        let calls = ReturnCalls { epoch: self.epoch(), calls, entries: digests(&lines) };
+        self.drive_by(Command::ReturnCalls(calls), lines)
     }
 
     fn finish_step(

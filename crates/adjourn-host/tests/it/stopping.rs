@@ -1,0 +1,147 @@
+//! A host that stops and does not wait for calls any longer leaves its sessions as a dead one does.
+
+use adjourn_core::id::SessionId;
+use adjourn_host::said::Said;
+
+use crate::fixture::Fixture;
+
+/// Starts a script, and stops its host when a tool is in flight; the tool does not return in time.
+async fn stopped_in(fixture: &Fixture, script: &str, tool: &str) -> SessionId {
+    let host = fixture.host().await;
+    let id = fixture.create(script);
+    fixture.prompt(id, "go");
+    fixture.until_in_flight(id, tool).await;
+    let stopping = tokio::spawn(host.stop());
+    while !stopping.is_finished() {
+        fixture.clock.advance(std::time::Duration::from_millis(500));
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    stopping.await.unwrap();
+    id
+}
+
+/// Returns what the host has told the model about calls, and of which tools there are results.
+fn told(fixture: &Fixture, id: SessionId) -> Vec<String> {
+    let said = fixture.said(id).into_iter().filter_map(|said| match said {
+        Said::Host { text, call: Some(_) } => Some(text),
+        Said::Tool { result, .. } => Some(result),
+        _ => None,
+    });
+    said.collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_may_run_twice_are_run_again_by_the_next_host() {
+    let fixture = Fixture::new();
+    let script = r#"{"runs": [[{"tool": {"name": "fetch", "ms": 40000, "idempotent": true}},
+                               {"say": "done"}]]}"#;
+    let id = stopped_in(&fixture, script, "fetch").await;
+    assert_eq!(fixture.session(id).state.name(), "ready");
+    let host = fixture.host().await;
+    fixture.pass_until(id, "idle").await;
+    assert_eq!(fixture.dispatched(id), 2);
+    assert_eq!(told(&fixture, id), ["fetch done"]);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_may_not_park_the_session_and_the_model_is_told() {
+    let fixture = Fixture::new();
+    let script = r#"{"runs": [[{"tools": [{"name": "fetch", "ms": 40000, "idempotent": true},
+                                          {"name": "deploy", "ms": 40000}]},
+                               {"say": "done"}]]}"#;
+    let id = stopped_in(&fixture, script, "deploy").await;
+    let session = fixture.session(id);
+    assert_eq!(session.status().pause.unwrap().reason, Some("host_interrupted"));
+    assert_eq!(session.status().unknown_calls, ["deploy"]);
+    let host = fixture.host().await;
+    fixture.resume(id, None).unwrap();
+    fixture.pass_until(id, "idle").await;
+    assert_eq!(fixture.dispatched(id), 3, "one of them ran again");
+    let unknown = "[adjourn] deploy: its outcome is unknown: it was cut off while it ran";
+    assert_eq!(told(&fixture, id), ["fetch done", unknown]);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sequence_does_not_go_on_behind_a_call_whose_outcome_is_unknown() {
+    let fixture = Fixture::new();
+    let script = r#"{"runs": [[{"sequence": [{"name": "migrate", "ms": 99000}, {"name": "deploy"},
+                                             {"name": "announce"}]},
+                               {"say": "done"}]]}"#;
+    let id = stopped_in(&fixture, script, "migrate").await;
+    assert_eq!(fixture.session(id).status().unknown_calls, ["migrate"]);
+    let host = fixture.host().await;
+    fixture.resume(id, None).unwrap();
+    fixture.pass_until(id, "idle").await;
+    assert_eq!(fixture.dispatched(id), 1, "nothing behind it ran");
+    let not_run = "not run: the outcome of migrate before it is unknown";
+    let unknown = "[adjourn] migrate: its outcome is unknown: it was cut off while it ran";
+    assert_eq!(told(&fixture, id), [not_run, not_run, unknown]);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_call_is_made_again_by_the_next_host() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(r#"{"runs": [[{"say": {"text": "well", "ms": 40000}}]]}"#);
+    fixture.prompt(id, "go");
+    fixture.until(id, "thinking", |session| session.run().is_some_and(|run| run.told)).await;
+    let stopping = tokio::spawn(host.stop());
+    fixture.clock.until_waited_for(2).await;
+    fixture.clock.advance(std::time::Duration::from_secs(30));
+    stopping.await.unwrap();
+    assert_eq!(fixture.session(id).state.name(), "ready");
+    let host = fixture.host().await;
+    fixture.pass_until(id, "idle").await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_that_panics_has_failed() {
+    use std::sync::Arc;
+
+    use adjourn_core::Session;
+    use adjourn_core::command::RunEnd;
+    use adjourn_core::driver::DriverSpec;
+    use adjourn_core::ledger::AskedCall;
+    use adjourn_host::clock::{BoxFuture, Clock};
+    use adjourn_host::driver::{Driver, Drivers, Returned, Thought};
+    use adjourn_host::script::Scripted;
+
+    struct Panics(Box<dyn Driver>);
+    impl Driver for Panics {
+        fn think<'a>(&'a mut self, session: &'a Session) -> BoxFuture<'a, Thought> {
+            self.0.think(session)
+        }
+        fn call(&mut self, session: &Session, call: &AskedCall) -> BoxFuture<'static, Returned> {
+            match call.tool.as_str() {
+                "panics" => Box::pin(async { panic!("as it was told to") }),
+                _ => self.0.call(session, call),
+            }
+        }
+        fn finish(&mut self, session: &Session) -> Option<RunEnd> {
+            self.0.finish(session)
+        }
+    }
+    struct Panicking(Scripted);
+    impl Drivers for Panicking {
+        fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String> {
+            Ok(Box::new(Panics(self.0.make(spec)?)))
+        }
+    }
+
+    let fixture = Fixture::new();
+    let clock: Arc<dyn Clock> = Arc::new(fixture.clock.clone());
+    let host = fixture.host_with(Arc::new(Panicking(Scripted::new(clock)))).await;
+    let script = r#"{"runs": [[{"tools": [{"name": "panics", "idempotent": true},
+                                          {"name": "works", "ms": 1000}]}, {"say": "done"}]]}"#;
+    let id = fixture.create(script);
+    fixture.prompt(id, "go");
+    fixture.pass_until(id, "idle").await;
+    let mut told = told(&fixture, id);
+    told.sort();
+    assert_eq!(told, ["it failed: the tool panicked", "works done"]);
+    host.stop().await;
+}
