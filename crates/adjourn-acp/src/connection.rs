@@ -414,7 +414,7 @@ impl<S: Store> Connection<S> {
                 (
                     OnDisconnect::Cancel,
                     State::Ready(_) | State::Running(_) | State::Quiescing(_),
-                ) => Command::Cancel(command::Cancel::default()),
+                ) => self.face.options.cancel(),
                 // What is on its way to rest need not be suspended.
                 _ => continue,
             };

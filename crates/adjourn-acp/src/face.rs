@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_core::actor::{Actor, Face as Where};
 use adjourn_core::carry::Budget;
@@ -61,6 +62,17 @@ pub struct Options {
     pub status: StatusWords,
     /// What becomes of running sessions when the client goes away.
     pub on_disconnect: OnDisconnect,
+    /// How long calls in flight may go on when their run is canceled, if it was configured.
+    pub cancel_grace: Option<Duration>,
+}
+
+impl Options {
+    /// Returns the command that ends a run.
+    pub(crate) fn cancel(&self) -> Command {
+        let millis = |grace: Duration| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let grace_ms = self.cancel_grace.map(millis);
+        Command::Cancel(command::Cancel { reason: None, grace_ms })
+    }
 }
 
 /// The store, the bell of its hosts, a clock, the host of this process, a desk, and how to behave.

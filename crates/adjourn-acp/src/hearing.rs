@@ -80,7 +80,7 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    async fn hear(&mut self, ask: Ask) {
+    pub(crate) async fn hear(&mut self, ask: Ask) {
         self.heard += 1;
         match ask {
             Ask::Cancel => {

@@ -5,28 +5,73 @@
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use adjourn_core::Command;
-use adjourn_core::command;
+use adjourn_core::ledger::{CallId, CallState};
+use adjourn_core::limits::CANCEL_GRACE;
 use adjourn_core::session::State;
 use adjourn_store::Store;
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::face::Face;
+use crate::hearing::LATER;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::Attachment;
+use crate::update::{self, Call};
+
+/// How long a host may take to say that it has given up calls whose grace is over: another host
+/// finds out within a second that it is dead.
+const HOST_ANSWERS: Duration = Duration::from_secs(2);
 
 impl<S: Store> Attachment<S> {
-    pub(crate) async fn close(&mut self, id: &Id) {
+    pub(crate) async fn close(&mut self, id: &Id, rung: &mut watch::Receiver<()>) {
         let runs = self.face.store.session(self.id).ok().flatten().is_some_and(|session| {
             matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
         });
         if runs {
             // If it has just come to rest, there is nothing left to cancel.
-            let _ = self.give(Command::Cancel(command::Cancel::default())).await;
+            let _ = self.give(self.face.options.cancel()).await;
         }
         self.say_last().await;
+        self.until_calls_are_over(rung).await;
         self.leave(id);
+    }
+
+    /// Shows how the calls end that the client was shown, as a cancel lets them end.
+    ///
+    /// A host that hangs gives up nothing, and what is parked stays parked. The client sees no more
+    /// of either, so that it is told now.
+    async fn until_calls_are_over(&mut self, rung: &mut watch::Receiver<()>) {
+        let grace = self.face.options.cancel_grace.unwrap_or(CANCEL_GRACE);
+        let mut late = std::pin::pin!(tokio::time::sleep(grace + HOST_ANSWERS));
+        while self.shows_calls_in_flight() && self.flush().await.is_ok() {
+            tokio::select! {
+                changed = rung.changed() => match changed {
+                    Ok(()) => self.say_last().await,
+                    Err(_) => break,
+                },
+                Some(ask) = self.inbox.recv(), if self.later.len() < LATER => self.hear(ask).await,
+                () = &mut late => break,
+            }
+        }
+        if let Some(view) = &self.view
+            && self.attached.load(Ordering::Relaxed)
+        {
+            let parked = view.session.suspended().is_some();
+            let mut left = update::calls_over(&view.session);
+            for (_, _, words) in &mut left {
+                *words = words.filter(|_| !parked);
+            }
+            let waits = self.waits.drain().map(|handle| CallId(handle.to_string()));
+            left.extend(waits.map(|id| (id, Call::Cancelled, None)));
+            self.calls_left(&left);
+        }
+    }
+
+    fn shows_calls_in_flight(&self) -> bool {
+        let view = self.view.as_ref().filter(|_| self.attached.load(Ordering::Relaxed));
+        view.is_some_and(|view| view.session.calls.any(CallState::Dispatched))
     }
 
     pub(crate) async fn delete(&mut self, id: &Id) {

@@ -7,11 +7,10 @@
 
 use std::sync::atomic::Ordering;
 
-use adjourn_core::command;
 use adjourn_core::id::RunId;
 use adjourn_core::ledger::CallState;
 use adjourn_core::session::{Phase, State, Wait};
-use adjourn_core::{Command, Rejected, Session};
+use adjourn_core::{Rejected, Session};
 use adjourn_host::said::Said;
 use adjourn_store::Store;
 use serde_json::{Value, json};
@@ -158,7 +157,7 @@ impl<S: Store> Attachment<S> {
     /// `session/cancel`: ends the run that is shown, and takes back the prompt that waits behind it.
     pub(crate) async fn cancel(&mut self) {
         let queued = self.queued.take();
-        let canceled = self.give(Command::Cancel(command::Cancel::default())).await;
+        let canceled = self.give(self.face.options.cancel()).await;
         // There is nobody else to tell that there was nothing to cancel.
         let Some(Queued { id, .. }) = queued else { return };
         match (canceled, self.peer.version) {

@@ -166,7 +166,7 @@ impl<S: Store> Attachment<S> {
         loop {
             tokio::select! {
                 ask = self.next_ask() => match ask {
-                    Some(ask) => self.take(ask).await,
+                    Some(ask) => self.take(ask, &mut rung).await,
                     None => return self.end().await,
                 },
                 changed = rung.changed(), if self.view.is_some() => {
@@ -194,7 +194,7 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    async fn take(&mut self, ask: Ask) {
+    async fn take(&mut self, ask: Ask, rung: &mut watch::Receiver<()>) {
         match ask {
             Ask::Begin { id } => match self.watch() {
                 Ok(()) => {
@@ -212,7 +212,7 @@ impl<S: Store> Attachment<S> {
                 }
             }
             Ask::Cancel => self.cancel().await,
-            Ask::Close { id } => self.close(&id).await,
+            Ask::Close { id } => self.close(&id, rung).await,
             Ask::Delete { id } => self.delete(&id).await,
             Ask::TakeBack { id } => self.take_back(&id).await,
             Ask::Answered { id, result } => self.answered(&id, result).await,
@@ -327,7 +327,7 @@ impl<S: Store> Attachment<S> {
             self.lines.respond(id, &Err(error));
         } else if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.id == *id) {
             prompt.fate = Fate::TakenBack;
-            let _ = self.give(Command::Cancel(command::Cancel::default())).await;
+            let _ = self.give(self.face.options.cancel()).await;
         }
     }
 

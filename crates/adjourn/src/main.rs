@@ -91,6 +91,7 @@ fn end(result: Result<(), Failure>, output: &Output) -> ExitCode {
 }
 
 async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
+    signals::outlive_size_limits();
     // What is true of the program itself is said whatever a file or a variable holds.
     match &arguments.verb {
         Verb::Config(config) if config.defaults => {

@@ -21,8 +21,8 @@ use crate::place::{TENANT, directory};
 use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
-    AS, CACHE, DRAIN, ENDED, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE, SOURCE,
-    STATUS_WORDS, STORE, TENANT_KEY, TOKEN, TOKEN_FILE,
+    AS, CACHE, CANCEL_GRACE, DRAIN, ENDED, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE,
+    SOURCE, STATUS_WORDS, STORE, TENANT_KEY, TOKEN, TOKEN_FILE,
 };
 
 /// How it is said that something is kept for ever.
@@ -54,6 +54,13 @@ pub struct Held<T> {
     pub source: Source,
 }
 
+impl<T: Copy> Held<T> {
+    /// Returns the value if somebody has set it.
+    pub fn configured(&self) -> Option<T> {
+        (self.source != Source::Default).then_some(self.value)
+    }
+}
+
 /// What holds.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -72,6 +79,7 @@ pub struct Settings {
     token_file: Held<Option<PathBuf>>,
     pub max_running: Held<usize>,
     pub drain: Held<Duration>,
+    pub cancel_grace: Held<Duration>,
     pub cache: Held<usize>,
     /// How long what has ended is kept; nothing if it is kept for ever.
     pub ended: Held<Option<Duration>>,
@@ -136,6 +144,9 @@ impl Settings {
             token_file: layers.path(layers.pick(&TOKEN_FILE, token_file, path_of)?)?.optional(),
             max_running: layers.pick(&MAX_RUNNING, running, count)?.by_default(host.max_running),
             drain: layers.pick(&DRAIN, drain, duration)?.by_default(host.drain),
+            cancel_grace: layers
+                .pick(&CANCEL_GRACE, None, grace)?
+                .by_default(adjourn_core::limits::CANCEL_GRACE),
             cache: layers.pick(&CACHE, cache, count)?.by_default(adjourn_store::sqlite::CACHE),
             ended: layers
                 .pick(&ENDED, None, kept)?
@@ -210,6 +221,7 @@ impl Settings {
         let listen = self.listen.value.map(|address| json!(address.to_string()));
         let drain = Some(json!(exact(self.drain.value)));
         let ended = self.ended.value.map_or_else(|| NEVER.to_owned(), exact);
+        let cancel_grace = Some(json!(exact(self.cancel_grace.value)));
         vec![
             row(
                 &STORE,
@@ -224,6 +236,7 @@ impl Settings {
             row(&TOKEN_FILE, some_path(&self.token_file), &self.token_file.source),
             row(&MAX_RUNNING, Some(json!(self.max_running.value)), &self.max_running.source),
             row(&DRAIN, drain, &self.drain.source),
+            row(&CANCEL_GRACE, cancel_grace, &self.cancel_grace.source),
             row(&CACHE, Some(json!(self.cache.value)), &self.cache.source),
             row(&ENDED, Some(json!(ended)), &self.ended.source),
             row(&PROFILE, word(&self.profile.value), &self.profile.source),
@@ -340,6 +353,13 @@ fn word<T: ValueEnum>(value: &T) -> Option<Value> {
 pub fn count(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "expected a whole number from 1 on".to_owned())
+}
+
+/// Reads how long calls in flight may go on.
+fn grace(text: &str) -> Result<Duration, String> {
+    let most = adjourn_core::limits::MAX_GRACE;
+    let grace = duration(text)?;
+    if grace > most { Err("expected at most 1d".to_owned()) } else { Ok(grace) }
 }
 
 /// Reads where to listen. No other name than this one is looked up: it is loopback everywhere.

@@ -11,16 +11,31 @@ pub struct Signals {
     interrupt: Option<Signal>,
     terminate: Option<Signal>,
     hangup: Option<Signal>,
+    /// Whether the command was asked to end in another way before.
+    foretold: bool,
+    /// When the first one came.
+    first: Option<Instant>,
     /// When the last one came.
     last: Option<Instant>,
 }
 
-/// A signal that comes this soon after another is the same one.
+/// A Ctrl-C that comes this soon after another signal is the same request: a program may pass on
+/// to its child what the child has got from the terminal already.
 const ECHO: Duration = Duration::from_millis(300);
+/// A SIGTERM or SIGHUP that comes this soon after the first signal is the same request: programs
+/// that stop others send several of them, and are not in a hurry.
+const INSIST: Duration = Duration::from_secs(2);
 
 /// A signal, as the exit code that says so: 128 and its number.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended(pub u8);
+
+impl Ended {
+    /// Ctrl-C: a person is there.
+    const INTERRUPT: Self = Self(130);
+    const TERMINATE: Self = Self(143);
+    const HANGUP: Self = Self(129);
+}
 
 impl Signals {
     /// From now on these signals end nothing by themselves.
@@ -44,6 +59,8 @@ impl Signals {
             interrupt: listen(SignalKind::interrupt(), false)?,
             terminate: listen(SignalKind::terminate(), false)?,
             hangup: listen(SignalKind::hangup(), true)?,
+            foretold: false,
+            first: None,
             last: None,
         })
     }
@@ -53,25 +70,44 @@ impl Signals {
         let ended = tokio::select! {
             // Of several that are there at once, always the same.
             biased;
-            () = heard(&mut self.interrupt) => Ended(130),
-            () = heard(&mut self.terminate) => Ended(143),
-            () = heard(&mut self.hangup) => Ended(129),
+            () = heard(&mut self.interrupt) => Ended::INTERRUPT,
+            () = heard(&mut self.terminate) => Ended::TERMINATE,
+            () = heard(&mut self.hangup) => Ended::HANGUP,
         };
-        self.last = Some(Instant::now());
+        let now = Instant::now();
+        self.first.get_or_insert(now);
+        self.last = Some(now);
         ended
     }
 
-    /// Waits for one that is meant as another one. A program that passes a signal on to its child,
-    /// which has got it from the terminal already, is not in a hurry.
+    /// Takes note that the command was asked to end in another way, as by the end of its input:
+    /// the first signal that follows is part of that request.
+    pub const fn were_foretold(&mut self) {
+        self.foretold = true;
+    }
+
+    /// Waits for a request that follows the one to end: whoever makes it does not want to wait.
     pub async fn again(&mut self) -> Ended {
         loop {
-            let last = self.last;
+            let (first, last) = (self.first, self.last);
             let ended = self.next().await;
-            if last.is_none_or(|last| last.elapsed() >= ECHO) {
+            let insists = match (first, last) {
+                (Some(_), Some(last)) if ended == Ended::INTERRUPT => last.elapsed() >= ECHO,
+                (Some(first), _) => first.elapsed() >= INSIST,
+                (None, _) => !self.foretold,
+            };
+            if insists {
                 return ended;
             }
         }
     }
+}
+
+/// Lets a write beyond the limit on file sizes fail, as on a full disk, instead of ending the
+/// program. Programs that this one starts get the signal as ever.
+pub fn outlive_size_limits() {
+    // Whoever cannot listen for it is ended by it, as it always was.
+    let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
 }
 
 async fn heard(signal: &mut Option<Signal>) {

@@ -60,6 +60,7 @@ impl Process {
             profile: Profile::Adjourn,
             status: StatusWords::ByVersion,
             on_disconnect: OnDisconnect::Continue,
+            cancel_grace: None,
         };
         let face = Arc::new(Face { store, hosts, clock, claimant, desk, options });
         Self { directory, face, host }

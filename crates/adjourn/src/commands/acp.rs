@@ -66,8 +66,9 @@ async fn serve(
     let mut ended = None;
     let mut failed = None;
     let mut hurried = Ok(None);
-    // A signal is an editor that goes away; a second one does not wait. A host that fails takes
-    // the agent with it: an editor that went on would never be answered.
+    // A signal is an editor that goes away, as the end of its input is; both are one request to
+    // stop. A second one does not wait. A host that fails takes the agent with it: an editor that
+    // went on would never be answered.
     let stop = async {
         let (mut signals, mut working) = (signals.lock().await, working.lock().await);
         let Some(host) = working.as_mut() else { return };
@@ -81,6 +82,7 @@ async fn serve(
     };
     let drain = async {
         let mut signals = signals.lock().await;
+        signals.were_foretold();
         if let Some(working) = working.lock().await.take() {
             hurried = working.or(&place, &mut signals, output).await;
         }
@@ -116,5 +118,6 @@ fn options(settings: &Settings, driver: DriverSpec) -> Options {
             OnDisconnect::Suspend => adjourn_acp::OnDisconnect::Suspend,
             OnDisconnect::Cancel => adjourn_acp::OnDisconnect::Cancel,
         },
+        cancel_grace: settings.cancel_grace.configured(),
     }
 }

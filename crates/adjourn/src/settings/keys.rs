@@ -5,6 +5,7 @@
 pub struct Key {
     /// Its name in the file, with its section.
     pub name: &'static str,
+    /// Its flag; empty if there is none.
     pub flag: &'static str,
     pub variable: &'static str,
     /// Whether its value in the file is a whole number; otherwise it is a string.
@@ -92,6 +93,14 @@ pub const DRAIN: Key = Key {
     about: "How long calls in flight may go on when a host stops.",
     example: r#""30s""#,
 };
+pub const CANCEL_GRACE: Key = Key {
+    name: "host.cancel_grace",
+    flag: "",
+    variable: "ADJOURN_CANCEL_GRACE",
+    whole: false,
+    about: "How long calls in flight may go on when their run is canceled; at most a day.",
+    example: r#""2s""#,
+};
 pub const CACHE: Key = Key {
     name: "host.cache",
     flag: "--cache",
@@ -146,6 +155,7 @@ pub const KEYS: &[Key] = &[
     TOKEN_FILE,
     MAX_RUNNING,
     DRAIN,
+    CANCEL_GRACE,
     CACHE,
     ENDED,
     PROFILE,

@@ -17,4 +17,5 @@ mod schema;
 mod sdk;
 mod seeds;
 mod shown;
+mod stops;
 mod turns;

@@ -50,6 +50,7 @@ fn without_anything_the_defaults_hold() {
         serve.token_file  -  default
         host.max_running  64  default
         host.drain  30s  default
+        host.cancel_grace  2s  default
         host.cache  4096  default
         retention.ended  30d  default
         acp.profile  adjourn  default
@@ -82,6 +83,7 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"serve.token_file","value":"~/token","source":"~/.config/adjourn/config.toml:7"}
         {"key":"host.max_running","value":8,"source":"~/.config/adjourn/config.toml:10"}
         {"key":"host.drain","value":"1s500ms","source":"~/.config/adjourn/config.toml:11"}
+        {"key":"host.cancel_grace","value":"2s","source":"default"}
         {"key":"host.cache","value":100,"source":"~/.config/adjourn/config.toml:12"}
         {"key":"retention.ended","value":"30d","source":"default"}
         {"key":"acp.profile","value":"adjourn","source":"default"}

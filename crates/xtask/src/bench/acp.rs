@@ -201,6 +201,7 @@ pub fn agent(path: &Path) -> Result<()> {
             profile: Profile::Adjourn,
             status: StatusWords::ByVersion,
             on_disconnect: OnDisconnect::Continue,
+            cancel_grace: None,
         };
         let desk = Desk::default();
         let face = Arc::new(Face { store, hosts, clock, claimant, desk, options });

@@ -87,6 +87,89 @@ fn endings(editor: &Editor) -> [String; 2] {
     [first.join(" "), second.join(" ")]
 }
 
+/// Returns how the messages stand that end calls, and those that answer requests.
+fn ends_and_answers(editor: &Editor) -> Vec<String> {
+    let told = editor.heard().filter_map(|message| match ended(message) {
+        (_, "failed" | "cancelled") => Some("a call".to_owned()),
+        _ => Some(format!("answer {}", message.get("result").and(message["id"].as_u64())?)),
+    });
+    told.collect()
+}
+
+#[test]
+fn a_stop_is_prompt_and_every_call_is_over_before_the_prompt_is_answered() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, TWO_CALLS);
+    let session = editor.new_session();
+    let prompt = editor.prompt(&session, "go");
+    editor.call_is("in_progress");
+    let pressed = std::time::Instant::now();
+    editor.notify("session/cancel", json!({ "sessionId": session }));
+    assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "cancelled");
+    let waited = pressed.elapsed().as_millis();
+    assert!((2_000..10_000).contains(&waited), "the call had two seconds: {waited}");
+    let told = ends_and_answers(&editor);
+    let last = format!("answer {prompt}");
+    assert_eq!(told[told.len() - 3..], ["a call", "a call", &last], "{}", editor.dialog());
+    let log = home.told(&["log", &session]).data;
+    assert!(log.contains("calls_abandoned"), "{log}");
+}
+
+#[test]
+fn a_call_that_returns_in_time_is_taken_and_the_stop_does_not_wait_longer() {
+    let home = Home::new();
+    home.config("[host]\ncancel_grace = \"10m\"");
+    let script = r#"{"runs": [[{"tool": {"name": "short", "ms": 1000}}, {"say": "never"}]]}"#;
+    let mut editor = Editor::v1(&home, script);
+    let session = editor.new_session();
+    let prompt = editor.prompt(&session, "go");
+    editor.call_is("in_progress");
+    editor.notify("session/cancel", json!({ "sessionId": session }));
+    editor.call_is("completed");
+    assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "cancelled");
+}
+
+#[test]
+fn closing_ends_what_was_shown() {
+    for version in [1, 2] {
+        let home = Home::new();
+        let greeting = json!({ "protocolVersion": version });
+        let mut editor = Editor::greeted(&home, TWO_CALLS, &[], &greeting);
+        let session = editor.new_session();
+        let prompt = editor.prompt(&session, "go");
+        editor.call_is("in_progress");
+        let close = editor.request("session/close", json!({ "sessionId": session }));
+        editor.answer(close).unwrap();
+        let told = ends_and_answers(&editor);
+        let last = format!("answer {close}");
+        let expected = match version {
+            1 => vec!["a call".to_owned(), "a call".to_owned(), format!("answer {prompt}"), last],
+            // The prompt was answered when it was in.
+            _ => vec!["a call".to_owned(), "a call".to_owned(), last],
+        };
+        assert_eq!(told[told.len() - expected.len()..], expected, "{}", editor.dialog());
+        assert_eq!(home.json(&["show", &session])["state"], "idle");
+    }
+}
+
+#[test]
+fn closing_ends_what_was_shown_also_if_it_is_parked_or_its_host_hangs() {
+    let mut scene = Scene::new();
+    let suspend =
+        json!({ "sessionId": scene.session, "mode": "interrupt_immediate", "graceMs": 50 });
+    scene.editor.call("session/suspend", suspend).unwrap();
+    scene.editor.call("session/close", json!({ "sessionId": scene.session })).unwrap();
+    assert_eq!(endings(&scene.editor), ["failed", "cancelled"]);
+    scene.until("suspended");
+
+    let mut scene = Scene::new();
+    let hangs = scene.host.take().unwrap();
+    hangs.stop();
+    scene.editor.call("session/close", json!({ "sessionId": scene.session })).unwrap();
+    assert_eq!(endings(&scene.editor), ["failed", "cancelled"]);
+    hangs.go_on();
+}
+
 #[test]
 fn a_session_that_is_closed() {
     let mut scene = Scene::new();
@@ -158,8 +241,10 @@ fn a_grace_that_is_over_and_a_resume_with_words() {
 fn a_host_that_stops() {
     let mut scene = Scene::new();
     assert_eq!(scene.host.take().unwrap().terminate(), 0);
+    scene.until("suspended");
+    scene.home.told(&["resume", &scene.session, "--detach"]);
     scene.until("idle");
-    assert_eq!(scene.endings(), ["failed", "completed"], "the second runs on the next host");
+    assert_eq!(scene.endings(), ["failed", "failed"], "the second does not run behind it");
 }
 
 #[test]

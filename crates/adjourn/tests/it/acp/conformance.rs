@@ -12,7 +12,7 @@ use adjourn_conformance::scenario::{Event, How, Restart, Resume, Scenario, Suspe
 use adjourn_conformance::{Answer, Ending, Face, Refusal, Reply, logs, play};
 use serde_json::{Value, json};
 
-use crate::conformance::{event_arguments, suspend_arguments, told};
+use crate::conformance::{CONFIG, event_arguments, suspend_arguments, told};
 use crate::home::Home;
 
 /// The word for what an agent that goes leaves unanswered, although it was taken.
@@ -47,6 +47,7 @@ struct Window {
 impl Window {
     fn open(scenario: &Scenario, version: u64) -> Result<Self, String> {
         let home = Arc::new(Home::new());
+        home.config(CONFIG);
         home.file("script.json", &scenario.script.to_string());
         let mut graces = scenario.graces().into_iter();
         let timeline = Arc::default();

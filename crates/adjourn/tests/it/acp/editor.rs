@@ -6,9 +6,10 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::home::Home;
+use crate::home::{Home, signal};
 
 /// How long something may take that should take no time.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -207,17 +208,20 @@ impl Editor {
         self.input = None;
     }
 
+    /// Sends the agent a signal.
+    pub fn signal(&self, which: Signal) {
+        signal(&self.child, which);
+    }
+
     /// Ends the agent with SIGTERM, and returns its exit code.
-    pub fn terminate(mut self) -> i32 {
-        let pid = self.child.id().to_string();
-        let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        assert!(sent.success());
-        self.child.wait().unwrap().code().unwrap()
+    pub fn terminate(self) -> i32 {
+        self.signal(Signal::TERM);
+        self.close()
     }
 
     /// Goes away as an editor does, and returns the agent's exit code.
     pub fn close(mut self) -> i32 {
-        self.input = None;
+        self.hang_up();
         self.child.wait().unwrap().code().unwrap()
     }
 
