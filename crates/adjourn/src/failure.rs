@@ -19,6 +19,8 @@ pub struct Failure {
     message: String,
     hint: Option<String>,
     details: Box<Map<String, Value>>,
+    /// Whether the same may work later: the store was locked or full.
+    passes: bool,
 }
 
 #[derive(Debug)]
@@ -79,7 +81,13 @@ impl Failure {
     }
 
     fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, details: Box::default() }
+        let (message, details) = (message.into(), Box::default());
+        Self { kind, message, hint: None, details, passes: false }
+    }
+
+    /// Returns what went wrong, if the same may work later.
+    pub fn passing(&self) -> Option<&str> {
+        self.passes.then_some(&self.message)
     }
 
     /// Returns the sentence that says what is wrong.
@@ -168,13 +176,13 @@ impl From<Rejected> for Failure {
             Rejected::Invalid { path, problem } => (Kind::Usage, typed_as(path, problem)),
             other => (Kind::Refused(other.reason()), other.to_string()),
         };
-        Self { kind, message, hint, details }
+        Self { kind, message, hint, details, passes: false }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let failure = Self::new(Kind::Store, error.to_string());
+        let failure = Self { passes: error.passes(), ..Self::new(Kind::Store, error.to_string()) };
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,

@@ -8,10 +8,11 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::holder::Holder;
 use super::identity;
 use super::points::Points;
 use super::schema;
-use super::turnstile::{Turnstile, patiently};
+use super::turnstile::{PATIENCE, Turnstile, patiently};
 use crate::error::Error;
 
 /// The WAL is written back into the file when it has this many pages (4 MiB).
@@ -238,6 +239,9 @@ fn not_a_store(path: &Path, problem: &str) -> Error {
 fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
     if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) {
         return not_a_store(path, "it is not a database");
+    }
+    if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) {
+        return Error::Locked { patience: PATIENCE, holder: Holder::of(path) };
     }
     match Error::from(error) {
         Error::Sqlite(error) => cannot(path, error.to_string()),

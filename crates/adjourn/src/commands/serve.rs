@@ -18,14 +18,24 @@ use crate::signals::{Ended, Signals};
 use crate::stay::{did_not_wait, host};
 use crate::terminal::Output;
 
+/// How long the store may take before somebody is told that it is waited for.
+const SOON: Duration = Duration::from_secs(1);
+/// How long a store that was locked or full is left alone.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// How long requests that are under way may take when the host stops.
 const HANG_UP: Duration = Duration::from_secs(1);
 
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let place = Place::open_or_make(settings)?;
+    let open = async || {
+        let settings = settings.clone();
+        let opened = tokio::task::spawn_blocking(move || Place::open_or_make(&settings)).await;
+        opened.unwrap_or_else(|_| Err(Failure::other("the store panicked")))
+    };
+    let Some(place) = patiently(open, &mut signals, output).await? else { return Ok(()) };
     let mut listening = listen(&place, output).await?;
-    let mut working = host(&place, Claims::All).await?;
+    let join = async || host(&place, Claims::All).await;
+    let Some(mut working) = patiently(join, &mut signals, output).await? else { return Ok(()) };
     let (store, pid) = (place.store.path().display().to_string(), std::process::id());
     output.talk(&format!("serving {store}; stop with Ctrl-C"));
     if output.json {
@@ -53,6 +63,41 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
             Ok(())
         }
         (Ok(code), Some(_)) => Err(did_not_wait(code)),
+    }
+}
+
+/// Tries something with the store until the store is neither locked nor full, and says that it
+/// waits; returns nothing if it is told to stop first.
+async fn patiently<T>(
+    attempt: impl AsyncFn() -> Result<T, Failure>,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<Option<T>, Failure> {
+    let mut said = None;
+    loop {
+        let mut trying = std::pin::pin!(attempt());
+        let tried = loop {
+            tokio::select! {
+                tried = &mut trying => break tried,
+                _ = signals.next() => return Ok(None),
+                () = tokio::time::sleep(SOON), if said.is_none() => {
+                    output.talk("waiting for the store: another process keeps it locked");
+                    said = Some(String::new());
+                }
+            }
+        };
+        let why = match tried {
+            Ok(done) => return Ok(Some(done)),
+            Err(failure) => failure.passing().map(str::to_owned).ok_or(failure)?,
+        };
+        if said.as_ref() != Some(&why) {
+            output.talk(&format!("waiting for the store: {why}"));
+            said = Some(why);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(TRY_AGAIN) => {}
+            _ = signals.next() => return Ok(None),
+        }
     }
 }
 

@@ -39,5 +39,6 @@ mod stores;
 mod takeover;
 mod terminal;
 mod transcript;
+mod unusable_store;
 mod waiting;
 mod words;
