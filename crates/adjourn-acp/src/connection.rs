@@ -25,6 +25,7 @@ use crate::lines::Lines;
 use crate::out::{self, Out};
 use crate::peer::{Dialect, Peer, Version};
 use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Prompt, Replay};
+use crate::room::Room;
 use crate::rpc::{
     Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION, answer,
 };
@@ -74,6 +75,7 @@ where
         out,
         lines: Outgoing::default(),
         asked: Arc::default(),
+        room: Room::default(),
         rung,
         sessions: HashMap::new(),
         tasks: JoinSet::new(),
@@ -130,6 +132,7 @@ pub(crate) struct Connection<S> {
     /// Answers of its own that have not gone out.
     pub(crate) lines: Outgoing,
     asked: Arc<Asked>,
+    room: Room,
     rung: watch::Receiver<()>,
     sessions: HashMap<SessionId, Open>,
     tasks: JoinSet<()>,
@@ -159,7 +162,15 @@ impl<S: Store> Connection<S> {
                 // What nobody asked for is nobody's, and is not even read.
                 let asked = self.asked.over(&id);
                 if let Some(open) = asked.and_then(|session| self.sessions.get_mut(&session)) {
-                    open.send(Ask::Answered { id, result: answer(result) }).await;
+                    let (Ok(raw) | Err(raw)) = result;
+                    let result = match self.room.take(raw.get().len()) {
+                        Ok(room) => Ok(room.keep(answer(result))),
+                        // Whoever answers at such length cannot be asked; that itself takes none.
+                        Err(_) => self.room.take(0).map(|room| room.keep(Err(Value::Null))),
+                    };
+                    if let Ok(result) = result {
+                        open.send(Ask::Answered { id, result }).await;
+                    }
                 }
             }
         }
@@ -203,12 +214,10 @@ impl<S: Store> Connection<S> {
         let v1 = peer.version == Version::V1;
         match method {
             "session/new" => self.new_session(id, params.read()?, &peer).await.map(|()| None),
-            "session/load" if v1 => {
-                self.attach(id, params.read()?, &peer, true).await.map(|()| None)
-            }
-            "session/resume" => self.attach(id, params.read()?, &peer, false).await.map(|()| None),
+            "session/load" if v1 => self.attach(id, params, &peer, true).await.map(|()| None),
+            "session/resume" => self.attach(id, params, &peer, false).await.map(|()| None),
             "session/list" => self.list(&params.read()?, &peer).map(Some),
-            "session/prompt" => self.prompt(id, params.read()?, written).await.map(|()| None),
+            "session/prompt" => self.prompt(id, params, written).await.map(|()| None),
             "session/suspend" => {
                 peer.shows(Dialect::Rfc);
                 self.suspend(id, params, &peer).await.map(|()| None)
@@ -272,10 +281,12 @@ impl<S: Store> Connection<S> {
     async fn attach(
         &mut self,
         id: &Id,
-        attach: Attach,
+        params: Params<'_>,
         peer: &Peer,
         load: bool,
     ) -> Result<(), Error> {
+        let room = self.room.take(params.bytes())?;
+        let attach: Attach = params.read()?;
         let session = self.face.find(&attach.session_id)?;
         if let Some(cwd) = &attach.cwd {
             let wanted = absolute(cwd)?;
@@ -287,14 +298,16 @@ impl<S: Store> Connection<S> {
         if load {
             wish.replay = Replay::From(1);
         }
-        let ask = Ask::Resume { id: id.clone(), wish: Box::new(wish), load };
+        let ask = Ask::Resume { id: id.clone(), wish: Box::new(room.keep(wish)), load };
         self.ask(session.id, ask).await;
         Ok(())
     }
 
-    async fn prompt(&mut self, id: &Id, prompt: Prompt, written: u64) -> Result<(), Error> {
+    async fn prompt(&mut self, id: &Id, params: Params<'_>, written: u64) -> Result<(), Error> {
+        let room = self.room.take(params.bytes())?;
+        let prompt: Prompt = params.read()?;
         let session = self.face.find(&prompt.session_id)?;
-        let said = content::said(prompt.prompt)?;
+        let said = room.keep(content::said(prompt.prompt)?);
         self.ask(session.id, Ask::Prompt { id: id.clone(), said, written }).await;
         Ok(())
     }

@@ -10,6 +10,7 @@ use adjourn_store::Store;
 use serde_json::Value;
 
 use crate::requests::Wish;
+use crate::room::Kept;
 use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR, Id};
 use crate::session::Attachment;
 
@@ -22,11 +23,11 @@ pub(crate) enum Ask {
     /// `session/new`; the session is there.
     Begin { id: Id },
     /// `session/prompt`, and how much had been written to the client when it was read.
-    Prompt { id: Id, said: Said, written: u64 },
+    Prompt { id: Id, said: Kept<Said>, written: u64 },
     /// `session/suspend`.
     Suspend { id: Id, suspend: Suspend, spans: SpanLinks },
     /// `session/resume` and `session/load`.
-    Resume { id: Id, wish: Box<Wish>, load: bool },
+    Resume { id: Id, wish: Box<Kept<Wish>>, load: bool },
     /// `session/cancel`.
     Cancel,
     /// `session/close`.
@@ -36,7 +37,7 @@ pub(crate) enum Ask {
     /// `$/cancel_request` for a request of this session.
     TakeBack { id: Id },
     /// The answer to a request of ours.
-    Answered { id: Id, result: Result<Value, Value> },
+    Answered { id: Id, result: Kept<Result<Value, Value>> },
 }
 
 impl<S: Store> Attachment<S> {

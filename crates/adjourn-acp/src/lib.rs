@@ -35,6 +35,7 @@ pub mod refusal;
 mod replay;
 mod requests;
 mod resume;
+mod room;
 pub mod rpc;
 mod session;
 #[cfg(feature = "artifacts")]

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::peer::Version;
 use crate::refusal::BUSY;
 use crate::resume::revisions;
+use crate::room::Kept;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::{Attachment, Fate, WaitingPrompt};
 use crate::update::{self, Call};
@@ -25,7 +26,7 @@ use crate::update::{self, Call};
 /// A prompt that waits its turn.
 pub(crate) struct Queued {
     pub(crate) id: Id,
-    said: Said,
+    said: Kept<Said>,
 }
 
 /// One turn of one run.
@@ -38,7 +39,7 @@ pub(crate) fn turn(session: &Session) -> Option<Turn> {
 
 impl<S: Store> Attachment<S> {
     /// Takes a prompt; `written` is how much had been written to the client when it was read.
-    pub(crate) async fn prompt(&mut self, id: Id, said: Said, written: u64) {
+    pub(crate) async fn prompt(&mut self, id: Id, said: Kept<Said>, written: u64) {
         // The client shows it by itself, behind what the agent has said.
         self.last_message = None;
         if let Err(error) = self.watch() {
@@ -75,7 +76,7 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Lets a prompt wait, and shows the client what it waits for.
-    fn queue(&mut self, id: Id, said: Said) {
+    fn queue(&mut self, id: Id, said: Kept<Said>) {
         self.queued = Some(Queued { id, said });
         let Some(view) = &self.view else { return };
         let unseen = !self.attached.load(Ordering::Relaxed);

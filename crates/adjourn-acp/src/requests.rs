@@ -6,6 +6,7 @@ use adjourn_core::carry;
 use adjourn_core::command::{Mode, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::facts::{SpanLink, SpanLinks};
+use adjourn_core::limits;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -281,6 +282,9 @@ pub fn read_suspend(params: Params<'_>) -> Result<SessionSuspendRequest, Error> 
 /// A field is malformed.
 pub fn suspend(request: SessionSuspendRequest, peer: &Peer) -> Result<Suspend, Error> {
     let meta = request.meta.map(Value::Object);
+    // Before it waits for its turn, so that what waits is small.
+    limits::json("_meta", &meta, limits::META_BYTES)?;
+    limits::optional("reason", request.reason.as_deref(), limits::REASON_BYTES)?;
     peer.notes(meta.as_ref());
     let conditions = |value: Option<&Value>, spelling, place: &str| {
         let parsed = value.map(|value| Conditions::parse(value, spelling)).transpose();

@@ -187,6 +187,13 @@ fn harmless<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, serde_json::
     serde_json::from_str(raw.get())
 }
 
+impl Params<'_> {
+    /// Returns how long they are, as text.
+    pub fn bytes(self) -> usize {
+        self.0.map_or(0, |params| params.get().len())
+    }
+}
+
 /// Reads the answer to a request of ours; what cannot be read says nothing.
 pub fn answer(result: Result<&RawValue, &RawValue>) -> Result<Value, Value> {
     let value = |raw: &RawValue| harmless(raw).unwrap_or_default();

@@ -215,7 +215,7 @@ impl<S: Store> Attachment<S> {
             Ask::Close { id } => self.close(&id, rung).await,
             Ask::Delete { id } => self.delete(&id).await,
             Ask::TakeBack { id } => self.take_back(&id).await,
-            Ask::Answered { id, result } => self.answered(&id, result).await,
+            Ask::Answered { id, result } => self.answered(&id, result.into_inner()).await,
         }
     }
 
