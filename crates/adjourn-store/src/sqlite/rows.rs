@@ -25,12 +25,11 @@ const SESSION: &str = "SELECT no, id, tenant, head, revision, link FROM session"
 const ARRIVAL: &str = "SELECT seq, id, source, name, subject, time, session, tenant FROM event";
 
 /// Events that were delivered, and that no open turn's window and no session that lags reaches back
-/// to, oldest first.
-pub(super) const PRUNABLE_EVENTS: &str =
-    "FROM event WHERE seq <= (SELECT seq - (session IS NOT NULL) FROM progress
-                              WHERE what = 'delivered')
-         AND seq <= coalesce((SELECT min(since) FROM session WHERE since IS NOT NULL), seq)
-         AND seq <= coalesce((SELECT min(heard) FROM lag), seq)
+/// to, oldest first. The bound is found once, and not for every event that is kept.
+pub(super) const PRUNABLE_EVENTS: &str = "FROM event WHERE seq <= min(
+         (SELECT seq - (session IS NOT NULL) FROM progress WHERE what = 'delivered'),
+         coalesce((SELECT min(since) FROM session WHERE since IS NOT NULL), 9223372036854775807),
+         coalesce((SELECT min(heard) FROM lag), 9223372036854775807))
      ORDER BY seq";
 
 /// The rows of one connection.
