@@ -169,7 +169,7 @@ fn unquoted(value: &[u8]) -> Vec<u8> {
 
 fn value(body: &[u8]) -> Result<Value, Problem> {
     json::read(body, BODY_BYTES).map_err(|error| match error {
-        Unreadable::Malformed(error) => Problem::at("", format!("the body is not JSON: {error}")),
+        Unreadable::Malformed(_) => Problem::at("", format!("the body is {error}")),
         refused => Problem::at(refused.path(), refused.problem()),
     })
 }

@@ -19,8 +19,8 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["start", "daemon"], "`adjourn run` runs a script, `adjourn serve` is a host"),
     (
         &["delete"],
-        "`adjourn close ID` ends a session and keeps all of it; `adjourn rm ID` removes what it \
-         said and did, too",
+        "`adjourn close ID` ends a session and keeps what happened and was said in it; \
+         `adjourn rm ID` erases that, too",
     ),
 ];
 

@@ -202,6 +202,19 @@ fn a_log_and_a_session_are_dimmed_where_they_explain() {
     let log = OnTerminal::start(home.command(&["log", &id]), 200);
     log.until("\x1b[33msuspended         \x1b[0m");
     assert_eq!(log.end().0, 0);
+    // The time is that of whoever looks, with how long ago it was, and ids are their ends.
+    let mut command = home.command(&["log", &id]);
+    command.env("TZ", "Pacific/Kiritimati");
+    let (_, screen) = OnTerminal::start(command, 200).end();
+    let handle = home.json(&["show", &id])["handle"].as_str().unwrap().to_owned();
+    let last = screen.trim_end().lines().next_back().unwrap();
+    assert!(last.contains("s ago  suspended ") && !last.contains('Z'), "{screen}");
+    assert!(last.contains(&format!(" {} ", &handle[handle.len() - 12..])), "{screen}");
+    assert!(!screen.contains("suspend-"), "{screen}");
+    let utc = home.told(&["log", &id]).data;
+    let hour = |text: &str, at: usize| text[at..at + 2].parse::<u32>().unwrap();
+    let there = hour(last, "Nov 15 ".len());
+    assert_eq!(there, (hour(utc.lines().next_back().unwrap(), 11) + 14) % 24, "{screen}");
     let shown = OnTerminal::start(home.command(&["show", &id]), 200);
     shown.until(&format!("\x1b[1m{id}\x1b[0m  suspended for "));
     shown.until("\x1b[2minitiator           \x1b[0m agent");

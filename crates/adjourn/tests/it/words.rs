@@ -23,7 +23,7 @@ fn words_of_other_programs_lead_to_the_command_that_is_meant() {
     }
     let delete = mistake(&home, &["delete"]);
     assert!(delete.contains("`adjourn close ID` ends a session and keeps"), "{delete}");
-    assert!(delete.contains("`adjourn rm ID` removes"), "{delete}");
+    assert!(delete.contains("`adjourn rm ID` erases"), "{delete}");
 }
 
 #[test]
