@@ -366,7 +366,7 @@ payload! {
         /// The earlier end of grace, while it is pending.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         abandon_at: Option<Timestamp>,
-        /// Why, if no client had made the pause before: it is this caller's from here on.
+        /// Why, if no client had made the pause before, or only clients of another face.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     }

@@ -189,12 +189,12 @@ impl Session {
             What::RequesterLeft(left) => match &mut self.state {
                 State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
                     if let Some(client) = &mut parking.client {
-                        client.pause.requesters.leave(left.requester);
+                        client.pause.leave(left.requester);
                     }
                 }
                 State::Suspended(suspended) => {
                     let shown = suspended.hold.as_mut().unwrap_or(&mut suspended.park);
-                    shown.pause.requesters.leave(left.requester);
+                    shown.pause.leave(left.requester);
                 }
                 _ => {}
             },

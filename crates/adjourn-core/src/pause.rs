@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::actor::Actor;
+use crate::actor::{Actor, Face};
 use crate::arrival::Arrival;
 use crate::carry::Limit;
 use crate::command::{Mode, Question, Requester};
@@ -66,6 +66,9 @@ pub struct Pause {
     /// Who wants it.
     #[serde(default)]
     pub requesters: Requesters,
+    /// The first who joined it over another face.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<Box<Joined>>,
     /// What the caller wants echoed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
@@ -98,8 +101,40 @@ impl Pause {
         if std::mem::take(&mut self.host_interrupted) {
             self.by = by.clone();
             self.reason.clone_from(&joined.reason);
+        } else if self.is_new_to(by.face, joined.requester) {
+            let (by, reason, requester) = (by.clone(), joined.reason.clone(), joined.requester);
+            self.joined = Some(Box::new(Joined { by, reason, requester }));
         }
     }
+
+    /// Returns whether a caller who joins is the first of another face: then its reason is kept.
+    ///
+    /// A panic is not, because its gate speaks for it.
+    pub(crate) fn is_new_to(&self, face: Face, requester: Option<Requester>) -> bool {
+        let by_panic = matches!(requester, Some(Requester::Gate(_)));
+        self.joined.is_none() && self.by.face != face && !by_panic
+    }
+
+    /// Lets a caller leave it.
+    pub(crate) fn leave(&mut self, requester: Requester) {
+        self.requesters.leave(requester);
+        self.joined = self.joined.take().filter(|joined| joined.requester != Some(requester));
+    }
+}
+
+/// A caller who wants a pause that was made over another face: a message over that face does not
+/// speak for this one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Joined {
+    /// Who.
+    pub by: Actor,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The call with which they joined, by which they may leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requester: Option<Requester>,
 }
 
 /// Everybody who wants a pause.

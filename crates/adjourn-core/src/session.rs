@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 use crate::transcript::{Content, Head};
 
 pub use crate::pause::{
-    Cause, Fate, Fired, Initiator, Parked, PastSuspension, Pause, PendingPause, Requesters,
+    Cause, Fate, Fired, Initiator, Joined, Parked, PastSuspension, Pause, PendingPause, Requesters,
     Resumption, Wait,
 };
 

@@ -104,6 +104,7 @@ fn agent_pause(draft: &Draft<'_>, wait: Wait) -> Pause {
         requested_at: draft.now(),
         by: draft.facts.by.clone(),
         requesters: Requesters::default(),
+        joined: None,
         meta: None,
         spans: draft.facts.spans.clone(),
     }

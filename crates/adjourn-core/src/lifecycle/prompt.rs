@@ -87,20 +87,23 @@ pub(super) fn not_blank(path: &str, content: &Content) -> Result<(), Rejected> {
 
 /// Refuses a message that reaches for a pause which another way ends.
 fn may_wake(suspended: &Suspended, reach: Reach, draft: &Draft<'_>) -> Result<(), Rejected> {
+    let session = &draft.session;
     if let Some(hold) = &suspended.hold {
-        return Err(resume::held(&draft.session, hold));
+        return Err(resume::held(session, hold));
     }
     let pause = &suspended.park.pause;
-    let is_question = matches!(pause.wait, Wait::Question(_));
-    // No client made this pause, so that no client has to end it first.
-    let allowed = is_question
-        || pause.host_interrupted
-        || match reach {
-            Reach::Questions => false,
-            Reach::Waits => pause.initiator == Initiator::Agent,
-            Reach::OwnFace => {
-                pause.initiator == Initiator::Agent || pause.by.face == draft.facts.by.face
-            }
-        };
-    if allowed { Ok(()) } else { Err(resume::paused(&draft.session, pause)) }
+    // No client made such a pause, so that no client has to end it first.
+    if matches!(pause.wait, Wait::Question(_)) || pause.host_interrupted {
+        return Ok(());
+    }
+    let own_face = reach == Reach::OwnFace && pause.by.face == draft.facts.by.face;
+    match (pause.initiator, &pause.joined) {
+        (Initiator::Agent, _) if reach != Reach::Questions => Ok(()),
+        (Initiator::Client, None) if own_face => Ok(()),
+        // The message speaks for whoever made it, and not for who joined from elsewhere.
+        (Initiator::Client, Some(joined)) if own_face => {
+            Err(resume::joined(session, pause.handle, joined))
+        }
+        _ => Err(resume::paused(session, pause)),
+    }
 }

@@ -92,6 +92,7 @@ fn host_interrupted(draft: &Draft<'_>) -> Pause {
         requested_at: draft.now(),
         by: draft.facts.by.clone(),
         requesters: Requesters::default(),
+        joined: None,
         meta: None,
         spans: draft.facts.spans.clone(),
     }

@@ -1,6 +1,7 @@
 //! `resume`: exactly one succeeds for each suspension, and a refused one changes nothing.
 
 use super::{Draft, prompt, settle, suspend, wake};
+use crate::actor::Actor;
 use crate::arrival::Arrival;
 use crate::carry::{AddBudget, Limit};
 use crate::command::Resume;
@@ -10,8 +11,8 @@ use crate::ledger::CallState;
 use crate::limits;
 use crate::rejected::{Paused, Rejected};
 use crate::session::{
-    Cause, Fate, Initiator, Opening, Parked, Pause, Phase, Prior, Resumption, Session, State,
-    Suspended, Wait,
+    Cause, Fate, Initiator, Joined, Opening, Parked, Pause, Phase, Prior, Resumption, Session,
+    State, Suspended, Wait,
 };
 use crate::transcript::Content;
 
@@ -342,21 +343,29 @@ fn past(session: &Session, given: Handle) -> Rejected {
 
 /// Refuses what a hold is in the way of.
 pub(super) fn held(session: &Session, hold: &Parked) -> Rejected {
-    Rejected::Held(paused_by(session, &hold.pause))
+    let Pause { handle, by, reason, .. } = &hold.pause;
+    Rejected::Held(paused_by(session, *handle, by, reason.as_ref()))
 }
 
 /// Refuses what a pause is in the way of.
 pub(super) fn paused(session: &Session, pause: &Pause) -> Rejected {
-    Rejected::PausedByAnother(paused_by(session, pause))
+    let Pause { handle, by, reason, .. } = pause;
+    Rejected::PausedByAnother(paused_by(session, *handle, by, reason.as_ref()))
 }
 
-fn paused_by(session: &Session, pause: &Pause) -> Box<Paused> {
-    Box::new(Paused {
-        session: session.id,
-        handle: pause.handle,
-        by: pause.by.clone(),
-        reason: pause.reason.clone(),
-    })
+/// Refuses what a caller is in the way of who joined a pause.
+pub(super) fn joined(session: &Session, handle: Handle, joined: &Joined) -> Rejected {
+    let Joined { by, reason, .. } = joined;
+    Rejected::PausedByAnother(paused_by(session, handle, by, reason.as_ref()))
+}
+
+fn paused_by(
+    session: &Session,
+    handle: Handle,
+    by: &Actor,
+    reason: Option<&String>,
+) -> Box<Paused> {
+    Box::new(Paused { session: session.id, handle, by: by.clone(), reason: reason.cloned() })
 }
 
 fn millis(duration: std::time::Duration) -> u64 {

@@ -62,7 +62,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, suspend: &Suspend) -> Result<(), Rej
                         requester: suspend.requester,
                         mode: suspend.mode,
                         abandon_at: None,
-                        reason: suspend.reason.clone().filter(|_| shown.pause.host_interrupted),
+                        reason: joins_with(draft, &shown.pause, suspend),
                     };
                     draft.emit(What::SuspendJoined(joined));
                     Ok(())
@@ -180,8 +180,15 @@ fn join_pending(
         requester: suspend.requester,
         mode: client.mode.max(suspend.mode),
         abandon_at,
-        reason: None,
+        reason: joins_with(draft, &client.pause, suspend),
     })
+}
+
+/// Returns the reason of a caller who joins, if the pause keeps it beside the first one.
+fn joins_with(draft: &Draft<'_>, pause: &Pause, suspend: &Suspend) -> Option<String> {
+    let face = draft.facts.by.face;
+    let kept = pause.host_interrupted || pause.is_new_to(face, suspend.requester);
+    suspend.reason.clone().filter(|_| kept)
 }
 
 /// Joining takes the conditions that are there, or none.
@@ -212,6 +219,7 @@ fn client_pause(draft: &Draft<'_>, suspend: &Suspend) -> Pause {
         requested_at: draft.now(),
         by: draft.facts.by.clone(),
         requesters: Requesters::of(suspend.requester),
+        joined: None,
         meta: suspend.meta.clone(),
         spans: draft.facts.spans.clone(),
     }

@@ -159,6 +159,15 @@ const LATER: &[(&str, &str)] = &[
      finish title=T end=completed
      suspend",
     ),
+    (
+        "suspended.1-joined",
+        "prompt build
+         claim
+         step
+         suspend request=1
+         suspend request=2 reason=lunch by=acp
+         finish",
+    ),
 ];
 
 fn directory() -> PathBuf {
@@ -330,6 +339,7 @@ fn the_golden_files_have_every_field() {
         "keepsOpening",
         "hostInterrupted",
         "title",
+        "joined",
     ] {
         assert!(all.contains(&format!("\"{field}\":")), "no golden file has {field}");
     }

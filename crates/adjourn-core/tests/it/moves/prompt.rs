@@ -170,6 +170,70 @@ fn over_acp_a_message_also_wakes_pauses_made_over_acp() {
     );
 }
 
+/// A message over ACP speaks for ACP's clients, and for no one else who wants the pause.
+#[test]
+fn a_pause_made_over_acp_that_someone_else_joined_is_not_woken_by_a_message() {
+    check(
+        "suspend by=acp reason=review
+         suspend by=acp
+         suspend reason=lunch
+         prompt go by=acp
+         prompt go
+         resume
+         prompt build
+         claim
+         step
+         suspend by=acp request=1 reason=review
+         suspend request=2 reason=lunch
+         withdraw request=2
+         finish
+         prompt go by=acp",
+        expect![[r#"
+            suspend by=acp reason=review
+              suspended #1
+              = suspended client open
+            suspend by=acp
+              suspend_joined #1 finish_step
+              = suspended client open
+            suspend reason=lunch
+              suspend_joined #1 finish_step
+              = suspended client open
+            prompt go by=acp
+              ! TASK_PAUSED: paused by ann: lunch
+            prompt go
+              ! TASK_PAUSED: paused by zed: review
+            resume
+              resumed #1 explicit_resume to Idle
+              = idle
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            suspend by=acp request=1 reason=review
+              suspend_requested #2 finish_step
+              = quiescing requested client open
+            suspend request=2 reason=lunch
+              suspend_joined #2 finish_step
+              = quiescing requested client open
+            withdraw request=2
+              requester_left #2
+              = quiescing requested client open
+            finish
+              step_finished
+              suspended #2
+              = suspended client open
+            prompt go by=acp
+              resumed #2 explicit_resume to Ready with input
+              = ready
+        "#]],
+    );
+}
+
 #[test]
 fn at_the_command_line_a_message_wakes_the_agents_waits_and_no_pause() {
     check(
