@@ -29,8 +29,18 @@ lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 .PHONY: sdk-clients
-sdk-clients: ## Installs the ACP SDKs that the tests drive adjourn with, into the build directory
+sdk-clients: ## Installs the ACP clients that the tests drive adjourn with, into the build directory
 	crates/adjourn/tests/sdk/install.sh "$${CARGO_TARGET_DIR:-target}/sdk-clients"
+
+.PHONY: test-editors
+test-editors: sdk-clients ## Drives adjourn with clients that people use: acpx, acp-cli, the Python SDK's example
+	crates/adjourn/tests/sdk/install.sh "$${CARGO_TARGET_DIR:-target}/sdk-clients" --acp-cli
+	cargo clippy -p adjourn --all-targets --features test-acp-cli --locked -- -D warnings
+ifeq ($(NEXTEST),yes)
+	cargo nextest run -p adjourn --features test-acp-cli --locked clients::
+else
+	cargo test -p adjourn --features test-acp-cli --locked --test it clients::
+endif
 
 .PHONY: unit
 unit: sdk-clients

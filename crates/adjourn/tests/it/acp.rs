@@ -14,7 +14,7 @@ mod proposals;
 mod queued;
 mod replay;
 mod schema;
-mod sdk;
+pub mod sdk;
 mod seeds;
 mod shown;
 mod stops;

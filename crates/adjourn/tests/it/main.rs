@@ -11,6 +11,7 @@
 mod acp;
 mod asking;
 mod by_hand;
+mod clients;
 mod conformance;
 mod depths;
 mod endings;

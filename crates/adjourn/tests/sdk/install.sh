@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Installs the official SDKs, in the versions that are pinned here, into a directory.
+# Installs the ACP clients that the tests drive adjourn with, in the versions that are pinned here,
+# into a directory: the official SDKs, the Python SDK's example clients, and acpx. With --acp-cli
+# also acp-cli, which has to be compiled.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 into=$1
+acp_cli=0.3.1
 # They are copied beside what they pin, so that they tell whether it is what they ask for.
-pins=(node/package.json node/package-lock.json node/.npmrc python/requirements.txt)
+pins=(node/package.json node/package-lock.json node/.npmrc
+	python/requirements.txt python/examples.sha256)
 
 is_installed() {
 	local pin
@@ -17,9 +21,15 @@ is_installed() {
 }
 
 fail() {
-	echo "error: the tests drive adjourn with the official ACP SDKs, and need $1" >&2
+	echo "error: the tests drive adjourn with ACP clients, and need $1" >&2
 	exit 1
 }
+
+if [ "${2:-}" = --acp-cli ]; then
+	# cargo knows what it has installed there, and does nothing if it is this version.
+	exec cargo install --locked --quiet --version "=$acp_cli" --root "$into/acp-cli" \
+		--target-dir "$into/acp-cli-target" acp-cli
+fi
 
 node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' 2>/dev/null ||
 	fail "Node.js 20 or newer as 'node'"
@@ -32,18 +42,27 @@ fi
 npm --version >/dev/null 2>&1 || fail "npm"
 python3 -c 'import ensurepip, venv' 2>/dev/null || fail "Python's venv and pip modules"
 
-echo "installing the ACP SDKs that the tests drive adjourn with"
+echo "installing the ACP clients that the tests drive adjourn with"
 mkdir -p "$(dirname "$into")"
 # All or nothing: what is half installed never stands where the tests look.
 new=$(mktemp -d "$into.XXXXXX")
 trap 'rm -rf "$new"' EXIT
 mkdir "$new/node"
 cp "$here"/node/{package.json,package-lock.json,.npmrc} "$new/node/"
-(cd "$new/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+# Not `npm ci`: acpx names packages for other platforms that its registry does not have.
+(cd "$new/node" && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error)
 python3 -m venv "$new/python"
 "$new/python/bin/python" -m pip install --quiet --disable-pip-version-check \
 	--no-deps --only-binary :all: -r "$here/python/requirements.txt"
 "$new/python/bin/python" -m pip check --quiet
-cp "$here/python/requirements.txt" "$new/python/"
+# The example clients are only in the SDK's source archive.
+sdk=$(grep '^agent-client-protocol==' "$here/python/requirements.txt")
+"$new/python/bin/python" -m pip download --quiet --disable-pip-version-check \
+	--no-deps --no-binary agent-client-protocol --dest "$new/python" "$sdk"
+(cd "$new/python" && sha256sum --check --quiet "$here/python/examples.sha256")
+tar --extract --gzip --file "$new"/python/agent_client_protocol-*.tar.gz \
+	--directory "$new/python" --strip-components 1 --wildcards '*/examples/*'
+rm "$new"/python/agent_client_protocol-*.tar.gz
+cp "$here"/python/{requirements.txt,examples.sha256} "$new/python/"
 rm -rf "$into"
 mv "$new" "$into"

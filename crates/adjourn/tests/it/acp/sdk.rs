@@ -50,17 +50,18 @@ enum Sdk {
 
 const ALL: [Sdk; 3] = [Sdk::TypeScriptV1, Sdk::TypeScriptV2, Sdk::Python];
 
-/// Returns where `make sdk-clients` has put the SDKs.
-fn installed() -> PathBuf {
+/// Returns where `make sdk-clients` has put the clients.
+pub fn installed() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let clients = target.join("sdk-clients");
     let pins = [
         ("node/package-lock.json", include_str!("../../sdk/node/package-lock.json")),
         ("python/requirements.txt", include_str!("../../sdk/python/requirements.txt")),
+        ("python/examples.sha256", include_str!("../../sdk/python/examples.sha256")),
     ];
     for (pin, pinned) in pins {
         let found = std::fs::read_to_string(clients.join(pin)).unwrap_or_default();
-        assert!(found == pinned, "the SDKs are not as pinned in {clients:?}: make sdk-clients");
+        assert!(found == pinned, "the clients are not as pinned in {clients:?}: make sdk-clients");
     }
     clients
 }
