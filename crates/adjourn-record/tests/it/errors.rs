@@ -183,8 +183,8 @@ fn of_portable_records() {
                 .to_string(),
         ],
         expect![[r#"
-            record is malformed: envelope: EOF while parsing a value at line 1 column 0
-            record is malformed: envelope: unknown field `Tenant`, expected one of `v`, `kid`, `token`, `tenant`, `session`, `run`, `handle`, `suspendedAt`, `expiresAt`, `payload` at line 1 column 168
+            record is malformed: envelope: not JSON: it ends too early, in line 1
+            record is malformed: envelope: another value is expected in line 1, column 168
             record is malformed: kid: expected `key-` followed by 32 lower-case hexadecimal digits
             record is malformed: token: expected 32 lower-case hexadecimal digits, a full stop and 64 more digits
             record has unknown version 2

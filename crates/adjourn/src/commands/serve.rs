@@ -35,7 +35,12 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let Some(place) = patiently(open, &mut signals, output).await? else { return Ok(()) };
     let mut listening = listen(&place, output).await?;
     let join = async || host(&place, Claims::All).await;
-    let Some(mut working) = patiently(join, &mut signals, output).await? else { return Ok(()) };
+    let Some(mut working) = patiently(join, &mut signals, output).await? else {
+        // Closing the store would wait as long as its writer does for the lock, up to half a
+        // minute; all that is in its queue is the announcement of a host that never was.
+        std::mem::forget(place);
+        return Ok(());
+    };
     let (store, pid) = (place.store.path().display().to_string(), std::process::id());
     output.talk(&format!("serving {store}; stop with Ctrl-C"));
     if output.json {

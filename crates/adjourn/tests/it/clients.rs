@@ -127,11 +127,10 @@ fn command(home: &Home, project: &str, program: PathBuf) -> Command {
     command
 }
 
-/// Kills the host that drives a session, as a crash would.
-fn kill_owner(home: &Home, session: &str) {
-    let status = home.json(&["show", session]);
+/// Kills the only host that drives a session, as a crash would.
+fn kill_owner(home: &Home) {
     let hosts = home.jsons(&["hosts"]);
-    let owner = hosts.iter().find(|host| host["id"] == status["host"]).unwrap();
+    let owner = hosts.iter().find(|host| host["running"] == 1).unwrap();
     let pid = i32::try_from(owner["pid"].as_i64().unwrap()).unwrap();
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
@@ -64,8 +65,14 @@ fn a_host_that_waits_can_be_stopped() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut waiting = Waiting::start(home.command(&["serve"]));
     assert!(waiting.line().starts_with("waiting "));
+    let told = Instant::now();
     signal(&waiting.child, Signal::INT);
     assert_eq!(waiting.ends(), 0);
+    assert!(
+        told.elapsed() < Duration::from_secs(15),
+        "it waited for the lock: {:?}",
+        told.elapsed()
+    );
 }
 
 /// A limit on the size of files is a disk that is full, also for whoever lives on when it comes.

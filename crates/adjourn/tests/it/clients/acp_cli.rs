@@ -70,6 +70,9 @@ fn a_permission_is_given_and_refused() {
 fn a_cancel_ends_the_client_and_the_call_is_not_run_again() {
     let home = Home::new();
     configure(&home, BUILDS);
+    // The agent outlives its client, and gives the call this long to end.
+    std::fs::create_dir_all(home.path(".config/adjourn")).unwrap();
+    home.file(".config/adjourn/config.toml", "[host]\ndrain = \"1s\"\n");
     let owner = acp_cli(&home, "project", &["adjourn", "go"]);
     home.until_in_flight("build");
     let session = session(&home);
@@ -86,7 +89,7 @@ fn a_killed_agent_leaves_a_session_that_goes_on_with_a_prompt_from_elsewhere() {
     let owner = acp_cli(&home, "project", &["adjourn", "go"]);
     home.until_in_flight("build");
     let session = session(&home);
-    kill_owner(&home, &session);
+    kill_owner(&home);
     drop(owner);
     is_interrupted(&home, &session);
     // This client begins a new session after that; the old one is there for others.
@@ -108,9 +111,8 @@ fn is_interrupted(home: &Home, session: &str) {
 fn two_at_once_each_run_what_they_were_asked() {
     let home = Home::new();
     configure(&home, DEPLOYS);
-    let turns = ["one", "two"].map(|project| {
-        acp_cli(&home, project, &["--approve-all", "adjourn", "exec", "go"])
-    });
+    let turns = ["one", "two"]
+        .map(|project| acp_cli(&home, project, &["--approve-all", "adjourn", "exec", "go"]));
     for turn in turns {
         let (code, said) = turn.end();
         assert!(code == 0 && said.contains("First."), "{code}: {said}");

