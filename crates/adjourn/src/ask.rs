@@ -8,6 +8,7 @@ use adjourn_core::command::Question;
 use adjourn_core::id::Handle;
 use adjourn_core::session::{Phase, Wait};
 use adjourn_store::CommandError;
+use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 
 use crate::commands::run::say_to;
@@ -70,8 +71,10 @@ impl Keyboard {
         Some(Self { next, lines, reading: false })
     }
 
-    /// Forgets a line that was typed before a question was shown.
+    /// Forgets what was typed before a question was shown: a line, and the beginning of one.
     fn clear(&mut self) {
+        // A terminal that cannot forget it shows it, so that it can be taken back by hand.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         if self.lines.try_recv().is_ok() {
             self.reading = false;
         }
@@ -104,9 +107,23 @@ pub async fn ask(
     keyboard.clear();
     show(question, output);
     let mut watcher = Watch::after(place, session);
-    let typed = loop {
+    let answer = loop {
         tokio::select! {
-            line = keyboard.line() => break line,
+            line = keyboard.line() => {
+                if line.is_none() {
+                    output.break_line();
+                }
+                match Meant::by(&line.unwrap_or_default(), &question.choices) {
+                    Meant::Nothing => return Ok(Reply::Open),
+                    Meant::Words(words) => break words,
+                    Meant::NoChoice(number) => {
+                        let most = question.choices.len();
+                        output.talk(&format!("(there is no choice {number}: 1 to {most})"));
+                        output.prompt("> ");
+                        continue;
+                    }
+                }
+            }
             () = watcher.wait() => {}
             ended = signals.next() => {
                 output.break_line();
@@ -124,12 +141,7 @@ pub async fn ask(
             return Ok(Reply::Moved(seen.session));
         }
     };
-    if typed.is_none() {
-        output.break_line();
-    }
-    let typed = typed.unwrap_or_default();
-    let Some(answer) = answer(&typed, &question.choices) else { return Ok(Reply::Open) };
-    match say_to(place, working.as_ref(), session.id, place.by(), answer, Some(handle)).await {
+    match say_to(place, working.as_ref(), session.id, place.by(), &answer, Some(handle)).await {
         Ok(session) => Ok(Reply::Said(session)),
         // Someone else was faster.
         Err(CommandError::Rejected(refused)) => {
@@ -163,18 +175,36 @@ fn show(question: &Question, output: &Output) {
     output.prompt("> ");
 }
 
-/// Returns what is meant by a line: a choice by its number, or the words themselves.
-///
-/// A choice that is written like a number is meant by itself before it is meant as a number.
-fn answer<'a>(line: &'a str, choices: &'a [String]) -> Option<&'a str> {
-    let line = line.trim();
-    if line.is_empty() {
-        return None;
+/// What is meant by a line.
+#[derive(Debug, PartialEq, Eq)]
+enum Meant {
+    /// The question stays open.
+    Nothing,
+    /// An answer: a choice that was given by its number, or the words themselves.
+    Words(String),
+    /// The number of a choice that is not there.
+    NoChoice(String),
+}
+
+impl Meant {
+    /// Reads a line; what is written like a number is a choice of that name before it is one of
+    /// that number.
+    fn by(line: &str, choices: &[String]) -> Self {
+        let line = line.trim();
+        let is_number = line.bytes().all(|byte| byte.is_ascii_digit());
+        let named = choices.iter().any(|choice| choice == line);
+        if line.is_empty() {
+            return Self::Nothing;
+        }
+        if choices.is_empty() || named || !is_number {
+            return Self::Words(line.to_owned());
+        }
+        let place = line.parse().ok().and_then(|number: usize| number.checked_sub(1));
+        match place.and_then(|place| choices.get(place)) {
+            Some(choice) => Self::Words(choice.clone()),
+            None => Self::NoChoice(line.to_owned()),
+        }
     }
-    let named = choices.iter().any(|choice| choice == line);
-    let number = line.parse::<usize>().ok().filter(|_| !named);
-    let chosen = number.and_then(|number| choices.get(number.checked_sub(1)?));
-    Some(chosen.map_or(line, String::as_str))
 }
 
 #[cfg(test)]
@@ -184,19 +214,23 @@ mod tests {
     #[test]
     fn a_line_means_a_choice_or_itself() {
         let choices = ["raw".to_owned(), "monthly".to_owned(), "1".to_owned()];
+        let words = |words: &str| Meant::Words(words.to_owned());
+        let no_choice = |number: &str| Meant::NoChoice(number.to_owned());
         for (line, meant) in [
-            ("2\n", Some("monthly")),
-            (" raw \n", Some("raw")),
-            ("neither", Some("neither")),
+            ("2\n", words("monthly")),
+            (" raw \n", words("raw")),
+            ("neither", words("neither")),
+            ("2 of them", words("2 of them")),
             // A choice of that name goes before the place in the list.
-            ("1", Some("1")),
-            ("0", Some("0")),
-            ("4", Some("4")),
-            ("\n", None),
-            ("  ", None),
+            ("1", words("1")),
+            ("0", no_choice("0")),
+            ("4", no_choice("4")),
+            ("99999999999999999999999", no_choice("99999999999999999999999")),
+            ("\n", Meant::Nothing),
+            ("  ", Meant::Nothing),
         ] {
-            assert_eq!(answer(line, &choices), meant, "{line:?}");
+            assert_eq!(Meant::by(line, &choices), meant, "{line:?}");
         }
-        assert_eq!(answer("2", &[]), Some("2"));
+        assert_eq!(Meant::by("2", &[]), words("2"));
     }
 }

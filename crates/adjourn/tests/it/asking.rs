@@ -73,6 +73,37 @@ fn somebody_else_may_be_faster() {
 }
 
 #[test]
+fn what_was_begun_for_one_question_does_not_answer_the_next() {
+    let home = Home::new();
+    let mut terminal = run(&home);
+    terminal.type_in("prod");
+    terminal.until("prod");
+    let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(home.told(&["prompt", &id, "raw", "--detach"]).code, 0);
+    terminal.until("how many?\r\n");
+    terminal.until("(an empty line leaves it open)\u{1b}[0m\r\n> ");
+    terminal.type_in("four\n");
+    terminal.until("done");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(said(&home), ["go", "raw", "four"]);
+}
+
+#[test]
+fn a_number_that_no_choice_has_is_asked_for_again() {
+    let home = Home::new();
+    let mut terminal = run(&home);
+    terminal.type_in("3\n");
+    terminal.until("(there is no choice 3: 1 to 2)");
+    terminal.type_in("1\n");
+    terminal.until("how many?\r\n");
+    terminal.until("(an empty line leaves it open)\u{1b}[0m\r\n> ");
+    terminal.type_in("3\n");
+    terminal.until("done");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(said(&home), ["go", "raw", "3"]);
+}
+
+#[test]
 fn ctrl_c_leaves_a_question_open_and_says_how_to_answer() {
     let home = Home::new();
     let terminal = run(&home);
