@@ -5,7 +5,7 @@
 //! a page of another name bears it as its origin. Neither is this machine's.
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -13,7 +13,7 @@ use crate::problem::Problem;
 
 /// Lets requests through that are from this machine, and meant for it.
 pub(crate) async fn only_local(request: Request, next: Next) -> Response {
-    // A request line may name the host, too, and then it is the one that counts.
+    // A request line may name the host, too.
     let named = request.uri().authority().map(|authority| authority.as_str().to_owned());
     match check(named.as_deref(), request.headers()) {
         Ok(()) => next.run(request).await,
@@ -22,10 +22,15 @@ pub(crate) async fn only_local(request: Request, next: Next) -> Response {
 }
 
 fn check(named: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
-    let mut hosts = headers.get_all(header::HOST).iter().map(|host| host.to_str().ok());
-    let host = named.or_else(|| hosts.next().flatten());
-    // Two of them are one for each of two readers.
-    if hosts.next().is_some() || !host.is_some_and(is_this_machine) {
+    let headed: Vec<_> = headers.get_all(header::HOST).iter().collect();
+    let headed_for_here = |host: &&HeaderValue| host.to_str().is_ok_and(is_this_machine);
+    let is_named = named.is_some() || !headed.is_empty();
+    // Two headers are one for each of two readers, and so are a header and a request line that
+    // differ.
+    let is_for_here = named.is_none_or(is_this_machine)
+        && headed.len() <= 1
+        && headed.iter().all(headed_for_here);
+    if !is_named || !is_for_here {
         return Err(Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
             "this listener is for this machine alone; call it localhost or 127.0.0.1",
@@ -68,6 +73,30 @@ fn is_port(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_line_and_one_header_both_name_this_machine() {
+        const HERE: &str = "127.0.0.1:8787";
+        for (named, headed, is_let_in) in [
+            (None, &[HERE] as &[&'static str], true),
+            // The absolute form, which has to bear the header as well.
+            (Some(HERE), &[HERE], true),
+            (Some(HERE), &[], true),
+            (None, &[], false),
+            (None, &[HERE, HERE], false),
+            (Some(HERE), &[HERE, HERE], false),
+            (Some(HERE), &["evil.example"], false),
+            (Some("evil.example"), &[HERE], false),
+            (None, &["\u{e9}"], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for host in headed {
+                headers.append(header::HOST, HeaderValue::from_bytes(host.as_bytes()).unwrap());
+            }
+            let checked = check(named, &headers);
+            assert_eq!(checked.is_ok(), is_let_in, "{named:?} {headed:?}");
+        }
+    }
 
     #[test]
     fn only_names_that_cannot_be_given_away_are_this_machine() {
