@@ -69,6 +69,9 @@ pub struct Pause {
     /// The first who joined it over another face.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined: Option<Box<Joined>>,
+    /// Those who joined it over another face after the first, without their reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joined_later: Vec<Joined>,
     /// What the caller wants echoed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
@@ -101,24 +104,51 @@ impl Pause {
         if std::mem::take(&mut self.host_interrupted) {
             self.by = by.clone();
             self.reason.clone_from(&joined.reason);
-        } else if self.is_new_to(by.face, joined.requester) {
-            let (by, reason, requester) = (by.clone(), joined.reason.clone(), joined.requester);
-            self.joined = Some(Box::new(Joined { by, reason, requester }));
+        } else if self.is_from_elsewhere(by.face, joined.requester) {
+            self.join_from_elsewhere(by, joined);
+        }
+    }
+
+    /// Remembers a caller of another face, because a message over this pause's face does not speak
+    /// for that caller.
+    fn join_from_elsewhere(&mut self, by: &Actor, joined: &SuspendJoined) {
+        // A caller whose name is not kept cannot leave.
+        let leaves = |requester: &Requester| self.requesters.named.contains(requester);
+        let requester = joined.requester.filter(leaves);
+        let mut others = self.joined.as_deref().into_iter().chain(&self.joined_later);
+        // One who cannot leave stands for all who join later, so that the list has an end.
+        if others.any(|other| other.requester.is_none() || other.requester == requester) {
+            return;
+        }
+        let by = by.clone();
+        match self.joined {
+            None => {
+                let reason = joined.reason.clone();
+                self.joined = Some(Box::new(Joined { by, reason, requester }));
+            }
+            Some(_) => self.joined_later.push(Joined { by, reason: None, requester }),
         }
     }
 
     /// Returns whether a caller who joins is the first of another face: then its reason is kept.
-    ///
-    /// A panic is not, because its gate speaks for it.
     pub(crate) fn is_new_to(&self, face: Face, requester: Option<Requester>) -> bool {
-        let by_panic = matches!(requester, Some(Requester::Gate(_)));
-        self.joined.is_none() && self.by.face != face && !by_panic
+        self.joined.is_none() && self.is_from_elsewhere(face, requester)
+    }
+
+    /// Returns whether a caller is of another face; a panic is not, because its gate speaks for it.
+    fn is_from_elsewhere(&self, face: Face, requester: Option<Requester>) -> bool {
+        self.by.face != face && !matches!(requester, Some(Requester::Gate(_)))
     }
 
     /// Lets a caller leave it.
     pub(crate) fn leave(&mut self, requester: Requester) {
         self.requesters.leave(requester);
-        self.joined = self.joined.take().filter(|joined| joined.requester != Some(requester));
+        let others = self.joined.take().map(|first| *first).into_iter();
+        let mut others = others
+            .chain(std::mem::take(&mut self.joined_later))
+            .filter(|other| other.requester != Some(requester));
+        self.joined = others.next().map(Box::new);
+        self.joined_later = others.collect();
     }
 }
 
@@ -132,7 +162,7 @@ pub struct Joined {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The call with which they joined, by which they may leave.
+    /// The call with which they joined, by which they may leave; without it they cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<Requester>,
 }

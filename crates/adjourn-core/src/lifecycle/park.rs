@@ -105,6 +105,7 @@ fn agent_pause(draft: &Draft<'_>, wait: Wait) -> Pause {
         by: draft.facts.by.clone(),
         requesters: Requesters::default(),
         joined: None,
+        joined_later: Vec::new(),
         meta: None,
         spans: draft.facts.spans.clone(),
     }

@@ -93,6 +93,7 @@ fn host_interrupted(draft: &Draft<'_>) -> Pause {
         by: draft.facts.by.clone(),
         requesters: Requesters::default(),
         joined: None,
+        joined_later: Vec::new(),
         meta: None,
         spans: draft.facts.spans.clone(),
     }

@@ -220,6 +220,7 @@ fn client_pause(draft: &Draft<'_>, suspend: &Suspend) -> Pause {
         by: draft.facts.by.clone(),
         requesters: Requesters::of(suspend.requester),
         joined: None,
+        joined_later: Vec::new(),
         meta: suspend.meta.clone(),
         spans: draft.facts.spans.clone(),
     }

@@ -168,6 +168,16 @@ const LATER: &[(&str, &str)] = &[
          suspend request=2 reason=lunch by=acp
          finish",
     ),
+    (
+        "suspended.1-joined-later",
+        "prompt build
+         claim
+         step
+         suspend request=1
+         suspend request=2 reason=lunch by=acp
+         suspend request=3 by=acp
+         finish",
+    ),
 ];
 
 fn directory() -> PathBuf {
@@ -340,6 +350,7 @@ fn the_golden_files_have_every_field() {
         "hostInterrupted",
         "title",
         "joined",
+        "joinedLater",
     ] {
         assert!(all.contains(&format!("\"{field}\":")), "no golden file has {field}");
     }

@@ -414,3 +414,54 @@ fn a_driver_can_end_the_session() {
         "#]],
     );
 }
+
+/// Each caller of another face is remembered until that caller leaves.
+#[test]
+fn a_pause_that_two_joined_from_elsewhere_is_still_the_others_when_one_withdraws() {
+    check(
+        "prompt build
+         claim
+         step
+         suspend by=acp request=1 reason=review
+         suspend request=2 reason=lunch
+         suspend request=3 reason=audit
+         withdraw request=2
+         finish
+         prompt go by=acp
+         withdraw request=3
+         prompt go by=acp",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            suspend by=acp request=1 reason=review
+              suspend_requested #1 finish_step
+              = quiescing requested client open
+            suspend request=2 reason=lunch
+              suspend_joined #1 finish_step
+              = quiescing requested client open
+            suspend request=3 reason=audit
+              suspend_joined #1 finish_step
+              = quiescing requested client open
+            withdraw request=2
+              requester_left #1
+              = quiescing requested client open
+            finish
+              step_finished
+              suspended #1
+              = suspended client open
+            prompt go by=acp
+              ! TASK_PAUSED: paused by ann
+            withdraw request=3
+              ! NOTHING_TO_WITHDRAW: there is no pending suspend of that caller to withdraw
+            prompt go by=acp
+              ! TASK_PAUSED: paused by ann
+        "#]],
+    );
+}
