@@ -67,6 +67,8 @@ pub struct Host<S> {
     others: Vec<HostId>,
     /// Sessions that are left to the host whose client sees them, for a moment.
     left: HashMap<SessionId, Left>,
+    /// Whether a task has ended and left its session to this host.
+    undriven: bool,
     /// When to look next whether others know of it.
     be_known_at: Instant,
     /// When to give the next sign of life.
@@ -114,6 +116,7 @@ impl<S: Store> Host<S> {
             declined: HashMap::new(),
             others: Vec::new(),
             left: HashMap::new(),
+            undriven: false,
             be_known_at: Instant::now(),
             sign_at: Instant::now(),
             sweep_at: Timestamp::from_millis(0),
@@ -167,7 +170,7 @@ impl<S: Store> Host<S> {
                 () = &mut stop => break,
                 () = self.presence.rung() => {}
                 Some(done) = self.tasks.join_next() => {
-                    self.done(done).await?;
+                    self.done(done)?;
                     // What one session has come to changes no other.
                     continue;
                 }
@@ -194,6 +197,9 @@ impl<S: Store> Host<S> {
     async fn work(&mut self) -> Result<(), Error> {
         self.be_known().await?;
         self.recover().await?;
+        if self.undriven {
+            self.give_back_undriven().await?;
+        }
         self.mend().await?;
         let mut rings = false;
         while self.anything_due()? {
@@ -231,52 +237,106 @@ impl<S: Store> Host<S> {
     async fn recover(&mut self) -> Result<(), Error> {
         self.others.clear();
         for host in self.store.hosts()? {
-            if host.id == self.id {
-                continue;
-            }
-            match self.hosts.is_alive(host.id) {
-                Ok(false) => {}
-                Ok(true) => {
-                    self.others.push(host.id);
-                    continue;
-                }
-                // One whose lock cannot be looked at is neither alive nor dead: nothing is taken
-                // from it, nobody waits for it, and it is looked at again in the next round.
-                Err(_) => continue,
-            }
-            let by = self.by();
-            loop {
-                let by = by.clone();
-                let left = self
-                    .store
-                    .transact(move |tx| -> Result<usize, CommandError> {
-                        let owned = tx.owned_by(host.id, BATCH)?;
-                        for (_, session) in &owned {
-                            let how = Loss::Died;
-                            let recover = Recover { host: host.id, epoch: session.epoch, how };
-                            let command = Command::Recover(recover);
-                            tx.command(Request::new(session.id, by.clone(), command))?;
-                        }
-                        if owned.is_empty() {
-                            tx.forget(host.id)?;
-                        }
-                        Ok(owned.len())
-                    })
-                    .await
-                    .map_err(store_error)?;
-                if left == 0 {
-                    break;
-                }
-            }
-            self.hosts.bury(host.id);
+            self.recover_from(host.id).await?;
         }
         let now = self.clock.now();
         // A time that is too far off is one of before the clock was set back.
         if self.sweep_at <= now || self.sweep_at > now.after(SWEEP) {
             self.sweep_at = now.after(SWEEP);
             self.hosts.sweep();
+            // No session stays with a host that is not there, however it came to that.
+            for host in self.store.strays()? {
+                self.recover_from(host).await?;
+            }
+            self.undriven = true;
         }
         Ok(())
+    }
+
+    /// Takes over what another host has left, if it is dead.
+    async fn recover_from(&mut self, host: HostId) -> Result<(), Error> {
+        if host == self.id {
+            return Ok(());
+        }
+        match self.hosts.is_alive(host) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.others.push(host);
+                return Ok(());
+            }
+            // One whose lock cannot be looked at is neither alive nor dead: nothing is taken
+            // from it, nobody waits for it, and it is looked at again in the next round.
+            Err(_) => return Ok(()),
+        }
+        self.take_from(host).await?;
+        self.hosts.bury(host);
+        Ok(())
+    }
+
+    /// Takes from a host whatever it owns, and forgets the host.
+    async fn take_from(&self, host: HostId) -> Result<(), Error> {
+        let by = self.by();
+        loop {
+            let by = by.clone();
+            let left = self
+                .store
+                .transact(move |tx| -> Result<usize, CommandError> {
+                    let owned = tx.owned_by(host, BATCH)?;
+                    for (_, session) in &owned {
+                        let how = Loss::Died;
+                        let recover = Recover { host, epoch: session.epoch, how };
+                        let command = Command::Recover(recover);
+                        tx.command(Request::new(session.id, by.clone(), command))?;
+                    }
+                    if owned.is_empty() {
+                        tx.forget(host)?;
+                    }
+                    Ok(owned.len())
+                })
+                .await
+                .map_err(store_error)?;
+            if left == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives back the sessions that this host owns and no task of it drives.
+    async fn give_back_undriven(&mut self) -> Result<(), Error> {
+        for id in self.store.driven_by(self.id)? {
+            if self.claimant.slots().holds(id) {
+                continue;
+            }
+            let read = self.store.session(id);
+            // It may have been claimed meanwhile; a claim behind this look has another epoch.
+            if self.claimant.slots().holds(id) {
+                continue;
+            }
+            match read {
+                Ok(session) => {
+                    let owner = session.as_ref().and_then(|session| session.owner());
+                    let Some(owner) = owner.filter(|owner| owner.host == self.id) else { continue };
+                    self.give_back((id, owner.epoch)).await?;
+                }
+                Err(error) if error.is_of_a_session() => {
+                    self.note(&format!("{error}; it is driven again when it can be read"));
+                    self.store.transact(move |tx| tx.let_unreadable_go(id)).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.undriven = false;
+        Ok(())
+    }
+
+    /// Gives a session back as if the host had died.
+    async fn give_back(&self, (id, epoch): Claim) -> Result<(), Error> {
+        let recover = Recover { host: self.id, epoch, how: Loss::Died };
+        let request = Request::new(id, self.by(), Command::Recover(recover));
+        match self.store.transact(move |tx| tx.command(request)).await {
+            Ok(_) | Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(()),
+            Err(CommandError::Store(error)) => Err(error),
+        }
     }
 
     /// Sees to it that others know this host to be alive, whoever has cleared its files away.
@@ -325,32 +385,35 @@ impl<S: Store> Host<S> {
     }
 
     /// Takes note that a task has ended.
-    async fn done(&mut self, done: Result<(Claim, Driven), JoinError>) -> Result<(), Error> {
+    fn done(&mut self, done: Result<(Claim, Driven), JoinError>) -> Result<(), Error> {
         // The outer task does nothing that could panic, and nobody aborts it.
         let Ok((claim @ (id, _), driven)) = done else { return Ok(()) };
         self.running.remove(&claim);
         match driven {
-            // It stays where it is, for whoever mends the store; the others go on.
+            // It is left to whoever can read it; the others go on.
             Ok(Err(error)) if error.is_of_a_session() => {
                 self.decline(id, Declined::unreadable(&error));
+                self.undriven = true;
                 Ok(())
             }
             Ok(result) => result,
-            Err(_) => self.panicked(claim).await,
+            Err(_) => self.panicked(id),
         }
     }
 
     /// A driver panicked: its session is given back as if the host had died, and left to others.
-    async fn panicked(&mut self, (id, epoch): Claim) -> Result<(), Error> {
-        let Some(session) = self.store.session(id)? else { return Ok(()) };
-        let why = "its driver panicked".to_owned();
-        self.decline(id, Declined::new(why, &session, Again::Never));
-        let recover = Recover { host: self.id, epoch, how: Loss::Died };
-        let request = Request::new(id, self.by(), Command::Recover(recover));
-        match patiently(&self.store, &request).await {
-            Ok(_) | Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(()),
-            Err(CommandError::Store(error)) => Err(error),
+    fn panicked(&mut self, id: SessionId) -> Result<(), Error> {
+        self.undriven = true;
+        match self.store.session(id) {
+            Ok(Some(session)) => {
+                let why = "its driver panicked".to_owned();
+                self.decline(id, Declined::new(why, &session, Again::Never));
+            }
+            Ok(None) => {}
+            Err(error) if error.is_of_a_session() => {}
+            Err(error) => return Err(error),
         }
+        Ok(())
     }
 
     /// Tells every task that its session may have changed.
@@ -375,7 +438,7 @@ impl<S: Store> Host<S> {
         while claiming || !self.tasks.is_empty() {
             self.give_sign();
             tokio::select! {
-                Some(done) = self.tasks.join_next() => self.done(done).await?,
+                Some(done) = self.tasks.join_next() => self.done(done)?,
                 driving = self.handed_over.recv(), if claiming => match driving {
                     Some(driving) => {
                         self.supervise(driving);
@@ -388,8 +451,9 @@ impl<S: Store> Host<S> {
                 () = tokio::time::sleep(LOOK) => self.tell(None),
             }
         }
-        let id = self.id;
-        self.store.transact(move |tx| tx.forget(id)).await?;
+        // Nobody finds by the host's row what it would still own.
+        self.give_back_undriven().await?;
+        self.take_from(self.id).await?;
         self.hosts.ring();
         Ok(())
     }

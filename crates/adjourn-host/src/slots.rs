@@ -72,6 +72,11 @@ impl Slots {
         }
     }
 
+    /// Returns whether a task of this host drives a session, or is about to.
+    pub(crate) fn holds(&self, id: SessionId) -> bool {
+        self.taken().by.contains(&id)
+    }
+
     /// Returns how many slots are free.
     pub(crate) fn free(&self) -> usize {
         let taken = self.taken();

@@ -310,6 +310,10 @@ pub trait Rows {
     ) -> Result<(), Error>;
     /// Takes the mark off a session: it only lags.
     fn set_readable(&mut self, session: SessionNo) -> Result<(), Error>;
+    /// Takes note that the host of a session that cannot be read drives it no more.
+    fn set_let_go(&mut self, session: SessionNo) -> Result<(), Error>;
+    /// Returns whether no host is known to drive a session, by its row alone.
+    fn is_let_go(&mut self, session: SessionNo) -> Result<bool, Error>;
     /// Takes a session from every key under which it can be found, whatever they are.
     fn unsubscribe(&mut self, row: &SessionRow) -> Result<(), Error>;
     /// Returns sessions that a host owns and that are not marked as unreadable, at most `limit`.

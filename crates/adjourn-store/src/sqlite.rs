@@ -440,6 +440,10 @@ impl Store for Sqlite {
         self.read(|connection| SqliteRows::reading(connection).hosts())
     }
 
+    fn strays(&self) -> Result<Vec<HostId>, Error> {
+        self.read(reader::strays)
+    }
+
     fn tally(&self, now: Timestamp) -> Result<Tally, Error> {
         let mut tally = self.read(|connection| reader::waiting(connection, now))?;
         let mut after = SessionNo(0);

@@ -175,6 +175,13 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails.
     fn hosts(&self) -> Result<Vec<HostRow>, Error>;
 
+    /// Returns hosts that own sessions and are not announced, so that nobody finds them by their
+    /// row. Sessions that are marked as unreadable do not count.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn strays(&self) -> Result<Vec<HostId>, Error>;
+
     /// Counts sessions by their state, deadlines that have passed at `now`, and events that are not
     /// delivered yet.
     ///

@@ -6,14 +6,13 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
-use adjourn_core::Command;
-use adjourn_core::command::{Loss, Recover};
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_store::rows::SessionNo;
-use adjourn_store::{CommandError, Error, Request, Store};
+use adjourn_store::{CommandError, Error, Store};
 
 use super::{Host, store_error};
 
@@ -68,7 +67,17 @@ impl<S: Store> Host<S> {
                     continue;
                 }
                 match self.store.session(*id) {
-                    Ok(_) => self.mend_one(*id).await?,
+                    Ok(session) => {
+                        let owner = session.as_ref().and_then(|session| session.owner());
+                        // A host whose lock cannot be looked at is neither alive nor dead.
+                        match owner.map(|owner| self.drives(*id, owner.host)).transpose() {
+                            Ok(drives) => {
+                                let gone = owner.filter(|_| drives == Some(false));
+                                self.mend_one(*id, gone.map(|owner| owner.host)).await?;
+                            }
+                            Err(_) => drop(still.insert(*id, now)),
+                        }
+                    }
                     Err(error) if error.is_of_a_session() => {
                         if tried.is_none() {
                             self.note(&format!("{error}; what it waits for is kept"));
@@ -86,24 +95,23 @@ impl<S: Store> Host<S> {
         Ok(())
     }
 
-    /// Takes a session back among those that can be read.
-    async fn mend_one(&self, id: SessionId) -> Result<(), Error> {
+    /// Returns whether a host drives a session that is its own, as far as that can be seen.
+    fn drives(&self, id: SessionId, host: HostId) -> io::Result<bool> {
+        if host == self.id {
+            Ok(self.claimant.slots().holds(id))
+        } else {
+            self.hosts.is_alive(host)
+        }
+    }
+
+    /// Takes a session back among those that can be read, and from a host that is gone.
+    async fn mend_one(&self, id: SessionId, gone: Option<HostId>) -> Result<(), Error> {
         let by = self.by();
-        let mended = self.store.transact(move |tx| tx.mend(&by, id)).await.map_err(store_error)?;
-        let Some(session) = mended else { return Ok(()) };
-        self.note(&format!("session {id} can be read again"));
-        // Nobody could take it from its host when that died, and the host is forgotten.
-        let Some(owner) = session.owner() else { return Ok(()) };
-        if owner.host == self.id || self.hosts.is_alive(owner.host).unwrap_or(true) {
-            return Ok(());
+        let mended = self.store.transact(move |tx| tx.mend(&by, id, gone)).await;
+        if mended.map_err(store_error)?.is_some() {
+            self.note(&format!("session {id} can be read again"));
         }
-        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
-        let request = Request::new(id, self.by(), Command::Recover(recover));
-        match self.store.transact(move |tx| tx.command(request)).await {
-            // Another host may have been faster.
-            Ok(_) | Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(()),
-            Err(CommandError::Store(error)) => Err(error),
-        }
+        Ok(())
     }
 
     /// Drops a portion of what is kept no longer.

@@ -169,3 +169,76 @@ async fn what_a_dead_host_had_goes_on_when_it_can_be_read_again() {
     assert_eq!(fixture.dispatched(id), 2, "it may be run twice, and was");
     third.stop().await;
 }
+
+const AGAIN: &str = r#"{"steps": [{"tool": {"name": "again", "ms": 1000, "idempotent": true}},
+                                  {"say": "done"}]}"#;
+
+/// Starts a session that becomes unreadable while a tool is in flight on a host that lives. Returns
+/// it, and what was written over.
+async fn unreadable_in_flight(
+    fixture: &Fixture,
+    log: &Arc<Mutex<Vec<String>>>,
+) -> (SessionId, Vec<u8>) {
+    let (id, other) = (fixture.create(AGAIN), fixture.create(AGAIN));
+    fixture.prompt(id, "go");
+    fixture.until_in_flight(id, "again").await;
+    let whole = write(fixture, id, &[0x11]);
+    fixture.session(other);
+    fixture.hosts().ring();
+    until("noted", || !log.lock().unwrap().is_empty()).await;
+    let said = log.lock().unwrap().join("\n");
+    assert!(said.contains(&format!("session {id} cannot be read: ")), "{said}");
+    let marked = || fixture.store.unreadable(SessionNo(0), 10).unwrap();
+    until("marked", || marked().iter().any(|(_, marked)| *marked == id)).await;
+    (id, whole)
+}
+
+/// As in a rolling upgrade: an older host runs a session that a newer program writes to, and lives
+/// on. A newer host takes the session from it.
+#[tokio::test]
+async fn what_a_living_host_cannot_read_any_more_goes_on_at_one_that_can() {
+    let fixture = Fixture::with(|options| options.cache = 1);
+    let log = Arc::default();
+    let older = host(&fixture, &log).await;
+    let (id, whole) = unreadable_in_flight(&fixture, &log).await;
+    assert_eq!(fixture.store.driven_by(older.id).unwrap(), []);
+    write(&fixture, id, &whole);
+    let newer = host(&fixture, &log).await;
+    fixture.pass_until(id, "idle").await;
+    assert_eq!(fixture.dispatched(id), 2, "it may be run twice, and was");
+    newer.stop().await;
+    older.stop().await;
+}
+
+/// A host that stops leaves nothing behind that no other would find.
+#[tokio::test]
+async fn what_a_host_cannot_read_when_it_stops_goes_on_at_the_next() {
+    let fixture = Fixture::with(|options| options.cache = 1);
+    let log = Arc::default();
+    let first = host(&fixture, &log).await;
+    let (id, whole) = unreadable_in_flight(&fixture, &log).await;
+    first.stop().await;
+    assert_eq!(fixture.store.hosts().unwrap(), []);
+    write(&fixture, id, &whole);
+    let second = host(&fixture, &log).await;
+    fixture.pass_until(id, "idle").await;
+    assert!(fixture.happened(id).contains(&"host_lost"));
+    second.stop().await;
+}
+
+/// What belongs to a host that is not announced, however it came to that, is found all the same.
+#[tokio::test]
+async fn what_a_host_without_a_row_owns_goes_on() {
+    let fixture = Fixture::new();
+    let log = Arc::default();
+    let first = host(&fixture, &log).await;
+    let id = fixture.create(AGAIN);
+    fixture.prompt(id, "go");
+    fixture.until_in_flight(id, "again").await;
+    let own = first.id;
+    first.kill().await;
+    fixture.store.transact(move |tx| tx.forget(own)).wait().unwrap();
+    let second = host(&fixture, &log).await;
+    fixture.pass_until(id, "idle").await;
+    second.stop().await;
+}

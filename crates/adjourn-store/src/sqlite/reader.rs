@@ -117,6 +117,15 @@ pub(super) fn driven_by(connection: &Connection, host: HostId) -> Result<Vec<Ses
     Ok(ids.collect::<Result<_, _>>()?)
 }
 
+pub(super) fn strays(connection: &Connection) -> Result<Vec<HostId>, Error> {
+    let sql = "SELECT DISTINCT owner FROM session
+               WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM host)
+                   AND no NOT IN (SELECT session FROM lag WHERE unreadable IS NOT NULL)";
+    let mut statement = connection.prepare_cached(sql)?;
+    let hosts = statement.query_map([], |row| Ok(HostId::new(Uuid::from_bytes(row.get(0)?))))?;
+    Ok(hosts.collect::<Result<_, _>>()?)
+}
+
 pub(super) fn ids(
     connection: &Connection,
     after: SessionNo,

@@ -531,6 +531,16 @@ impl Rows for SqliteRows<'_> {
         Ok(())
     }
 
+    fn set_let_go(&mut self, session: SessionNo) -> Result<(), Error> {
+        self.run("UPDATE session SET owner = NULL WHERE no = ?1", [session.0])?;
+        Ok(())
+    }
+
+    fn is_let_go(&mut self, session: SessionNo) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM session WHERE no = ?1 AND owner IS NULL";
+        Ok(self.prepare(sql)?.exists([session.0])?)
+    }
+
     fn unsubscribe(&mut self, row: &SessionRow) -> Result<(), Error> {
         self.run(
             "DELETE FROM subscription WHERE tenant = ?1 AND session = ?2",

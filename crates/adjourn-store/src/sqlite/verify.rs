@@ -297,6 +297,10 @@ impl Verification<'_> {
             // It is not due while it is taken for unreadable, nor before it has heard what it missed.
             expected.due = None;
         }
+        if thin.owner.is_none() && self.lags(row.no)? {
+            // Its host could not read it, and drives it no more.
+            expected.owner = None;
+        }
         let fits = thin == expected
             && tenant.as_ref() == Some(&session.tenant)
             && session.revision == row.tip.revision

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use adjourn_core::actor::Actor;
 use adjourn_core::arrival::Arrival;
-use adjourn_core::command::ReleaseGate;
+use adjourn_core::command::{Loss, Recover, ReleaseGate};
 use adjourn_core::conditions::{Conditions, Names, event_keys};
 use adjourn_core::facts::{LookBack, Sought};
-use adjourn_core::id::{Seq, SessionId};
+use adjourn_core::id::{HostId, Seq, SessionId};
 use adjourn_core::{Command, Session};
 
 use super::{Done, Request, Transaction};
@@ -220,8 +220,27 @@ impl Transaction<'_> {
         Ok(changed)
     }
 
+    /// Marks a session that its host cannot read, and therefore drives no more: whoever can read it
+    /// takes it from that host with [`Transaction::mend`], also while the host lives. Returns
+    /// whether it is so.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn let_unreadable_go(&mut self, id: SessionId) -> Result<bool, Error> {
+        let Some(row) = self.rows.session(id)? else { return Ok(false) };
+        match self.load(&row) {
+            Err(error) if error.is_of_a_session() => {}
+            session => return session.map(|_| false),
+        }
+        let heard = self.rows.cursor()?.done();
+        self.rows.set_unreadable(row.no, heard, self.now())?;
+        self.rows.set_let_go(row.no)?;
+        Ok(true)
+    }
+
     /// Takes a session back among those that can be read, if it can; it is shown what it has not
-    /// heard with the next [`Transaction::deliver`].
+    /// heard with the next [`Transaction::deliver`]. It is taken from its host if that one is
+    /// `gone`, or has let it go because it could not read it.
     ///
     /// # Errors
     /// The store fails.
@@ -229,13 +248,23 @@ impl Transaction<'_> {
         &mut self,
         by: &Actor,
         id: SessionId,
+        gone: Option<HostId>,
     ) -> Result<Option<Arc<Session>>, CommandError> {
         let Some(row) = self.rows.session(id)? else { return Ok(None) };
-        let session = match self.load(&row) {
+        let mut session = match self.load(&row) {
             Err(error) if error.is_of_a_session() => return Ok(None),
             session => session?,
         };
+        let let_go = self.rows.is_let_go(row.no)?;
         self.rows.set_readable(row.no)?;
+        // No host that looks for what the gone one had finds it once it is not marked any more.
+        if let Some(owner) = session.owner()
+            && (let_go || gone == Some(owner.host))
+        {
+            let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
+            let recover = Request::new(id, by.clone(), Command::Recover(recover));
+            session = self.command(recover)?.session;
+        }
         // A gate may have been released meanwhile that had stopped it.
         let gates = self.rows.gates()?;
         for gate in session.gates() {

@@ -160,6 +160,10 @@ impl Store for Twice {
         self.next().hosts()
     }
 
+    fn strays(&self) -> Result<Vec<HostId>, Error> {
+        self.next().strays()
+    }
+
     fn tally(&self, now: Timestamp) -> Result<Tally, Error> {
         self.next().tally(now)
     }

@@ -102,7 +102,7 @@ fn work(store: &Sqlite) -> Vec<SessionId> {
 }
 
 fn mend(store: &Sqlite, id: SessionId) -> bool {
-    store.transact(move |tx| tx.mend(&ann(), id)).wait().unwrap().is_some()
+    store.transact(move |tx| tx.mend(&ann(), id, None)).wait().unwrap().is_some()
 }
 
 fn marked(store: &Sqlite) -> Vec<SessionId> {
