@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use adjourn_core::actor::{Actor, Face};
+use adjourn_core::command::Resume;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::id::{Epoch, HostId, SessionId};
-use adjourn_core::session::State;
+use adjourn_core::session::{Prior, State};
 use adjourn_core::{Command, Session};
 use adjourn_store::rows::HostRow;
 use adjourn_store::{CommandError, Done, Error, Request, Store, Transaction};
@@ -116,10 +117,7 @@ impl<S: Store> Claimant<S> {
     /// There is no such session, the command is refused, or the store fails.
     pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
         let id = request.session;
-        let prepared = match request.command {
-            Command::Prompt(_) | Command::Resume(_) => self.prepare_at_once(id).await,
-            _ => None,
-        };
+        let prepared = self.prepare_at_once(id, &request.command).await;
         let claims = prepared.iter().map(|_| id).collect();
         let (done, claimed) = self.commit(claims, move |tx| tx.command(request)).await?;
         match (prepared, claimed.into_iter().flatten().next()) {
@@ -148,11 +146,16 @@ impl<S: Store> Claimant<S> {
 
     /// Reserves what it takes to drive a session that a command is about to make ready; nothing if
     /// this host cannot have it, which says why when it finds the session ready.
-    async fn prepare_at_once(&self, id: SessionId) -> Option<(Prepared, OwnedPermit<Driving>)> {
+    async fn prepare_at_once(
+        &self,
+        id: SessionId,
+        command: &Command,
+    ) -> Option<(Prepared, OwnedPermit<Driving>)> {
+        if !matches!(command, Command::Prompt(_) | Command::Resume(_)) || !self.claims(id) {
+            return None;
+        }
         let session = self.0.store.session(id).ok()??;
-        // No command makes ready what is at work or over.
-        let rests = matches!(session.state, State::Idle | State::Suspended(_));
-        if !rests || !self.claims(id) {
+        if !may_make_ready(command, &session.state) {
             return None;
         }
         let slot = self.slots().reserve_after_last(id).await?;
@@ -274,6 +277,18 @@ impl<S: Store> Claimant<S> {
             What::SessionCreated(created) => Some(created.driver),
             _ => None,
         }))
+    }
+}
+
+/// Returns whether a prompt or a resume may leave a session ready: none does for one that is at
+/// work or over, and a resume that brings no input does not for one that has no run to go on with.
+const fn may_make_ready(command: &Command, state: &State) -> bool {
+    match (command, state) {
+        (Command::Resume(Resume { input: None, .. }), State::Suspended(suspended)) => {
+            matches!(suspended.prior, Prior::Run(_))
+        }
+        (_, State::Idle | State::Suspended(_)) => true,
+        (_, State::Ready(_) | State::Running(_) | State::Quiescing(_) | State::Ended(_)) => false,
     }
 }
 
