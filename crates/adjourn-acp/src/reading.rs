@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use adjourn_store::Store;
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::io::AsyncRead;
 
 use crate::connection::Connection;
@@ -18,7 +19,7 @@ use crate::hearing::LATER;
 use crate::lines::{LINE_BYTES, Line, Lines};
 use crate::out::BATCH_BYTES;
 use crate::requests::CancelRequest;
-use crate::rpc::{CANCELLED, Error, INVALID_REQUEST, Id, Incoming};
+use crate::rpc::{CANCELLED, Error, INVALID_REQUEST, Id, Incoming, Start};
 
 /// How long the lines that are kept for later may be together, unless the last one is longer.
 const LATER_BYTES: usize = 1024 * 1024;
@@ -66,7 +67,7 @@ impl<S: Store> Connection<S> {
                 None if heard.over => return Ok(()),
                 None => match heard.lines.next().await? {
                     Some(Line::Whole(line)) => self.take_line(line, self.out.written()).await,
-                    Some(Line::TooLong(start)) => self.too_long(start),
+                    Some(Line::TooLong(start)) => self.too_long(start, self.out.written()).await,
                     None => return Ok(()),
                 },
             }
@@ -96,12 +97,16 @@ impl<S: Store> Connection<S> {
     }
 
     /// Refuses a line of which only the start is there.
-    fn too_long(&mut self, start: &[u8]) {
+    async fn too_long(&mut self, start: &[u8], written: u64) {
+        let Start { id, answers } = Start::read(start);
+        if let Some(id) = id.clone().filter(|_| answers) {
+            let answer = Incoming::Response { id, result: Err(RawValue::NULL) };
+            return self.take(answer, written).await;
+        }
         let problem = format!("a line has at most {} MiB ({LINE_BYTES} bytes)", LINE_BYTES >> 20);
         let error =
             Error::new(INVALID_REQUEST, problem.clone()).with(json!({ "details": problem }));
-        let id = Id::at_start_of(start).unwrap_or_else(Id::null);
-        self.lines.respond(&id, &Err(error));
+        self.lines.respond(&id.unwrap_or_else(Id::null), &Err(error));
     }
 
     /// Sends the answers that there are, and listens while that takes.
@@ -128,7 +133,7 @@ impl<S: Store> Connection<S> {
                         let kept = Kept { line: line.to_vec(), written: self.out.written() };
                         self.hear(kept, &mut heard.later).await;
                     }
-                    Some(Line::TooLong(start)) => self.too_long(start),
+                    Some(Line::TooLong(start)) => self.too_long(start, self.out.written()).await,
                     None => heard.over = true,
                 },
                 () = tokio::time::sleep(GONE), if heard.over => {

@@ -51,33 +51,6 @@ impl Id {
         &self.0
     }
 
-    /// Finds the id of a request of which only the start is there.
-    pub fn at_start_of(line: &[u8]) -> Option<Self> {
-        /// Keeps the id that comes up before the fields end, or the line does.
-        struct Found<'a>(&'a mut Option<Id>);
-        impl<'de> Visitor<'de> for Found<'_> {
-            type Value = ();
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-                while let Some(name) = fields.next_key::<String>()? {
-                    match name.as_str() {
-                        "id" => *self.0 = Some(fields.next_value()?),
-                        _ => {
-                            let IgnoredAny = fields.next_value()?;
-                        }
-                    }
-                }
-                Ok(())
-            }
-        }
-        let mut found = None;
-        // It is sure to end too early.
-        let _ = serde_json::Deserializer::from_slice(line).deserialize_map(Found(&mut found));
-        found
-    }
-
     fn read(raw: &RawValue) -> Option<Self> {
         let text = raw.get();
         let legal = matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9' | b'n'))
@@ -90,6 +63,44 @@ impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         Self::read(&raw).ok_or_else(|| serde::de::Error::custom(NO_ID))
+    }
+}
+
+/// A message of which only the start is there.
+#[derive(Debug, Default)]
+pub struct Start {
+    /// Its id, if that comes before the start ends.
+    pub id: Option<Id>,
+    /// Whether it answers a request of ours.
+    pub answers: bool,
+}
+
+impl Start {
+    /// Reads what there is.
+    pub fn read(line: &[u8]) -> Self {
+        /// Keeps what comes up before the fields end, or the line does.
+        struct Found<'a>(&'a mut Start);
+        impl<'de> Visitor<'de> for Found<'_> {
+            type Value = ();
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+                while let Some(name) = fields.next_key::<String>()? {
+                    if name == "id" {
+                        self.0.id = Some(fields.next_value()?);
+                        continue;
+                    }
+                    self.0.answers |= matches!(name.as_str(), "result" | "error");
+                    let IgnoredAny = fields.next_value()?;
+                }
+                Ok(())
+            }
+        }
+        let mut start = Self::default();
+        // It is sure to end too early.
+        let _ = serde_json::Deserializer::from_slice(line).deserialize_map(Found(&mut start));
+        start
     }
 }
 
@@ -116,7 +127,8 @@ pub enum Incoming<'a> {
     Response {
         /// The request's id.
         id: Id,
-        /// The result or the error, unread: nobody may have asked.
+        /// The result or the error, unread: nobody may have asked. What is no answer at all is an
+        /// error without words.
         result: Result<&'a RawValue, &'a RawValue>,
     },
 }
@@ -210,6 +222,10 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(
 impl<'a> Incoming<'a> {
     /// Reads a line.
     ///
+    /// An answer is not answered, and a notification is not, whatever is wrong with them: their
+    /// sender waits for nothing, and the id of an answer is one of ours, which the client may have
+    /// given to a request of its own.
+    ///
     /// # Errors
     /// The line is no message; the id to answer to, if it could be made out, and why.
     pub fn read(line: &'a [u8]) -> Result<Self, (Id, Error)> {
@@ -221,14 +237,29 @@ impl<'a> Incoming<'a> {
         };
         // Nothing in it is read before it is known to be harmless; whoever waits for an answer is
         // told so all the same.
-        json::check(line, LINE_BYTES).map_err(|refused| {
+        let harm = json::check(line, LINE_BYTES).err();
+        let is_2_0 = envelope.jsonrpc.is_some_and(|version| version.get() == r#""2.0""#);
+        let params = Params(envelope.params.filter(|params| params.get() != "null"));
+        if harm.is_some() || !is_2_0 {
+            match (envelope.method, &id) {
+                (None, Some(id)) => {
+                    return Ok(Self::Response { id: id.clone(), result: Err(RawValue::NULL) });
+                }
+                (Some(method), None) if method.get().starts_with('"') => {
+                    let method = method.get().trim_matches('"').to_owned();
+                    return Ok(Self::Notification { method, params: Params(None) });
+                }
+                _ => {}
+            }
+        }
+        if let Some(refused) = harm {
             let path = refused.path().trim_start_matches("params.");
-            (id.clone().unwrap_or_else(Id::null), Error::invalid(path, &refused.problem()))
-        })?;
-        if envelope.jsonrpc.is_none_or(|version| version.get() != r#""2.0""#) {
+            let error = Error::invalid(path, &refused.problem());
+            return Err((id.unwrap_or_else(Id::null), error));
+        }
+        if !is_2_0 {
             return Err(invalid(id.unwrap_or_else(Id::null), "jsonrpc must be \"2.0\""));
         }
-        let params = Params(envelope.params.filter(|params| params.get() != "null"));
         match (envelope.method, id) {
             (Some(method), id) => {
                 let Ok(method) = harmless::<String>(method) else {
@@ -243,7 +274,7 @@ impl<'a> Incoming<'a> {
             (None, Some(id)) => match (envelope.result, envelope.error) {
                 (_, Some(error)) => Ok(Self::Response { id, result: Err(error) }),
                 (Some(result), None) => Ok(Self::Response { id, result: Ok(result) }),
-                (None, None) => Err(invalid(id, "neither a method nor a result nor an error")),
+                (None, None) => Ok(Self::Response { id, result: Err(RawValue::NULL) }),
             },
             (None, None) => Err(invalid(Id::null(), "neither a method nor an id")),
         }
@@ -447,7 +478,6 @@ mod tests {
             refusal(r#"{"jsonrpc":"2.0","id":3,"method":7}"#),
             ("3".into(), INVALID_REQUEST)
         );
-        assert_eq!(refusal(r#"{"jsonrpc":"2.0","id":"a"}"#), ("\"a\"".into(), INVALID_REQUEST));
         let (_, error) = Incoming::read(b"\xff").unwrap_err();
         assert_eq!(error.code, PARSE_ERROR);
     }
@@ -458,11 +488,34 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"prompt":[{"#, "7"),
             (r#" {"method":"x", "id" : "a\"b", "params":{"data":"AAAA"#, r#""a\"b""#),
         ] {
-            assert_eq!(Id::at_start_of(start.as_bytes()).unwrap().as_json(), id);
+            let start = Start::read(start.as_bytes());
+            assert_eq!((start.id.unwrap().as_json(), start.answers), (id, false));
         }
         for start in [r#"{"params":{"id":3,"data":"AAAA"#, r#"{"id":"#, "[1", "AAAA", ""] {
-            assert_eq!(Id::at_start_of(start.as_bytes()), None, "{start}");
+            assert_eq!(Start::read(start.as_bytes()).id, None, "{start}");
         }
+        let start = Start::read(br#"{"jsonrpc":"2.0","id":7,"result":{"outcome":"AAAA"#);
+        assert_eq!((start.id.unwrap().as_json(), start.answers), ("7", true));
+    }
+
+    #[test]
+    fn neither_an_answer_nor_a_notification_is_refused() {
+        let private = r#"{"$serde_json::private::RawValue":"1"}"#;
+        for line in [
+            r#"{"id":1,"result":{}}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":1}"#.to_owned(),
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{private}}}"#),
+        ] {
+            let Ok(Incoming::Response { id, result }) = Incoming::read(line.as_bytes()) else {
+                panic!("{line} is an answer");
+            };
+            assert_eq!((id.as_json(), answer(result)), ("1", Err(Value::Null)));
+        }
+        let line = format!(r#"{{"jsonrpc":"2.0","method":"session/cancel","params":{private}}}"#);
+        let Ok(Incoming::Notification { method, params }) = Incoming::read(line.as_bytes()) else {
+            panic!("{line} is a notification");
+        };
+        assert_eq!((method.as_str(), params.bytes()), ("session/cancel", 0));
     }
 
     #[test]

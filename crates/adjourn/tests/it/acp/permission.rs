@@ -274,3 +274,33 @@ fn a_host_without_editors_leaves_it_alone_and_says_why() {
     until_over(&mut editor);
     assert_eq!(serving.terminate(), 0);
 }
+
+/// The ids of a client's requests and of ours are the same numbers, so an error to an answer would
+/// be taken for the end of the client's own prompt.
+#[test]
+fn an_answer_that_cannot_be_read_refuses_the_call_and_is_not_answered() {
+    let deep = "[".repeat(70) + &"]".repeat(70);
+    let long = json!("x".repeat(17 * 1024 * 1024)).to_string();
+    let private = r#"{"$serde_json::private::RawValue":"1"}"#;
+    for (version, result) in [
+        ("2.0", format!(r#","result":{private}"#)),
+        ("2.0", format!(r#","result":{deep}"#)),
+        ("2.0", format!(r#","result":{long}"#)),
+        ("1.0", r#","result":{"outcome":{"outcome":"selected","optionId":"allow"}}"#.to_owned()),
+        ("2.0", String::new()),
+    ] {
+        let home = Home::new();
+        let mut editor = greeted(&home, 1);
+        let session = editor.new_session();
+        let prompt = editor.prompt(&session, "go");
+        let asked = editor.until("asked", |message| message["method"] == METHOD);
+        let id = &asked["id"];
+        editor.line(format!(r#"{{"jsonrpc":"{version}","id":{id}{result}}}"#).as_bytes());
+        assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn");
+        let refused = editor
+            .heard()
+            .any(|message| message["params"]["update"].to_string().contains("not run: "));
+        assert!(refused, "{version} {}", result.get(..40).unwrap_or(&result));
+        assert!(!editor.heard().any(|message| message.get("error").is_some()));
+    }
+}
