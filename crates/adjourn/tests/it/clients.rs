@@ -8,6 +8,7 @@ mod acp_cli;
 mod acpx;
 mod python;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -34,6 +35,9 @@ const DEPLOYS: &str = r#"{"steps": [
   {"tool": {"name": "deploy", "permission": true}},
   {"say": "over"}
 ]}"#;
+
+/// Needs nothing that only one process has, in each run.
+const SAYS: &str = r#"{"steps": [{"say": "First."}, {"tool": {"name": "look"}}, {"say": "over"}]}"#;
 
 /// Has a call that takes longer than any test, then a run without one.
 const BUILDS: &str = r#"{"runs": [[
@@ -125,6 +129,13 @@ fn command(home: &Home, project: &str, program: PathBuf) -> Command {
     command.current_dir(directory).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap()).envs(home.environment());
     command
+}
+
+/// Returns the hosts that have claimed a session.
+fn claimed_by(home: &Home, session: &str) -> BTreeSet<String> {
+    let log = home.jsons(&["log", session]);
+    let claims = log.iter().filter(|entry| entry["event"] == "claimed");
+    claims.map(|claim| claim["host"].to_string()).collect()
 }
 
 /// Kills the only host that drives a session, as a crash would.

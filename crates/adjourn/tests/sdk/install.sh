@@ -51,6 +51,10 @@ mkdir "$new/node"
 cp "$here"/node/{package.json,package-lock.json,.npmrc} "$new/node/"
 # Not `npm ci`: acpx names packages for other platforms that its registry does not have.
 (cd "$new/node" && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error)
+# acpx runs on the Node.js that is installed with it; there is none for every platform.
+ls "$new"/node/node_modules/node-linux-*/bin/node >/dev/null 2>&1 ||
+	node -e 'process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)' ||
+	fail "Node.js 22 or newer as 'node', for acpx"
 python3 -m venv "$new/python"
 "$new/python/bin/python" -m pip install --quiet --disable-pip-version-check \
 	--no-deps --only-binary :all: -r "$here/python/requirements.txt"

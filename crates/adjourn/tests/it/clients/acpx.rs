@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{BUILDS, Client, DEPLOYS, PARKS, command, kill_owner};
+use super::{BUILDS, Client, DEPLOYS, PARKS, SAYS, claimed_by, command, kill_owner};
 use crate::acp::sdk::installed;
 use crate::home::Home;
 
@@ -133,16 +133,19 @@ fn a_killed_agent_is_started_again_and_the_next_prompt_goes_on() {
 #[test]
 fn two_at_once_each_run_what_they_were_asked() {
     let home = Home::new();
-    let clients = ["one", "two"].map(|project| Acpx::new(&home, project, DEPLOYS));
+    // Any host can run these: only who took the prompt decides which one does.
+    let clients = ["one", "two"].map(|project| Acpx::new(&home, project, SAYS));
     let sessions = clients.each_ref().map(Acpx::session);
     for _ in 0..3 {
-        let turns = clients.each_ref().map(|acpx| acpx.start(&["--approve-all", "prompt", "go"]));
+        let turns = clients.each_ref().map(|acpx| acpx.start(&["prompt", "go"]));
         for turn in turns {
             let (code, said) = turn.end();
-            let asked = said.contains("session/request_permission");
-            assert!(code == 0 && asked && said.contains("over"), "{code}: {said}");
+            assert!(code == 0 && said.contains("over"), "{code}: {said}");
         }
     }
+    let hosts = sessions.each_ref().map(|session| claimed_by(&home, session));
+    assert!(hosts.iter().all(|hosts| hosts.len() == 1), "each ran in one process: {hosts:?}");
+    assert_ne!(hosts[0], hosts[1]);
     let list = clients[0].says(&["sessions", "list"]);
     assert!(sessions.iter().all(|session| list.contains(session)), "{list}");
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{BUILDS, Client, DEPLOYS, PARKS, command, kill_owner};
+use super::{BUILDS, Client, DEPLOYS, PARKS, SAYS, claimed_by, command, kill_owner};
 use crate::acp::sdk::installed;
 use crate::home::Home;
 
@@ -128,27 +128,30 @@ fn what_a_killed_agent_left_is_loaded_and_goes_on() {
 }
 
 #[test]
-fn two_at_once_are_each_asked_for_their_own() {
-    let home = Home::new();
-    let mut chats = ["one", "two"].map(|project| chat(&home, project, DEPLOYS, &[]));
-    for chat in &chats {
-        chat.until("Commands: ");
-    }
-    for turn in 1..=3 {
-        for chat in &mut chats {
-            chat.types("go");
+fn two_at_once_each_run_what_they_were_asked_and_are_asked_for_their_own() {
+    for (script, asks) in [(SAYS, false), (DEPLOYS, true)] {
+        let home = Home::new();
+        let mut chats = ["one", "two"].map(|project| chat(&home, project, script, &[]));
+        let sessions = chats.each_ref().map(session);
+        for turn in 1..=3 {
+            for chat in &mut chats {
+                chat.types("go");
+            }
+            for chat in chats.iter_mut().filter(|_| asks) {
+                until_times(chat, "Permission requested: deploy", turn);
+                chat.types("1");
+            }
+            for chat in &chats {
+                until_times(chat, "\nover", turn);
+            }
         }
-        for chat in &mut chats {
-            until_times(chat, "Permission requested: deploy", turn);
-            chat.types("1");
+        let hosts = sessions.each_ref().map(|session| claimed_by(&home, session));
+        assert!(hosts.iter().all(|hosts| hosts.len() == 1), "each in one process: {hosts:?}");
+        assert_ne!(hosts[0], hosts[1]);
+        for mut chat in chats {
+            chat.types(":exit");
+            assert_eq!(chat.end().0, 0);
         }
-        for chat in &chats {
-            until_times(chat, "\nover", turn);
-        }
-    }
-    for mut chat in chats {
-        chat.types(":exit");
-        assert_eq!(chat.end().0, 0);
     }
 }
 
