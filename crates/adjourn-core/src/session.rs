@@ -505,6 +505,37 @@ impl Session {
         }
     }
 
+    /// Returns the event up to which this session needs none: those that its turn may wait for are
+    /// younger, and so is one that the agent has yet to be told of, with its data.
+    pub fn needs_events_after(&self) -> Option<Seq> {
+        let before = |arrival: &Arrival| Seq(arrival.seq.0.saturating_sub(1));
+        let (run, fired) = match &self.state {
+            State::Idle | State::Ended(_) => (None, None),
+            State::Ready(run)
+            | State::Running(Running { run, .. })
+            | State::Quiescing(Quiescing { run, .. }) => (Some(run), None),
+            State::Suspended(suspended) => {
+                let run = match &suspended.prior {
+                    Prior::Run(run) => Some(run),
+                    Prior::Idle | Prior::Kept(_) => None,
+                };
+                (run, suspended.fired.as_ref())
+            }
+        };
+        let untold = match run {
+            Some(Run { told: false, opening: Opening::Wake(report), .. }) => Some(report),
+            _ => None,
+        };
+        let reports =
+            untold.into_iter().flat_map(|report| [Some(report), report.earlier.as_deref()]);
+        let arrivals = reports.flatten().filter_map(|report| report.arrival.as_ref());
+        let fired = fired.and_then(|fired| match fired {
+            Fired::Event(arrival) => Some(arrival),
+            Fired::Deadline(_) => None,
+        });
+        arrivals.chain(fired).map(before).chain(self.open_window()).min()
+    }
+
     /// Returns when the owner may abandon calls in flight, by the times of the journal.
     ///
     /// The wall clock may be set meanwhile: an owner waits for what [`Session::grace`] was when it

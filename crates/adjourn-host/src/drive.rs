@@ -192,7 +192,8 @@ impl<S: Store> Drive<S> {
 
     /// Returns what the event that woke the session carries, as a line of its own.
     fn event_data(&self, report: &WakeReport) -> Result<String, Error> {
-        let Some(arrival) = &report.arrival else { return Ok(String::new()) };
+        let earlier = report.earlier.as_ref().and_then(|earlier| earlier.arrival.as_ref());
+        let Some(arrival) = report.arrival.as_ref().or(earlier) else { return Ok(String::new()) };
         let data = self.store.event_data(arrival.seq)?;
         // On one line and quoted, so that no event can be taken for further words of the host's.
         let line = |data: String| {

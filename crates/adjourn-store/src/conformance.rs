@@ -230,6 +230,7 @@ cases! {
         an_event_half_delivered_stays,
         events_an_open_turn_may_need_stay,
         events_an_interrupted_turn_may_need_stay,
+        an_event_that_fired_under_a_hold_stays,
         events_a_pending_suspend_looks_back_to_stay,
         numbers_of_dropped_events_do_not_come_again,
         answers_go_after_a_week,

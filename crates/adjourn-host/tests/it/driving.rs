@@ -417,3 +417,31 @@ async fn a_driver_that_panics_takes_only_its_own_session_along() {
     assert_eq!(fixture.session(odd).epoch.0, 1, "it is not taken again");
     host.stop().await;
 }
+
+/// What an event carries is told to the agent that it wakes, however long after.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_data_of_an_event_is_told_long_after_it_came() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let script = r#"{"steps": [{"await": {"reason": "x", "conditions": {"onEvent": "built"}}},
+                               {"say": "done"}]}"#;
+    let id = fixture.create(script);
+    fixture.prompt(id, "go");
+    fixture.until_state(id, "suspended").await;
+    fixture.suspend(id, Suspend::default());
+    fixture.event_with("built", r#"{"sha":"abc123"}"#);
+    let fired = |session: &Session| session.suspended().is_some_and(|it| it.fired.is_some());
+    fixture.until(id, "fired", fired).await;
+    host.stop().await;
+    fixture.clock.advance(Duration::from_secs(2 * 24 * 3600));
+    let pruned = fixture.store.transact(|tx| tx.prune(&Retention::of_hosts(), 100)).wait();
+    pruned.map_err(|error: Error| error).unwrap();
+    fixture.resume(id, None).unwrap();
+    let pruned = fixture.store.transact(|tx| tx.prune(&Retention::of_hosts(), 100)).wait();
+    pruned.map_err(|error: Error| error).unwrap();
+    let host = fixture.host().await;
+    fixture.until_state(id, "idle").await;
+    let told = |said: &Said| said.text().contains(r#"Its data: {"sha":"abc123"}"#);
+    assert!(fixture.said(id).iter().any(told), "{:?}", fixture.said(id));
+    host.stop().await;
+}

@@ -127,10 +127,12 @@ pub(super) fn events_an_open_turn_may_need_stay<S: Store>(world: World<S>) {
     assert_eq!(prune_events(&world), 1);
     let woken = world.done(turn.awaits(&json!({"onEvent": "two"}))).session;
     assert_eq!(woken_by(&woken), Some((seqs[1], Cause::ConditionFired)));
-    // The turn that it opened may wait for what came after it.
-    assert_eq!(prune_events(&world), 2);
+    // The turn that it opened has to be told of it, and may wait for what came after it.
+    assert_eq!(prune_events(&world), 1);
     let turn = world.keep(move |tx| Turn::again(tx, turn.id));
+    assert_eq!(prune_events(&world), 0);
     world.done(turn.step(&[]));
+    assert_eq!(prune_events(&world), 1);
     let woken = world.done(turn.awaits(&json!({"onEvent": "three"}))).session;
     assert_eq!(woken_by(&woken), Some((seqs[2], Cause::ConditionFired)));
     // A session that is parked has looked back already, and needs none.
@@ -162,6 +164,28 @@ pub(super) fn events_an_interrupted_turn_may_need_stay<S: Store>(world: World<S>
     world.done(turn.step(&[]));
     let woken = world.done(turn.awaits(&json!({"onEvent": "ci.passed"}))).session;
     assert_eq!(woken_by(&woken), Some((seq, Cause::ConditionFired)));
+    assert_eq!(prune_events(&world), 0, "it is to be told of it");
+    let turn = world.keep(move |tx| Turn::again(tx, turn.id));
+    world.done(turn.step(&[]));
+    assert_eq!(prune_events(&world), 1);
+    world.agree(id);
+}
+
+/// An event that ended a wait under a hold stays until the hold is lifted and the agent is told.
+pub(super) fn an_event_that_fired_under_a_hold_stays<S: Store>(world: World<S>) {
+    let turn = world.turn();
+    let id = turn.id;
+    world.done(turn.awaits(&json!({"onEvent": "ci.passed"})));
+    world.done(suspend(id));
+    let seq = world.happens("ci.passed");
+    world.deliver(10);
+    world.environment.advance(DAY * 30);
+    assert_eq!(prune_events(&world), 0);
+    assert_eq!(woken_by(&world.done(resume(id)).session), Some((seq, Cause::ConditionFired)));
+    assert_eq!(prune_events(&world), 0);
+    let turn = world.keep(move |tx| Turn::again(tx, id));
+    assert_eq!(prune_events(&world), 0);
+    world.done(turn.step(&[]));
     assert_eq!(prune_events(&world), 1);
     world.agree(id);
 }
@@ -178,6 +202,9 @@ pub(super) fn events_a_pending_suspend_looks_back_to_stay<S: Store>(world: World
     assert_eq!(prune_events(&world), 0);
     let woken = world.done(turn.finishes(&[])).session;
     assert_eq!(woken_by(&woken), Some((seq, Cause::ConditionFired)));
+    assert_eq!(prune_events(&world), 0, "it is to be told of it");
+    let turn = world.keep(move |tx| Turn::again(tx, turn.id));
+    world.done(turn.step(&[]));
     assert_eq!(prune_events(&world), 1);
 }
 

@@ -742,7 +742,7 @@ impl Thin {
             owner: session.owner().map(|owner| owner.host.uuid().into_bytes()),
             handle: handle.map(Uuid::into_bytes),
             due: session.due().map(Timestamp::as_millis),
-            since: session.open_window().map(|since| signed(since.0)),
+            since: session.needs_events_after().map(|since| signed(since.0)),
             at: session.at.as_millis(),
             gated: i64::from(session.is_gated()),
         }

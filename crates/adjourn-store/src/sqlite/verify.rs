@@ -15,7 +15,7 @@ use adjourn_record::commit;
 use adjourn_record::keys::KeyRing;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::rows::{SqliteRows, Thin, place, session_row, unsigned};
+use super::rows::{SqliteRows, Thin, place, session_row, signed, unsigned};
 use super::writer::{COMMIT, commit_row};
 use crate::error::Error;
 use crate::fold::{decode, fold};
@@ -296,6 +296,11 @@ impl Verification<'_> {
         if thin.due.is_none() && self.lags(row.no)? {
             // It is not due while it is taken for unreadable, nor before it has heard what it missed.
             expected.due = None;
+        }
+        let window = session.open_window().map(|window| signed(window.0));
+        if thin.since == window {
+            // Older programs did not keep the event that the agent is yet to be told of.
+            expected.since = window;
         }
         if thin.owner.is_none() && self.lags(row.no)? {
             // Its host could not read it, and drives it no more.
