@@ -32,6 +32,10 @@ use crate::host::patiently;
 use crate::said::Said;
 use calls::Calls;
 
+/// How long a host that stops still tries to give a session back when its time is over and the
+/// store takes nothing: then it ends as if it had died.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
 /// What the host tells the task of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Signal {
@@ -405,7 +409,12 @@ impl<S: Store> Drive<S> {
     ) -> Result<Result<(), Rejected>, Error> {
         let said = said.iter().map(Said::encode).collect();
         let request = Request::new(self.session.id, by, command).saying(said);
-        match patiently(&self.store, &request).await {
+        // A host that stops does not wait for ever for a store that takes nothing.
+        let is_late = || {
+            let by = self.drain_by().map(|by| by.saturating_add(LAST_WORD));
+            by.is_some_and(|by| by <= self.clock.elapsed())
+        };
+        match patiently(&self.store, &request, is_late).await {
             Ok(done) => {
                 self.stands(done.session);
                 (self.ring)();

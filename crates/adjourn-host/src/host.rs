@@ -396,6 +396,11 @@ impl<S: Store> Host<S> {
                 self.undriven = true;
                 Ok(())
             }
+            Ok(Err(error)) if error.passes() => {
+                let left = format!("{error}; session {id} is not given back before the host ends");
+                self.note(&format!("{left}, and the next host takes it over"));
+                Err(error)
+            }
             Ok(result) => result,
             Err(_) => self.panicked(id),
         }
@@ -473,16 +478,21 @@ fn about(config: &Config) -> About {
 }
 
 /// Gives a command, however long somebody else keeps the write lock (a process that was stopped in
-/// the middle of a commit, say), and however long the disk is full. Nothing has happened until then.
+/// the middle of a commit, say), and however long the disk is full. Nothing has happened until then,
+/// nor if it `is_late` meanwhile and the command is given up.
 pub(crate) async fn patiently<S: Store>(
     store: &S,
     request: &Request,
+    is_late: impl Fn() -> bool,
 ) -> Result<Done, CommandError> {
     loop {
         let request = request.clone();
         match store.transact(move |tx| tx.command(request)).await {
-            Err(CommandError::Store(Error::Full(_))) => tokio::time::sleep(NO_ROOM).await,
-            Err(CommandError::Store(error)) if error.passes() => {}
+            Err(CommandError::Store(error)) if error.passes() && !is_late() => {
+                if let Error::Full(_) = error {
+                    tokio::time::sleep(NO_ROOM).await;
+                }
+            }
             answer => return answer,
         }
     }

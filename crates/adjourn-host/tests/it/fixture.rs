@@ -164,9 +164,14 @@ pub struct Working {
 
 impl Working {
     /// Stops it in an orderly way.
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
+        self.try_to_stop().await.unwrap();
+    }
+
+    /// Stops it, and returns what became of that.
+    pub async fn try_to_stop(mut self) -> Result<(), adjourn_store::Error> {
         let _ = self.stop.take().unwrap().send(());
-        self.task.await.unwrap().unwrap();
+        self.task.await.unwrap()
     }
 
     /// Ends it as a kill would: nothing is given back, its lock is gone.

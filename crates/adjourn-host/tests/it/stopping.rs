@@ -145,3 +145,31 @@ async fn a_tool_that_panics_has_failed() {
     assert_eq!(told, ["it failed: the tool panicked", "works done"]);
     host.stop().await;
 }
+
+/// A store that takes nothing does not keep a host for ever: it ends as if it had died.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_cannot_give_back_what_it_has_ends_all_the_same() {
+    use std::time::Duration;
+
+    let fixture = Fixture::with(|options| options.patience = Duration::from_millis(50));
+    let host = fixture.host().await;
+    let script = r#"{"runs": [[{"tool": {"name": "fetch", "ms": 90000, "idempotent": true}},
+                               {"say": "done"}]]}"#;
+    let id = fixture.create(script);
+    fixture.prompt(id, "go");
+    fixture.until_in_flight(id, "fetch").await;
+    let connection = rusqlite::Connection::open(fixture.store.path()).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let stopping = tokio::spawn(host.try_to_stop());
+    while !stopping.is_finished() {
+        fixture.clock.advance(Duration::from_millis(500));
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let error = stopping.await.unwrap().unwrap_err();
+    assert!(matches!(error, adjourn_store::Error::Locked { .. }), "{error}");
+    connection.execute_batch("ROLLBACK").unwrap();
+    let host = fixture.host().await;
+    fixture.pass_until(id, "idle").await;
+    assert!(fixture.happened(id).contains(&"host_lost"));
+    host.stop().await;
+}
