@@ -453,7 +453,10 @@ impl<S: Store> Host<S> {
                 },
                 // What goes on until its calls return can still be suspended and canceled.
                 () = self.presence.rung() => self.tell(None),
-                () = tokio::time::sleep(LOOK) => self.tell(None),
+                () = tokio::time::sleep(LOOK) => {
+                    self.store.still_there()?;
+                    self.tell(None);
+                }
             }
         }
         // Nobody finds by the host's row what it would still own.

@@ -3,6 +3,7 @@
 mod connection;
 mod holder;
 mod identity;
+mod opened;
 mod points;
 mod reader;
 mod restore;
@@ -16,7 +17,7 @@ mod verify;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ use crate::rows::{EntryNo, HostRow, Rows as _, SessionNo};
 use crate::store::{Listed, Metrics, Pending, Size, Store, Tally};
 use crate::transaction::Transaction;
 use connection::Sees;
-use identity::{Incarnation, Own};
+use opened::Opened;
 use rows::SqliteRows;
 use sidecar::{Looked, Sidecar};
 use signers::{known_signer, register};
@@ -105,9 +106,7 @@ impl Options {
 pub struct Sqlite(Arc<Inner>);
 
 struct Inner {
-    path: PathBuf,
-    file: connection::FileId,
-    incarnation: Option<Incarnation>,
+    opened: Arc<Opened>,
     sees: Sees,
     environment: Arc<dyn Environment>,
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
@@ -117,8 +116,6 @@ struct Inner {
     readers: Mutex<Vec<Connection>>,
     cache: Arc<Cache>,
     counters: Arc<Counters>,
-    /// Whether another file was copied over this one: the log must not be carried into it.
-    overwritten: Arc<AtomicBool>,
     /// The log that was found beside the file, and was not its own.
     set_aside: Option<SetAside>,
     /// Held as long as any connection is open: others may not put another file in place.
@@ -155,29 +152,25 @@ impl Sqlite {
         let cache = Arc::new(Cache::new(cache));
         let counters = Arc::new(Counters::default());
         let next_keys = Arc::new(Mutex::new(None));
-        let overwritten = Arc::new(AtomicBool::new(false));
+        let opened = Arc::new(Opened::new(path, file, incarnation));
         let (queue, receiver) = mpsc::channel(QUEUE);
         let writer = Writer {
             connection,
             turnstile,
             points,
-            path: path.clone(),
-            file,
+            opened: Arc::clone(&opened),
             environment: Arc::clone(&environment),
             keys,
             next_keys: Arc::clone(&next_keys),
             cache: Arc::clone(&cache),
             counters: Arc::clone(&counters),
-            overwritten: Arc::clone(&overwritten),
         };
         let writer = std::thread::Builder::new()
             .name("adjourn-writer".to_owned())
             .spawn(move || writer.run(receiver))
             .map_err(|error| Error::io("cannot start the writer", error))?;
         Ok(Self(Arc::new(Inner {
-            path,
-            file,
-            incarnation,
+            opened,
             sees: Sees::All,
             environment,
             queue: Some(queue),
@@ -186,7 +179,6 @@ impl Sqlite {
             readers: Mutex::new(Vec::new()),
             cache,
             counters,
-            overwritten,
             set_aside,
             _sidecar: Some(sidecar),
         })))
@@ -228,9 +220,7 @@ impl Sqlite {
             _ => None,
         };
         Ok(Self(Arc::new(Inner {
-            path,
-            file,
-            incarnation,
+            opened: Arc::new(Opened::new(path, file, incarnation)),
             sees,
             environment,
             queue: None,
@@ -239,7 +229,6 @@ impl Sqlite {
             readers: Mutex::new(vec![connection]),
             cache: Arc::new(Cache::new(cache)),
             counters: Arc::default(),
-            overwritten: Arc::default(),
             set_aside,
             _sidecar: sidecar,
         })))
@@ -248,7 +237,7 @@ impl Sqlite {
     /// Returns the log that cannot be read where the store was opened, if there is one: what is
     /// read may lack what was committed last.
     pub fn unread_log(&self) -> Option<PathBuf> {
-        let log = beside(&self.0.path, "-wal");
+        let log = beside(self.0.opened.path(), "-wal");
         let there = || log.metadata().is_ok_and(|about| about.len() > 0);
         (self.0.sees == Sees::File && there()).then_some(log)
     }
@@ -261,7 +250,7 @@ impl Sqlite {
 
     /// Returns where the file really is, whatever links led to it.
     pub fn path(&self) -> &Path {
-        &self.0.path
+        self.0.opened.path()
     }
 
     /// Signs with other keys from the next commit on.
@@ -316,7 +305,10 @@ impl Sqlite {
         let idle = self.readers().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => connection::open_reader(&self.0.path, self.0.file, self.0.sees)?,
+            None => {
+                let opened = &self.0.opened;
+                connection::open_reader(opened.path(), opened.file(), self.0.sees)?
+            }
         };
         let result = read(&connection);
         let mut readers = self.readers();
@@ -457,7 +449,7 @@ impl Store for Sqlite {
     }
 
     fn size(&self) -> Result<Size, Error> {
-        self.read(|connection| reader::size(connection, &self.0.path))
+        self.read(|connection| reader::size(connection, self.0.opened.path()))
     }
 
     fn backup(&self, to: &Path) -> Result<(), Error> {
@@ -465,17 +457,7 @@ impl Store for Sqlite {
     }
 
     fn still_there(&self) -> Result<(), Error> {
-        let Inner { path, file, incarnation, overwritten, .. } = &*self.0;
-        file.still_at(path)?;
-        // One that was copied over the file keeps its number.
-        match (identity::own(path), incarnation) {
-            (Ok(Own::Is(own)), Some(known)) if own != *known => {
-                overwritten.store(true, Ordering::Relaxed);
-                let problem = "another file was copied over it";
-                Err(Error::Replaced { path: path.clone(), problem })
-            }
-            _ => Ok(()),
-        }
+        self.0.opened.still_there()
     }
 
     fn environment(&self) -> &dyn Environment {
@@ -501,9 +483,7 @@ impl Drop for Inner {
         {
             let _ = writer.join();
         }
-        if self.overwritten.load(Ordering::Relaxed) {
-            let readers = self.readers.get_mut().unwrap_or_else(PoisonError::into_inner);
-            readers.iter().for_each(connection::leave_log);
-        }
+        let readers = self.readers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.opened.close(readers.iter());
     }
 }

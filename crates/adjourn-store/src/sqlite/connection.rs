@@ -108,10 +108,10 @@ pub(super) fn open_writer(
     Ok((connection, turnstile))
 }
 
-/// Closes a connection, when it goes, without carrying the log into the file.
-pub(super) fn leave_log(connection: &Connection) {
-    // Refused only by a library that is too old to know it.
-    let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+/// Lets a connection carry the log into the file when it is closed, if it is the last.
+pub(super) fn carry_log(connection: &Connection) {
+    // A log that is left is not lost.
+    let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
 }
 
 /// Makes the file, if it is not there, for its owner alone: it will hold what people say.
@@ -205,6 +205,8 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     let connection =
         Connection::open_with_flags(path, flags).map_err(|error| cannot_open(path, error))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Another file may have been copied over this one by the time it is closed.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // The first thing that reads the file.
     connection
         .pragma_update(None, "cache_size", -CACHE_KIB)

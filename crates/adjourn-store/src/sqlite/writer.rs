@@ -2,8 +2,7 @@
 //! command in a savepoint of its own, and tells everybody when the commit is durable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::{FileId, leave_log};
+use super::opened::Opened;
 use super::points::{Point, Points};
 use super::rows::{SqliteRows, given_up, signed, unsigned};
 use super::schema;
@@ -64,16 +63,13 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) turnstile: Turnstile,
     pub(super) points: Points,
-    pub(super) path: PathBuf,
-    pub(super) file: FileId,
+    pub(super) opened: Arc<Opened>,
     pub(super) environment: Arc<dyn Environment>,
     pub(super) keys: Keys,
     /// Keys to take up before the next commit.
     pub(super) next_keys: Arc<Mutex<Option<Keys>>>,
     pub(super) cache: Arc<Cache>,
     pub(super) counters: Arc<Counters>,
-    /// Whether another file was copied over this one.
-    pub(super) overwritten: Arc<AtomicBool>,
 }
 
 impl Writer {
@@ -102,9 +98,7 @@ impl Writer {
             self.counters.retries.store(self.turnstile.retries, Ordering::Relaxed);
             self.turnstile.after_commit();
         }
-        if self.overwritten.load(Ordering::Relaxed) {
-            leave_log(&self.connection);
-        }
+        self.opened.close([&self.connection]);
     }
 
     /// Begins a transaction, unless a newer program has changed the tables meanwhile.
@@ -121,6 +115,8 @@ impl Writer {
         told: &mut Vec<Box<dyn Job>>,
     ) -> Result<(), Error> {
         told.push(first);
+        // Pages of another file would be read as damage.
+        self.opened.still_there()?;
         self.take_up_keys();
         self.begin()?;
         self.points.reach(Point::Locked);
@@ -146,12 +142,12 @@ impl Writer {
             self.sign(&tree)?;
         }
         self.points.reach(Point::BeforeCommit);
-        self.file.still_at(&self.path)?;
+        self.opened.still_there()?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.points.reach(Point::AfterCommit);
         // What went into a file that is gone is not acknowledged.
-        self.file.still_at(&self.path)
+        self.opened.still_there()
     }
 
     /// Signs with other keys from here on, if there are others.

@@ -238,6 +238,47 @@ fn a_file_that_was_copied_over_the_store_is_noticed() {
 }
 
 #[test]
+fn a_file_that_was_copied_over_the_store_is_not_ruined_by_closing_or_by_a_commit() {
+    for commits in [false, true] {
+        let scene = Scene::new();
+        std::fs::copy(&scene.backup, scene.fixture.path()).unwrap();
+        let Scene { fixture, store, early, late, .. } = scene;
+        if commits {
+            let error = try_create(&store).unwrap_err();
+            assert!(error.to_string().ends_with("another file was copied over it"), "{error}");
+        }
+        drop(store);
+        let store = fixture.open();
+        assert!(has(&store, early) && !has(&store, late) && store.set_aside().is_some());
+        sound(&store);
+    }
+}
+
+#[test]
+fn a_process_that_only_reads_does_not_carry_the_log_into_another_file() {
+    let scene = Scene::new();
+    let after = killed(scene.store.path());
+    let reader = Sqlite::look(&after.path(), after.environment.clone(), 0).unwrap();
+    assert!(has(&reader, scene.late));
+    std::fs::copy(&scene.backup, after.path()).unwrap();
+    drop(reader);
+    let store = after.open();
+    assert!(has(&store, scene.early) && !has(&store, scene.late));
+    sound(&store);
+}
+
+#[test]
+fn a_store_that_is_closed_leaves_no_log() {
+    let Scene { fixture, store, late, .. } = Scene::new();
+    let reader = Sqlite::look(&fixture.path(), fixture.environment.clone(), 0).unwrap();
+    assert!(has(&reader, late));
+    drop(store);
+    assert!(beside(&fixture.path(), "-wal").exists(), "another process may read it");
+    drop(reader);
+    assert!(!beside(&fixture.path(), "-wal").exists());
+}
+
+#[test]
 fn a_backup_is_restored_and_what_was_there_is_kept() {
     let scene = Scene::new();
     let after = killed(scene.store.path());

@@ -82,6 +82,21 @@ fn a_host_whose_store_is_replaced_ends_and_says_so() {
 }
 
 #[test]
+fn a_host_that_is_stopped_after_a_backup_was_copied_over_its_store_leaves_it_alone() {
+    let home = Home::new();
+    let early = home.parked(PARKS);
+    let copy = backup(&home, "backup.db");
+    let serving = home.serve();
+    for _ in 0..3 {
+        home.parked(PARKS);
+    }
+    std::fs::copy(copy, store(&home)).unwrap();
+    assert_eq!(serving.terminate(), 5);
+    assert_eq!(ids(&home), [early.as_str()], "what is at the path is as it was put there");
+    home.json(&["resume", &early, "--detach"]);
+}
+
+#[test]
 fn an_agent_of_an_editor_whose_store_is_replaced_ends_too() {
     let home = Home::new();
     let script = home.file("script.json", PARKS);
