@@ -258,6 +258,19 @@ impl Sqlite {
         *self.0.next_keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys);
     }
 
+    /// Returns whether a store goes on with these keys: whether they know the key that the last
+    /// commit was signed with, or the store was told of a newer one.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn goes_on_with(&self, keys: &Keys) -> Result<bool, Error> {
+        match self.read(|connection| known_signer(connection, keys)) {
+            Ok(()) => Ok(true),
+            Err(Error::UnknownSigner(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns the key that the last commit was signed with.
     ///
     /// # Errors

@@ -8,12 +8,12 @@ use std::time::Duration;
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Outcome, Phase, State};
-use adjourn_host::clock::{Clock, Machine};
+use adjourn_host::clock::Clock;
 use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claimant, Claims, Config, Host, Notes};
 use adjourn_record::keys::KeyDir;
-use adjourn_store::{Environment as _, Retention, Sqlite};
+use adjourn_store::{Retention, Sqlite};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -109,21 +109,34 @@ fn log(line: &str) {
 /// How often a host looks whether its keys were rotated or revoked.
 const KEYS: Duration = Duration::from_secs(1);
 
-/// Takes up keys that are made or revoked while a host works.
+/// Takes up keys that are made or revoked while a host works; makes none.
 async fn follow_keys(store: Sqlite, keys: Option<KeyDir>) -> Infallible {
     let Some(keys) = keys else { return std::future::pending().await };
     let changed = || std::fs::metadata(keys.path()).and_then(|about| about.modified()).ok();
-    let mut seen = changed();
+    // They may have changed since they were loaded, while the host waited for the store.
+    let mut seen = None;
+    let mut noted = false;
     loop {
         tokio::time::sleep(KEYS).await;
         let now = changed();
-        if now == seen {
+        if now.is_some() && now == seen {
             continue;
         }
         // Keys that cannot be read now are looked at again; those it has are good until then.
-        if let Ok(loaded) = keys.load(Machine.now()) {
-            store.use_keys(loaded);
-            seen = now;
+        let Ok(found) = keys.existing() else { continue };
+        let goes_on = found.as_ref().map_or(Ok(false), |found| store.goes_on_with(found));
+        let Ok(goes_on) = goes_on else { continue };
+        match found.filter(|_| goes_on) {
+            Some(found) => {
+                store.use_keys(found);
+                (seen, noted) = (now, false);
+            }
+            None if !noted => {
+                let path = keys.path().display();
+                log(&format!("the key of the last commit is no longer in {path}: put it back"));
+                noted = true;
+            }
+            None => {}
         }
     }
 }

@@ -1,21 +1,31 @@
 //! The keys that a store was written with: their public halves, and whose the last commit is.
 
-use adjourn_record::keys::{KeyId, KeyRing, Keys, PublicKey};
+use adjourn_record::keys::{Key, KeyId, KeyRing, Keys, PublicKey};
 use rusqlite::{Connection, params};
 
 use super::turnstile::Turnstile;
 use super::writer::last_commit;
 use crate::error::Error;
 
-/// Refuses keys that never wrote to a store, if they do not know the key that did last: a key that
-/// is missing must not be replaced by another in silence.
+/// Refuses keys that do not know the key that a store was last written with: a key that is missing
+/// must not be replaced by another in silence, nor by one that was rotated away.
+///
+/// A key that was made since may go on if the store was told of it: somebody said that it is to.
 pub(super) fn known_signer(connection: &Connection, keys: &Keys) -> Result<(), Error> {
     let Some(last) = last_commit(connection)? else { return Ok(()) };
-    let known = keys.ring().get(last.key).is_some();
-    if known || is_registered(connection, keys.current().id())? {
+    if keys.ring().get(last.key).is_some() || is_next(connection, last.key, keys.current())? {
         return Ok(());
     }
     Err(Error::UnknownSigner(last.key))
+}
+
+/// Returns whether a store was told of a key that goes on after its last.
+fn is_next(connection: &Connection, last: KeyId, key: &Key) -> Result<bool, Error> {
+    if !is_registered(connection, key.id())? {
+        return Ok(false);
+    }
+    let last = registered(connection)?.get(last).map(PublicKey::created);
+    Ok(last.is_some_and(|made| made < key.created()))
 }
 
 /// Returns the public halves that are in the store.

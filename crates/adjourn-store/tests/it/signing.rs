@@ -86,15 +86,23 @@ fn a_key_that_is_missing_is_not_replaced_in_silence() {
     assert!(refused.hint().unwrap().contains("adjourn keys rotate"));
     // One that knows it may go on, and so may one that somebody says is to.
     create(&opened_with(Keys::only(key(3)).accepting(key(1), None), false).unwrap());
-    let store = opened_with(Keys::only(key(9)), true).unwrap();
+    let made_at =
+        |at: u8| Key::from_secrets(Timestamp::from_millis(at.into()), &[at; 32], &[1; 32]);
+    let store = opened_with(Keys::only(made_at(20)), true).unwrap();
     assert_eq!(store.signer().unwrap(), Some(key(3).id()));
-    create(&store);
     drop(store);
-    create(&opened_with(Keys::only(key(9)), false).unwrap());
-    // It has written there before.
-    let store = opened_with(Keys::only(key(1)), false).unwrap();
+    // The store was told of it.
+    create(&opened_with(Keys::only(made_at(20)), false).unwrap());
+    // One that was rotated away does not sign again, whether it has written there or not.
+    for old in [1, 3, 5] {
+        let refused = opened_with(Keys::only(key(old)), false).err().unwrap();
+        assert!(matches!(&refused, Error::UnknownSigner(id) if *id == made_at(20).id()));
+    }
+    let store = opened_with(Keys::only(made_at(20)), false).unwrap();
+    assert!(!store.goes_on_with(&Keys::only(key(1))).unwrap());
     let ring = store.keys().unwrap();
-    assert!([1, 3, 5, 9].iter().all(|seed| ring.get(key(*seed).id()).is_some()));
+    let keys = [key(1), key(3), key(5), made_at(20)];
+    assert!(keys.iter().all(|key| ring.get(key.id()).is_some()));
 }
 
 #[test]

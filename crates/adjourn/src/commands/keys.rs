@@ -1,7 +1,7 @@
 //! `keys`: what commits are signed with, and what is still believed.
 
 use adjourn_host::clock::Machine;
-use adjourn_record::keys::{KeyId, PublicKey};
+use adjourn_record::keys::{KeyDir, KeyId, PublicKey};
 use adjourn_store::Environment as _;
 use serde_json::{Value, json};
 
@@ -52,9 +52,11 @@ impl Known {
 
 /// Returns this user's keys, oldest first, and then those that the store knows and the user has not.
 fn known(settings: &Settings) -> Result<Vec<Known>, Failure> {
-    let directory = key_directory()?;
-    let current = directory.existing()?.map(|keys| keys.current().id());
-    let own = directory.ring()?;
+    // Without a home there are none of this user's own.
+    let directory = key_directory().ok();
+    let existing = directory.as_ref().map(KeyDir::existing).transpose()?.flatten();
+    let current = existing.map(|keys| keys.current().id());
+    let own = directory.as_ref().map(KeyDir::ring).transpose()?.unwrap_or_default();
     let mut all: Vec<_> = own
         .iter()
         .map(|key| {
@@ -83,15 +85,19 @@ fn list(settings: &Settings, output: &Output) -> Result<(), Failure> {
     for key in &known {
         output.object(&key.json(), &key.text());
     }
-    let path = key_directory()?.path().display().to_string();
-    match known.is_empty() {
-        true => output.talk(&format!("no keys in {path}; the first commit makes one")),
-        false => output.talk(&format!("the keys are in {path}")),
-    }
+    output.talk(&match key_directory().map(|keys| keys.path().display().to_string()) {
+        Ok(path) if known.is_empty() => format!("no keys in {path}; the first commit makes one"),
+        Ok(path) => format!("the keys are in {path}"),
+        Err(_) => "there is no HOME to have keys in".to_owned(),
+    });
     Ok(())
 }
 
 fn rotate(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    // A key that the store cannot be told of would not be a key to go on with.
+    if settings.store().is_ok() {
+        Place::look_if_there(settings)?;
+    }
     let keys = key_directory()?.rotate(Machine.now())?;
     // The store learns the public half, so that it goes on with this key whatever came before.
     if settings.store().is_ok() {

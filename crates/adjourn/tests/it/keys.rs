@@ -81,6 +81,53 @@ fn a_host_that_runs_takes_up_a_key_that_is_rotated_or_revoked() {
     serving.terminate();
 }
 
+#[test]
+fn a_key_that_was_rotated_away_does_not_sign_again_when_the_next_is_missing() {
+    let home = Home::new();
+    home.json(&["event", "a"]);
+    home.parked(PARKS);
+    let second = home.json(&["keys", "rotate"])["key"].as_str().unwrap().to_owned();
+    home.parked(PARKS);
+    std::fs::remove_file(directory(&home).join(format!("{second}.json"))).unwrap();
+    let told = home.told(&["new", "--script", &home.file("script.json", PARKS)]);
+    assert_eq!(told.code, 5, "{told:?}");
+    assert!(told.talk.contains(&format!("signed with key {second}, which is not")), "{told:?}");
+    let third = home.json(&["keys", "rotate"])["key"].as_str().unwrap().to_owned();
+    home.parked(PARKS);
+    assert!(third.ends_with(signers(&home).last().unwrap()));
+}
+
+#[test]
+fn a_host_whose_key_is_deleted_makes_no_other_and_says_so() {
+    let home = Home::new();
+    let mut serving = home.serve();
+    home.parked(PARKS);
+    let [key] = &in_state(&home, "current")[..] else { panic!("one key") };
+    std::fs::remove_file(directory(&home).join(format!("{key}.json"))).unwrap();
+    while !serving.line().contains("the key of the last commit is no longer in") {}
+    let left = std::fs::read_dir(directory(&home)).unwrap();
+    let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_str().unwrap().ends_with(".json")), "{left:?}");
+    assert_eq!(serving.terminate(), 0);
+    let signers = signers(&home);
+    assert!(signers.iter().all(|signer| key.ends_with(signer)), "{signers:?}");
+}
+
+#[test]
+fn keys_are_listed_without_a_home_and_none_is_made_for_a_store_that_is_none() {
+    let home = Home::new();
+    home.parked(PARKS);
+    let path = home.path(".local/share/adjourn/store.db");
+    let store = ["keys", "list", "--store", path.to_str().unwrap()];
+    let output = home.command(&store).env_remove("HOME").output().unwrap();
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && talk.contains("no HOME to have keys in"), "{talk}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("missing"));
+    let other = home.file("other.db", "no store at all, but long enough to be looked at as one");
+    assert_eq!(home.told(&["keys", "rotate", "--store", &other]).code, 5);
+    assert_eq!(in_state(&home, "current").len() + in_state(&home, "accepted").len(), 1);
+}
+
 /// Returns who signed each commit.
 fn signers(home: &Home) -> Vec<String> {
     let path = home.path(".local/share/adjourn/store.db");
