@@ -2,6 +2,7 @@
 
 use adjourn_core::id::SessionId;
 use adjourn_record::Hash;
+use adjourn_record::chain::Chain;
 use rusqlite::{Connection, OptionalExtension as _};
 use uuid::Uuid;
 
@@ -41,7 +42,36 @@ fn compare(connection: &Connection) -> Result<(), Error> {
             Err(broken) => broken.to_string(),
         },
     };
-    Err(Error::Damaged(format!("{problem}; {}", end(connection)?)))
+    let place = match altered(connection, count)? {
+        Some(altered) => altered,
+        None => end(connection)?,
+    };
+    Err(Error::Damaged(format!("{problem}; {place}")))
+}
+
+/// Names the first of the last entries whose bytes and place do not give the link beside it.
+fn altered(connection: &Connection, count: u64) -> Result<Option<String>, Error> {
+    let sql = "SELECT session.id, last.revision, last.link, last.body,
+                      (SELECT link FROM journal WHERE no = last.prev)
+               FROM (SELECT * FROM journal ORDER BY no DESC LIMIT ?1) AS last
+               JOIN session ON session.no = last.session ORDER BY last.no";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([signed(count)])?;
+    while let Some(row) = rows.next()? {
+        let session = SessionId::new(Uuid::from_bytes(row.get(0)?));
+        let revision = unsigned(row.get(1)?);
+        let link = Hash::from_bytes(row.get(2)?);
+        // The bytes of one that was pruned are gone.
+        let Some(body) = row.get::<_, Option<Vec<u8>>>(3)? else { continue };
+        let prev = row.get::<_, Option<[u8; 32]>>(4)?.map_or(Hash::ZERO, Hash::from_bytes);
+        if Chain::journal(session).link(prev, revision, &body) != link {
+            return Ok(Some(format!(
+                "the bytes and the place of entry {revision} of session {session} do not give the \
+                 link stored beside it"
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// Says where the journal ends.

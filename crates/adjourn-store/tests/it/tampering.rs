@@ -429,11 +429,39 @@ fn a_journal_that_does_not_end_with_the_last_commit_is_not_gone_on_with() {
         let error = opened.err().expect("it is refused").to_string();
         let start = format!("the store is damaged: {problem}");
         assert!(error.starts_with(&start), "{damage}: {error}");
-        assert!(error.contains("the journal ends with entry "), "{damage}: {error}");
+        let named = match damage.starts_with("INSERT") {
+            true => " do not give the link stored beside it",
+            false => "the journal ends with entry ",
+        };
+        assert!(error.contains(named), "{damage}: {error}");
         // It can still be looked at.
         let looking = Sqlite::look(&scene.fixture.path(), scene.fixture.environment.clone(), 1);
         assert!(looking.unwrap().session(scene.running).unwrap().is_some());
     }
+}
+
+#[test]
+fn of_the_entries_of_the_last_commit_the_one_that_was_altered_is_named() {
+    let fixture = crate::fixture::Fixture::new();
+    let store = fixture.open();
+    let foundings = [crate::fixture::founding(&store), crate::fixture::founding(&store)];
+    let [first, second] = foundings.clone().map(|founding| founding.id);
+    let both = store.transact(move |tx| {
+        foundings
+            .into_iter()
+            .try_for_each(|founding| tx.create(crate::fixture::ann(), founding).map(|_| ()))
+    });
+    let both: Result<(), CommandError> = both.wait();
+    both.unwrap();
+    drop(store);
+    let connection = rusqlite::Connection::open(fixture.path()).unwrap();
+    let sql = "UPDATE journal SET link = zeroblob(32)
+               WHERE session = (SELECT no FROM session WHERE id = ?1)";
+    assert_eq!(connection.execute(sql, [first.uuid().as_bytes()]).unwrap(), 1);
+    drop(connection);
+    let error = Sqlite::open(fixture.options()).err().expect("it is refused").to_string();
+    assert!(error.contains(&format!("entry 1 of session {first} ")), "{error}");
+    assert!(!error.contains(&second.to_string()), "{error}");
 }
 
 #[test]
