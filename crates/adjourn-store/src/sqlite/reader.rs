@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::identity;
 use super::rows::{PRUNABLE_EVENTS, SqliteRows, place, session_row, signed, state_name, unsigned};
+use super::sidecar::sync_directory;
 use super::turnstile::beside;
 use crate::cache::{Cache, Folded};
 use crate::error::Error;
@@ -320,26 +321,43 @@ pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), Error> {
     use std::os::unix::fs::OpenOptionsExt as _;
 
     let cannot = |error| Error::io(format!("cannot write {}", to.display()), error);
-    let Some(target) = to.to_str() else {
+    let unfinished = beside(to, ".unfinished");
+    let Some(target) = unfinished.to_str() else {
         return Err(cannot(std::io::Error::from(std::io::ErrorKind::InvalidFilename)));
     };
     // A copy is as private as the store; SQLite takes a file that is there if it is empty.
-    let file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(to);
-    let file = file.map_err(cannot)?;
+    let make = |path| std::fs::File::options().write(true).create_new(true).mode(0o600).open(path);
+    // Until the copy is whole and one of its own, an empty file has its name.
+    make(to).map_err(cannot)?;
+    let copied = copy(connection, target, || make(&unfinished)).and_then(|()| {
+        std::fs::rename(&unfinished, to).map_err(cannot)?;
+        sync_directory(to)
+    });
+    copied.inspect_err(|_| {
+        // Half a copy is none.
+        let _ = std::fs::remove_file(&unfinished);
+        let _ = std::fs::remove_file(to);
+    })
+}
+
+/// Copies a store into a file that `make` makes, and makes the copy one of its own.
+fn copy(
+    connection: &Connection,
+    target: &str,
+    make: impl FnOnce() -> std::io::Result<std::fs::File>,
+) -> Result<(), Error> {
+    let cannot = |error| Error::io(format!("cannot write {target}"), error);
+    // What is left of a copy that was cut short.
+    let _ = std::fs::remove_file(target);
+    let file = make().map_err(cannot)?;
     // The online backup starts over whenever another process commits; a saturated store would
     // never be copied. This holds one read transaction instead, and the log grows meanwhile.
     // A connection that may only query may not write a copy either.
     connection.pragma_update(None, "query_only", false)?;
     let copied = connection.execute("VACUUM INTO ?1", [target]);
     connection.pragma_update(None, "query_only", true)?;
-    if let Err(error) = copied {
-        // Half a copy is none.
-        let _ = std::fs::remove_file(to);
-        return Err(error.into());
-    }
+    copied?;
     // Whatever lies beside the store was not written for the copy.
-    let renewed = identity::renew(to).and_then(|()| file.sync_all().map_err(cannot));
-    renewed.inspect_err(|_| {
-        let _ = std::fs::remove_file(to);
-    })
+    identity::renew(Path::new(target))?;
+    file.sync_all().map_err(cannot)
 }

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::Sqlite;
 use super::connection::FileId;
 use super::holder::Holder;
-use super::identity::{self, Own};
+use super::identity::{self, Incarnation, Own};
 use super::sidecar::{self, Sidecar, sync_directory};
 use super::turnstile::beside;
 use crate::environment::Environment;
@@ -33,7 +33,7 @@ pub struct Restored {
 ///
 /// # Errors
 /// What is in `from` is no store or cannot be read, or a process has `store` open, or it cannot be
-/// written. Nothing is changed then.
+/// written. Nothing is changed then, unless what failed is to clear away after it was put in place.
 pub fn restore(
     from: &Path,
     store: &Path,
@@ -62,13 +62,22 @@ pub fn restore(
     let _ = std::fs::remove_file(&copy);
     source.backup(&copy)?;
     let placed = whole(&copy).and_then(|()| {
-        let kept = if there { keep(&store, &sidecar, environment.now())? } else { Vec::new() };
-        place(&copy, &store, &sidecar)?;
-        Ok(kept)
+        let mut kept = Vec::new();
+        let put = match there {
+            true => keep(&store, &sidecar, environment.now(), &mut kept),
+            false => Ok(()),
+        };
+        let put = put.and_then(|()| place(&copy, &store));
+        put.inspect_err(|_| {
+            kept.iter().for_each(|name| drop(std::fs::remove_file(name)));
+        })
+        .map(|names| (kept, names))
     });
-    let kept = placed.inspect_err(|_| {
+    let (kept, names) = placed.inspect_err(|_| {
         let _ = std::fs::remove_file(&copy);
     })?;
+    clear(&store)?;
+    sidecar.write(&store, names)?;
     Ok(Restored { store, kept, without })
 }
 
@@ -84,10 +93,10 @@ fn keep(
     store: &Path,
     sidecar: &Sidecar,
     now: adjourn_core::time::Timestamp,
-) -> Result<Vec<PathBuf>, Error> {
+    kept: &mut Vec<PathBuf>,
+) -> Result<(), Error> {
     let digits: String = now.to_string().chars().filter(char::is_ascii_alphanumeric).collect();
     let old = beside(store, &format!(".before-{digits}"));
-    let mut kept = Vec::new();
     for suffix in ["", "-wal"] {
         let (from, to) = (beside(store, suffix), beside(&old, suffix));
         if !from.exists() {
@@ -106,12 +115,11 @@ fn keep(
             .map_err(|error| Error::io(format!("cannot write {}", to.display()), error))?;
         kept.push(to);
     }
-    sync_directory(store)?;
-    Ok(kept)
+    sync_directory(store)
 }
 
-/// Gives a copy the name of the store, whose log and index are no longer needed there.
-fn place(copy: &Path, store: &Path, sidecar: &Sidecar) -> Result<(), Error> {
+/// Gives a copy the name of the store, and returns what it is called there.
+fn place(copy: &Path, store: &Path) -> Result<Option<Incarnation>, Error> {
     // A copy of an older store gets an incarnation when it is first opened.
     let names = match identity::own(copy)? {
         Own::Is(incarnation) => Some(incarnation),
@@ -119,6 +127,11 @@ fn place(copy: &Path, store: &Path, sidecar: &Sidecar) -> Result<(), Error> {
     };
     std::fs::rename(copy, store)
         .map_err(|error| Error::io(format!("cannot write {}", store.display()), error))?;
+    Ok(names)
+}
+
+/// Takes the log and the index away that belonged to the file before.
+fn clear(store: &Path) -> Result<(), Error> {
     sync_directory(store)?;
     for suffix in ["-wal", "-shm"] {
         let path = beside(store, suffix);
@@ -129,6 +142,5 @@ fn place(copy: &Path, store: &Path, sidecar: &Sidecar) -> Result<(), Error> {
             _ => {}
         }
     }
-    sync_directory(store)?;
-    sidecar.write(store, names)
+    sync_directory(store)
 }
