@@ -135,6 +135,7 @@ impl Sqlite {
             return Err(Error::NotAStore { path, problem });
         }
         let path = connection::settle(&path)?;
+        Sidecar::renew(&path)?;
         let (mut sidecar, set_aside) = Sidecar::enter(&path, patience)?;
         let file = connection::FileId::at(&path)?;
         let (connection, mut turnstile) = connection::open_writer(&path, &points, max_pages)?;

@@ -120,6 +120,29 @@ pub(super) fn renew(copy: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Draws a new incarnation for a store, and returns it; it may be in the log alone then. Nothing is
+/// returned if a process has the store open, or if it cannot be written.
+pub(super) fn renew_alone(store: &Path) -> Option<Incarnation> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(store, flags).ok()?;
+    // Closing the connection carries the log into the file.
+    draw(&mut connection).ok()
+}
+
+fn draw(connection: &mut Connection) -> Result<Incarnation, Error> {
+    connection.busy_timeout(std::time::Duration::ZERO)?;
+    // SQLite takes the whole file, or says that another connection has it: also where other locks
+    // exclude nobody.
+    connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    let transaction = connection.transaction()?;
+    schema::not_newer(&transaction)?;
+    let sql = "UPDATE identity SET incarnation = randomblob(16) RETURNING incarnation";
+    let drawn = transaction.query_row(sql, [], |row| row.get(0).map(Incarnation))?;
+    transaction.commit()?;
+    Ok(drawn)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

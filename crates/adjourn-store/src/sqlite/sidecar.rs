@@ -8,6 +8,10 @@
 //! The sidecar is written after a complete checkpoint: from then on the file's own bytes say which
 //! it is. Until then it is empty, and a log is taken for the file's own.
 //!
+//! A process that opens a store that no other has open, and whose log is empty, draws a new
+//! incarnation for it: a plain copy of the file that was made before is another file from then on,
+//! for which no later log was written.
+//!
 //! Every process that has the store open holds a shared lock on the sidecar; it takes an exclusive
 //! one to set a log aside, or to put another file in place.
 
@@ -92,6 +96,37 @@ impl Sidecar {
         }
     }
 
+    /// Draws a new incarnation for a file whose log is empty and which no process has open; leaves
+    /// any other as it is, and one that cannot be written.
+    ///
+    /// # Errors
+    /// The file is no store, or the sidecar cannot be written.
+    pub(super) fn renew(store: &Path) -> Result<(), Error> {
+        let log = beside(store, "-wal");
+        let empty = || !log.metadata().is_ok_and(|about| about.len() > 0);
+        if !path(store).exists() || !empty() {
+            return Ok(());
+        }
+        let mut sidecar = Self { file: open(store)?, settled: false };
+        // Those who have it open know it by the incarnation that it has.
+        if sidecar.file.try_lock().is_err() {
+            return Ok(());
+        }
+        let Some(old) = sidecar.names(store)? else { return Ok(()) };
+        // Another process may have written one until the lock was had.
+        if !sidecar.compare(store)? || !sidecar.settled || !empty() {
+            return Ok(());
+        }
+        // Until the file's own bytes name the new one, the log is the file's own whatever they say.
+        sidecar.put(store, &format!("{:-<32}\n", ""))?;
+        let names = identity::renew_alone(store).unwrap_or(old);
+        match identity::own(store)? {
+            Own::Is(own) if own == names && empty() => sidecar.write(store, Some(names)),
+            // The log may name another; the process that opens the store carries it into the file.
+            _ => Ok(()),
+        }
+    }
+
     /// Makes sure, as far as the directory can be written, that the log beside a file is the file's
     /// own, for a process that only reads; returns whether it is.
     ///
@@ -164,7 +199,10 @@ impl Sidecar {
 
     /// Writes in place: the file is also what others have locked.
     pub(super) fn write(&self, store: &Path, names: Option<Incarnation>) -> Result<(), Error> {
-        let text = names.map(|names| format!("{names}\n")).unwrap_or_default();
+        self.put(store, &names.map(|names| format!("{names}\n")).unwrap_or_default())
+    }
+
+    fn put(&self, store: &Path, text: &str) -> Result<(), Error> {
         let mut file = &self.file;
         file.rewind()
             .and_then(|()| file.write_all(text.as_bytes()))

@@ -8,7 +8,7 @@ use std::time::Duration;
 use adjourn_core::id::SessionId;
 use adjourn_store::conformance::VirtualEnvironment;
 use adjourn_store::sqlite::{Options, Point, Points, restore};
-use adjourn_store::{CommandError, Error, Sqlite, Store as _};
+use adjourn_store::{CommandError, Environment as _, Error, Sqlite, Store as _};
 
 use crate::fixture::{Fixture, create, keys, prompt, try_create};
 
@@ -103,7 +103,10 @@ fn a_log_goes_with_its_file_wherever_it_is_copied() {
     // Whoever knows SQLite copies two files; without a name the log is taken for the file's own.
     let two = killed(scene.store.path());
     std::fs::remove_file(beside(&two.path(), "-incarnation")).unwrap();
-    for fixture in [copied, two] {
+    // A process was killed while it drew a new name.
+    let unnamed = killed(scene.store.path());
+    std::fs::write(beside(&unnamed.path(), "-incarnation"), format!("{:-<32}\n", "")).unwrap();
+    for fixture in [copied, two, unnamed] {
         let store = fixture.open();
         assert!(has(&store, scene.late) && store.set_aside().is_none());
         sound(&store);
@@ -268,6 +271,42 @@ fn a_process_that_only_reads_does_not_carry_the_log_into_another_file() {
 }
 
 #[test]
+fn a_plain_copy_of_a_closed_store_is_not_ruined_by_a_later_log() {
+    let fixture = Fixture::new();
+    let early = create(&fixture.open());
+    let cold = std::fs::read(fixture.path()).unwrap();
+    // Carried into the file, beyond what the copy has.
+    let middle: Vec<_> = (0..60).map(|_| create(&fixture.open())).collect();
+    let store = fixture.open();
+    let late = create(&store);
+    let after = killed(store.path());
+    std::fs::write(after.path(), cold).unwrap();
+    let store = after.open();
+    assert!(store.set_aside().is_some(), "the log was written for a later file");
+    assert!(has(&store, early) && !has(&store, late) && !has(&store, middle[0]));
+    sound(&store);
+}
+
+#[test]
+fn a_store_that_is_open_keeps_its_incarnation() {
+    let Scene { fixture, store, late, .. } = Scene::new();
+    let named = || std::fs::read(beside(&fixture.path(), "-incarnation")).unwrap();
+    let before = named();
+    create(&fixture.open());
+    assert_eq!(named(), before);
+    store.still_there().unwrap();
+    drop(store);
+    // Nor does one that cannot be had alone, whatever the locks beside it say.
+    let other = rusqlite::Connection::open(fixture.path()).unwrap();
+    other.query_row("SELECT count(*) FROM session", [], |_| Ok(())).unwrap();
+    assert!(has(&fixture.open(), late));
+    assert_eq!(named(), before);
+    drop(other);
+    assert!(has(&fixture.open(), late));
+    assert_ne!(named(), before);
+}
+
+#[test]
 fn a_store_that_is_closed_leaves_no_log() {
     let Scene { fixture, store, late, .. } = Scene::new();
     let reader = Sqlite::look(&fixture.path(), fixture.environment.clone(), 0).unwrap();
@@ -298,6 +337,33 @@ fn a_backup_is_restored_and_what_was_there_is_kept() {
     drop(store);
     restore(&scene.backup, &after.path(), after.environment.clone()).unwrap();
     assert!(has(&after.open(), scene.early));
+}
+
+#[test]
+fn a_restore_that_fails_halfway_leaves_no_second_names() {
+    let scene = Scene::new();
+    let after = killed(scene.store.path());
+    let now = after.environment.now().to_string();
+    let digits: String = now.chars().filter(char::is_ascii_alphanumeric).collect();
+    let old = beside(&after.path(), &format!(".before-{digits}"));
+    // The database can be kept, its log cannot.
+    std::fs::create_dir(beside(&old, "-wal")).unwrap();
+    restore(&scene.backup, &after.path(), after.environment.clone()).unwrap_err();
+    assert!(!old.exists());
+    assert!(has(&after.open(), scene.late));
+}
+
+#[test]
+fn a_backup_that_is_cut_short_has_no_name_yet() {
+    let scene = Scene::new();
+    let to = scene.fixture.directory.path().join("second.db");
+    // What one before left, which was killed.
+    std::fs::write(beside(&to, ".unfinished"), "half").unwrap();
+    scene.store.backup(&to).unwrap();
+    assert!(!beside(&to, ".unfinished").exists());
+    scene.store.backup(&to).unwrap_err();
+    let copy = Sqlite::look(&to, scene.fixture.environment.clone(), 0).unwrap();
+    assert!(has(&copy, scene.late));
 }
 
 #[test]
