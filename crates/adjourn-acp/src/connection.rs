@@ -1,6 +1,7 @@
 //! One connection: lines come in, requests are sorted to their sessions, lines go out.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -290,7 +291,7 @@ impl<S: Store> Connection<S> {
         let session = self.face.find(&attach.session_id)?;
         if let Some(cwd) = &attach.cwd {
             let wanted = absolute(cwd)?;
-            if self.face.cwd(session.id)?.is_some_and(|own| plain(&own) != plain(&wanted)) {
+            if self.face.cwd(session.id)?.is_some_and(|own| tidy(&own) != tidy(&wanted)) {
                 return Err(Error::invalid("cwd", "not the directory the session works in"));
             }
         }
@@ -448,10 +449,15 @@ pub(crate) fn absolute(path: &str) -> Result<String, Error> {
     path.into_os_string().into_string().map_err(|_| wrong("not in a directory that has a name"))
 }
 
-/// Returns a path without the slashes at its end.
-pub(crate) fn plain(path: &str) -> &str {
-    match path.trim_end_matches('/') {
-        "" => "/",
-        plain => plain,
+/// Returns a path without what says nothing in it: `.`, what `..` takes back, and spare slashes.
+pub(crate) fn tidy(path: &str) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(tidy.pop()),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => tidy.push(part),
+        }
     }
+    tidy
 }

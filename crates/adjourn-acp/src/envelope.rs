@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::peer::EXTENSION;
 use crate::rpc::Error;
 use crate::suspension::Meta;
+use crate::wrong;
 
 /// The names that the tunnel spells differently: ours, and its own.
 const SNAKE: [(&str, &str); 6] = [
@@ -53,8 +54,26 @@ impl Envelope {
     /// # Errors
     /// One is malformed; it is named as the client has spelled it.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        serde_path_to_error::deserialize(&self.fields)
-            .map_err(|error| Error::invalid(self.place(&error.path().to_string()), "malformed"))
+        serde_path_to_error::deserialize(&self.fields).map_err(|error| {
+            let place = self.place(&error.path().to_string());
+            Error::invalid(place, &wrong::problem(&error.into_inner().to_string()))
+        })
+    }
+
+    /// Refuses a field under our own name that is not among `known`.
+    ///
+    /// The tunnel has fields of its own.
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn has_only(&self, known: &[&str]) -> Result<(), Error> {
+        let mut fields = self.fields.as_object().into_iter().flat_map(Map::keys);
+        match fields.find(|field| !known.contains(&field.as_str())) {
+            Some(unknown) if self.spelling == Spelling::Camel => {
+                Err(Error::no_field(self.place(unknown), known))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Returns where a field of ours stands in the request.
@@ -126,6 +145,7 @@ mod tests {
     fn what_is_malformed_is_named_as_the_client_spells_it() {
         for (meta, path) in [
             (json!({ EXTENSION: { "reason": 7 } }), "_meta[\"adjourn/suspend\"].reason"),
+            (json!({ EXTENSION: { "resumeWen": {} } }), "_meta[\"adjourn/suspend\"].resumeWen"),
             (json!({ "harn": { "suspend": { "reason": 7 } } }), "_meta.harn.suspend.reason"),
             (json!({ "harn": { "suspend": { "grace_ms": "x" } } }), "_meta.harn.suspend.grace_ms"),
             (

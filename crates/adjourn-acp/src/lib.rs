@@ -45,6 +45,7 @@ pub mod suspension;
 mod title;
 mod unavailable;
 mod update;
+mod wrong;
 
 pub use connection::serve;
 pub use desk::Desk;

@@ -6,7 +6,7 @@ use adjourn_store::Store;
 use adjourn_store::rows::SessionNo;
 use serde_json::{Value, json};
 
-use crate::connection::{Connection, absolute, plain};
+use crate::connection::{Connection, absolute, tidy};
 use crate::face::StatusWords;
 use crate::peer::{Peer, Version};
 use crate::permission;
@@ -110,7 +110,7 @@ impl<S: Store> Connection<S> {
             return Ok(None);
         }
         let cwd = self.face.cwd(session.id)?.unwrap_or_else(|| "/".to_owned());
-        if wanted.is_some_and(|wanted| plain(wanted) != plain(&cwd)) {
+        if wanted.is_some_and(|wanted| tidy(wanted) != tidy(&cwd)) {
             return Ok(None);
         }
         let mut info = json!({

@@ -8,7 +8,7 @@ use adjourn_core::Session;
 use adjourn_core::conditions::{DueWhy, OnTimeout, Trigger};
 use adjourn_core::event::{Event, What};
 use adjourn_core::id::Handle;
-use adjourn_core::ledger::CallId;
+use adjourn_core::ledger::{CallId, CallState};
 use adjourn_core::pause::{Cause, Fate, Initiator, Parked};
 use adjourn_core::session::{Suspended, Wait};
 use adjourn_store::Store;
@@ -119,7 +119,11 @@ fn is_call(parked: &Parked, peer: &Peer) -> bool {
 /// Returns the update that shows a suspension.
 fn begun(version: Version, session: &Session, parked: &Parked) -> Value {
     let pause = &parked.pause;
-    let title = pause.reason.clone().unwrap_or_else(|| format!("paused by {}", pause.by.who()));
+    let title = match &pause.reason {
+        _ if pause.host_interrupted => "its host stopped".to_owned(),
+        Some(reason) => reason.clone(),
+        None => format!("paused by {}", pause.by.who()),
+    };
     let words = [summary(session, parked), Some(wakes(parked))];
     let words: Vec<_> = words.into_iter().flatten().collect();
     let content = json!([{ "type": "content", "content": text(&words.join("\n\n")) }]);
@@ -144,9 +148,29 @@ fn summary(session: &Session, parked: &Parked) -> Option<String> {
     let pause = &parked.pause;
     let shown = session.suspended().map(|suspended| suspended.shown().pause.handle);
     match pause.initiator {
+        _ if pause.host_interrupted => Some(interrupted(session)),
         Initiator::Client if shown == Some(pause.handle) => session.summary(),
         Initiator::Client | Initiator::Agent => pause.summary.clone(),
     }
+}
+
+/// Says what a host that stopped has left behind.
+fn interrupted(session: &Session) -> String {
+    let named = |state: CallState| {
+        let open = session.calls.iter().filter(|open| open.state == state);
+        open.map(|open| open.call.tool.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let mut words = "The process that ran it stopped in the middle.".to_owned();
+    for (state, what) in [
+        (CallState::Unknown, "Whether these calls did their work is unknown"),
+        (CallState::Deferred, "These calls have not started"),
+    ] {
+        let calls = named(state);
+        if !calls.is_empty() {
+            words += &format!(" {what}: {calls}.");
+        }
+    }
+    words
 }
 
 /// Says what ends a suspension. Times are in UTC: it is read whenever the client likes.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use adjourn_core::command::Question;
 use adjourn_core::id::Handle;
 use adjourn_core::pause::Parked;
 use adjourn_core::session::{Phase, Wait};
@@ -81,17 +82,14 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Adds the question to a refusal that has its cause in it, for clients that show only that.
-    pub(crate) fn with_question(&self, mut error: Error) -> Error {
+    pub(crate) fn with_question(&self, error: Error) -> Error {
         let asked = self.face.store.session(self.id).ok().flatten();
         let asked = asked.as_ref().and_then(|session| session.suspended());
         let asked = asked.map(|suspended| &suspended.park.pause.wait);
-        if let (Some(Wait::Question(question)), Some(data)) = (asked, &mut error.data)
-            && let Some(data) = data.as_object_mut()
-        {
-            let details = format!("the agent asks: {}", question.question);
-            data.insert("details".to_owned(), details.into());
+        match asked {
+            Some(Wait::Question(question)) => error.saying(&not_taken(question)),
+            Some(Wait::Open) | None => error,
         }
-        error
     }
 
     /// Returns the question that is open, if there is one and nothing lies over it.
@@ -140,4 +138,15 @@ impl<S: Store> Attachment<S> {
         let mark = Arc::clone(self.mark.get_or_insert_default());
         self.question = Some(Shown { handle, mark });
     }
+}
+
+/// Says that a message was not taken as the answer to a question.
+pub(crate) fn not_taken(question: &Question) -> String {
+    let mut asked = question.question.clone();
+    if !question.choices.is_empty() {
+        asked += &format!(" ({}).", question.choices.join(", "));
+    } else if !asked.ends_with(['?', '.', '!']) {
+        asked.push('.');
+    }
+    format!("The agent has asked: {asked} Your message was not taken; send your answer.")
 }

@@ -16,12 +16,20 @@ use adjourn_store::Store;
 use serde_json::{Value, json};
 
 use crate::peer::Version;
+use crate::question;
 use crate::refusal::BUSY;
 use crate::resume::revisions;
 use crate::room::Kept;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::{Attachment, Fate, WaitingPrompt};
 use crate::update::{self, Call};
+
+/// What a client is told whose own prompt the agent is at work on.
+const AT_WORK: &str = "The agent is still at work on your last message, so this one was not taken. \
+                       Send it again when that is done, or cancel first.";
+/// What a client is told whose own prompt waits already.
+const ANOTHER_WAITS: &str = "Another message of yours is waiting for the agent already, so this one \
+                             was not taken. Send it again when that is done, or cancel first.";
 
 /// A prompt that waits its turn.
 pub(crate) struct Queued {
@@ -47,13 +55,17 @@ impl<S: Store> Attachment<S> {
         }
         if self.queued.is_some() {
             let phase = self.view.as_ref().map_or(Phase::Running, |view| view.session.phase());
-            return self.lines.respond(&id, &Err(Rejected::Busy { phase }.into()));
+            let refused = Error::from(Rejected::Busy { phase }).saying(ANOTHER_WAITS);
+            return self.lines.respond(&id, &Err(refused));
         }
         // It answers the question that the client had been shown when it sent this, and no other.
         let question = self.question.as_ref().and_then(|shown| shown.seen_by(written));
         match self.give_prompt(&said, question).await {
             Ok(done) => self.prompted(id, &done),
-            Err(error) if error.is("TASK_BUSY") && self.may_wait() => self.queue(id, said),
+            Err(error) if error.is("TASK_BUSY") => match self.may_wait() {
+                true => self.queue(id, said),
+                false => self.lines.respond(&id, &Err(error.saying(AT_WORK))),
+            },
             Err(error) => {
                 let unseen = error.is("HANDLE_REQUIRED");
                 let error = if unseen { self.with_question(error) } else { error };
@@ -142,17 +154,13 @@ impl<S: Store> Attachment<S> {
     fn asked_meanwhile(&self, refused: Error) -> Error {
         let suspended = self.view.as_ref().and_then(|view| view.session.suspended());
         let question = suspended.and_then(|suspended| match &suspended.park.pause.wait {
-            Wait::Question(question) => Some(question.question.as_str()),
+            Wait::Question(question) => Some(question),
             Wait::Open => None,
         });
         let Some(question) = question else { return refused };
-        let details = format!(
-            "the prompt was not taken, because the agent has asked a question since it was sent: \
-             {question}"
-        );
         let handle = refused.data.as_ref().and_then(|data| data.get("handle").cloned());
-        let data = json!({ "reason": "TASK_BUSY", "details": details, "handle": handle });
-        Error::new(BUSY, details).with(data)
+        let data = json!({ "reason": "TASK_BUSY", "handle": handle });
+        Error::new(BUSY, question::not_taken(question)).with(data)
     }
 
     /// `session/cancel`: ends the run that is shown, and takes back the prompt that waits behind it.

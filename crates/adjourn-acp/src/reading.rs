@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
+use adjourn_core::limits::INPUT_BYTES;
 use adjourn_store::Store;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -103,9 +104,13 @@ impl<S: Store> Connection<S> {
             let answer = Incoming::Response { id, result: Err(RawValue::NULL) };
             return self.take(answer, written).await;
         }
-        let problem = format!("a line has at most {} MiB ({LINE_BYTES} bytes)", LINE_BYTES >> 20);
-        let error =
-            Error::new(INVALID_REQUEST, problem.clone()).with(json!({ "details": problem }));
+        let problem = format!(
+            "the message is too long: a line has at most {} MiB ({LINE_BYTES} bytes), and a prompt \
+             in it at most {} MiB",
+            LINE_BYTES >> 20,
+            INPUT_BYTES >> 20
+        );
+        let error = Error::new(INVALID_REQUEST, problem).with(json!({ "reason": "INVALID" }));
         self.lines.respond(&id.unwrap_or_else(Id::null), &Err(error));
     }
 

@@ -55,11 +55,9 @@ const fn code(refused: &Rejected) -> i64 {
 
 impl From<Rejected> for Error {
     fn from(refused: Rejected) -> Self {
-        let (told, mut data) = (refused.told(), refused.details());
+        let mut data = refused.details();
         data.insert("reason".to_owned(), refused.reason().into());
-        // Some clients show this and not the message.
-        data.insert("details".to_owned(), told.as_str().into());
-        Self::new(code(&refused), told).with(Value::Object(data))
+        Self::new(code(&refused), refused.told()).with(Value::Object(data))
     }
 }
 

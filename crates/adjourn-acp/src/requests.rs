@@ -1,14 +1,16 @@
 //! What clients send, as far as it is read; everything else in it is left alone.
 
 use std::collections::HashMap;
+use std::marker::PhantomData;
 
 use adjourn_core::carry;
 use adjourn_core::command::{Mode, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::facts::{SpanLink, SpanLinks};
 use adjourn_core::limits;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::envelope::Envelope;
@@ -212,16 +214,29 @@ impl Attach {
     }
 }
 
-/// Reads an object, and not a list of its fields.
+/// Reads an object, and not a list of its fields; what is wrong in it keeps its place.
 fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
-    D: serde::Deserializer<'de>,
-    T: serde::de::DeserializeOwned,
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
 {
-    let Some(fields) = Option::<Map<String, Value>>::deserialize(deserializer)? else {
-        return Ok(None);
-    };
-    serde_json::from_value(Value::Object(fields)).map(Some).map_err(serde::de::Error::custom)
+    struct Object<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+        type Value = Option<T>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a map")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(fields)).map(Some)
+        }
+    }
+    deserializer.deserialize_any(Object(PhantomData))
 }
 
 /// Reads a replay cursor; one that is not known is refused, never replaced by another.
@@ -260,6 +275,9 @@ struct SuspendFields {
 /// condition that was to end it would last for ever.
 const SUSPEND_FIELDS: [&str; 6] = ["sessionId", "reason", "resumeWhen", "mode", "graceMs", "_meta"];
 
+/// Those that stand in an envelope, too.
+const ENVELOPE_FIELDS: [&str; 4] = ["reason", "resumeWhen", "mode", "graceMs"];
+
 /// Reads a request to suspend.
 ///
 /// # Errors
@@ -267,11 +285,7 @@ const SUSPEND_FIELDS: [&str; 6] = ["sessionId", "reason", "resumeWhen", "mode", 
 pub fn read_suspend(params: Params<'_>) -> Result<SessionSuspendRequest, Error> {
     let fields: HashMap<String, IgnoredAny> = params.read()?;
     match fields.keys().find(|field| !SUSPEND_FIELDS.contains(&field.as_str())) {
-        Some(unknown) => {
-            let known = SUSPEND_FIELDS.join(", ");
-            let problem = format!("there is no such field; there are {known}");
-            Err(Error::invalid(unknown.clone(), &problem))
-        }
+        Some(unknown) => Err(Error::no_field(unknown.clone(), &SUSPEND_FIELDS)),
         None => params.read(),
     }
 }
@@ -298,6 +312,7 @@ pub fn suspend(request: SessionSuspendRequest, peer: &Peer) -> Result<Suspend, E
     };
     let mut mode = request.mode;
     for envelope in Envelope::all(meta.as_ref()) {
+        envelope.has_only(&ENVELOPE_FIELDS)?;
         let given: SuspendFields = envelope.read()?;
         let place = envelope.place("resumeWhen");
         let resume_when = conditions(given.resume_when.as_ref(), envelope.spelling, &place)?;
@@ -398,6 +413,40 @@ mod tests {
                 None
             }
         }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place_and_in_plain_words() {
+        let wrong = |params: Value| {
+            let params = params.to_string();
+            let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{params}}}"#);
+            let Ok(Incoming::Request { params, .. }) = Incoming::read(line.as_bytes()) else {
+                panic!("{line} is a request");
+            };
+            match params.read::<Attach>() {
+                Ok(_) => read_suspend(params).unwrap_err().message,
+                Err(error) => error.message,
+            }
+        };
+        for (field, value, words) in [
+            ("cwd", serde_json::json!(5), "cwd: expected a text, found a number"),
+            ("addBudget", serde_json::json!([1]), "addBudget: expected an object, found a list"),
+            (
+                "addBudget",
+                serde_json::json!({ "usd": "much" }),
+                "addBudget.usd: expected a number, found a text",
+            ),
+            (
+                "graceMs",
+                serde_json::json!("long"),
+                "graceMs: expected a whole number from 0 on, found a text",
+            ),
+        ] {
+            assert_eq!(wrong(serde_json::json!({ "sessionId": "s", field: value })), words);
+        }
+        let mode = wrong(serde_json::json!({ "sessionId": "s", "mode": "banana" }));
+        assert!(mode.starts_with("mode: expected one of "), "{mode}");
+        assert!(mode.ends_with(r#", found "banana""#), "{mode}");
     }
 
     proptest! {

@@ -1,13 +1,14 @@
 //! JSON-RPC 2.0, one message per line, without losing anything: what is not read is kept as the
 //! bytes it came in.
 
-use adjourn_core::json;
+use adjourn_core::{json, syntax};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::lines::LINE_BYTES;
+use crate::wrong;
 
 /// The line is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
@@ -169,20 +170,22 @@ impl<'a> Envelope<'a> {
     fn read(line: &'a [u8]) -> Result<Self, (Id, Error)> {
         let unreadable = |problem: String| (Id::null(), Error::new(PARSE_ERROR, problem));
         let no_message = |problem: &str| (Id::null(), Error::new(INVALID_REQUEST, problem));
-        let text = std::str::from_utf8(line)
-            .map_err(|error| unreadable(format!("the line is not UTF-8: {error}")))?;
+        let text = std::str::from_utf8(line).map_err(|error| {
+            let column = error.valid_up_to() + 1;
+            unreadable(format!("the line is not UTF-8: it goes astray in column {column}"))
+        })?;
         let first = text.trim_ascii_start().as_bytes().first();
         let error = match first {
             Some(b'{') => match unread(text) {
                 Ok(envelope) => return Ok(envelope),
-                Err(error) => no_message(&plain(&error)),
+                Err(error) => no_message(&wrong::problem(&error.to_string())),
             },
             Some(b'[') => no_message("batches are not supported"),
             _ => no_message("a message is an object"),
         };
         match unread::<&RawValue>(text) {
             Ok(_) => Err(error),
-            Err(error) => Err(unreadable(format!("the line is not JSON: {error}"))),
+            Err(error) => Err(unreadable(not_json(&error))),
         }
     }
 }
@@ -295,32 +298,38 @@ impl<'a> Params<'a> {
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             let path = error.path().to_string();
             let path = if path == "." { String::new() } else { path };
-            let problem = plain(&error.into_inner());
+            let refusal = error.into_inner().to_string();
             // What is missing has no place of its own.
-            let missing =
-                problem.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
-            match (missing, path.as_str()) {
+            match (wrong::missing(&refusal), path.as_str()) {
                 (Some(field), "") => Error::invalid(field, "it is missing"),
                 (Some(field), path) => Error::invalid(format!("{path}.{field}"), "it is missing"),
-                (None, _) => Error::invalid(path, &problem),
+                (None, _) => Error::invalid(path, &wrong::problem(&refusal)),
             }
         })
     }
 }
 
-/// Returns the problem without the place in the line, which nobody can look up.
-fn plain(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(end) => text.get(..end).unwrap_or_default().to_owned(),
-        None => text,
-    }
+/// Says where a line stops being JSON.
+fn not_json(error: &serde_json::Error) -> String {
+    // There is one line.
+    let problem = syntax::problem(error).replace(" in line 1, column", " in column");
+    format!("the line is {}", problem.replace(", in line 1", ""))
 }
 
 impl Error {
     /// An error that is a code and a sentence.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
+    }
+
+    /// Says the same in other words, to clients that show either of the two texts.
+    #[must_use]
+    pub fn saying(mut self, words: &str) -> Self {
+        words.clone_into(&mut self.message);
+        if let Some(data) = self.data.as_mut().and_then(|data| data.as_object_mut()) {
+            data.insert("details".to_owned(), words.into());
+        }
+        self
     }
 
     /// Adds what a program can use.
@@ -339,6 +348,12 @@ impl Error {
         };
         let data = json!({ "reason": "INVALID", "path": path });
         Self::new(INVALID_PARAMS, message).with(data)
+    }
+
+    /// There is no such field.
+    pub fn no_field(path: impl Into<String>, known: &[&str]) -> Self {
+        let problem = format!("there is no such field; there are {}", known.join(", "));
+        Self::invalid(path, &problem)
     }
 
     /// There is no such session.
@@ -360,11 +375,12 @@ impl Error {
 
     /// Returns the error as it stands in a message.
     pub fn to_json(&self) -> Value {
-        let mut error = json!({ "code": self.code, "message": self.message });
-        if let (Some(object), Some(data)) = (error.as_object_mut(), &self.data) {
-            object.insert("data".to_owned(), Value::clone(data));
+        let mut data = self.data.as_deref().cloned().unwrap_or_else(|| json!({}));
+        // Some clients show this and not the message.
+        if let Some(data) = data.as_object_mut() {
+            data.entry("details").or_insert_with(|| self.message.as_str().into());
         }
-        error
+        json!({ "code": self.code, "message": self.message, "data": data })
     }
 }
 
@@ -478,8 +494,14 @@ mod tests {
             refusal(r#"{"jsonrpc":"2.0","id":3,"method":7}"#),
             ("3".into(), INVALID_REQUEST)
         );
-        let (_, error) = Incoming::read(b"\xff").unwrap_err();
-        assert_eq!(error.code, PARSE_ERROR);
+        for (line, words) in [
+            (&b"\xff"[..], "the line is not UTF-8: it goes astray in column 1"),
+            (b"{broken", "the line is not JSON: it goes astray in column 2"),
+            (b"{\"id\":", "the line is not JSON: it ends too early"),
+        ] {
+            let (_, error) = Incoming::read(line).unwrap_err();
+            assert_eq!((error.code, error.message.as_str()), (PARSE_ERROR, words));
+        }
     }
 
     #[test]
@@ -529,6 +551,6 @@ mod tests {
         let Ok(Incoming::Request { params, .. }) = Incoming::read(line) else { panic!() };
         let error = params.read::<Deep>().unwrap_err();
         assert_eq!(error.data.unwrap()["path"], "outer[1]");
-        assert!(!error.message.contains("line"), "{}", error.message);
+        assert_eq!(error.message, "outer[1]: expected a whole number from 0 on, found a text");
     }
 }

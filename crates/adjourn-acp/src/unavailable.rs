@@ -24,7 +24,7 @@ where
     W: AsyncWrite + Unpin,
 {
     let error = Error::new(INTERNAL_ERROR, problem);
-    let error = error.with(json!({ "reason": "UNAVAILABLE", "details": problem }));
+    let error = error.with(json!({ "reason": "UNAVAILABLE" }));
     let mut lines = Lines::new(input);
     let mut stop = std::pin::pin!(stop);
     loop {

@@ -90,9 +90,12 @@ impl Failure {
         self.passes.then_some(&self.message)
     }
 
-    /// Returns the sentence that says what is wrong.
-    pub fn message(&self) -> &str {
-        &self.message
+    /// Returns what is wrong and what helps as one text, for those who are shown only one.
+    pub fn told(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
     }
 
     /// Returns the exit code.

@@ -105,7 +105,14 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Man(man) => return commands::completions::man(man, output),
         _ => {}
     }
-    let settings = &Settings::of(&arguments)?;
+    let settings = match Settings::of(&arguments) {
+        Ok(settings) => settings,
+        Err(failure) if matches!(arguments.verb, Verb::Acp(_)) => {
+            return Err(commands::acp::refuse(failure).await);
+        }
+        Err(failure) => return Err(failure),
+    };
+    let settings = &settings;
     match arguments.verb {
         Verb::Demo => commands::demo::run(settings, output).await,
         Verb::Run(run) => commands::run::run(settings, run, output).await,

@@ -30,7 +30,9 @@ async fn a_prompt_that_was_sent_before_the_question_was_shown_never_answers_it()
     let early = prompt(&mut client, &session, "one more thing").await;
     let refused = client.answer(early).await;
     assert_eq!(refused["error"]["code"], 4002, "{refused}");
-    assert_eq!(refused["error"]["data"]["details"], "the agent asks: which table?");
+    let words = "The agent has asked: which table? Your message was not taken; send your answer.";
+    assert_eq!(refused["error"]["message"], words);
+    assert_eq!(refused["error"]["data"]["details"], words);
     let shown = client.heard().iter().any(|message| message.to_string().contains("question-"));
     if !shown {
         client.until("asked", |message| message.to_string().contains("question-")).await;

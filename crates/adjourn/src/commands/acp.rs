@@ -7,6 +7,7 @@ use adjourn_acp::{Desk, Face, Options};
 use adjourn_core::driver::DriverSpec;
 use adjourn_host::Claims;
 use adjourn_host::script::Scripted;
+use adjourn_store::Sqlite;
 
 use crate::arguments::{Acp, OnDisconnect, Profile, StatusWords};
 use crate::commands::run::read;
@@ -14,14 +15,22 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
-use crate::stay::{did_not_wait, host_with};
+use crate::stay::{Stop, did_not_wait, host_with};
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
     let signals = Signals::new()?;
-    match read(&acp.script) {
-        Ok((driver, _)) => serve(settings, driver, signals, output).await,
+    match Agent::start(settings, &acp).await {
+        Ok(agent) => agent.serve(signals, output).await,
         Err(failure) => Err(told(failure, signals).await),
+    }
+}
+
+/// Tells an editor that the settings are wrong, and returns the failure when the editor has gone.
+pub async fn refuse(failure: Failure) -> Failure {
+    match Signals::new() {
+        Ok(signals) => told(failure, signals).await,
+        Err(_) => failure,
     }
 }
 
@@ -34,68 +43,85 @@ async fn told(failure: Failure, mut signals: Signals) -> Failure {
         };
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
         // If the editor cannot be reached, the failure is told at the end all the same.
-        let _ = adjourn_acp::refuse(failure.message(), input, output, stop).await;
+        let _ = adjourn_acp::refuse(&failure.told(), input, output, stop).await;
     }
     failure
 }
 
-async fn serve(
-    settings: &Settings,
-    driver: DriverSpec,
-    signals: Signals,
-    output: &Output,
-) -> Result<(), Failure> {
-    let place = Place::open_or_make(settings)?;
-    let desk = Desk::default();
-    let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(desk.clone()));
-    let working = host_with(&place, Claims::All, drivers).await?;
-    let face = Arc::new(Face {
-        store: place.store.clone(),
-        hosts: place.hosts.clone(),
-        clock: Arc::clone(&place.clock),
-        claimant: working.claimant.clone(),
-        desk,
-        options: options(settings, driver),
-    });
-    output.talk(&format!(
-        "an ACP agent on stdin and stdout; its sessions are in {}",
-        place.store.path().display()
-    ));
-    let signals = tokio::sync::Mutex::new(signals);
-    let working = tokio::sync::Mutex::new(Some(working));
-    let mut ended = None;
-    let mut failed = None;
-    let mut hurried = Ok(None);
-    // A signal is an editor that goes away, as the end of its input is; both are one request to
-    // stop. A second one does not wait. A host that fails takes the agent with it: an editor that
-    // went on would never be answered.
-    let stop = async {
-        let (mut signals, mut working) = (signals.lock().await, working.lock().await);
-        let Some(host) = working.as_mut() else { return };
-        tokio::select! {
-            signal = signals.next() => ended = Some(signal),
-            failure = host.ended() => failed = Some(failure),
-        }
-        if failed.is_some() {
-            *working = None;
-        }
-    };
-    let drain = async {
-        let mut signals = signals.lock().await;
-        signals.were_foretold();
-        if let Some(working) = working.lock().await.take() {
-            hurried = working.or(&place, &mut signals, output).await;
-        }
-    };
-    let served =
-        adjourn_acp::serve(face, tokio::io::stdin(), tokio::io::stdout(), stop, drain).await;
-    served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))?;
-    if let Some(failure) = failed {
-        return Err(failure);
+/// What an editor talks to, with all that it needs.
+struct Agent {
+    place: Place,
+    working: Stop,
+    face: Face<Sqlite>,
+}
+
+impl Agent {
+    /// Opens what the agent needs.
+    async fn start(settings: &Settings, acp: &Acp) -> Result<Self, Failure> {
+        let (driver, _) = read(&acp.script)?;
+        let place = Place::open_or_make(settings)?;
+        let desk = Desk::default();
+        let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(desk.clone()));
+        let working = host_with(&place, Claims::All, drivers).await?;
+        let face = Face {
+            store: place.store.clone(),
+            hosts: place.hosts.clone(),
+            clock: Arc::clone(&place.clock),
+            claimant: working.claimant.clone(),
+            desk,
+            options: options(settings, driver),
+        };
+        Ok(Self { place, working, face })
     }
-    match hurried? {
-        None => Ok(()),
-        Some(Ended(second)) => Err(did_not_wait(ended.map_or(second, |Ended(first)| first))),
+
+    async fn serve(self, signals: Signals, output: &Output) -> Result<(), Failure> {
+        let Self { place, working, face } = self;
+        output.talk(&format!(
+            "an ACP agent on stdin and stdout; its sessions are in {}",
+            place.store.path().display()
+        ));
+        let signals = tokio::sync::Mutex::new(signals);
+        let working = tokio::sync::Mutex::new(Some(working));
+        let mut ended = None;
+        let mut failed = None;
+        let mut hurried = Ok(None);
+        // A signal is an editor that goes away, as the end of its input is; both are one request to
+        // stop. A second one does not wait. A host that fails takes the agent with it: an editor that
+        // went on would never be answered.
+        let stop = async {
+            let (mut signals, mut working) = (signals.lock().await, working.lock().await);
+            let Some(host) = working.as_mut() else { return };
+            tokio::select! {
+                signal = signals.next() => ended = Some(signal),
+                failure = host.ended() => failed = Some(failure),
+            }
+            if failed.is_some() {
+                *working = None;
+            }
+        };
+        let drain = async {
+            let mut signals = signals.lock().await;
+            signals.were_foretold();
+            if let Some(working) = working.lock().await.take() {
+                hurried = working.or(&place, &mut signals, output).await;
+            }
+        };
+        let served = adjourn_acp::serve(
+            Arc::new(face),
+            tokio::io::stdin(),
+            tokio::io::stdout(),
+            stop,
+            drain,
+        )
+        .await;
+        served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))?;
+        if let Some(failure) = failed {
+            return Err(failure);
+        }
+        match hurried? {
+            None => Ok(()),
+            Some(Ended(second)) => Err(did_not_wait(ended.map_or(second, |Ended(first)| first))),
+        }
     }
 }
 

@@ -54,7 +54,13 @@ fn whoever_has_not_seen_the_question_is_shown_it_first() {
     let session = left_parked(&home, ASKS);
     let mut editor = Editor::v1(&home, ASKS);
     let prompt = editor.prompt(&session, "this");
-    assert_eq!(editor.answer(prompt).unwrap_err()["data"]["reason"], "HANDLE_REQUIRED");
+    let refused = editor.answer(prompt).unwrap_err();
+    assert_eq!(refused["data"]["reason"], "HANDLE_REQUIRED");
+    for told in [&refused["message"], &refused["data"]["details"]] {
+        let words = told.as_str().unwrap();
+        assert!(words.starts_with("The agent has asked: which?"), "{words}");
+        assert!(words.ends_with(" Your message was not taken; send your answer."), "{words}");
+    }
     editor.until("which?", |message| message.to_string().contains("which?"));
     let prompt = editor.prompt(&session, "this");
     assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn");

@@ -133,6 +133,11 @@ fn an_editor_that_is_killed_while_the_agent_works_finds_it_again() {
     assert_eq!(texts(&editor), ["one"]);
     let unknown = editor.heard().any(|message| message.to_string().contains("outcome is unknown"));
     assert!(unknown, "{}", editor.dialog());
+    let shown = editor.heard().map(|message| &message["params"]["update"]);
+    let shown = shown.filter(|update| update["title"] == "its host stopped").last().unwrap();
+    let words = shown["content"][0]["content"]["text"].as_str().unwrap();
+    assert!(words.contains("did their work is unknown: build."), "{words}");
+    assert!(!words.contains("host_interrupted"), "{words}");
     let wake = json!({ "sessionId": session, "continueTranscript": true });
     editor.call("session/resume", wake).unwrap();
     editor.until("idle", |message| {

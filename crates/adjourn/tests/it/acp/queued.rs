@@ -51,6 +51,8 @@ fn it_waits_is_shown_the_run_and_has_the_next_turn() {
             (&refused["code"], &refused["data"]["reason"]),
             (&json!(4012), &json!("TASK_BUSY"))
         );
+        let words = refused["message"].as_str().unwrap();
+        assert!(words.contains("Another message of yours is waiting"), "{words}");
         editor.call_is("completed");
         until_said(&mut editor, "the first is over");
         if version == 1 {
@@ -75,7 +77,10 @@ fn it_does_not_wait_behind_a_prompt_of_its_own() {
         editor.prompt(&session, "one");
         editor.call_is("in_progress");
         let prompt = editor.prompt(&session, "two");
-        assert_eq!(editor.answer(prompt).unwrap_err()["code"], 4012, "v{version}");
+        let refused = editor.answer(prompt).unwrap_err();
+        assert_eq!(refused["code"], 4012, "v{version}");
+        let words = refused["message"].as_str().unwrap();
+        assert!(words.contains("at work on your last message"), "{words}");
     }
 }
 

@@ -246,7 +246,10 @@ fn a_prompt_may_have_images_of_twelve_mebibytes() {
     // Of a line that is too long the request is known all the same.
     let refused = editor.call("session/prompt", image(20 * mebibyte)).unwrap_err();
     assert_eq!(refused["code"], -32600);
-    assert!(refused["message"].as_str().unwrap().contains("16 MiB"), "{refused}");
+    assert_eq!(refused["data"]["reason"], "INVALID");
+    for limit in ["16 MiB", "12 MiB"] {
+        assert!(refused["data"]["details"].as_str().unwrap().contains(limit), "{refused}");
+    }
     let mut other = Editor::v1(&home, r#"{"steps": []}"#);
     other.call("session/load", json!({ "sessionId": session, "cwd": "/tmp" })).unwrap();
     let replayed = updates(&other, "user_message_chunk").find(|chunk| {
@@ -269,6 +272,35 @@ fn a_relative_directory_begins_where_the_agent_works() {
     editor.call("session/load", json!({ "sessionId": session, "cwd": "." })).unwrap();
     let refused = editor.call("session/new", json!({ "cwd": "", "mcpServers": [] })).unwrap_err();
     assert_eq!(refused["data"]["path"], "cwd");
+    let session = editor.new_session();
+    for (cwd, found) in [("/tmp/.", true), ("//tmp/x/../", true), ("/tmp/x", false)] {
+        let load = json!({ "sessionId": session, "cwd": cwd });
+        assert_eq!(editor.call("session/load", load).is_ok(), found, "{cwd}");
+    }
+}
+
+#[test]
+fn every_error_has_details_for_clients_that_show_only_those() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, r#"{"steps": [{"fail": "out of tea"}]}"#);
+    let session = editor.new_session();
+    let failed = editor.prompt(&session, "go");
+    let failed = editor.answer(failed).unwrap_err();
+    assert!(failed["message"].as_str().unwrap().contains("out of tea"), "{failed}");
+    let mut told = vec![failed];
+    for (method, params) in [
+        ("session/load", json!({ "sessionId": "s-none" })),
+        ("session/prompt", json!({ "sessionId": session })),
+        ("session/sing", json!({})),
+        ("initialize", json!({ "protocolVersion": 1 })),
+    ] {
+        told.push(editor.call(method, params).unwrap_err());
+    }
+    editor.line(b"{nonsense");
+    told.push(editor.until("an error", |message| message["id"].is_null())["error"].clone());
+    for error in told {
+        assert_eq!(error["data"]["details"], error["message"], "{error}");
+    }
 }
 
 #[test]
@@ -282,6 +314,25 @@ fn a_script_that_is_wrong_is_told_to_the_editor() {
     let refused = editor.call("session/new", json!({ "cwd": "/tmp" })).unwrap_err();
     assert_eq!(refused["message"], message);
     assert_eq!(editor.close(), 2);
+}
+
+#[test]
+fn whatever_else_keeps_the_agent_from_starting_is_told_to_the_editor() {
+    for (config, store, words) in [
+        ("", "no store, but a text of some length that somebody keeps there", "junk.db"),
+        ("[host]\ndrain = \"soon\"", "", "host.drain"),
+    ] {
+        let home = Home::new();
+        home.config(config);
+        let store = home.file("junk.db", store);
+        let mut editor = Editor::open(&home, r#"{"steps": []}"#, &["--store", &store]);
+        let refused = editor.call("initialize", json!({ "protocolVersion": 1 })).unwrap_err();
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains(words), "{message}");
+        assert_eq!(refused["data"]["details"], message);
+        assert_eq!(refused["data"]["reason"], "UNAVAILABLE");
+        assert_ne!(editor.close(), 0);
+    }
 }
 
 #[test]
