@@ -386,6 +386,8 @@ impl<S: Store> Connection<S> {
                 done: Arc::clone(&done),
                 later: VecDeque::new(),
                 replaying: None,
+                cancel_until: None,
+                ended_calls: HashSet::new(),
             };
             self.tasks.spawn(attachment.run(self.rung.clone()));
             Open { ask: sender, attached, run, asked: 0, done }

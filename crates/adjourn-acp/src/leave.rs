@@ -5,10 +5,8 @@
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use adjourn_core::ledger::{CallId, CallState};
-use adjourn_core::limits::CANCEL_GRACE;
 use adjourn_core::session::State;
 use adjourn_store::Store;
 use serde_json::json;
@@ -19,10 +17,6 @@ use crate::hearing::LATER;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::Attachment;
 use crate::update::{self, Call};
-
-/// How long a host may take to say that it has given up calls whose grace is over: another host
-/// finds out within a second that it is dead.
-const HOST_ANSWERS: Duration = Duration::from_secs(2);
 
 impl<S: Store> Attachment<S> {
     pub(crate) async fn close(&mut self, id: &Id, rung: &mut watch::Receiver<()>) {
@@ -43,8 +37,7 @@ impl<S: Store> Attachment<S> {
     /// A host that hangs gives up nothing, and what is parked stays parked. The client sees no more
     /// of either, so that it is told now.
     async fn until_calls_are_over(&mut self, rung: &mut watch::Receiver<()>) {
-        let grace = self.face.options.cancel_grace.unwrap_or(CANCEL_GRACE);
-        let mut late = std::pin::pin!(tokio::time::sleep(grace + HOST_ANSWERS));
+        let mut late = std::pin::pin!(tokio::time::sleep_until(self.patience()));
         while self.shows_calls_in_flight() && self.flush().await.is_ok() {
             tokio::select! {
                 changed = rung.changed() => match changed {
@@ -59,10 +52,11 @@ impl<S: Store> Attachment<S> {
             && self.attached.load(Ordering::Relaxed)
         {
             let parked = view.session.suspended().is_some();
-            let mut left = update::calls_over(&view.session);
+            let mut left = update::calls_unanswered(&view.session);
             for (_, _, words) in &mut left {
                 *words = words.filter(|_| !parked);
             }
+            left.retain(|(id, ..)| !self.ended_calls.contains(id));
             let waits = self.waits.drain().map(|handle| CallId(handle.to_string()));
             left.extend(waits.map(|id| (id, Call::Cancelled, None)));
             self.calls_left(&left);
@@ -71,7 +65,12 @@ impl<S: Store> Attachment<S> {
 
     fn shows_calls_in_flight(&self) -> bool {
         let view = self.view.as_ref().filter(|_| self.attached.load(Ordering::Relaxed));
-        view.is_some_and(|view| view.session.calls.any(CallState::Dispatched))
+        view.is_some_and(|view| {
+            let mut open = view.session.calls.iter();
+            open.any(|open| {
+                open.state == CallState::Dispatched && !self.ended_calls.contains(&open.call.id)
+            })
+        })
     }
 
     pub(crate) async fn delete(&mut self, id: &Id) {
@@ -93,10 +92,8 @@ impl<S: Store> Attachment<S> {
 
     /// Answers everything that is open, then the one who closed it, and shows nothing more.
     fn leave(&mut self, id: &Id) {
+        self.answer_canceled();
         self.drop_queued();
-        for prompt in std::mem::take(&mut self.prompts) {
-            self.lines.respond(&prompt.id, &Ok(json!({ "stopReason": "cancelled" })));
-        }
         for suspend in std::mem::take(&mut self.suspends) {
             let error = Error::new(CANCELLED, "the session was closed");
             self.lines.respond(&suspend.id, &Err(error));
@@ -115,6 +112,8 @@ impl<S: Store> Attachment<S> {
         self.title = None;
         self.last_message = None;
         self.waits.clear();
+        self.cancel_until = None;
+        self.ended_calls.clear();
         self.aliases.clear();
         self.own.clear();
         let mut asked: Vec<_> = self.ours.keys().cloned().collect();

@@ -41,6 +41,7 @@ mod session;
 #[cfg(feature = "artifacts")]
 pub mod shapes;
 mod show;
+mod silence;
 pub mod suspension;
 mod title;
 mod unavailable;

@@ -102,7 +102,7 @@ impl<S: Store> Attachment<S> {
 
     /// Tells of the calls under way, to a client that comes in the middle of a turn: it is told of
     /// their end.
-    fn introduce_calls(&mut self) {
+    pub(crate) fn introduce_calls(&mut self) {
         let Some(view) = &self.view else { return };
         let version = self.peer.version;
         let mut updates = Vec::new();
@@ -168,13 +168,14 @@ impl<S: Store> Attachment<S> {
         let queued = self.queued.take();
         let canceled = self.give(self.face.options.cancel()).await;
         // There is nobody else to tell that there was nothing to cancel.
-        let Some(Queued { id, .. }) = queued else { return };
+        let Some(Queued { id, .. }) = queued else { return self.await_cancel() };
         match (canceled, self.peer.version) {
             // The client is shown the run as long as its prompt is open: it is answered when the
             // run has ended.
             (Ok(done), Version::V1) => {
                 let (at, after) = (*revisions(&done).start(), done.session.revision);
                 self.prompts.push(WaitingPrompt { id, at, after, fate: Fate::Canceled });
+                self.await_cancel();
             }
             (_, version) => self.lines.respond(&id, &not_taken(version)),
         }

@@ -54,6 +54,8 @@ impl<S: Store> Attachment<S> {
     async fn replay_between(&mut self, from: u64, until: u64) -> Result<(), Error> {
         let can_be_taken_back = self.replaying.is_some();
         self.news = News::Nothing;
+        // The calls are shown again, and so is how they end.
+        self.ended_calls.clear();
         let found = Watcher::at(self.face.store.clone(), self.id, from.min(until))?;
         let (mut session, mut watcher) = match found {
             Some((session, watcher)) => (Some(session), watcher),

@@ -51,11 +51,12 @@ impl<S: Store> Attachment<S> {
             Some(done) if !was_attached && !done.events.is_empty() => *revisions(done).start(),
             _ => seen,
         };
+        let woke = given.as_ref().is_some_and(|done| !done.events.is_empty());
         if let Replay::From(revision) = wish.replay {
             // What a wake has done is not taken back.
-            let woke = given.as_ref().is_some_and(|done| !done.events.is_empty());
             self.replay(Some(id).filter(|_| !woke), revision, until).await?;
         }
+        let comes_new = !was_attached && !woke && wish.replay == Replay::Nothing;
         match given {
             Some(done) if !done.events.is_empty() => {
                 self.has_moved(&done);
@@ -70,6 +71,9 @@ impl<S: Store> Attachment<S> {
                 self.idle_key = wish.fields.idempotency_key.clone();
                 self.answer_attach(id, Value::Null);
             }
+        }
+        if comes_new {
+            self.introduce_calls();
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use adjourn_core::driver::Need;
 use adjourn_core::event::What;
 use adjourn_core::facts::SpanLinks;
 use adjourn_core::id::{Handle, RequestId, RunId, SessionId};
+use adjourn_core::ledger::CallId;
 use adjourn_core::session::Phase;
 use adjourn_core::{Command, Rejected, Session, json};
 use adjourn_host::said::Said;
@@ -21,6 +22,7 @@ use adjourn_host::watch::Watcher;
 use adjourn_store::{Done, Request, Store};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use crate::asked::Asked;
 use crate::desk::Seat;
@@ -157,6 +159,10 @@ pub(crate) struct Attachment<S> {
     pub(crate) later: VecDeque<Ask>,
     /// The request whose replay is under way, as long as it can be taken back.
     pub(crate) replaying: Option<Id>,
+    /// When the host should have followed a cancel that prompts wait for.
+    pub(crate) cancel_until: Option<Instant>,
+    /// Calls that the client was told are over, before the host has said so.
+    pub(crate) ended_calls: HashSet<CallId>,
 }
 
 impl<S: Store> Attachment<S> {
@@ -164,6 +170,7 @@ impl<S: Store> Attachment<S> {
     pub(crate) async fn run(mut self, mut rung: watch::Receiver<()>) {
         let mut desk = self.face.desk.changes();
         loop {
+            let late = Self::silence(self.cancel_until);
             tokio::select! {
                 ask = self.next_ask() => match ask {
                     Some(ask) => self.take(ask, &mut rung).await,
@@ -176,11 +183,13 @@ impl<S: Store> Attachment<S> {
                 }
                 // The face has the other end as long as this runs.
                 _ = desk.changed(), if self.seat.is_some() => {}
+                () = late => {}
             }
             loop {
                 if let Err(error) = self.catch_up().await {
                     self.give_up(&error);
                 }
+                self.answer_for_silent_host();
                 if !self.take_turn().await {
                     break;
                 }
@@ -328,6 +337,7 @@ impl<S: Store> Attachment<S> {
         } else if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.id == *id) {
             prompt.fate = Fate::TakenBack;
             let _ = self.give(self.face.options.cancel()).await;
+            self.await_cancel();
         }
     }
 

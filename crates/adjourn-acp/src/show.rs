@@ -114,6 +114,9 @@ impl<S: Store> Attachment<S> {
             }
             self.commit_ends();
         }
+        if matches!(moment.event.what, What::RunEnded(_)) {
+            self.ended_calls.clear();
+        }
         self.own.retain(|own| *own.end() > moment.revision);
     }
 
@@ -180,6 +183,9 @@ impl<S: Store> Attachment<S> {
             }
             What::CallsReturned(returned) => {
                 for call in &returned.calls {
+                    if self.ended_calls.contains(&call.id) {
+                        continue;
+                    }
                     let words = moment.said.iter().find_map(|(_, said)| match said {
                         Said::Tool { call: id, result } if *id == call.id => Some(result.as_str()),
                         _ => None,
@@ -199,6 +205,9 @@ impl<S: Store> Attachment<S> {
     /// Calls that are over without a result.
     pub(crate) fn calls_left(&mut self, left: &[Left]) {
         for (id, status, words) in left {
+            if self.ended_calls.contains(id) {
+                continue;
+            }
             self.update(&update::call(self.peer.version, id, *status, *words));
         }
     }

@@ -134,6 +134,8 @@ pub fn waiting(session: &Session) -> Option<CallId> {
 }
 
 const UNKNOWN: &str = "its outcome is unknown: it was cut off while it ran";
+/// The call may go on: its host is stopped or stuck, and nothing has cut it off.
+const UNANSWERED: &str = "its outcome is unknown: the process that runs it does not answer";
 
 /// A call that is over without a result, how it stands, and what is to be said of it.
 pub type Left = (CallId, Call, Option<&'static str>);
@@ -185,6 +187,19 @@ pub fn calls_over(session: &Session) -> Vec<Left> {
         Some((open.call.id.clone(), status, words))
     });
     over.collect()
+}
+
+/// Returns the calls that are open, as a host leaves them that does not answer.
+pub fn calls_unanswered(session: &Session) -> Vec<Left> {
+    let mut left = calls_over(session);
+    for (id, _, words) in &mut left {
+        let in_flight =
+            session.calls.get(id).is_some_and(|open| open.state == CallState::Dispatched);
+        if in_flight {
+            *words = Some(UNANSWERED);
+        }
+    }
+    left
 }
 
 /// News of the session that no standard update has words for: they stand in `_meta`.

@@ -259,3 +259,69 @@ fn a_host_that_hangs_and_is_taken_over() {
     assert_eq!(scene.endings(), ["failed", "cancelled"]);
     hangs.go_on();
 }
+
+#[test]
+fn a_stop_is_answered_though_the_host_hangs_and_its_return_tells_nothing_twice() {
+    let mut scene = Scene::new();
+    let mut editor = Editor::v1(&scene.home, TWO_CALLS);
+    let load = json!({ "sessionId": scene.session });
+    editor.call("session/load", load).unwrap();
+    let hangs = scene.host.take().unwrap();
+    hangs.stop();
+    let held = editor.prompt(&scene.session, "and then?");
+    // It is heard before the cancel.
+    editor.call("session/status", json!({ "sessionId": scene.session })).unwrap();
+    editor.notify("session/cancel", json!({ "sessionId": scene.session }));
+    assert_eq!(editor.answer(held).unwrap()["stopReason"], "cancelled");
+    let told = ends_and_answers(&editor);
+    assert_eq!(told[told.len() - 3..], ["a call", "a call", &format!("answer {held}")]);
+    assert_eq!(endings(&editor), ["failed", "failed"]);
+    let dialog = editor.dialog();
+    assert!(dialog.contains("does not answer") && !dialog.contains("cut off"), "{dialog}");
+
+    // What is said next waits until the host is back, and answers are in order.
+    let next = editor.prompt(&scene.session, "again");
+    editor.call("session/status", json!({ "sessionId": scene.session })).unwrap();
+    hangs.go_on();
+    editor.answer(next).unwrap();
+    assert_eq!(endings(&editor), ["failed", "failed"], "{}", editor.dialog());
+}
+
+#[test]
+fn a_close_answers_prompts_in_their_order_and_says_what_is_known_of_a_hung_host() {
+    let mut scene = Scene::new();
+    let mut editor = Editor::v1(&scene.home, TWO_CALLS);
+    let load = json!({ "sessionId": scene.session });
+    editor.call("session/load", load).unwrap();
+    let hangs = scene.host.take().unwrap();
+    hangs.stop();
+    let first = editor.prompt(&scene.session, "one");
+    editor.call("session/status", json!({ "sessionId": scene.session })).unwrap();
+    editor.notify("session/cancel", json!({ "sessionId": scene.session }));
+    let second = editor.prompt(&scene.session, "two");
+    let close = editor.request("session/close", json!({ "sessionId": scene.session }));
+    editor.answer(close).unwrap();
+    let told = ends_and_answers(&editor);
+    let answers = [first, second, close].map(|id| format!("answer {id}"));
+    assert_eq!(told[told.len() - 3..], answers, "{}", editor.dialog());
+    let dialog = editor.dialog();
+    assert!(dialog.contains("does not answer") && !dialog.contains("cut off"), "{dialog}");
+    hangs.go_on();
+}
+
+#[test]
+fn a_call_is_introduced_to_a_client_that_attaches_without_a_replay() {
+    for version in [1, 2] {
+        let mut scene = Scene::new();
+        let greeting = json!({ "protocolVersion": version });
+        let mut editor = Editor::greeted(&scene.home, TWO_CALLS, &[], &greeting);
+        let resume = json!({ "sessionId": scene.session });
+        editor.call("session/resume", resume).unwrap();
+        scene.cancel();
+        editor.call_is("failed");
+        let calls: Vec<_> = editor.heard().map(ended).filter(|(id, _)| !id.is_empty()).collect();
+        let (first, last) = (calls[0].0, calls.last().unwrap().0);
+        assert_eq!((calls[0].1, calls[1]), ("pending", (first, "in_progress")), "v{version}");
+        assert!(calls.contains(&(last, "pending")), "{}", editor.dialog());
+    }
+}

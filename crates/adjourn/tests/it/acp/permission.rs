@@ -228,7 +228,14 @@ fn of_two_editors_the_one_that_runs_it_is_asked_and_the_other_when_it_takes_over
     let mut second = greeted(&home, 1);
     second.call("session/resume", json!({ "sessionId": session })).unwrap();
     let told = second.overheard();
-    assert!(told.iter().all(|message| is_title(&message["params"]["update"])), "{told:?}");
+    // It is told of the call, and not asked.
+    let call = |update: &Value| update["title"] == "deploy" && update["status"] == "pending";
+    let shown = |message: &Value| {
+        let update = &message["params"]["update"];
+        is_title(update) || call(update)
+    };
+    assert!(told.iter().all(shown), "{told:?}");
+    assert!(told.iter().any(|message| call(&message["params"]["update"])), "{told:?}");
 
     // Wherever it is suspended from, who was asked need not answer, and the other sees no more.
     home.told(&["suspend", &session]);
