@@ -5,6 +5,7 @@
 
 mod file;
 mod keys;
+mod user;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -137,7 +138,7 @@ impl Settings {
                     .map(|own| Held { value: own.join("store.db"), source: Source::Default }),
             },
             tenant: layers.pick(&TENANT_KEY, tenant, text)?.by_default(TENANT.to_owned()),
-            principal: layers.pick(&AS, named, principal)?.by_default(user()),
+            principal: layers.pick(&AS, named, principal)?.by_default(user::user()),
             source: layers.pick(&SOURCE, source, text)?.by_default("cli".to_owned()),
             listen: layers.pick(&LISTEN, listen, address)?.optional(),
             token: layers.pick(&TOKEN, token, text)?.optional(),
@@ -325,12 +326,6 @@ pub fn principal(text: &str) -> Result<String, String> {
         return Err(format!("expected a name on one line, of at most {NAME_BYTES} bytes"));
     }
     Ok(name.to_owned())
-}
-
-/// Returns the name of whoever types.
-fn user() -> String {
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
-    user.chars().filter(|character| !character.is_control()).take(64).collect()
 }
 
 /// Reads one of some words.

@@ -47,6 +47,26 @@ fn the_journal_names_whoever_asked() {
     }
 }
 
+/// Timers, services and containers set no variable that names the user.
+#[test]
+fn without_variables_the_system_names_the_user() {
+    let home = Home::new();
+    for empty in [false, true] {
+        let mut config = home.command(&["config", "--json"]);
+        config.env_remove("USER");
+        if empty {
+            config.env("USER", "").env("LOGNAME", " ");
+        }
+        let told = home.ended(config);
+        let of_system = std::process::Command::new("id").arg("-un").output().unwrap();
+        let name = String::from_utf8(of_system.stdout).unwrap();
+        // Names that only a directory service knows are told by their number.
+        let number = format!("\"uid {}\"", rustix::process::geteuid().as_raw());
+        let named = told.data.contains(&format!("\"{}\"", name.trim()));
+        assert!((!name.trim().is_empty() && named) || told.data.contains(&number), "{told:?}");
+    }
+}
+
 /// A pause takes effect when its host commits it; it is its caller's all the same.
 #[test]
 fn the_log_shows_who_asked_and_not_who_committed() {
