@@ -280,7 +280,7 @@ pub async fn stay(
         } else {
             for said in seen.said() {
                 match said {
-                    Said::Agent { text, aborted: false } => output.data(&output.clean(text)),
+                    Said::Agent { text, aborted: false } => output.data(text),
                     Said::Tool { result, .. } => output.talk(&format!("· {result}")),
                     Said::Agent { .. } | Said::User { .. } | Said::Host { .. } => {}
                 }

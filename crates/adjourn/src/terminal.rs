@@ -27,6 +27,22 @@ pub enum Look {
 }
 
 impl Look {
+    const ALL: [Self; 8] = [
+        Self::Plain,
+        Self::Dim,
+        Self::Bold,
+        Self::Red,
+        Self::Green,
+        Self::Yellow,
+        Self::Magenta,
+        Self::Cyan,
+    ];
+
+    /// Returns whether a code is that of a look.
+    fn is_code(code: &str) -> bool {
+        Self::ALL.iter().any(|look| look.code() == code)
+    }
+
     const fn code(self) -> &'static str {
         match self {
             Self::Plain => "0",
@@ -80,13 +96,18 @@ impl Output {
         }
     }
 
-    /// Prints data.
+    /// Prints data: on a terminal nothing that others wrote moves the cursor, in a pipe it stays as it
+    /// is.
     pub fn data(&self, line: &str) {
         self.clear();
         if self.is_read() {
             // The same object, whoever reads it, but on a terminal nothing of it moves the cursor.
-            let line = if self.json_on_terminal { &*escaped(line) } else { line };
-            self.wrote(writeln!(io::stdout(), "{line}"));
+            let shown = match (self.json_on_terminal, self.data_on_terminal) {
+                (true, _) => escaped(line),
+                (_, true) => painted(self.data_in_colour, line),
+                _ => line.to_owned(),
+            };
+            self.wrote(writeln!(io::stdout(), "{shown}"));
         }
     }
 
@@ -171,15 +192,6 @@ impl Output {
     /// Returns a word of data as it looks here.
     pub fn word(&self, look: Look, text: &str) -> String {
         paint(self.data_in_colour, look, text)
-    }
-
-    /// Returns text of others as it may be shown here: on a terminal it must not move the cursor,
-    /// in a pipe it stays as it is.
-    pub fn clean(&self, text: &str) -> String {
-        match self.data_on_terminal {
-            true => lines(text),
-            false => text.to_owned(),
-        }
     }
 
     /// Returns whether somebody looks at the data.
@@ -295,15 +307,42 @@ pub fn shorten(text: &str, most: usize) -> String {
     kept.trim_end().to_owned() + "…"
 }
 
-/// Returns a text of some lines without anything that could move the cursor elsewhere.
+/// Returns a text of some lines with every character escaped that could move the cursor elsewhere.
 fn lines(text: &str) -> String {
-    let kept = |c: char| matches!(c, '\n' | '\t') || !moves(c);
-    text.chars().map(|c| if kept(c) { c } else { ' ' }).collect()
+    visible(text, |c| matches!(c, '\n' | '\t').then_some(c))
 }
 
 /// Returns a text on one line: what others wrote must not move the cursor.
 pub fn one_line(text: &str) -> String {
-    text.chars().map(|c| if moves(c) { ' ' } else { c }).collect()
+    visible(text, |c| matches!(c, '\n' | '\t').then_some(' '))
+}
+
+/// Returns a text with every character escaped that could move the cursor, so that no two texts look
+/// alike; some are `spared`, and shown as another.
+fn visible(text: &str, spared: impl Fn(char) -> Option<char>) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match spared(c) {
+            Some(other) => shown.push(other),
+            None if moves(c) => shown.extend(c.escape_unicode()),
+            None => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Returns lines in which only the colours of this program are left, if there are any.
+fn painted(colour: bool, text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let mut shown = lines(parts.next().unwrap_or_default());
+    for part in parts {
+        let code = part.split_once('m').filter(|(code, _)| colour && Look::is_code(code));
+        match code {
+            Some((code, rest)) => shown += &format!("\x1b[{code}m{}", lines(rest)),
+            None => shown += &lines(&format!("\x1b[{part}")),
+        }
+    }
+    shown
 }
 
 /// Returns an object with every character escaped that could move the cursor. All of them are in
@@ -360,8 +399,9 @@ mod tests {
     fn nothing_turns_the_line_around() {
         let turns = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
         let text = format!("a\n{turns}b");
-        assert_eq!(one_line(&text), format!("a {}b", " ".repeat(12)));
-        assert_eq!(lines(&text), format!("a\n{}b", " ".repeat(12)));
+        let escaped_turns: String = turns.chars().flat_map(char::escape_unicode).collect();
+        assert_eq!(one_line(&text), format!("a {escaped_turns}b"));
+        assert_eq!(lines(&text), format!("a\n{escaped_turns}b"));
         let object = Value::from(format!("{text}\u{7f}\u{9b}\u{1b}é")).to_string();
         let shown = escaped(&object);
         assert!(!shown.chars().any(moves), "{shown}");
@@ -369,7 +409,19 @@ mod tests {
             adjourn_core::json::stored::<Value>(shown.as_bytes()).unwrap().to_string(),
             object
         );
+        // No two texts look alike.
+        assert_ne!(one_line("a\u{1b}b"), one_line("a\u{7}b"));
         // What is written from right to left by itself stays.
         assert_eq!(one_line("שלום"), "שלום");
+    }
+
+    #[test]
+    fn of_all_that_moves_the_cursor_only_own_colours_are_left() {
+        let red = paint(true, Look::Red, "a");
+        let line = format!("{red}\x1b[2Jb\x1b[8mc\x1b]0;d\u{7}\u{202e}e");
+        let shown = r"\u{1b}[2Jb\u{1b}[8mc\u{1b}]0;d\u{7}\u{202e}e";
+        assert_eq!(painted(true, &line), format!("{red}{shown}"));
+        assert_eq!(painted(false, &red), r"\u{1b}[31ma\u{1b}[0m");
+        assert_eq!(painted(true, "a\tb\nc\x1b["), "a\tb\nc\\u{1b}[");
     }
 }

@@ -84,7 +84,7 @@ impl Lines {
             return;
         }
         for (object, (_, said)) in said(moment).zip(&moment.said) {
-            let line = output.clean(&words(&story.time(at), said));
+            let line = words(&story.time(at), said);
             self.add(if output.json { object.to_string() } else { line }, output);
         }
     }

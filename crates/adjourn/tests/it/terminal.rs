@@ -23,15 +23,15 @@ fn a_list_has_columns_and_colour_and_ids_that_can_be_typed() {
     assert_eq!(code, 0);
     // The time is the only thing that differs from run to run.
     let lines: Vec<_> = screen.lines().collect();
-    assert_eq!(lines[0], "SESSION       STATE      SINCE    WHY                 WAKES");
+    assert_eq!(lines[0], "SESSION       STATE      SINCE    WHY                      WAKES");
     assert!(lines[1].starts_with(&format!("{end}  suspended  ")), "{screen}");
-    assert!(lines[1].ends_with("waiting on ci  [2J  on ci.passed:main"), "{screen}");
+    assert!(lines[1].ends_with(r"waiting on ci \u{1b}[2J  on ci.passed:main"), "{screen}");
     assert_eq!(home.json(&["show", end])["sessionId"], id.as_str());
 
     let terminal = OnTerminal::start(home.command(&["ls"]), 80);
     terminal.until("\x1b[33msuspended\x1b[0m");
     let (_, narrow) = OnTerminal::start(home.command(&["ls"]), 40).end();
-    assert!(narrow.contains("waiting on ci…"), "{narrow}");
+    assert!(narrow.contains(r"waiting on ci \…"), "{narrow}");
     for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let mut command = home.command(&["ls"]);
         command.env(name, value);
@@ -275,4 +275,15 @@ fn nothing_that_others_wrote_moves_the_cursor() {
     }
     // In a pipe it is the same object, as it is.
     assert_eq!(home.json(&["show", &id])["reason"], turned);
+}
+
+#[test]
+fn settings_of_others_are_escaped_on_a_terminal() {
+    let home = Home::new();
+    let mut config = home.command(&["config"]);
+    config.env("ADJOURN_SOURCE", "x\x1b[2J\u{202e}");
+    let (code, raw) = OnTerminal::start(config, 100).end_raw();
+    assert_eq!(code, 0, "{raw}");
+    assert!(!raw.contains("\x1b[2J") && !raw.contains('\u{202e}'), "{raw:?}");
+    assert!(raw.contains(r"x\u{1b}[2J\u{202e}"), "{raw:?}");
 }
