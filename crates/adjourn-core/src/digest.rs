@@ -102,7 +102,9 @@ impl WakeReport {
             (Cause::ExternalEvent, None) => write!(text, "Woken by the host after {waited}"),
         };
         text.push('.');
-        if let Some(reason) = &self.reason {
+        if self.host_interrupted {
+            text.push_str(" It had waited because its host stopped.");
+        } else if let Some(reason) = &self.reason {
             let _ = write!(text, " It had waited because: {reason}.");
         }
         if let Some(summary) = &self.summary {

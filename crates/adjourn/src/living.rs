@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use adjourn_core::Session;
+use adjourn_core::driver::Need;
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
@@ -173,13 +174,13 @@ impl Living {
             State::Running(_) | State::Quiescing(_) => match self.driving(session) {
                 Some(host) => host.hangs(),
                 None if self.nobody_for(session.id) => {
-                    Some("its host died; start `adjourn serve` to go on".to_owned())
+                    Some(format!("its host died; {}", starts(session)))
                 }
                 None => Some("its host died; another takes over".to_owned()),
             },
             State::Suspended(_) => self
                 .nobody_wakes(session)
-                .then(|| "nobody is there to wake it; start `adjourn serve`".to_owned()),
+                .then(|| format!("nobody is there to wake it; {}", starts(session))),
             State::Idle | State::Ended(_) => None,
         }
     }
@@ -197,11 +198,23 @@ impl Living {
         if let Some(refusal) = self.refusal(session) {
             return refusal;
         }
-        match self.for_session(session.id).count() {
-            0 => "waits for a host: none is running; start `adjourn serve`".to_owned(),
-            1 => "waits for a host: one is running".to_owned(),
-            all => format!("waits for a host: {all} are running"),
+        let hosts: Vec<_> = self.for_session(session.id).collect();
+        if hosts.is_empty() {
+            return format!("waits for a host: none is running; {}", starts(session));
         }
+        let hangs = hosts.iter().map(|host| host.hangs()).collect::<Option<Vec<_>>>();
+        match hangs {
+            Some(hangs) => format!("waits for a host: {}", hangs.join("; ")),
+            None => "a host is about to take it".to_owned(),
+        }
+    }
+}
+
+/// Says what starts a host that can run a session.
+pub fn starts(session: &Session) -> &'static str {
+    match session.driver.needs.contains(&Need::Permissions) {
+        true => "an editor runs it: `adjourn acp --script …`",
+        false => "start `adjourn serve`",
     }
 }
 

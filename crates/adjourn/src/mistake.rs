@@ -2,8 +2,10 @@
 
 use std::error::Error as _;
 
+use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::arguments::Arguments;
 use crate::failure::Failure;
 
 /// Words that people type for a command of another name, and what to type instead.
@@ -18,7 +20,7 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["top", "stats", "health"], "`adjourn status` counts sessions, hosts and events"),
     (&["start", "daemon"], "`adjourn run` runs a script, `adjourn serve` is a host"),
     (
-        &["delete"],
+        &["delete", "remove", "erase", "drop", "destroy"],
         "`adjourn close ID` ends a session and keeps what happened and was said in it; \
          `adjourn rm ID` erases that, too",
     ),
@@ -81,8 +83,9 @@ fn unknown_command(error: &clap::Error) -> Failure {
     if let Some((_, hint)) = WORDS.iter().find(|(words, _)| words.contains(&typed.as_str())) {
         return failure.hint(*hint);
     }
-    let mut meant = all(error, ContextKind::SuggestedSubcommand);
-    let meant = meant.find(|meant| !DESTRUCTIVE.contains(&meant.as_str()));
+    // The best guess is the last. Where it would destroy something, the others are worse guesses.
+    let meant = all(error, ContextKind::SuggestedSubcommand).last();
+    let meant = meant.filter(|meant| !DESTRUCTIVE.contains(&meant.as_str()));
     failure.hint(match meant {
         Some(meant) => format!("`adjourn {meant}` is one; `adjourn --help` lists all"),
         None => "`adjourn --help` lists them".to_owned(),
@@ -92,7 +95,13 @@ fn unknown_command(error: &clap::Error) -> Failure {
 /// Says that there is no such flag, or that nothing more was expected.
 fn unknown_argument(error: &clap::Error, named: &str) -> Failure {
     if !named.starts_with('-') {
-        return Failure::usage(format!("{named:?} is one argument too many")).hint(used(error));
+        let typed = one(error, ContextKind::InvalidArg).unwrap_or_default();
+        let (failure, used) =
+            (Failure::usage(format!("{typed:?} is one argument too many")), used(error));
+        return failure.hint(match used.starts_with("usage: adjourn run ") {
+            true => format!("`-p {typed:?}` gives it as the prompt"),
+            false => used,
+        });
     }
     let failure = Failure::usage(format!("there is no flag {named} here"));
     match one(error, ContextKind::SuggestedArg).map(name) {
@@ -107,7 +116,14 @@ fn used(error: &clap::Error) -> String {
         Some(usage) => {
             let usage = usage.to_string();
             let usage = usage.trim().strip_prefix("Usage: ").unwrap_or(usage.trim());
-            format!("usage: {}", usage.split_whitespace().collect::<Vec<_>>().join(" "))
+            let mut usage = usage.split_whitespace().collect::<Vec<_>>().join(" ");
+            // What every command takes is there because it was typed, and not because it is needed.
+            let mut command = Arguments::command();
+            command.build();
+            for argument in command.get_arguments().filter(|argument| argument.is_global_set()) {
+                usage = usage.replace(&format!(" {argument}"), "");
+            }
+            format!("usage: {usage}")
         }
         None => "`--help` after the command says more".to_owned(),
     }

@@ -137,6 +137,7 @@ impl View<'_> {
                     (context, choices) = helps(question);
                     question.question.clone()
                 }
+                Wait::Open if pause.host_interrupted => self.interrupted(),
                 Wait::Open => pause.reason.clone().unwrap_or_default(),
             };
             if pause.is_clients() {
@@ -164,6 +165,14 @@ impl View<'_> {
             ("", true) => "a model call".to_owned(),
             ("", false) => "the next step".to_owned(),
             (calls, _) => one_line(calls),
+        }
+    }
+
+    /// Says what its host was at when it stopped.
+    fn interrupted(&self) -> String {
+        match self.session.status().unknown_calls.as_slice() {
+            [] => "its host stopped".to_owned(),
+            calls => format!("its host stopped during: {} (outcome unknown)", calls.join(", ")),
         }
     }
 

@@ -14,7 +14,11 @@ use crate::terminal::{one_line, shorten};
 const TRIGGER_CHARACTERS: usize = 48;
 
 /// All that ends one wait; a resume does in any case.
-pub struct Wakes(Vec<Way>);
+pub struct Wakes {
+    ways: Vec<Way>,
+    /// Whether a message does, too: no client made the pause.
+    message: bool,
+}
 
 /// One way in which a wait ends.
 enum Way {
@@ -57,12 +61,12 @@ impl Wakes {
             };
             ways.push(Way::Deadline { when, fails });
         }
-        Self(ways)
+        Self { ways, message: pause.host_interrupted }
     }
 
     /// Returns whether nothing but somebody's resume ends it.
     pub const fn by_hand(&self) -> bool {
-        self.0.is_empty()
+        self.ways.is_empty()
     }
 }
 
@@ -70,8 +74,9 @@ impl fmt::Display for Wakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fails = |way: &Way| matches!(way, Way::Deadline { fails: true, .. });
         // A resume goes without saying, unless nothing else wakes it.
-        let resume = self.0.iter().all(fails).then(|| "on a resume".to_owned());
-        let ways = self.0.iter().map(|way| match way {
+        let by_hand = if self.message { "on a message or a resume" } else { "on a resume" };
+        let resume = self.ways.iter().all(fails).then(|| by_hand.to_owned());
+        let ways = self.ways.iter().map(|way| match way {
             Way::Answer => "on an answer".to_owned(),
             Way::Event(event) => format!("on {event}"),
             Way::Deadline { when, fails: true } => format!("fails {when}"),

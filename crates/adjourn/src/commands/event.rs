@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use adjourn_core::Session;
 use adjourn_core::id::{Seq, SessionId};
 use adjourn_core::json;
+use adjourn_core::session::State;
 use adjourn_store::rows::NewEvent;
 use adjourn_store::{CommandError, Delivered, Error, Reached, Store as _, Transaction};
 use serde_json::json;
@@ -49,6 +51,7 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         session: event.session.as_deref().map(|text| place.find(text)).transpose()?,
         data,
     };
+    let addressed = new.session;
     let (seq, fresh, told) = match take(&place, new).await {
         Err(CommandError::NotFound(id)) => return Err(not_there(&place, id)?),
         taken => taken?,
@@ -61,7 +64,13 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
     if let (Some(object), Some(notice)) = (object.as_object_mut(), &notice) {
         object.insert("notice".to_owned(), notice.as_str().into());
     }
-    let line = if fresh { told.to_string() } else { "known already, and taken once".to_owned() };
+    let line = match (fresh, addressed) {
+        (false, _) => "known already, and taken once".to_owned(),
+        (true, Some(id)) if told.is_nothing() => {
+            deaf(&*place.session(id)?).unwrap_or_else(|| told.to_string())
+        }
+        (true, _) => told.to_string(),
+    };
     output.object(&object, &format!("event {seq}: {line}"));
     if let Some(notice) = notice {
         output.talk(&notice);
@@ -89,6 +98,11 @@ impl Told {
         let (woken, held): (Vec<_>, Vec<_>) = reached.copied().partition(|reached| reached.woke);
         let woken = woken.into_iter().map(|Reached { session, .. }| session).collect();
         Self { woken, held: held.len(), left, delivered: delivered.done >= seq }
+    }
+
+    /// Returns whether nobody waits for it.
+    const fn is_nothing(&self) -> bool {
+        self.woken.is_empty() && self.held == 0 && self.left == 0
     }
 
     /// The same, if it is not to be: whom it would have woken waits for it.
@@ -172,6 +186,21 @@ enum Rehearsed {
 impl From<Error> for Rehearsed {
     fn from(error: Error) -> Self {
         Self::Failed(error.into())
+    }
+}
+
+/// Says why an event that was addressed to a session does nothing there, if the session is the cause.
+fn deaf(session: &Session) -> Option<String> {
+    let id = session.id;
+    match &session.state {
+        State::Ended(_) => Some(format!("{id} has ended")),
+        State::Suspended(suspended) if suspended.shown().pause.is_clients() => {
+            let pause = &suspended.shown().pause;
+            let why = pause.reason.as_deref().map(|reason| format!(": {}", one_line(reason)));
+            let (who, why) = (one_line(&pause.by.who()), why.unwrap_or_default());
+            Some(format!("{id} is paused by {who}{why}; an event does not lift that"))
+        }
+        _ => None,
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::Resume;
 use crate::failure::Failure;
-use crate::living::Living;
+use crate::living::{Living, starts};
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::show::resumption;
@@ -161,7 +161,9 @@ pub async fn go_on(
     let Stayed::Done(session) = stayed? else { return Ok(()) };
     stopped?;
     if !output.json {
-        place.tell(&session, output)?;
+        let nobody = Living::of(place)?.nobody_wakes(&session);
+        let notice = nobody.then(|| format!("no host is left to wake it: {}", starts(&session)));
+        place.tell_with(&session, notice, output)?;
     }
     outcome(&session)
 }

@@ -31,7 +31,7 @@ pub async fn run(settings: &Settings, wait: &Wait, output: &Output) -> Result<()
             return place.tell(&session, output);
         }
         if let State::Ended(_) = session.state {
-            let message = format!("it has ended, and comes to be {} no more", named(&wait.states));
+            let message = format!("it has ended, and will not be {} again", named(&wait.states));
             return Err(Failure::refused("ENDED", message).hint(format!("adjourn show {id}")));
         }
         let living = Living::of(&place)?;

@@ -207,3 +207,17 @@ fn what_wakes_is_said_by_its_trigger_and_its_time() {
         assert!(expected.ends_with("in ") || first.ends_with(expected), "{first}");
     }
 }
+
+#[test]
+fn it_is_said_why_an_event_does_nothing_to_the_session_that_it_is_for() {
+    let home = Home::new();
+    let script = home.file("script.json", r#"{"steps": [{"say": "hello"}]}"#);
+    let id = home.told(&["new", "--script", &script]).data.trim().to_owned();
+    let sent = |home: &Home| home.told(&["event", "x", "--session", &id]).data;
+    assert!(sent(&home).ends_with(": nobody waits for it\n"));
+    assert_eq!(home.told(&["suspend", &id, "--reason", "lunch"]).code, 0);
+    let paused = format!(": {id} is paused by ann: lunch; an event does not lift that\n");
+    assert!(sent(&home).ends_with(&paused), "{}", sent(&home));
+    assert_eq!(home.told(&["close", &id]).code, 0);
+    assert!(sent(&home).ends_with(&format!(": {id} has ended\n")), "{}", sent(&home));
+}

@@ -301,3 +301,30 @@ fn nobody_is_without_room_because_of_the_session_itself() {
     }
     assert_eq!(serving.terminate(), 0);
 }
+
+#[test]
+fn what_needs_an_editor_is_not_sent_to_a_host_without_one() {
+    let home = Home::new();
+    let script = r#"{"steps": [{"tool": {"name": "deploy", "permission": true}}]}"#;
+    let script = home.file("script.json", script);
+    let id = home.told(&["new", "--script", &script]).data.trim().to_owned();
+    assert_eq!(home.told(&["prompt", &id, "go", "--detach"]).code, 0);
+    let listed = home.told(&["ls"]).data;
+    assert!(
+        listed.contains("none is running; an editor runs it: `adjourn acp --script "),
+        "{listed}"
+    );
+    assert!(!listed.contains("adjourn serve"), "{listed}");
+}
+
+#[test]
+fn a_prompt_that_ends_in_a_wait_without_a_host_says_what_starts_one() {
+    let home = Home::new();
+    let script =
+        r#"{"steps": [{"await": {"reason": "ci", "conditions": {"onEvent": "ci.done"}}}]}"#;
+    let script = home.file("script.json", script);
+    let id = home.told(&["new", "--script", &script]).data.trim().to_owned();
+    let told = home.told(&["prompt", &id, "go"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.talk.ends_with("no host is left to wake it: start `adjourn serve`\n"), "{told:?}");
+}

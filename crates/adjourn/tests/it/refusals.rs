@@ -122,7 +122,7 @@ fn what_cannot_be_read_is_told_in_a_sentence_and_a_hint() {
         2> hint: usage: adjourn suspend <SESSION>
         ? 2
         $ adjourn suspend --json
-        {"error":{"reason":"USAGE","message":"SESSION is missing","hint":"usage: adjourn suspend --json <SESSION>"}}
+        {"error":{"reason":"USAGE","message":"SESSION is missing","hint":"usage: adjourn suspend <SESSION>"}}
         ? 2
         $ adjourn log x --folow
         2> error: there is no flag --folow here
@@ -150,10 +150,47 @@ fn what_cannot_be_read_is_told_in_a_sentence_and_a_hint() {
         2> hint: usage: adjourn suspend --timeout <DURATION> --on-timeout <ACTION> <SESSION>
         ? 2
         $ adjourn suspend x --on-timeout fail --json
-        {"error":{"reason":"USAGE","message":"--timeout is missing","hint":"usage: adjourn suspend --timeout <DURATION> --on-timeout <ACTION> --json <SESSION>"}}
+        {"error":{"reason":"USAGE","message":"--timeout is missing","hint":"usage: adjourn suspend --timeout <DURATION> --on-timeout <ACTION> <SESSION>"}}
         ? 2
         $ adjourn --json
         {"error":{"reason":"USAGE","message":"a command is missing","hint":"`adjourn --help` lists them"}}
         ? 2
     "#]].assert_eq(&transcript.text());
+}
+
+#[test]
+fn a_mistake_is_told_with_what_was_typed_and_without_bad_guesses() {
+    let home = Home::new();
+    let erases = "`adjourn rm ID` erases that, too";
+    let cases: &[(&[&str], &str, &str)] = &[
+        (
+            &["run", "-s", "x", "ship it"],
+            "\"ship it\" is one argument too many",
+            "hint: `-p \"ship it\"` gives it as the prompt\n",
+        ),
+        (
+            &["status", "of it"],
+            "\"of it\" is one argument too many",
+            "hint: usage: adjourn status [OPTIONS]\n",
+        ),
+        (
+            &["--store", "x.db", "show"],
+            "SESSION is missing",
+            "hint: usage: adjourn show <SESSION>\n",
+        ),
+        (&["remove"], "there is no command \"remove\"", erases),
+        (&["erase"], "there is no command \"erase\"", erases),
+        (&["drop"], "there is no command \"drop\"", erases),
+        (&["destroy"], "there is no command \"destroy\"", erases),
+        // The best guess removes things.
+        (&["prun"], "there is no command \"prun\"", "hint: `adjourn --help` lists them\n"),
+        (&["cancle"], "there is no command \"cancle\"", "hint: `adjourn --help` lists them\n"),
+        (&["resum"], "there is no command \"resum\"", "hint: `adjourn resume` is one; "),
+    ];
+    for (typed, message, hint) in cases {
+        let told = home.told(typed);
+        assert_eq!(told.code, 2, "{told:?}");
+        assert!(told.talk.starts_with(&format!("error: {message}\n")), "{typed:?}: {told:?}");
+        assert!(told.talk.contains(hint), "{typed:?}: {told:?}");
+    }
 }

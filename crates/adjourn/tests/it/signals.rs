@@ -119,7 +119,7 @@ fn a_second_signal_does_not_wait() {
     assert_eq!(code, 130, "{screen}");
     assert!(screen.contains("did not wait: calls in flight are cut off"), "{screen}");
     let shown = home.json(&["show", &id]);
-    assert_eq!(shown["notice"], "its host died; start `adjourn serve` to go on", "{shown}");
+    assert_eq!(shown["notice"], "its host died; start `adjourn serve`", "{shown}");
     let serving = home.serve();
     let parked = home.until(&id, "state", "suspended");
     assert_eq!(parked["unknownCalls"][0], "slow");

@@ -85,10 +85,10 @@ fn taken(json: &[&str]) -> String {
 fn a_takeover_for_people() {
     expect![[r#"
         $ adjourn takeover sess:0
-        sess:0  suspended for 0s: host_interrupted; wakes on a resume
+        sess:0  suspended for 0s: its host stopped during: deploy (outcome unknown); wakes on a message or a resume
         2> process PID had it; what it still does for the session is refused. If it hangs for good, end it: kill -9 PID
         $ adjourn takeover sess:0
-        sess:0  ready for 0s: waits for a host: one is running
+        sess:0  ready for 0s: waits for a host: host PID is stopped; `adjourn hosts` says more
         2> process PID had it; what it still does for the session is refused. If it hangs for good, end it: kill -9 PID
         2> no other host runs; start one: `adjourn serve`
     "#]].assert_eq(&taken(&[]));
@@ -100,7 +100,7 @@ fn a_takeover_for_programs() {
         $ adjourn takeover sess:0 --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"client","wait":"open","reason":"host_interrupted","suspendedAt":"TIME","summary":"host_interrupted; outcome unknown: deploy","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","unknownCalls":["deploy"],"totals":{},"takenFrom":{"host":"host:0","pid":PID,"alive":true}}
         $ adjourn takeover sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: one is running","takenFrom":{"host":"host:0","pid":PID,"alive":true}}
+        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: host PID is stopped; `adjourn hosts` says more","takenFrom":{"host":"host:0","pid":PID,"alive":true}}
     "#]].assert_eq(&taken(&["--json"]));
 }
 
@@ -115,6 +115,8 @@ fn a_host_that_went_on_works_again() {
     assert_eq!(home.until(&id, "state", "idle")["outcome"], "completed");
     let log = home.told(&["log", &id]).data;
     assert_eq!(log.matches("calls_dispatched").count(), 2, "{log}");
+    let said = home.told(&["log", &id, "--transcript"]).data;
+    assert!(said.contains("It had waited because its host stopped."), "{said}");
     assert_eq!(hangs.terminate(), 0);
 }
 

@@ -36,7 +36,7 @@ fn whoever_waits_is_told_when_it_is_so_by_the_exit_code() {
 
     let told = home.told(&["wait", &id]);
     assert_eq!(told.code, 3, "{told:?}");
-    assert!(told.talk.starts_with("error: it has ended, and comes to be idle no more"), "{told:?}");
+    assert!(told.talk.starts_with("error: it has ended, and will not be idle again"), "{told:?}");
     let nobody = "sess-01a1df44-c97b-7076-bba7-8d66d49eebf9";
     assert_eq!(home.told(&["wait", nobody, "--timeout", "1s"]).code, 4);
 }
