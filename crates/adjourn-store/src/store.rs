@@ -235,6 +235,8 @@ pub struct Tally {
     pub overdue_since: Option<Timestamp>,
     /// How many events are not delivered yet.
     pub undelivered: u64,
+    /// How many sessions are marked because some program could not read them.
+    pub unreadable: u64,
 }
 
 /// How many sessions are in a state.

@@ -138,9 +138,11 @@ impl<S: Store> Host<S> {
         let Some(_alone) = self.alone() else { return Ok(false) };
         let by = self.by();
         // No session is taken away from under the eyes of whoever has it open.
-        let alive = self.others.iter().chain([&self.id]);
-        let spared: Vec<_> = alive.flat_map(|host| self.hosts.shown_by(*host)).collect();
+        let alive: Vec<_> = self.others.iter().copied().chain([self.id]).collect();
+        let hosts = self.hosts.clone();
         let dropped = self.store.transact(move |tx| -> Result<bool, CommandError> {
+            // As late as can be: a client may open one at any time.
+            let spared: Vec<_> = alive.iter().flat_map(|host| hosts.shown_by(*host)).collect();
             let unprompted = match retention.unprompted {
                 Some(kept) => tx.drop_unprompted(&by, kept, &spared, UNPROMPTED)?,
                 None => 0,

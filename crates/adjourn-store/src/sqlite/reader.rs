@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::identity;
 use super::rows::{PRUNABLE_EVENTS, SqliteRows, place, session_row, signed, state_name, unsigned};
+use super::schema;
 use super::sidecar::sync_directory;
 use super::turnstile::beside;
 use crate::cache::{Cache, Folded};
@@ -289,6 +290,14 @@ pub(super) fn waiting(connection: &Connection, now: Timestamp) -> Result<Tally, 
     let mut statement = connection.prepare_cached(sql)?;
     let (overdue, since): (i64, Option<i64>) =
         statement.query_row([now.as_millis()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let unreadable = match schema::version(connection)? {
+        // A file that could not be migrated has no such list.
+        ..schema::LAG => 0,
+        _ => {
+            let sql = "SELECT count(*) FROM lag WHERE unreadable IS NOT NULL";
+            connection.prepare_cached(sql)?.query_row([], |row| row.get(0).map(unsigned))?
+        }
+    };
     let mut rows = SqliteRows::reading(connection);
     let done = rows.cursor()?.done();
     Ok(Tally {
@@ -296,6 +305,7 @@ pub(super) fn waiting(connection: &Connection, now: Timestamp) -> Result<Tally, 
         overdue: unsigned(overdue),
         overdue_since: since.map(Timestamp::from_millis),
         undelivered: rows.high()?.0.saturating_sub(done.0),
+        unreadable,
     })
 }
 

@@ -173,6 +173,9 @@ INSERT INTO identity VALUES (1, randomblob(16), randomblob(16));
 /// The oldest version that reads do with, as it is: a file that cannot be written is not migrated.
 pub(crate) const READABLE: i64 = 1;
 
+/// The version from which on a file has the list of sessions that lag.
+pub(crate) const LAG: i64 = 3;
+
 /// The version from which on a file says which it is.
 pub(crate) const IDENTITY: i64 = 4;
 
@@ -212,5 +215,7 @@ mod tests {
     fn a_file_says_which_it_is_from_the_step_on_that_makes_it_so() {
         let steps = (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE identity"));
         assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [IDENTITY]);
+        let steps = (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE lag"));
+        assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [LAG]);
     }
 }

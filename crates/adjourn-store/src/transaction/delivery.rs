@@ -32,6 +32,9 @@ pub struct Delivered {
     pub changed: Vec<Arc<Session>>,
     /// What each event did to each session that it changed.
     pub reached: Vec<Reached>,
+    /// Each event once for every session that may wait for it and was not shown it, because it lags
+    /// or cannot be read.
+    pub kept: Vec<Seq>,
     /// The last event that is done with.
     pub done: Seq,
     /// Whether there is more to deliver.
@@ -102,12 +105,16 @@ impl Transaction<'_> {
             for no in waiting {
                 // What it has not heard yet comes first; this event comes behind that.
                 if some_lag && self.rows.lags(no)? {
+                    delivered.kept.push(arrival.seq);
                     continue;
                 }
                 match self.nudge(no, by, Command::Deliver(arrival.clone()), heard)? {
                     Nudged::Changed(session) => delivered.add(arrival.seq, session),
                     Nudged::Unchanged => {}
-                    Nudged::Unreadable => some_lag = true,
+                    Nudged::Unreadable => {
+                        some_lag = true;
+                        delivered.kept.push(arrival.seq);
+                    }
                 }
             }
         }

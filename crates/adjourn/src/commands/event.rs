@@ -57,9 +57,8 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         taken => taken?,
     };
     place.hosts.ring();
-    let woke = told.woken.len();
-    let mut object =
-        json!({ "seq": seq, "fresh": fresh, "woke": woke, "waiting": told.held + told.left });
+    let (woke, waiting) = (told.woken.len(), told.held + told.left + told.kept);
+    let mut object = json!({ "seq": seq, "fresh": fresh, "woke": woke, "waiting": waiting });
     let notice = notice(&Living::of(&place)?, &told);
     if let (Some(object), Some(notice)) = (object.as_object_mut(), &notice) {
         object.insert("notice".to_owned(), notice.as_str().into());
@@ -87,6 +86,8 @@ struct Told {
     held: usize,
     /// How many sessions wait for it that it has not been delivered to.
     left: usize,
+    /// How many sessions may wait for it that cannot be read, or lag: it is kept for them.
+    kept: usize,
     /// Whether it was delivered to all of them.
     delivered: bool,
 }
@@ -97,7 +98,8 @@ impl Told {
         let reached = delivered.reached.iter().filter(|reached| reached.seq == seq);
         let (woken, held): (Vec<_>, Vec<_>) = reached.copied().partition(|reached| reached.woke);
         let woken = woken.into_iter().map(|Reached { session, .. }| session).collect();
-        Self { woken, held: held.len(), left, delivered: delivered.done >= seq }
+        let kept = delivered.kept.iter().filter(|kept| **kept == seq).count();
+        Self { woken, held: held.len(), left, kept, delivered: delivered.done >= seq }
     }
 
     /// Returns whether nobody waits for it.
@@ -108,7 +110,7 @@ impl Told {
     /// The same, if it is not to be: whom it would have woken waits for it.
     fn rehearsed(self) -> Self {
         let left = self.left + self.woken.len() + self.held;
-        Self { left, delivered: left == 0, ..Self::default() }
+        Self { left, kept: self.kept, delivered: left == 0, ..Self::default() }
     }
 }
 
@@ -130,6 +132,10 @@ impl fmt::Display for Told {
         }
         if self.left > 0 {
             parts.push(sessions(self.left, "waits for it", "wait for it"));
+        }
+        if self.kept > 0 {
+            let (one, more) = ("waits for it and cannot be read", "wait for it and cannot be read");
+            parts.push(sessions(self.kept, one, more));
         }
         if parts.is_empty() {
             parts.push("nobody waits for it".to_owned());

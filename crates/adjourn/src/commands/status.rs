@@ -39,6 +39,9 @@ pub fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let late = since.map(|late| format!("the oldest was due {} ago", span(late)));
     line("overdue", tally.overdue, &late.unwrap_or_default());
     line("undelivered", tally.undelivered, if tally.undelivered == 1 { "event" } else { "events" });
+    if tally.unreadable > 0 {
+        line("unreadable", tally.unreadable, "counted above, too: `adjourn ls` says why");
+    }
     let (alive, silent) = living(&hosts);
     let more = match silent {
         0 => runs(&hosts),
@@ -90,6 +93,7 @@ fn object(place: &Place, tally: &Tally, hosts: &[Host]) -> Value {
         "sessions": sessions,
         "overdue": { "count": tally.overdue, "since": since },
         "events": { "undelivered": tally.undelivered },
+        "unreadable": { "count": tally.unreadable },
         "hosts": { "alive": alive, "silent": silent },
     })
 }

@@ -139,7 +139,11 @@ fn a_session_that_cannot_be_read_is_named_and_can_be_removed() {
 
     // What comes for it keeps nobody from what is theirs; the host's log names it.
     let mut serving = home.serve();
-    home.json(&["event", "go"]);
+    let told = home.json(&["event", "go"]);
+    assert_eq!((&told["woke"], &told["waiting"]), (&json!(1), &json!(1)), "{told}");
+    assert_eq!(home.json(&["status"])["unreadable"]["count"], 1);
+    let told = home.told(&["event", "go"]);
+    assert!(told.data.ends_with(": 1 session waits for it and cannot be read\n"), "{told:?}");
     let line = serving.line();
     assert!(line.contains(&format!("session {broken} cannot be read: ")), "{line}");
     drop(serving);
