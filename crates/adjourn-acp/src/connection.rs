@@ -160,7 +160,7 @@ impl<S: Store> Connection<S> {
             }
             Incoming::Notification { method, params } => self.notified(&method, params).await,
             Incoming::Response { id, result } => {
-                // What nobody asked for is nobody's, and is not even read.
+                // An answer to no open request goes to no session, and is not even read.
                 let asked = self.asked.over(&id);
                 if let Some(open) = asked.and_then(|session| self.sessions.get_mut(&session)) {
                     let (Ok(raw) | Err(raw)) = result;
