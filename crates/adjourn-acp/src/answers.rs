@@ -9,9 +9,9 @@ use adjourn_store::Store;
 use serde_json::{Value, json};
 
 use crate::peer::Version;
+use crate::projection::message_id;
 use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR};
 use crate::session::{Attachment, Fate, View, WaitingResume};
-use crate::show::message_id;
 use crate::suspension::{SessionSuspendResponse, by_envelope, echoed};
 use crate::update;
 

@@ -17,21 +17,21 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::asked::Asked;
 use crate::content;
 use crate::face::{Face, OnDisconnect};
-use crate::hearing::Ask;
-use crate::introduction::introduction;
+use crate::inbox::Ask;
+use crate::initialize::introduction;
 use crate::lines::Lines;
-use crate::out::{self, Out};
+use crate::outbox::{self, Outbox};
 use crate::peer::{Dialect, Peer, Version};
+use crate::pending_requests::PendingRequests;
+use crate::projection::News;
 use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Prompt, Replay};
 use crate::room::Room;
 use crate::rpc::{
     Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION, answer,
 };
 use crate::session::Attachment;
-use crate::show::News;
 
 /// What may be asked of a session before it has done what was asked before.
 const QUEUE: usize = 16;
@@ -41,8 +41,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Serves one client until it goes away, or until `stop`.
 ///
-/// `drain` is waited for when no more requests are taken: whoever drives sessions in this process
-/// brings them to rest, and requests that this answers are answered before the end.
+/// `drain` is waited for when no more requests are taken: the host of this process brings its
+/// sessions to rest, and requests that this answers are answered before the end.
 ///
 /// # Errors
 /// The streams fail.
@@ -58,8 +58,8 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (out, written) = Out::new();
-    let mut writer = tokio::spawn(out::write(written, output));
+    let (out, written) = Outbox::new();
+    let mut writer = tokio::spawn(outbox::write(written, output));
     let (ring, rung) = watch::channel(());
     let bell = Bell::new(&face.hosts, &*face.clock);
     let ringer = tokio::spawn(async move {
@@ -93,7 +93,7 @@ where
     connection.end().await;
     drop(connection);
     ringer.abort();
-    // What was said is still written, if somebody reads it.
+    // What was sent is still written, as long as the client reads it.
     if tokio::time::timeout(LAST_WORDS, &mut writer).await.is_err() {
         writer.abort();
     }
@@ -113,13 +113,13 @@ struct Open {
 }
 
 impl Open {
-    /// Asks something of it; nobody is there to be asked when the client is gone.
+    /// Sends it a request; one that comes after its task has ended is dropped.
     async fn send(&mut self, ask: Ask) {
         self.asked += 1;
         let _ = self.ask.send(ask).await;
     }
 
-    /// Returns whether nobody sees it or waits for anything of it.
+    /// Returns whether no client sees it and no request of it is open.
     fn rests(&self) -> bool {
         self.done.load(Ordering::Acquire) == self.asked
     }
@@ -129,10 +129,10 @@ pub(crate) struct Connection<S> {
     pub(crate) face: Arc<Face<S>>,
     /// The client, once it has introduced itself.
     peer: Option<Arc<Peer>>,
-    pub(crate) out: Out,
+    pub(crate) out: Outbox,
     /// Answers of its own that have not gone out.
     pub(crate) lines: Outgoing,
-    asked: Arc<Asked>,
+    asked: Arc<PendingRequests>,
     room: Room,
     rung: watch::Receiver<()>,
     sessions: HashMap<SessionId, Open>,
@@ -161,12 +161,12 @@ impl<S: Store> Connection<S> {
             Incoming::Notification { method, params } => self.notified(&method, params).await,
             Incoming::Response { id, result } => {
                 // An answer to no open request goes to no session, and is not even read.
-                let asked = self.asked.over(&id);
+                let asked = self.asked.settle(&id);
                 if let Some(open) = asked.and_then(|session| self.sessions.get_mut(&session)) {
                     let (Ok(raw) | Err(raw)) = result;
                     let result = match self.room.take(raw.get().len()) {
                         Ok(room) => Ok(room.keep(answer(result))),
-                        // Whoever answers at such length cannot be asked; that itself takes none.
+                        // What is too long to be kept counts as an error, which takes no room.
                         Err(_) => self.room.take(0).map(|room| room.keep(Err(Value::Null))),
                     };
                     if let Ok(result) = result {
@@ -194,7 +194,7 @@ impl<S: Store> Connection<S> {
                     }
                 }
             }
-            // Notifications that nobody knows are ignored.
+            // Unknown notifications are ignored.
             _ => {}
         }
     }
@@ -361,7 +361,7 @@ impl<S: Store> Connection<S> {
                 lines: Outgoing::default(),
                 attached: Arc::clone(&attached),
                 run: Arc::clone(&run),
-                seat: None,
+                viewer: None,
                 asked: Arc::clone(&self.asked),
                 view: None,
                 visible_from: 0,
@@ -405,7 +405,7 @@ impl<S: Store> Connection<S> {
     async fn end(&mut self) {
         self.sessions.clear();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        // Somebody who does not read keeps nobody.
+        // A client that stops reading must not delay the shutdown.
         let _ = tokio::time::timeout(LAST_WORDS, ended).await;
         self.tasks.abort_all();
     }

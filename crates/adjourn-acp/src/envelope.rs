@@ -4,10 +4,10 @@ use adjourn_core::conditions::Spelling;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::field_errors;
 use crate::peer::EXTENSION;
 use crate::rpc::Error;
 use crate::suspension::Meta;
-use crate::wrong;
 
 /// The names that the tunnel spells differently: ours, and its own.
 const SNAKE: [(&str, &str); 6] = [
@@ -56,7 +56,7 @@ impl Envelope {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_path_to_error::deserialize(&self.fields).map_err(|error| {
             let place = self.place(&error.path().to_string());
-            Error::invalid(place, &wrong::problem(&error.into_inner().to_string()))
+            Error::invalid(place, &field_errors::problem(&error.into_inner().to_string()))
         })
     }
 

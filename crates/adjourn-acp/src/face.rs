@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 
 use crate::connection::absolute;
 use crate::content::without_secrets;
-use crate::desk::{Desk, Seat};
 use crate::peer::{Peer, Profile};
+use crate::permissions::{PendingPermissions, Viewer};
 use crate::rpc::Error;
 
 /// What becomes of the sessions that run when a client goes away.
@@ -29,7 +29,7 @@ pub enum OnDisconnect {
     /// They run on, here or on another host.
     #[default]
     Continue,
-    /// They are suspended, until somebody resumes them.
+    /// They are suspended until a resume.
     Suspend,
     /// Their runs are canceled.
     Cancel,
@@ -54,9 +54,9 @@ pub struct Options {
     pub driver: DriverKind,
     /// What a new session needs from a connected client.
     pub needs: BTreeSet<Need>,
-    /// Whose sessions are.
+    /// The tenant that owns the sessions.
     pub tenant: String,
-    /// How everybody is taken.
+    /// Which words a client is taken to understand.
     pub profile: Profile,
     /// In which words `session/status` answers.
     pub status: StatusWords,
@@ -75,33 +75,34 @@ impl Options {
     }
 }
 
-/// The store, the bell of its hosts, a clock, the host of this process, a desk, and how to behave.
+/// What a connection works with: the store, its hosts, a clock, the host of this process, the open
+/// permission requests, and the options.
 #[derive(Clone)]
 pub struct Face<S> {
     /// Where sessions live.
     pub store: S,
-    /// Who is told of commits.
+    /// The hosts that are told of commits.
     pub hosts: Hosts,
-    /// Time and ids.
+    /// Gives the time and fresh ids.
     pub clock: Arc<dyn Clock>,
     /// How commands are given, so that the host of this process runs what they make ready.
     pub claimant: Claimant<S>,
-    /// Where the host of this process asks for permissions.
-    pub desk: Desk,
+    /// The permission requests of this process.
+    pub permissions: PendingPermissions,
     /// How to behave.
     pub options: Options,
 }
 
 impl<S: Store> Face<S> {
-    /// Gives a command, and rings whoever may have to act on it; what a prompt or a resume makes
-    /// ready is run in this process, if it can be.
+    /// Gives a command, and rings the hosts that may have to act on it; what a prompt or a resume
+    /// makes ready is run in this process, if it can be.
     pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
         Ok(self.claimant.give(request).await?)
     }
 
-    /// Takes a seat for a client that sees a session.
-    pub(crate) fn seat(&self, id: SessionId) -> Seat {
-        self.desk.sit(id, self.claimant.show(id))
+    /// Registers a client that sees a session.
+    pub(crate) fn attend(&self, id: SessionId) -> Viewer {
+        self.permissions.attend(id, self.claimant.show(id))
     }
 
     /// Makes a session.
@@ -179,7 +180,7 @@ impl<S: Store> Face<S> {
         session.owner().is_some_and(|owner| self.hosts.is_alive(owner.host).unwrap_or(false))
     }
 
-    /// Whoever is at the other end.
+    /// Returns the actor that a client's commands are journaled under.
     pub(crate) fn by(peer: &Peer) -> Actor {
         Actor::new(Where::Acp, peer.name.clone())
     }

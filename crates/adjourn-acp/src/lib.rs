@@ -5,34 +5,37 @@
 //! Clients that know nothing of suspensions notice nothing of them that could hurt: see
 //! [`peer::Dialect`].
 //!
-//! Start reading at `connection.rs`, then `session.rs`, then `show.rs`, which has the order in
+//! Start reading at `connection.rs`, then `session.rs`, then `projection.rs`, which has the order in
 //! which a client is told things.
 
+mod agent_message;
 mod alias;
 mod answers;
 #[cfg(feature = "artifacts")]
 pub mod artifacts;
-mod asked;
+mod cancel_timeout;
 mod connection;
 mod content;
-pub mod desk;
+mod detach;
 mod envelope;
 pub mod face;
-mod hearing;
-mod introduction;
-pub mod leave;
+mod field_errors;
+mod inbox;
+mod initialize;
 mod lines;
-mod look;
-mod message;
-mod out;
+mod outbox;
 mod park;
 pub mod peer;
-mod permission;
+mod pending_requests;
+pub mod permissions;
+mod projection;
+mod queries;
 mod question;
-mod queued;
-mod reading;
+mod queued_prompt;
+mod reader;
 pub mod refusal;
 mod replay;
+mod request_permission;
 mod requests;
 mod resume;
 mod room;
@@ -40,16 +43,13 @@ pub mod rpc;
 mod session;
 #[cfg(feature = "artifacts")]
 pub mod shapes;
-mod show;
-mod silence;
 pub mod suspension;
 mod title;
 mod unavailable;
 mod update;
-mod wrong;
 
 pub use connection::serve;
-pub use desk::Desk;
 pub use face::{Face, OnDisconnect, Options, StatusWords};
 pub use peer::Profile;
+pub use permissions::PendingPermissions;
 pub use unavailable::refuse;

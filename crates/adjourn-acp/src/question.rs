@@ -12,7 +12,7 @@ use adjourn_core::session::{Phase, Wait};
 use adjourn_store::Store;
 use serde_json::json;
 
-use crate::out::Mark;
+use crate::outbox::Mark;
 use crate::rpc::Error;
 use crate::session::{Attachment, Ours};
 use crate::update;

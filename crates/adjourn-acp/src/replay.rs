@@ -6,11 +6,11 @@ use adjourn_core::session::Phase;
 use adjourn_host::watch::{Moment, Watcher};
 use adjourn_store::Store;
 
-use crate::out::BATCH_BYTES;
+use crate::outbox::BATCH_BYTES;
 use crate::park::{self, Over};
+use crate::projection::News;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::{Attachment, View};
-use crate::show::News;
 use crate::update::{self, Left};
 
 /// What a moment of the past brought to its end, as it found the session.

@@ -99,7 +99,7 @@ impl<S: Store> Attachment<S> {
         let request = Request::new(self.id, by, Command::Resume(resume));
         let request = request.saying(said.iter().map(Said::encode).collect());
         // It can be asked for permissions already: without that, no host would take the session.
-        let _seat = self.face.seat(self.id);
+        let _viewer = self.face.attend(self.id);
         match self.face.give(request).await {
             Ok(done) => Ok(Some(done)),
             // Nothing to wake is no failure for somebody who only wants the session to go on.

@@ -3,69 +3,24 @@
 
 use adjourn_core::{json, syntax};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
+use self::id::NO_ID;
+use crate::field_errors;
 use crate::lines::LINE_BYTES;
-use crate::wrong;
 
-/// The line is not JSON.
-pub const PARSE_ERROR: i64 = -32700;
-/// The line is JSON, and no message.
-pub const INVALID_REQUEST: i64 = -32600;
-/// There is no such method.
-pub const METHOD_NOT_FOUND: i64 = -32601;
-/// A field is missing, malformed or out of range.
-pub const INVALID_PARAMS: i64 = -32602;
-/// Something went wrong that is not the caller's fault.
-pub const INTERNAL_ERROR: i64 = -32603;
-/// There is no such session.
-pub const NOT_FOUND: i64 = -32002;
-/// No version of the protocol at or below the one that was asked for.
-pub const UNSUPPORTED_VERSION: i64 = -32022;
-/// The request was taken back by whoever sent it.
-pub const CANCELLED: i64 = -32800;
+mod error;
+mod id;
+mod outgoing;
 
-/// What an id is.
-const NO_ID: &str = "an id is a text, a number or null, of at most 1024 bytes";
-/// How long the id of a request may be: it is kept until it is answered, and more than once.
-const ID_BYTES: usize = 1024;
-
-/// The id of a request, exactly as its sender wrote it: a text, a number of any size, or null.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Id(String);
-
-impl Id {
-    /// The id of an answer to something that has none.
-    pub fn null() -> Self {
-        Self("null".to_owned())
-    }
-
-    /// An id of our own.
-    pub fn number(number: u64) -> Self {
-        Self(number.to_string())
-    }
-
-    /// Returns the id as it stands in a message.
-    pub fn as_json(&self) -> &str {
-        &self.0
-    }
-
-    fn read(raw: &RawValue) -> Option<Self> {
-        let text = raw.get();
-        let legal = matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9' | b'n'))
-            && text.len() <= ID_BYTES;
-        legal.then(|| Self(text.to_owned()))
-    }
-}
-
-impl<'de> Deserialize<'de> for Id {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Self::read(&raw).ok_or_else(|| serde::de::Error::custom(NO_ID))
-    }
-}
+pub use error::{
+    CANCELLED, Error, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, NOT_FOUND,
+    PARSE_ERROR, UNSUPPORTED_VERSION,
+};
+pub use id::Id;
+pub use outgoing::Outgoing;
 
 /// A message of which only the start is there.
 #[derive(Debug, Default)]
@@ -108,16 +63,16 @@ impl Start {
 /// A message that came in.
 #[derive(Debug, Clone)]
 pub enum Incoming<'a> {
-    /// Somebody asks for something and waits for the answer.
+    /// A request: the client waits for the answer.
     Request {
-        /// Its id.
+        /// The id that the answer has to carry.
         id: Id,
         /// What is asked for.
         method: String,
         /// The parameters, unread.
         params: Params<'a>,
     },
-    /// Somebody tells us something.
+    /// A notification: the client waits for no answer.
     Notification {
         /// What it is about.
         method: String,
@@ -128,8 +83,8 @@ pub enum Incoming<'a> {
     Response {
         /// The request's id.
         id: Id,
-        /// The result or the error, unread: nobody may have asked. What is no answer at all is an
-        /// error without words.
+        /// The result or the error, unread: there may be no open request with this id. A response
+        /// that has neither counts as an error without words.
         result: Result<&'a RawValue, &'a RawValue>,
     },
 }
@@ -137,17 +92,6 @@ pub enum Incoming<'a> {
 /// Parameters, unread.
 #[derive(Debug, Clone, Copy)]
 pub struct Params<'a>(Option<&'a RawValue>);
-
-/// Why a request failed, as the caller is told.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Error {
-    /// The kind of failure.
-    pub code: i64,
-    /// One sentence.
-    pub message: String,
-    /// What a program can use.
-    pub data: Option<Box<Value>>,
-}
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
@@ -178,7 +122,7 @@ impl<'a> Envelope<'a> {
         let error = match first {
             Some(b'{') => match unread(text) {
                 Ok(envelope) => return Ok(envelope),
-                Err(error) => no_message(&wrong::problem(&error.to_string())),
+                Err(error) => no_message(&field_errors::problem(&error.to_string())),
             },
             Some(b'[') => no_message("batches are not supported"),
             _ => no_message("a message is an object"),
@@ -300,10 +244,10 @@ impl<'a> Params<'a> {
             let path = if path == "." { String::new() } else { path };
             let refusal = error.into_inner().to_string();
             // What is missing has no place of its own.
-            match (wrong::missing(&refusal), path.as_str()) {
+            match (field_errors::missing(&refusal), path.as_str()) {
                 (Some(field), "") => Error::invalid(field, "it is missing"),
                 (Some(field), path) => Error::invalid(format!("{path}.{field}"), "it is missing"),
-                (None, _) => Error::invalid(path, &wrong::problem(&refusal)),
+                (None, _) => Error::invalid(path, &field_errors::problem(&refusal)),
             }
         })
     }
@@ -316,149 +260,10 @@ fn not_json(error: &serde_json::Error) -> String {
     format!("the line is {}", problem.replace(", in line 1", ""))
 }
 
-impl Error {
-    /// An error that is a code and a sentence.
-    pub fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
-    }
-
-    /// Says the same in other words, to clients that show either of the two texts.
-    #[must_use]
-    pub fn saying(mut self, words: &str) -> Self {
-        words.clone_into(&mut self.message);
-        if let Some(data) = self.data.as_mut().and_then(|data| data.as_object_mut()) {
-            data.insert("details".to_owned(), words.into());
-        }
-        self
-    }
-
-    /// Adds what a program can use.
-    #[must_use]
-    pub fn with(mut self, data: Value) -> Self {
-        self.data = Some(Box::new(data));
-        self
-    }
-
-    /// A field is missing, malformed or out of range.
-    pub fn invalid(path: impl Into<String>, problem: &str) -> Self {
-        let path = path.into();
-        let message = match path.as_str() {
-            "" => problem.to_owned(),
-            path => format!("{path}: {problem}"),
-        };
-        let data = json!({ "reason": "INVALID", "path": path });
-        Self::new(INVALID_PARAMS, message).with(data)
-    }
-
-    /// There is no such field.
-    pub fn no_field(path: impl Into<String>, known: &[&str]) -> Self {
-        let problem = format!("there is no such field; there are {}", known.join(", "));
-        Self::invalid(path, &problem)
-    }
-
-    /// There is no such session.
-    pub fn no_session(id: &str) -> Self {
-        let data = json!({ "reason": "TASK_NOT_FOUND", "sessionId": id });
-        let message = format!("there is no session {id:?}");
-        Self::new(NOT_FOUND, message).with(data)
-    }
-
-    /// There is no such method.
-    pub fn no_method(method: &str) -> Self {
-        Self::new(METHOD_NOT_FOUND, format!("there is no method {method:?}"))
-    }
-
-    /// Returns whether this is the refusal with that word.
-    pub fn is(&self, reason: &str) -> bool {
-        self.data.as_ref().is_some_and(|data| data["reason"] == reason)
-    }
-
-    /// Returns the error as it stands in a message.
-    pub fn to_json(&self) -> Value {
-        let mut data = self.data.as_deref().cloned().unwrap_or_else(|| json!({}));
-        // Some clients show this and not the message.
-        if let Some(data) = data.as_object_mut() {
-            data.entry("details").or_insert_with(|| self.message.as_str().into());
-        }
-        json!({ "code": self.code, "message": self.message, "data": data })
-    }
-}
-
-/// Messages that go out together, in order: lines of JSON.
-#[derive(Debug, Default)]
-pub struct Outgoing(Vec<u8>);
-
-impl Outgoing {
-    /// Adds a notification.
-    pub fn notify(&mut self, method: &str, params: &impl Serialize) {
-        self.line(|line| {
-            line.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
-            line.extend_from_slice(method.as_bytes());
-            line.extend_from_slice(br#"","params":"#);
-            serde_json::to_writer(line, params)
-        });
-    }
-
-    /// Adds a request of ours.
-    pub fn request(&mut self, id: &Id, method: &str, params: &impl Serialize) {
-        self.line(|line| {
-            line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-            line.extend_from_slice(id.as_json().as_bytes());
-            line.extend_from_slice(br#","method":""#);
-            line.extend_from_slice(method.as_bytes());
-            line.extend_from_slice(br#"","params":"#);
-            serde_json::to_writer(line, params)
-        });
-    }
-
-    /// Adds the answer to a request.
-    pub fn respond(&mut self, id: &Id, result: &Result<Value, Error>) {
-        self.line(|line| {
-            line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-            line.extend_from_slice(id.as_json().as_bytes());
-            match result {
-                Ok(result) => {
-                    line.extend_from_slice(br#","result":"#);
-                    serde_json::to_writer(line, result)
-                }
-                Err(error) => {
-                    line.extend_from_slice(br#","error":"#);
-                    serde_json::to_writer(line, &error.to_json())
-                }
-            }
-        });
-    }
-
-    /// Returns how many bytes wait to go out.
-    pub const fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Returns whether nothing waits to go out.
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Takes what waits to go out.
-    pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.0)
-    }
-
-    fn line(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>) {
-        let start = self.0.len();
-        match write(&mut self.0) {
-            Ok(()) => self.0.push(b'}'),
-            // Nothing we send fails to encode; half a line would break all that follow.
-            Err(_) => self.0.truncate(start),
-        }
-        if self.0.len() > start {
-            self.0.push(b'\n');
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn refusal(line: &str) -> (String, i64) {

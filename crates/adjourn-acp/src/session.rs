@@ -2,7 +2,7 @@
 //!
 //! Everything a client sees of a session is read off its journal, whoever wrote it: this process,
 //! another, or one that is gone by now. So a second editor, a command line and a restart all look
-//! the same. `show.rs` has the order in which things are told.
+//! the same. `projection.rs` has the order in which things are told.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -24,17 +24,17 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::asked::Asked;
-use crate::desk::Seat;
 use crate::face::Face;
-use crate::hearing::Ask;
-use crate::out::{BATCH_BYTES, Mark, Out};
+use crate::inbox::Ask;
+use crate::outbox::{BATCH_BYTES, Mark, Outbox};
 use crate::peer::Peer;
+use crate::pending_requests::PendingRequests;
+use crate::permissions::Viewer;
+use crate::projection::News;
 use crate::question::Shown;
-use crate::queued::{Queued, Turn, turn};
+use crate::queued_prompt::{Queued, Turn, turn};
 use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id, Outgoing};
-use crate::show::News;
 use crate::suspension::SessionAwaitResumptionResponse;
 use crate::update::Foreground;
 
@@ -45,7 +45,7 @@ pub(crate) enum Ours {
     Question(Handle),
     /// The news that the agent parked itself.
     Await(Handle),
-    /// A permission, by the number of its request on the desk.
+    /// A permission, by the number of its request among those of this process.
     Permission(u64),
 }
 
@@ -111,16 +111,16 @@ pub(crate) struct Attachment<S> {
     pub(crate) face: Arc<Face<S>>,
     pub(crate) peer: Arc<Peer>,
     pub(crate) id: SessionId,
-    pub(crate) out: Out,
+    pub(crate) out: Outbox,
     pub(crate) lines: Outgoing,
     /// Whether the client sees the session; the connection looks, too.
     pub(crate) attached: Arc<AtomicBool>,
     /// The run that this client has prompted or woken last; the connection looks, too.
     pub(crate) run: Arc<Mutex<Option<RunId>>>,
-    /// Taken as long as the client sees the session.
-    pub(crate) seat: Option<Seat>,
+    /// Registered as long as the client sees the session.
+    pub(crate) viewer: Option<Viewer>,
     /// What the connection asks its client.
-    pub(crate) asked: Arc<Asked>,
+    pub(crate) asked: Arc<PendingRequests>,
     pub(crate) view: Option<View<S>>,
     /// The first revision that the client is shown.
     pub(crate) visible_from: u64,
@@ -168,7 +168,7 @@ pub(crate) struct Attachment<S> {
 impl<S: Store> Attachment<S> {
     /// Serves until the connection is gone.
     pub(crate) async fn run(mut self, mut rung: watch::Receiver<()>) {
-        let mut desk = self.face.desk.changes();
+        let mut permissions = self.face.permissions.changes();
         loop {
             let late = Self::silence(self.cancel_until);
             tokio::select! {
@@ -182,7 +182,7 @@ impl<S: Store> Attachment<S> {
                     }
                 }
                 // The face has the other end as long as this runs.
-                _ = desk.changed(), if self.seat.is_some() => {}
+                _ = permissions.changed(), if self.viewer.is_some() => {}
                 () = late => {}
             }
             loop {
@@ -254,7 +254,7 @@ impl<S: Store> Attachment<S> {
         if !self.attached.swap(true, Ordering::Relaxed) {
             self.visible_from = from;
             self.foreground = None;
-            self.seat = Some(self.face.seat(self.id));
+            self.viewer = Some(self.face.attend(self.id));
             let needs = self.view.as_ref().map(|view| &view.session.driver.needs);
             if needs.is_some_and(|needs| needs.contains(&Need::Permissions)) {
                 // Hosts leave it alone while nobody is there to answer.
@@ -266,7 +266,7 @@ impl<S: Store> Attachment<S> {
     /// Takes a request of ours back.
     pub(crate) fn call_off(&mut self, id: &Id) {
         self.ours.remove(id);
-        self.asked.over(id);
+        self.asked.settle(id);
         self.lines.notify("$/cancel_request", &json!({ "requestId": raw(id) }));
     }
 
@@ -281,7 +281,7 @@ impl<S: Store> Attachment<S> {
         let by = Face::<S>::by(&self.peer);
         let request = Request::new(self.id, by, Command::Prompt(prompt));
         // It can be asked for permissions already: without that, no host would take the session.
-        let _seat = self.face.seat(self.id);
+        let _viewer = self.face.attend(self.id);
         self.face.give(request.saying(vec![said.encode()])).await
     }
 
@@ -401,7 +401,7 @@ impl<S: Store> Attachment<S> {
 
     /// Returns an id for a request of ours.
     pub(crate) fn number(&self) -> Id {
-        self.asked.by(self.id)
+        self.asked.register(self.id)
     }
 }
 

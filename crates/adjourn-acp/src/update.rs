@@ -1,6 +1,6 @@
 //! `session/update`: the words for what a client sees, in either version.
 //!
-//! Each function makes one update; in which order they go out is decided in `show.rs`.
+//! Each function makes one update; in which order they go out is decided in `projection.rs`.
 
 use adjourn_core::Session;
 use adjourn_core::event::What;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::content::text;
 use crate::peer::{EXTENSION, Peer, Version};
-use crate::permission::{ALLOW, REJECT};
+use crate::request_permission::{ALLOW, REJECT};
 use crate::suspension::Meta;
 
 /// How a tool call stands, in the words of both versions.

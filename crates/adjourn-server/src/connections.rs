@@ -17,7 +17,7 @@ struct Open {
     /// How often a connection was heard of; orders them without a clock.
     heard: u64,
     last: u64,
-    seats: BTreeMap<u64, Held>,
+    slots: BTreeMap<u64, Held>,
 }
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Held {
 
 /// The place of one connection, free again when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ConnectionSlot {
     number: u64,
     hang_up: Arc<Notify>,
     connections: Connections,
@@ -39,17 +39,17 @@ pub(crate) struct Seat {
 
 impl Connections {
     /// Takes a place among `most`, if need be that of a connection which is only waited for.
-    pub(crate) fn sit(&self, most: usize) -> Option<Arc<Seat>> {
+    pub(crate) fn admit(&self, most: usize) -> Option<Arc<ConnectionSlot>> {
         let mut open = self.open();
-        if open.seats.len() >= most && !open.make_room() {
+        if open.slots.len() >= most && !open.make_room() {
             return None;
         }
         let hang_up = Arc::new(Notify::new());
         open.last += 1;
         open.heard += 1;
         let (number, heard) = (open.last, open.heard);
-        open.seats.insert(number, Held { heard, storing: false, hang_up: Arc::clone(&hang_up) });
-        Some(Arc::new(Seat { number, hang_up, connections: self.clone() }))
+        open.slots.insert(number, Held { heard, storing: false, hang_up: Arc::clone(&hang_up) });
+        Some(Arc::new(ConnectionSlot { number, hang_up, connections: self.clone() }))
     }
 
     /// Hangs up on the connection that has been waited for longest, if there is one.
@@ -64,19 +64,19 @@ impl Connections {
 
 impl Open {
     fn make_room(&mut self) -> bool {
-        let waits = self.seats.iter().filter(|(_, held)| !held.storing);
+        let waits = self.slots.iter().filter(|(_, held)| !held.storing);
         let Some(number) = waits.min_by_key(|(_, held)| held.heard).map(|(number, _)| *number)
         else {
             return false;
         };
-        if let Some(held) = self.seats.remove(&number) {
+        if let Some(held) = self.slots.remove(&number) {
             held.hang_up.notify_one();
         }
         true
     }
 }
 
-impl Seat {
+impl ConnectionSlot {
     /// Waits until the connection has to make room for another.
     pub(crate) async fn given_away(&self) {
         self.hang_up.notified().await;
@@ -96,14 +96,14 @@ impl Seat {
         let mut open = self.connections.open();
         open.heard += 1;
         let heard = open.heard;
-        if let Some(held) = open.seats.get_mut(&self.number) {
+        if let Some(held) = open.slots.get_mut(&self.number) {
             (held.heard, held.storing) = (heard, storing);
         }
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.connections.open().seats.remove(&self.number);
+        self.connections.open().slots.remove(&self.number);
     }
 }

@@ -8,7 +8,7 @@
 
 mod cloud_event;
 mod connections;
-mod local;
+mod loopback;
 mod problem;
 
 use std::future::{Future, poll_fn};
@@ -36,7 +36,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use cloud_event::Form;
-use connections::{Connections, Seat};
+use connections::{ConnectionSlot, Connections};
 use problem::Problem;
 
 /// A request may have this much: a batch of events with their data.
@@ -95,18 +95,18 @@ pub async fn serve<S: Store>(
             stream = accept(&listener, &connections) => stream,
             () = &mut stop => break,
         };
-        let Some(seat) = connections.sit(most) else {
+        let Some(slot) = connections.admit(most) else {
             refuse(&stream);
             continue;
         };
-        let router = router.clone().layer(Extension(Arc::clone(&seat)));
+        let router = router.clone().layer(Extension(Arc::clone(&slot)));
         let service = TowerToHyperService::new(router);
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
             tokio::select! {
                 // A caller that goes away in the middle of a request is nobody's failure.
                 _ = connection => {}
-                () = seat.given_away() => {}
+                () = slot.given_away() => {}
             }
         });
     }
@@ -161,7 +161,7 @@ fn router<S: Store>(intake: Intake<S>, local: bool) -> Router {
         .with_state(intake)
         .layer(Extension(bodies));
     match local {
-        true => router.layer(middleware::from_fn(local::only_local)),
+        true => router.layer(middleware::from_fn(loopback::only_local)),
         false => router,
     }
 }
@@ -176,34 +176,34 @@ async fn nothing_there() -> Problem {
 
 async fn events<S: Store>(
     State(intake): State<Intake<S>>,
-    Extension(seat): Extension<Arc<Seat>>,
+    Extension(slot): Extension<Arc<ConnectionSlot>>,
     Extension(bodies): Extension<Arc<Semaphore>>,
     request: Request,
 ) -> Response {
-    let answer = match take(intake, &seat, &bodies, request).await {
+    let answer = match take(intake, &slot, &bodies, request).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     };
-    seat.heard();
+    slot.heard();
     answer
 }
 
 async fn take<S: Store>(
     intake: Intake<S>,
-    seat: &Seat,
+    slot: &ConnectionSlot,
     bodies: &Arc<Semaphore>,
     request: Request,
 ) -> Result<Response, Problem> {
     // Nothing is read for strangers.
     authorised(intake.token.as_deref(), request.headers())?;
     let (head, body) = request.into_parts();
-    let body = tokio::time::timeout(BODY_TIME, whole(body, seat, bodies)).await;
+    let body = tokio::time::timeout(BODY_TIME, whole(body, slot, bodies)).await;
     // The room that it takes is held until its events are stored.
     let (body, _room) = body.map_err(|_| {
         let problem = format!("the body did not arrive within {BODY_TIME:?}");
         Problem::new(StatusCode::REQUEST_TIMEOUT, problem)
     })??;
-    seat.stores();
+    slot.stores();
     let headers = head.headers;
     let now = intake.store.environment().now();
     let (events, form) = cloud_event::read(&headers, &body, &intake.tenant, now)?;
@@ -233,7 +233,7 @@ async fn take<S: Store>(
 /// Reads a body as it arrives, as far as there is room for it.
 async fn whole(
     mut body: Body,
-    seat: &Seat,
+    slot: &ConnectionSlot,
     bodies: &Arc<Semaphore>,
 ) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Problem> {
     let too_large = || {
@@ -246,7 +246,7 @@ async fn whole(
     }
     let (mut read, mut room) = (Vec::new(), None::<OwnedSemaphorePermit>);
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        seat.heard();
+        slot.heard();
         let cut = |_| Problem::new(StatusCode::BAD_REQUEST, "the body did not arrive whole");
         let Ok(bytes) = frame.map_err(cut)?.into_data() else { continue };
         if read.len() + bytes.len() > BODY_BYTES {

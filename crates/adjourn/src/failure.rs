@@ -6,8 +6,8 @@ use adjourn_core::session::Phase;
 use adjourn_store::{CommandError, Error};
 use serde_json::{Map, Value, json};
 
-use crate::mistake::typed_as;
 use crate::terminal::one_line;
+use crate::usage_error::typed_as;
 
 /// The exit code of a mistake in usage.
 pub const USAGE: u8 = 2;

@@ -8,23 +8,23 @@
 )]
 
 mod arguments;
-mod ask;
 mod commands;
 mod descriptors;
 mod durations;
 mod entry;
 mod failure;
-mod living;
-mod mistake;
+mod foreground;
+mod liveness;
+mod log_lines;
 mod place;
+mod question;
 mod settings;
-mod show;
 mod signals;
-mod stay;
-mod story;
 mod terminal;
+mod text_argument;
 mod times;
-mod typed;
+mod usage_error;
+mod view;
 mod wakes;
 mod watch;
 
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
                     let _ = error.print();
                     return ExitCode::from(failure::USAGE);
                 }
-                _ => return end(Err(mistake::told(&error)), &Output::new(json)),
+                _ => return end(Err(usage_error::told(&error)), &Output::new(json)),
             }
         }
     };

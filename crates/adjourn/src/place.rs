@@ -21,11 +21,11 @@ use adjourn_store::sqlite::{Options, SetAside};
 use adjourn_store::{CommandError, Done, Environment as _, Error, Request, Sqlite, Store as _};
 
 use crate::failure::Failure;
-use crate::living::Living;
+use crate::foreground::Stop;
+use crate::liveness::Living;
 use crate::settings::{Held, Settings, Source};
-use crate::show::View;
-use crate::stay::Stop;
 use crate::terminal::{Output, warn};
+use crate::view::View;
 
 /// Whose sessions are, if nobody says otherwise.
 pub const TENANT: &str = "local";

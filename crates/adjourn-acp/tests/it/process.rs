@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn_acp::{Desk, Face, OnDisconnect, Options, Profile, StatusWords};
+use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords};
 use adjourn_core::driver::DriverKind;
 use adjourn_core::session::Phase;
 use adjourn_core::time::Timestamp;
@@ -45,9 +45,9 @@ impl Process {
         let path = directory.path().join("store.db");
         let options = sqlite::Options::new(path, Arc::new(Machine), Keys::only(key));
         let store = Sqlite::open(options).unwrap();
-        let (hosts, desk) = (Hosts::beside(store.path()), Desk::default());
+        let (hosts, permissions) = (Hosts::beside(store.path()), PendingPermissions::default());
         let clock: Arc<dyn Clock> = Arc::new(Machine);
-        let drivers = Scripted::new(Arc::clone(&clock)).asking(Arc::new(desk.clone()));
+        let drivers = Scripted::new(Arc::clone(&clock)).asking(Arc::new(permissions.clone()));
         let (config, drivers) = (Config::default(), Arc::new(drivers));
         let host = Host::join(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, config);
         let host = host.await.unwrap();
@@ -62,7 +62,7 @@ impl Process {
             on_disconnect: OnDisconnect::Continue,
             cancel_grace: None,
         };
-        let face = Arc::new(Face { store, hosts, clock, claimant, desk, options });
+        let face = Arc::new(Face { store, hosts, clock, claimant, permissions, options });
         Self { directory, face, host }
     }
 

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use adjourn_acp::{Desk, Face, Options};
+use adjourn_acp::{Face, Options, PendingPermissions};
 use adjourn_core::driver::DriverSpec;
 use adjourn_host::Claims;
 use adjourn_host::script::Scripted;
@@ -12,10 +12,10 @@ use adjourn_store::Sqlite;
 use crate::arguments::{Acp, OnDisconnect, Profile, StatusWords};
 use crate::commands::run::read;
 use crate::failure::Failure;
+use crate::foreground::{Stop, did_not_wait, host_with};
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
-use crate::stay::{Stop, did_not_wait, host_with};
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
@@ -60,15 +60,15 @@ impl Agent {
     async fn start(settings: &Settings, acp: &Acp) -> Result<Self, Failure> {
         let (driver, _) = read(&acp.script)?;
         let place = Place::open_or_make(settings)?;
-        let desk = Desk::default();
-        let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(desk.clone()));
+        let permissions = PendingPermissions::default();
+        let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(permissions.clone()));
         let working = host_with(&place, Claims::All, drivers).await?;
         let face = Face {
             store: place.store.clone(),
             hosts: place.hosts.clone(),
             clock: Arc::clone(&place.clock),
             claimant: working.claimant.clone(),
-            desk,
+            permissions,
             options: options(settings, driver),
         };
         Ok(Self { place, working, face })

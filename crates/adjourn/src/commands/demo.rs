@@ -16,14 +16,14 @@ use serde_json::json;
 use crate::commands::run::{create, say};
 use crate::entry::{happened, said};
 use crate::failure::Failure;
-use crate::living::Living;
+use crate::foreground::host;
+use crate::liveness::Living;
+use crate::log_lines::LogLines;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::View;
 use crate::signals::{Ended, Signals};
-use crate::stay::host;
-use crate::story::Story;
 use crate::terminal::Output;
+use crate::view::View;
 use crate::watch::Watch;
 
 /// The agent of the tour.
@@ -78,7 +78,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     working.now().await?;
 
     tour.talk("The same story, read back from the journal:");
-    let mut story = Story::default();
+    let mut story = LogLines::default();
     for entry in tour.place.store.journal(id, 1, 1000)? {
         let object = happened(entry.revision, &entry.event);
         output.object(&object, &story.event(&entry.event, output));

@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::arguments::Event;
 use crate::failure::Failure;
-use crate::living::Living;
+use crate::liveness::Living;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::{Output, one_line};
-use crate::typed::{MOST, not_json, typed};
+use crate::text_argument::{MOST, not_json, typed};
 
 /// How many sessions an event is delivered to right here; hosts go on with the others.
 const BATCH: usize = 256;

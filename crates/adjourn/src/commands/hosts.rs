@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::durations::span;
 use crate::failure::Failure;
-use crate::living::{Health, Host, Living};
+use crate::liveness::{Health, Host, Living};
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::short;
 use crate::terminal::{Look, Output, fill};
+use crate::view::short;
 
 /// The columns, and how wide they are at least.
 const HEAD: [(&str, usize); 4] = [("PID", 8), ("SINCE", 8), ("RUNS", 9), ("SIGN", 8)];

@@ -9,9 +9,9 @@ use adjourn_host::watch::Moment;
 use crate::arguments::{Log, Since};
 use crate::entry::{happened, said};
 use crate::failure::Failure;
+use crate::log_lines::{LogLines, words};
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::story::{Story, words};
 use crate::terminal::Output;
 use crate::times::Times;
 use crate::watch::{Seen, Watch};
@@ -24,7 +24,7 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
         Since::Ago(ago) => now.before(ago),
         Since::At(at) => at,
     });
-    let mut story = Story::new(Times::of(output, now));
+    let mut story = LogLines::new(Times::of(output, now));
     let mut watcher = Watch::from_start(&place, id);
     // Of a long journal only the end is read, where that is all that is shown.
     if let (Some(tail), false, None) = (log.tail, log.transcript, since) {
@@ -72,7 +72,7 @@ struct Lines {
 
 impl Lines {
     /// Takes what happened in one moment.
-    fn take(&mut self, moment: &Moment, transcript: bool, story: &mut Story, output: &Output) {
+    fn take(&mut self, moment: &Moment, transcript: bool, story: &mut LogLines, output: &Output) {
         let at = moment.event.at;
         let line = story.event(&moment.event, output);
         if self.since.is_some_and(|since| at < since) {

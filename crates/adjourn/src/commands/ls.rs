@@ -7,11 +7,11 @@ use adjourn_store::rows::SessionNo;
 
 use crate::arguments::Ls;
 use crate::failure::Failure;
-use crate::living::Living;
+use crate::liveness::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::{self, Row, View, short};
 use crate::terminal::{Look, Output, fill, shorten, width};
+use crate::view::{self, Row, View, short};
 
 /// Sessions read at a time.
 const PAGE: usize = 256;
@@ -47,7 +47,7 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
                 Ok(session) => session,
                 Err((id, error)) => {
                     match output.json {
-                        true => output.data(&show::unreadable(*id, error).to_string()),
+                        true => output.data(&view::unreadable(*id, error).to_string()),
                         false => rows.push((id.to_string(), Row::unreadable(error))),
                     }
                     unreadable.push(*id);

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::Output;
-use crate::typed::typed;
+use crate::text_argument::typed;
 
 pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;

@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 
 use crate::arguments::Resume;
 use crate::failure::Failure;
-use crate::living::{Living, starts};
+use crate::foreground::{Stayed, Stop, Until, host, host_if_no_other, leave, outcome, stay, stop};
+use crate::liveness::{Living, starts};
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::resumption;
 use crate::signals::Signals;
-use crate::stay::{Stayed, Stop, Until, host, host_if_no_other, leave, outcome, stay, stop};
 use crate::terminal::Output;
-use crate::typed::{MOST, not_json, typed};
+use crate::text_argument::{MOST, not_json, typed};
+use crate::view::resumption;
 use crate::watch::Watch;
 
 /// How long a host has to take a session, or to say why it does not.

@@ -12,8 +12,8 @@ use crate::arguments::Rm;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::short;
 use crate::terminal::Output;
+use crate::view::short;
 
 pub async fn run(settings: &Settings, rm: &Rm, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;

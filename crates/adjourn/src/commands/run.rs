@@ -16,15 +16,15 @@ use adjourn_host::script::Script;
 use adjourn_store::{CommandError, Request, Store as _};
 
 use crate::arguments::Run;
-use crate::ask::{Keyboard, Reply, ask};
 use crate::failure::Failure;
-use crate::living::Living;
+use crate::foreground::{Stayed, Stop, Until, host_if_no_other, leave, outcome, stay, stop};
+use crate::liveness::Living;
 use crate::place::Place;
+use crate::question::{Keyboard, Reply, ask};
 use crate::settings::Settings;
-use crate::show::View;
 use crate::signals::Signals;
-use crate::stay::{Stayed, Stop, Until, host_if_no_other, leave, outcome, stay, stop};
 use crate::terminal::Output;
+use crate::view::View;
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
     let (driver, script) = read(&run.script)?;

@@ -12,10 +12,10 @@ use tokio::task::JoinHandle;
 
 use crate::descriptors;
 use crate::failure::Failure;
+use crate::foreground::{did_not_wait, host};
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
-use crate::stay::{did_not_wait, host};
 use crate::terminal::Output;
 
 /// How long the store may take before somebody is told that it is waited for.

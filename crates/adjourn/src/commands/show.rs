@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use crate::arguments::Which;
 use crate::durations::span;
 use crate::failure::Failure;
-use crate::living::{Host, Living};
+use crate::liveness::{Host, Living};
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::View;
 use crate::terminal::{Look, Output, one_line};
+use crate::view::View;
 
 /// Entries read to find the last prompt and to count them: a longer journal is not counted.
 const MOST_ENTRIES: usize = 4096;

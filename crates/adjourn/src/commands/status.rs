@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::durations::span;
 use crate::failure::Failure;
-use crate::living::{Health, Host, Living};
+use crate::liveness::{Health, Host, Living};
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::{Look, Output};

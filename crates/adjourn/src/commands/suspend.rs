@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::arguments::{Mode, OnTimeout, Suspend};
 use crate::durations::span;
 use crate::failure::Failure;
-use crate::living::Living;
+use crate::liveness::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::View;
 use crate::signals::{Ended, Signals};
 use crate::terminal::Output;
-use crate::typed::{MOST, not_json};
+use crate::text_argument::{MOST, not_json};
+use crate::view::View;
 use crate::watch::{Seen, Watch};
 
 pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Result<(), Failure> {

@@ -10,11 +10,11 @@ use serde_json::json;
 
 use crate::arguments::Takeover;
 use crate::failure::Failure;
-use crate::living::Living;
+use crate::liveness::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::View;
 use crate::terminal::Output;
+use crate::view::View;
 
 pub async fn run(settings: &Settings, takeover: &Takeover, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use crate::arguments::{Wait, WaitFor};
 use crate::durations::exact;
 use crate::failure::Failure;
-use crate::living::Living;
+use crate::liveness::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::{View, short};
 use crate::signals::{Ended, Signals};
 use crate::terminal::Output;
+use crate::view::{View, short};
 use crate::watch::{Seen, Watch};
 
 pub async fn run(settings: &Settings, wait: &Wait, output: &Output) -> Result<(), Failure> {

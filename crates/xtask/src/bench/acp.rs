@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use adjourn_acp::{Desk, Face, OnDisconnect, Options, Profile, StatusWords};
+use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords};
 use adjourn_core::command::{FinishStep, StartStep, StepEnd};
 use adjourn_core::driver::DriverKind;
 use adjourn_core::id::{Epoch, HostId, SessionId};
@@ -203,8 +203,8 @@ pub fn agent(path: &Path) -> Result<()> {
             on_disconnect: OnDisconnect::Continue,
             cancel_grace: None,
         };
-        let desk = Desk::default();
-        let face = Arc::new(Face { store, hosts, clock, claimant, desk, options });
+        let permissions = PendingPermissions::default();
+        let face = Arc::new(Face { store, hosts, clock, claimant, permissions, options });
         let drain = async {
             let _ = stop.send(());
             let _ = working.await;

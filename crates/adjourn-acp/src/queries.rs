@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::connection::{Connection, absolute, tidy};
 use crate::face::StatusWords;
 use crate::peer::{Peer, Version};
-use crate::permission;
+use crate::request_permission;
 use crate::requests::{List, Named};
 use crate::rpc::{Error, NOT_FOUND};
 use crate::suspension::SessionStatus;
@@ -53,9 +53,9 @@ impl<S: Store> Connection<S> {
         let answer = json!({ "status": status, "_meta": meta(&session, peer, None) });
         Ok(match (status, peer.version) {
             (SessionStatus::Open, Version::V2) => {
-                let asks =
-                    self.is_attached(session.id) && permission::is_asked(&self.face.desk, &session);
-                let foreground = permission::foreground(&session, asks);
+                let asks = self.is_attached(session.id)
+                    && request_permission::is_asked(&self.face.permissions, &session);
+                let foreground = request_permission::foreground(&session, asks);
                 with(answer, "state", foreground.state(&session, peer))
             }
             _ => answer,

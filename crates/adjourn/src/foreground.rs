@@ -20,12 +20,12 @@ use tokio::sync::oneshot;
 use crate::durations::span;
 use crate::entry;
 use crate::failure::Failure;
-use crate::living::Living;
+use crate::liveness::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::show::{View, short};
 use crate::signals::{Ended, Signals};
 use crate::terminal::{Output, one_line};
+use crate::view::{View, short};
 use crate::watch::Watch;
 
 /// When to leave a session alone.

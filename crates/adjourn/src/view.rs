@@ -9,7 +9,7 @@ use adjourn_store::Error;
 use serde_json::{Value, json};
 
 use crate::durations::span;
-use crate::living::Living;
+use crate::liveness::Living;
 use crate::place::TENANT;
 use crate::terminal::{Look, one_line};
 use crate::wakes::Wakes;

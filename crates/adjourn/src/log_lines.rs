@@ -12,13 +12,13 @@ use adjourn_core::session::{Pause, Resumption, Wait};
 use adjourn_core::time::Timestamp;
 use adjourn_host::said::Said;
 
-use crate::show::short;
 use crate::terminal::{Look, Output, one_line};
 use crate::times::Times;
+use crate::view::short;
 
 /// What happened so far, as far as what happens next is told by it.
 #[derive(Debug, Default)]
-pub struct Story {
+pub struct LogLines {
     /// The tools of calls that are open: later events name only the call.
     tools: BTreeMap<CallId, String>,
     /// Who asked for the end of the run under way.
@@ -26,7 +26,7 @@ pub struct Story {
     times: Times,
 }
 
-impl Story {
+impl LogLines {
     /// A story whose times are shown in a certain way.
     pub fn new(times: Times) -> Self {
         Self { times, ..Self::default() }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Batches that wait to be written; whoever has more waits for the reader.
+/// Batches that wait to be written; a sender that has more waits for the reader.
 const QUEUE: usize = 16;
 /// Bytes that wait to be written, unless one batch has more.
 const ROOM: u32 = 1024 * 1024;
@@ -15,7 +15,7 @@ pub(crate) const BATCH_BYTES: usize = 64 * 1024;
 
 /// Where a connection's messages go.
 #[derive(Debug, Clone)]
-pub(crate) struct Out {
+pub(crate) struct Outbox {
     queue: mpsc::Sender<Batch>,
     room: Arc<Semaphore>,
     written: Arc<AtomicU64>,
@@ -51,7 +51,7 @@ pub(crate) struct Batch {
 #[derive(Debug)]
 pub(crate) struct Gone;
 
-impl Out {
+impl Outbox {
     /// Returns where messages go, and where [`write`] takes them from.
     pub(crate) fn new() -> (Self, Written) {
         let (queue, receiver) = mpsc::channel(QUEUE);
@@ -90,7 +90,7 @@ impl Out {
     }
 }
 
-/// Writes what is sent, until nobody sends any more.
+/// Writes what is sent, until every sender is gone.
 ///
 /// # Errors
 /// The stream fails.
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     /// Sends batches until there is no room, and returns how many there was room for.
-    fn fill(out: &Out, bytes: usize) -> usize {
+    fn fill(out: &Outbox, bytes: usize) -> usize {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let mut sent = 0;
         while std::pin::pin!(out.send(vec![0; bytes], None)).poll(&mut context).is_ready() {
@@ -128,10 +128,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_reads_is_bounded_by_its_size() {
+    async fn what_a_client_does_not_read_is_bounded_by_its_size() {
         let room = ROOM as usize;
         for (bytes, fit) in [(10, QUEUE), (room / 4, 4), (room - 1, 1), (3 * room, 1)] {
-            let (out, mut written) = Out::new();
+            let (out, mut written) = Outbox::new();
             assert_eq!(fill(&out, bytes), fit, "{bytes}");
             // What is written makes room for the next.
             drop(written.queue.recv().await.unwrap());
@@ -141,7 +141,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_mark_is_within_what_was_written_after_it() {
-        let (out, written) = Out::new();
+        let (out, written) = Outbox::new();
         let mark = Arc::<Mark>::default();
         out.send(b"one".to_vec(), None).await.unwrap();
         out.send(b"two".to_vec(), Some(Arc::clone(&mark))).await.unwrap();
@@ -154,8 +154,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_room_is_told_that_the_client_is_gone() {
-        let (out, written) = Out::new();
+    async fn a_sender_that_waits_for_room_is_told_that_the_client_is_gone() {
+        let (out, written) = Outbox::new();
         out.send(vec![0; ROOM as usize], None).await.unwrap();
         let waiting = tokio::spawn(async move { out.send(vec![0; 10], None).await });
         drop(written);

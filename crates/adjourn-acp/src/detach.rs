@@ -1,4 +1,4 @@
-//! A client that sees a session no more: it closes it, deletes it, or goes away.
+//! Detaching a client from a session: it closes the session, deletes it, or goes away.
 //!
 //! What serves the session on this connection stays: a request that comes behind a close has its
 //! turn behind it.
@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::face::Face;
-use crate::hearing::LATER;
+use crate::inbox::LATER;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::Attachment;
 use crate::update::{self, Call};
@@ -83,14 +83,14 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// Tells whoever sees the session what became of it, before it sees no more.
+    /// Tells a client that sees the session what became of it, before it sees no more.
     async fn say_last(&mut self) {
         if let Err(error) = self.catch_up().await {
             self.give_up(&error);
         }
     }
 
-    /// Answers everything that is open, then the one who closed it, and shows nothing more.
+    /// Answers all open requests, then the one that closed the session, and shows nothing more.
     fn leave(&mut self, id: &Id) {
         self.answer_canceled();
         self.drop_queued();
@@ -106,7 +106,7 @@ impl<S: Store> Attachment<S> {
     fn detach(&mut self) {
         self.attached.store(false, Ordering::Relaxed);
         *self.run.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.seat = None;
+        self.viewer = None;
         self.turn = None;
         self.question = None;
         self.title = None;
@@ -124,17 +124,17 @@ impl<S: Store> Attachment<S> {
         self.view = None;
     }
 
-    /// The connection is over: what has come to an end meanwhile is still told, and whoever waits
-    /// for something else is told that nobody will answer.
+    /// Ends with the connection: what has come to an end meanwhile is still told, and every request
+    /// that is still open is answered with an error.
     pub(crate) async fn end(mut self) {
         if self.catch_up().await.is_ok() {
             self.give_up(&Error::new(CANCELLED, "the connection is over"));
         }
-        // If nobody reads it, nobody misses it.
+        // The client may have gone already.
         let _ = self.flush().await;
     }
 
-    /// Stops watching a session that nobody here sees or waits for.
+    /// Stops watching a session that the client does not see, and of which no request is open.
     pub(crate) fn rest(&mut self) {
         let waits = self.queued.is_some() || !self.prompts.is_empty() || !self.suspends.is_empty();
         if !waits && !self.attached.load(Ordering::Relaxed) {
@@ -149,7 +149,7 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// The store cannot be read: whoever waits is told so.
+    /// Answers every open request with an error: the store cannot be read, or the connection ends.
     pub(crate) fn give_up(&mut self, error: &Error) {
         let queued = self.queued.take().map(|queued| queued.id);
         let prompts = std::mem::take(&mut self.prompts).into_iter().map(|prompt| prompt.id);

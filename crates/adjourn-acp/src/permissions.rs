@@ -1,8 +1,9 @@
-//! Where permissions are asked for: the agents of this process on one side, its clients on the
-//! other.
+//! Permission requests of the sessions that this process drives, and the clients that can answer
+//! them.
 //!
-//! It knows what is asked and who sees which session. When and in which words a client is asked is
-//! decided in `permission.rs`, by what the client has been told.
+//! The host adds a request and waits for its answer; a connection reads the requests of the
+//! sessions that its client sees, and answers them. When and in which words a client is asked is
+//! decided in `request_permission.rs`, by what the client has been told.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,9 +15,9 @@ use adjourn_host::clock::BoxFuture;
 use adjourn_host::permission::{Permission, Permissions};
 use tokio::sync::{oneshot, watch};
 
-/// A desk that all connections of a process share with its host.
+/// The open permission requests of a process, which all its connections share with its host.
 #[derive(Debug, Clone, Default)]
-pub struct Desk(Arc<Inner>);
+pub struct PendingPermissions(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -29,8 +30,8 @@ struct Book {
     /// The number of the next request; none is used twice.
     next: u64,
     open: BTreeMap<u64, Request>,
-    /// How many clients see a session.
-    seats: HashMap<SessionId, usize>,
+    /// The number of clients that see each session.
+    viewers: HashMap<SessionId, usize>,
 }
 
 #[derive(Debug)]
@@ -40,26 +41,26 @@ struct Request {
     answer: oneshot::Sender<Permission>,
 }
 
-/// A client that sees a session; it does until this is dropped.
+/// A client that sees a session, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    desk: Desk,
+pub(crate) struct Viewer {
+    permissions: PendingPermissions,
     session: SessionId,
-    /// Held, so that other hosts know.
+    /// Tells other hosts, as long as it is held, that the session is shown here.
     _showing: Showing,
 }
 
 /// A request that is open until this is dropped.
 struct Open {
-    desk: Desk,
+    permissions: PendingPermissions,
     number: u64,
 }
 
-impl Desk {
-    /// Takes a seat before a session.
-    pub(crate) fn sit(&self, session: SessionId, showing: Showing) -> Seat {
-        *self.book().seats.entry(session).or_default() += 1;
-        Seat { desk: self.clone(), session, _showing: showing }
+impl PendingPermissions {
+    /// Registers a client that sees a session.
+    pub(crate) fn attend(&self, session: SessionId, showing: Showing) -> Viewer {
+        *self.book().viewers.entry(session).or_default() += 1;
+        Viewer { permissions: self.clone(), session, _showing: showing }
     }
 
     /// Returns what is asked of a session, the oldest first.
@@ -86,7 +87,7 @@ impl Desk {
         book.open.insert(number, request);
         drop(book);
         self.0.changed.send_replace(());
-        Open { desk: self.clone(), number }
+        Open { permissions: self.clone(), number }
     }
 
     fn close(&self, number: u64) -> Option<Request> {
@@ -96,45 +97,45 @@ impl Desk {
     }
 }
 
-impl Permissions for Desk {
+impl Permissions for PendingPermissions {
     fn ask(&self, session: SessionId, call: &AskedCall) -> BoxFuture<'static, Permission> {
-        let (desk, call) = (self.clone(), call.clone());
+        let (permissions, call) = (self.clone(), call.clone());
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let _open = desk.put(Request { session, call, answer });
-            // Whoever takes the request off the desk answers it.
+            let _open = permissions.put(Request { session, call, answer });
+            // `Viewer::answer` removes the request and sends the answer.
             let unanswered = |_| Permission::Refused("not run: nobody answered".to_owned());
             answered.await.unwrap_or_else(unanswered)
         })
     }
 
     fn is_attended(&self, session: SessionId) -> bool {
-        self.book().seats.contains_key(&session)
+        self.book().viewers.contains_key(&session)
     }
 }
 
-impl Seat {
+impl Viewer {
     /// Returns what is asked of this session, the oldest first.
     pub(crate) fn open(&self) -> Vec<(u64, AskedCall)> {
-        self.desk.open(self.session)
+        self.permissions.open(self.session)
     }
 
     /// Answers a request; the first answer counts.
     pub(crate) fn answer(&self, number: u64, permission: Permission) {
-        if let Some(request) = self.desk.close(number) {
-            // Whoever asked may have gone in this moment.
+        if let Some(request) = self.permissions.close(number) {
+            // The host may have stopped waiting in this moment.
             let _ = request.answer.send(permission);
         }
     }
 }
 
-impl Drop for Seat {
+impl Drop for Viewer {
     fn drop(&mut self) {
-        let mut book = self.desk.book();
-        if let Some(seats) = book.seats.get_mut(&self.session) {
-            *seats -= 1;
-            if *seats == 0 {
-                book.seats.remove(&self.session);
+        let mut book = self.permissions.book();
+        if let Some(viewers) = book.viewers.get_mut(&self.session) {
+            *viewers -= 1;
+            if *viewers == 0 {
+                book.viewers.remove(&self.session);
             }
         }
     }
@@ -142,6 +143,6 @@ impl Drop for Seat {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.desk.close(self.number);
+        self.permissions.close(self.number);
     }
 }

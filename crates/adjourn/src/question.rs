@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 
 use crate::commands::run::say_to;
 use crate::failure::Failure;
+use crate::foreground::{Stop, host_ended};
 use crate::place::Place;
 use crate::signals::{Ended, Signals};
-use crate::stay::{Stop, host_ended};
 use crate::terminal::{Output, one_line};
 use crate::watch::Watch;
 

@@ -1,4 +1,4 @@
-//! Requests of ours that a client has not answered, and the session that each is for.
+//! Requests of this agent that its client has not answered, and the session that made each.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,24 +8,24 @@ use adjourn_core::id::SessionId;
 
 use crate::rpc::Id;
 
-/// What a connection asks its client. An answer goes to the session that asked, and to no other.
+/// The open requests of a connection. An answer goes to the session that asked, and to no other.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct PendingRequests {
     /// The number of the last request.
     last: AtomicU64,
     open: Mutex<HashMap<Id, SessionId>>,
 }
 
-impl Asked {
-    /// Returns the id of a request that a session is about to make.
-    pub(crate) fn by(&self, session: SessionId) -> Id {
+impl PendingRequests {
+    /// Registers a request that a session is about to make, and returns its id.
+    pub(crate) fn register(&self, session: SessionId) -> Id {
         let id = Id::number(self.last.fetch_add(1, Ordering::Relaxed) + 1);
         self.open().insert(id.clone(), session);
         id
     }
 
-    /// Returns the session that made a request, once: it is answered, or taken back.
-    pub(crate) fn over(&self, id: &Id) -> Option<SessionId> {
+    /// Removes a request that is answered or taken back, and returns the session that made it.
+    pub(crate) fn settle(&self, id: &Id) -> Option<SessionId> {
         self.open().remove(id)
     }
 

@@ -10,7 +10,7 @@ use adjourn_host::permission::Permission;
 use adjourn_store::Store;
 use serde_json::Value;
 
-use crate::desk::Desk;
+use crate::permissions::PendingPermissions;
 use crate::session::{Attachment, Ours};
 use crate::update::{self, Foreground};
 
@@ -76,8 +76,8 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn permitted(&mut self, number: u64, result: Result<Value, Value>) {
         // Before anything comes of the answer.
         self.restate();
-        if let Some(seat) = &self.seat {
-            seat.answer(number, read(result));
+        if let Some(viewer) = &self.viewer {
+            viewer.answer(number, read(result));
         }
     }
 
@@ -89,8 +89,8 @@ impl<S: Store> Attachment<S> {
 
     /// Returns what is asked for, of calls that this client knows to wait.
     fn awaited(&self) -> Vec<(u64, AskedCall)> {
-        let (Some(seat), Some(view)) = (&self.seat, &self.view) else { return Vec::new() };
-        let mut open = seat.open();
+        let (Some(viewer), Some(view)) = (&self.viewer, &self.view) else { return Vec::new() };
+        let mut open = viewer.open();
         open.retain(|(_, call)| waits(&view.session, &call.id));
         open
     }
@@ -118,8 +118,8 @@ pub(crate) fn foreground(session: &Session, asks: bool) -> Foreground {
 }
 
 /// Returns whether somebody is asked to allow a call of a session.
-pub(crate) fn is_asked(desk: &Desk, session: &Session) -> bool {
-    desk.open(session.id).iter().any(|(_, call)| waits(session, &call.id))
+pub(crate) fn is_asked(permissions: &PendingPermissions, session: &Session) -> bool {
+    permissions.open(session.id).iter().any(|(_, call)| waits(session, &call.id))
 }
 
 /// Whether a call could still be started if somebody allowed it.

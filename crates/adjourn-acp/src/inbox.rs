@@ -41,7 +41,7 @@ pub(crate) enum Ask {
 }
 
 impl<S: Store> Attachment<S> {
-    /// Returns what is asked next; nothing if nobody will ask any more.
+    /// Returns the next request; nothing once the connection is over.
     pub(crate) async fn next_ask(&mut self) -> Option<Ask> {
         match self.later.pop_front() {
             Some(ask) => Some(ask),
@@ -73,7 +73,7 @@ impl<S: Store> Attachment<S> {
 
     /// Hears what has been said meanwhile.
     pub(crate) async fn listen(&mut self) {
-        // Whoever reads the client's lines has to have a turn, too.
+        // The task that reads the client's lines has to have a turn, too.
         tokio::task::yield_now().await;
         while self.later.len() < LATER {
             let Ok(ask) = self.inbox.try_recv() else { return };

@@ -1,7 +1,7 @@
 //! What a client says, also while it does not read what it is told.
 //!
 //! Answers of the connection's own may have to wait until the client reads. What it takes back,
-//! cancels or answers meanwhile is heard at once; its other requests wait their turn. `hearing.rs`
+//! cancels or answers meanwhile is heard at once; its other requests wait their turn. `inbox.rs`
 //! does the same for each session.
 
 use std::collections::VecDeque;
@@ -16,9 +16,9 @@ use serde_json::value::RawValue;
 use tokio::io::AsyncRead;
 
 use crate::connection::Connection;
-use crate::hearing::LATER;
+use crate::inbox::LATER;
 use crate::lines::{LINE_BYTES, Line, Lines};
-use crate::out::BATCH_BYTES;
+use crate::outbox::BATCH_BYTES;
 use crate::requests::CancelRequest;
 use crate::rpc::{CANCELLED, Error, INVALID_REQUEST, Id, Incoming, Start};
 
@@ -87,7 +87,7 @@ impl<S: Store> Connection<S> {
     }
 
     async fn take_line(&mut self, line: &[u8], written: u64) {
-        // Empty lines between messages are nobody's message.
+        // Empty lines between messages are ignored.
         if line.trim_ascii().is_empty() {
             return;
         }
