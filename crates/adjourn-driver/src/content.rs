@@ -1,0 +1,325 @@
+//! Content: what was said, by whom, as the transcript holds it.
+//!
+//! A transcript entry is one [`Message`], or one [`Segment`] of a message that took longer than a
+//! moment to be said. Its blocks are kept as the protocol had them that they came by, so that
+//! nothing is lost between ACP, A2A, MCP and a model.
+
+use adjourn_core::json;
+use adjourn_core::ledger::CallId;
+use adjourn_core::transcript::Content;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// The version of the encoding that is written.
+const VERSION: u32 = 1;
+
+/// Who said something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A person, or a program in their place.
+    User,
+    /// The agent.
+    Agent,
+    /// A tool, with the result of a call.
+    Tool,
+    /// The host: wake reports, digests, what became of calls without a result.
+    Host,
+}
+
+/// One entry of a transcript.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    /// The version of the encoding.
+    pub v: u32,
+    /// The message's id, where it has one of its own; else it goes by its number in the transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Who says it.
+    pub role: Role,
+    /// What is said, thoughts included, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Block>,
+    /// The calls that the agent asks for with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallContent>,
+    /// The call that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<CallId>,
+    /// The result as a value, beside the blocks that show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// Whether the result is that of a call that failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+    /// Whether it was broken off; a model does not see it then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aborted: bool,
+    /// Whether it is a digest: a model sees nothing of what was said before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub digest: bool,
+    /// The step of its run that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
+    /// Which part of its message it is, if it is not the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<Segment>,
+    /// What people are shown beside words; a model does not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Shown>,
+}
+
+/// A part of a message that was committed while the message was being said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Segment {
+    /// How many bytes of the message's words come before it.
+    pub offset: u64,
+    /// Whether the message ends with it. One that never ends was broken off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last: bool,
+}
+
+/// A block of content, as ACP and MCP have them: text, image, audio, resource, resource link.
+///
+/// A thought is a block of the type `thought` with its words as `text`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Block(Map<String, Value>);
+
+/// A call that an agent asks for, with what only the transcript keeps of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallContent {
+    /// The call's id.
+    pub id: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// What people are told that it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What kind of tool it is, in ACP's words (`read`, `edit`, `execute`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What the tool is given.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub arguments: Value,
+    /// The files that it touches, as ACP has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Value>,
+}
+
+/// Something that people are shown beside words. The last one of its kind holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// What the agent plans to do, as entries of an ACP plan.
+    Plan(Vec<Value>),
+    /// How much of the model's context is used.
+    Context {
+        /// Tokens in the context.
+        used: u64,
+        /// Tokens that it has room for.
+        size: u64,
+    },
+    /// Commands that a person can type, as ACP has them.
+    Commands(Vec<Value>),
+    /// The mode that the agent works in.
+    Mode(String),
+    /// News of a call that runs: the fields of an ACP tool-call update.
+    Call {
+        /// The call.
+        id: CallId,
+        /// What is new.
+        update: Map<String, Value>,
+    },
+    /// An update of the agent's own protocol, passed on as it is.
+    Raw(Value),
+}
+
+impl Message {
+    /// Makes a message of one role.
+    pub const fn new(role: Role, blocks: Vec<Block>) -> Self {
+        Self {
+            v: VERSION,
+            id: None,
+            role,
+            blocks,
+            calls: Vec::new(),
+            answers: None,
+            structured: None,
+            is_error: false,
+            aborted: false,
+            digest: false,
+            step: None,
+            segment: None,
+            shown: None,
+        }
+    }
+
+    /// Makes a person's words.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::new(Role::User, vec![Block::text(text)])
+    }
+
+    /// Makes a value that a person or a program gives: words if it is a text.
+    pub fn user_value(value: Value) -> Self {
+        match value {
+            Value::String(text) => Self::user(text),
+            value => Self { structured: Some(value.clone()), ..Self::user(value.to_string()) },
+        }
+    }
+
+    /// Makes an agent's words.
+    pub fn agent(text: impl Into<String>) -> Self {
+        Self::new(Role::Agent, vec![Block::text(text)])
+    }
+
+    /// Makes the host's words.
+    pub fn host(text: impl Into<String>) -> Self {
+        Self::new(Role::Host, vec![Block::text(text)])
+    }
+
+    /// Makes the result of a call.
+    pub fn result(call: CallId, blocks: Vec<Block>) -> Self {
+        Self { answers: Some(call), ..Self::new(Role::Tool, blocks) }
+    }
+
+    /// Makes an entry that only shows something.
+    pub fn showing(shown: Shown) -> Self {
+        Self { shown: Some(shown), ..Self::new(Role::Agent, Vec::new()) }
+    }
+
+    /// Says which call it answers.
+    #[must_use]
+    pub fn answering(mut self, call: Option<CallId>) -> Self {
+        self.answers = call;
+        self
+    }
+
+    /// Says which step it belongs to.
+    #[must_use]
+    pub const fn in_step(mut self, step: Option<u64>) -> Self {
+        self.step = step;
+        self
+    }
+
+    /// Returns the entry's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        // No map with keys that are not text, no failing impl: this always encodes.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads an entry.
+    ///
+    /// # Errors
+    /// The bytes are no entry, or one of a later version.
+    pub fn decode(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        let message: Self = json::stored(bytes)?;
+        if message.v > VERSION {
+            let problem = format!("a message of version {}, which is newer", message.v);
+            return Err(serde::de::Error::custom(problem));
+        }
+        Ok(message)
+    }
+
+    /// Returns what the core may know of this entry.
+    pub fn content(&self) -> Content {
+        let content = Content::new(&self.encode(), &self.text());
+        let shows = self.blocks.iter().any(|block| block.words().is_none());
+        Content { blank: content.blank && !shows, ..content }
+    }
+
+    /// Returns the words of its text blocks, thoughts left out.
+    pub fn text(&self) -> String {
+        let texts = self.blocks.iter().filter(|block| !block.is_thought());
+        texts.filter_map(Block::words).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns how many bytes of words it has, thoughts included: the unit of [`Segment::offset`].
+    pub fn words_len(&self) -> u64 {
+        self.blocks.iter().filter_map(Block::words).map(|words| words.len() as u64).sum()
+    }
+}
+
+impl Block {
+    /// Makes a block of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::of("text", text)
+    }
+
+    /// Makes a thought.
+    pub fn thought(text: impl Into<String>) -> Self {
+        Self::of("thought", text)
+    }
+
+    fn of(kind: &str, text: impl Into<String>) -> Self {
+        let mut fields = Map::new();
+        fields.insert("type".to_owned(), kind.into());
+        fields.insert("text".to_owned(), Value::String(text.into()));
+        Self(fields)
+    }
+
+    /// Takes a block as a protocol has it; nothing if it has no type, or is a text without words.
+    pub fn from_fields(fields: Map<String, Value>) -> Option<Self> {
+        let kind = fields.get("type")?.as_str()?;
+        let worded = !matches!(kind, "text" | "thought") || fields.get("text")?.is_string();
+        worded.then_some(Self(fields))
+    }
+
+    /// Returns its fields.
+    pub const fn fields(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// Returns its type.
+    pub fn kind(&self) -> &str {
+        self.0.get("type").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns whether it is a thought.
+    pub fn is_thought(&self) -> bool {
+        self.kind() == "thought"
+    }
+
+    /// Returns the words of a text or a thought.
+    pub fn words(&self) -> Option<&str> {
+        match self.kind() {
+            "text" | "thought" => self.0.get("text").and_then(Value::as_str),
+            _ => None,
+        }
+    }
+
+    /// Returns it as a JSON value.
+    pub fn to_value(&self) -> Value {
+        Value::Object(self.0.clone())
+    }
+}
+
+impl CallContent {
+    /// Makes a call without arguments.
+    pub fn new(id: CallId, tool: impl Into<String>) -> Self {
+        Self {
+            id,
+            tool: tool.into(),
+            title: None,
+            kind: None,
+            arguments: Value::Null,
+            locations: Vec::new(),
+        }
+    }
+
+    /// Returns what people are told that it does.
+    pub fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.tool)
+    }
+
+    /// Returns the arguments as a model gave them: an object, also where there are none.
+    pub fn arguments(&self) -> Value {
+        match &self.arguments {
+            Value::Null => json!({}),
+            arguments => arguments.clone(),
+        }
+    }
+}

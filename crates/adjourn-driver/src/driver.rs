@@ -1,0 +1,145 @@
+//! The trait that everything that runs an agent implements, and what it is given.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use adjourn_core::Session;
+use adjourn_core::command::{CallResult, RunEnd};
+use adjourn_core::driver::DriverSpec;
+use adjourn_core::id::SessionId;
+use futures_core::Stream;
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::content::{Block, CallContent};
+use crate::opening::Opening;
+use crate::part::Part;
+use crate::stop::StopWatch;
+use crate::transcript::Transcript;
+
+/// A future that can be kept and sent.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// A stream that can be kept and sent.
+pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
+
+/// Something that runs an agent, for one claim of one session.
+pub trait Driver: Send {
+    /// Runs one step: one model call of an agent whose loop is ours, or one prompt turn of an
+    /// agent that has a loop of its own.
+    ///
+    /// The host commits each part before it polls again. A stream that ends without
+    /// [`Part::End`] ends at a boundary.
+    ///
+    /// # Cancel safety
+    /// The host drops the stream only after the time that [`Step::stop`] names, and awaits
+    /// [`Driver::kill`] afterwards.
+    fn step(&mut self, step: Step) -> BoxStream<'static, Part>;
+
+    /// Runs one tool call; many may be alive at once, beside nothing else of this driver.
+    ///
+    /// # Cancel safety
+    /// Dropping the stream abandons the call: connections are closed, processes killed.
+    fn call(&mut self, call: Call) -> BoxStream<'static, CallPart>;
+
+    /// Says how the run ended, if it did with the step whose calls have all been answered. It
+    /// reads only what is durable.
+    fn finish(&mut self, session: &Session) -> Option<RunEnd> {
+        let _ = session;
+        None
+    }
+
+    /// Says whether there is something worth keeping warm while the session is parked.
+    fn keep(&mut self) -> bool {
+        false
+    }
+
+    /// Ends everything that it has outside of this process. The host awaits it before it commits
+    /// that nothing runs.
+    fn kill(&mut self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// What a driver is given for one step.
+#[derive(Clone)]
+pub struct Step {
+    /// The session, as the commit left it that began the step.
+    pub session: Arc<Session>,
+    /// What the step begins with.
+    pub opening: Opening,
+    /// What was said so far.
+    pub transcript: Transcript,
+    /// Says when the step is to come to an end.
+    pub stop: StopWatch,
+    /// What a client that sees the session can be asked.
+    pub client: Arc<dyn Client>,
+    /// Values that are never stored.
+    pub environment: Arc<Environment>,
+}
+
+/// What a driver is given for one tool call.
+#[derive(Clone)]
+pub struct Call {
+    /// The session, as the commit left it that dispatched the call.
+    pub session: Arc<Session>,
+    /// The call, with its arguments.
+    pub content: CallContent,
+    /// What a client that sees the session can be asked.
+    pub client: Arc<dyn Client>,
+    /// Values that are never stored.
+    pub environment: Arc<Environment>,
+}
+
+/// One part of a tool call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallPart {
+    /// News for people who watch: the fields of an ACP tool-call update.
+    Updated(serde_json::Map<String, Value>),
+    /// The call is over.
+    Ended {
+        /// How it ended.
+        result: CallResult,
+        /// What came of it.
+        content: Vec<Block>,
+        /// The result as a value.
+        structured: Option<Value>,
+    },
+}
+
+/// Values of environment variables and of headers of MCP servers. They live in memory alone.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Variables by name.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Values are secrets.
+        f.debug_set().entries(self.variables.keys()).finish()
+    }
+}
+
+/// Makes drivers.
+pub trait Drivers: Send + Sync + 'static {
+    /// Makes a driver, or says why it cannot be run here.
+    ///
+    /// # Errors
+    /// What is missing, in words for a person who looks at a session that stays Ready.
+    fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String>;
+
+    /// Says what this session lacks here at the moment, in words as [`Drivers::make`] does.
+    ///
+    /// It is asked at every look, so that a session is taken as soon as nothing is lacking.
+    fn lacks(&self, session: SessionId, spec: &DriverSpec) -> Option<String> {
+        let _ = (session, spec);
+        None
+    }
+
+    /// Returns what a client that sees the session can be asked.
+    fn client(&self, session: SessionId) -> Arc<dyn Client> {
+        let _ = session;
+        Arc::new(crate::client::NoClient)
+    }
+}

@@ -1,0 +1,29 @@
+//! What an agent has to do to be parked and woken.
+//!
+//! A [`Driver`] runs one agent. It is handed one [`Step`] at a time and answers with a stream of
+//! [`Part`]s: words, calls, reports, the end. It commits nothing. The host does, before it polls
+//! the stream again, so that every agent parks, wakes and recovers in the same way, whether its
+//! loop is ours (one step is one model call) or its own (one step is one prompt turn).
+//!
+//! [`Message`] is what was said, as the transcript holds it; [`model_view`] is what a model is
+//! shown of it.
+
+mod client;
+pub mod content;
+mod driver;
+mod opening;
+mod part;
+mod stop;
+mod stream;
+mod transcript;
+mod view;
+
+pub use client::{Client, NoClient, PermissionAnswer, PermissionOption, PermissionRequest};
+pub use content::{Block, CallContent, Message, Role, Segment, Shown};
+pub use driver::{BoxFuture, BoxStream, Call, CallPart, Driver, Drivers, Environment, Step};
+pub use opening::{Continuation, Opening};
+pub use part::{Failure, Park, Part, Reported, RequestedCall, Words};
+pub use stop::{Stop, StopWatch};
+pub use stream::{Emitter, emitting};
+pub use transcript::{ReadTranscript, Transcript, TranscriptError};
+pub use view::{ModelMessage, ModelRole, model_view};

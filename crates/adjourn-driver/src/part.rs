@@ -1,0 +1,131 @@
+//! Parts: what a driver's step consists of, as it comes.
+
+use adjourn_core::carry::{Notes, Usage};
+use adjourn_core::command::{CallResult, Question, RunEnd};
+use adjourn_core::conditions::Conditions;
+use adjourn_core::ledger::CallId;
+use adjourn_core::time::Timestamp;
+
+use crate::content::{Block, CallContent, Message, Shown};
+
+/// Whether words are said or thought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Words {
+    /// They are said to the person.
+    Said,
+    /// They are thought.
+    Thought,
+}
+
+/// One part of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// Further words of a message. A message is over when the words of another begin, when the
+    /// driver gives something complete, or when the step is over.
+    Delta {
+        /// Which of the step's messages goes on, as the driver numbers them.
+        message: u32,
+        /// Whether they are said or thought.
+        words: Words,
+        /// The words.
+        text: String,
+    },
+    /// A complete entry of the transcript.
+    Message(Message),
+    /// Calls that the host is to run. It is the last part but for [`Part::Spent`] and
+    /// [`Part::State`]: the host runs them when the stream has ended.
+    Calls(Vec<RequestedCall>),
+    /// News of a call that the agent runs by itself.
+    Reported(Reported),
+    /// What was used since the last such part.
+    Spent(Usage),
+    /// What the agent notes about its progress.
+    Noted(Notes),
+    /// Something that people are shown beside words.
+    Shown(Shown),
+    /// Where the driver finds its place again.
+    State(String),
+    /// The agent wants to be parked, without a call that asks for it.
+    Park(Park),
+    /// The step failed, and the driver has no policy of its own.
+    Failed(Failure),
+    /// The run is over.
+    End(RunEnd),
+    /// The step was broken off as [`Step::stop`](crate::Step::stop) asked for, and what was being
+    /// said is not whole.
+    Broken,
+}
+
+/// A call that the host is to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestedCall {
+    /// What is asked for.
+    pub content: CallContent,
+    /// Whether running it twice does no harm.
+    pub idempotent: bool,
+    /// Whether a person has to allow it first.
+    pub permission: bool,
+    /// Whether it waits for the calls before it, and does not run if their outcome is unknown.
+    pub in_order: bool,
+    /// What the agent waits for, if this is the call by which it parks itself.
+    pub parks: Option<Park>,
+}
+
+impl RequestedCall {
+    /// Makes a call that may run at once.
+    pub const fn new(content: CallContent) -> Self {
+        Self { content, idempotent: false, permission: false, in_order: false, parks: None }
+    }
+}
+
+/// What an agent parks itself for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Park {
+    /// To wait until something happens.
+    Await {
+        /// Why.
+        reason: String,
+        /// What wakes it.
+        conditions: Option<Conditions>,
+        /// What to show meanwhile.
+        summary: Option<String>,
+    },
+    /// To ask a person.
+    Ask(Question),
+}
+
+/// News of a call that the agent runs by itself.
+///
+/// Such a call is never deferred, run again or started by the host. If its step is broken off
+/// before it has ended, its outcome is unknown; if it had not started, it did not run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reported {
+    /// The agent asks whether it may run the call.
+    Asked(CallContent),
+    /// The agent runs the call, or is about to. A call that was asked for is named by its id; the
+    /// host has made this durable before it polls again, so an agent is allowed to run the call
+    /// only after this part.
+    Started(CallContent),
+    /// There is something new about it.
+    Updated(Shown),
+    /// It has ended.
+    Ended {
+        /// Which call.
+        id: CallId,
+        /// How it ended.
+        result: CallResult,
+        /// What came of it.
+        content: Vec<Block>,
+    },
+}
+
+/// A step that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of failure it is, in one word (`rate_limit`, `unavailable`).
+    pub kind: String,
+    /// What went wrong, for people.
+    pub message: String,
+    /// When trying again makes sense; nothing if it does not.
+    pub retry_at: Option<Timestamp>,
+}

@@ -1,0 +1,45 @@
+//! How a step learns that it is to come to an end.
+
+use std::time::Duration;
+
+use adjourn_core::command::Mode;
+use tokio::sync::watch;
+
+/// Why a step is to come to an end, and by when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stop {
+    /// What is asked for: [`Mode::FinishStep`] lets a model call and its calls complete, and an
+    /// agent with a loop of its own end its open calls; [`Mode::InterruptImmediate`] breaks off
+    /// what the model says. A cancel is as the latter.
+    pub mode: Mode,
+    /// When the host drops the step, counted from now on; nothing if it waits for ever.
+    pub within: Option<Duration>,
+}
+
+/// Says whether a step is to come to an end.
+#[derive(Debug, Clone)]
+pub struct StopWatch(watch::Receiver<Option<Stop>>);
+
+impl StopWatch {
+    /// Makes a watch, and what it is told through.
+    pub fn new() -> (watch::Sender<Option<Stop>>, Self) {
+        let (sender, receiver) = watch::channel(None);
+        (sender, Self(receiver))
+    }
+
+    /// Returns what was asked for so far.
+    pub fn asked(&self) -> Option<Stop> {
+        *self.0.borrow()
+    }
+
+    /// Waits until at least `mode` is asked for; for ever if it never is.
+    pub async fn at_least(&mut self, mode: Mode) -> Stop {
+        let reached = self.0.wait_for(|stop| stop.is_some_and(|stop| stop.mode >= mode)).await;
+        let reached = reached.map(|stop| *stop);
+        match reached {
+            Ok(Some(stop)) => stop,
+            // The host is gone, and drops the step with itself.
+            _ => std::future::pending().await,
+        }
+    }
+}
