@@ -5,11 +5,11 @@
  */
 export type SessionSuspendRequest = { 
 /**
- * The session.
+ * The id of the session.
  */
 sessionId: string, 
 /**
- * Why; kept with the suspension.
+ * Why it is to be paused; kept with the suspension.
  */
 reason?: string, 
 /**
@@ -54,7 +54,7 @@ resumeWhen?: ResumeConditions,
  */
 summary?: string, 
 /**
- * What the request had in its own.
+ * The `_meta` of the request.
  */
 _meta?: Record<string, unknown>, };
 
@@ -71,11 +71,11 @@ export type ResumeTimeoutAction = "resume_with_summary" | "fail" | "resume_with_
  */
 export type SessionAwaitResumptionRequest = { 
 /**
- * The session.
+ * The id of the session.
  */
 sessionId: string, 
 /**
- * Why.
+ * Why the agent waits.
  */
 reason: string, 
 /**
@@ -87,7 +87,7 @@ conditions?: ResumeConditions,
  */
 summary?: string, 
 /**
- * For extensions.
+ * Extensions of the sender.
  */
 _meta?: Record<string, unknown>, };
 
@@ -104,7 +104,7 @@ handle: string,
  */
 suspendedAt: string, 
 /**
- * For extensions.
+ * Extensions of the sender.
  */
 _meta?: Record<string, unknown>, };
 
@@ -144,11 +144,11 @@ export type ReplayFrom = { "type": "start" } | { "type": "_adjourn_from", seq: n
  */
 export type AddBudget = { 
 /**
- * US dollars.
+ * The US dollars that are added.
  */
 usd?: number, 
 /**
- * Tokens.
+ * The tokens that are added.
  */
 tokens?: number, };
 
@@ -165,11 +165,11 @@ sessionUpdate: SuspendedTag,
  */
 handle: string, 
 /**
- * Why.
+ * Why it is paused.
  */
 reason?: string, 
 /**
- * Whose wish it is.
+ * Whether a client or the agent suspended the session.
  */
 initiator: SuspensionInitiator, 
 /**
@@ -181,7 +181,7 @@ suspendedAt: string,
  */
 resumeWhen?: ResumeConditions, 
 /**
- * What the request had in its own.
+ * The `_meta` of the request.
  */
 _meta?: Record<string, unknown>, };
 
@@ -217,11 +217,11 @@ hadResumeInput: boolean,
  */
 continueTranscript: boolean, 
 /**
- * When, RFC 3339.
+ * When it woke, RFC 3339.
  */
 resumedAt: string, 
 /**
- * For extensions.
+ * Extensions of the sender.
  */
 _meta?: Record<string, unknown>, };
 
@@ -267,7 +267,7 @@ state?: Record<string, unknown>,
 _meta?: Record<string, unknown>, };
 
 /**
- * Where a session stands, for whoever wants to know whether it can be talked to.
+ * Where a session stands: whether the agent has it, and in what form.
  */
 export type SessionStatus = "live" | "not_found" | "open" | "saved" | "_suspended";
 
@@ -325,7 +325,7 @@ resumedAt?: string,
  */
 inFlight?: Array<string>, 
 /**
- * Tools whose calls were cut off, so that nobody knows what came of them.
+ * Tools whose calls were cut off, so that it is not known what came of them.
  */
 unknownCalls?: Array<string>, totals: SuspendTotals, 
 /**

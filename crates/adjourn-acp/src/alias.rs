@@ -26,7 +26,7 @@ impl<S: Store> Attachment<S> {
     /// Takes a client's name for a suspension.
     pub(crate) fn alias(&mut self, alias: String, handle: Handle) {
         let Some(view) = &self.view else { return };
-        // Nobody can take a name of ours for another suspension.
+        // A name of ours cannot be given to another suspension.
         if alias.len() > ALIAS_BYTES || alias.parse::<Handle>().is_ok() {
             return;
         }

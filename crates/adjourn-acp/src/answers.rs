@@ -124,7 +124,7 @@ impl<S: Store> Attachment<S> {
 impl<S> View<S> {
     /// Returns whether the turn is being broken off, as an event finds it.
     ///
-    /// A host that lets go makes what is pending happen at once, as if somebody had interrupted it.
+    /// A host that lets go makes what is pending happen at once, like a suspend that interrupts.
     /// That breaks a turn off only if something was in flight.
     pub(crate) fn is_interrupted(&mut self, what: &What) -> bool {
         let interrupted = match &self.session.state {

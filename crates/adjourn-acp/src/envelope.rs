@@ -65,7 +65,7 @@ impl Envelope {
     /// The tunnel has fields of its own.
     ///
     /// # Errors
-    /// There is one.
+    /// There is an unknown field.
     pub fn has_only(&self, known: &[&str]) -> Result<(), Error> {
         let mut fields = self.fields.as_object().into_iter().flat_map(Map::keys);
         match fields.find(|field| !known.contains(&field.as_str())) {

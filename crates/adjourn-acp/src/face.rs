@@ -79,7 +79,7 @@ impl Options {
 /// permission requests, and the options.
 #[derive(Clone)]
 pub struct Face<S> {
-    /// Where sessions live.
+    /// The store that has the sessions.
     pub store: S,
     /// The hosts that are told of commits.
     pub hosts: Hosts,
@@ -89,7 +89,7 @@ pub struct Face<S> {
     pub claimant: Claimant<S>,
     /// The permission requests of this process.
     pub permissions: PendingPermissions,
-    /// How to behave.
+    /// How connections behave.
     pub options: Options,
 }
 

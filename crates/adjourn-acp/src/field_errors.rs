@@ -1,7 +1,7 @@
 //! What is wrong with a field, in plain words.
 //!
-//! A deserializer speaks of the types it reads into; a client, and whoever reads what it shows, is
-//! told what was expected in the place, and what was found.
+//! A deserializer speaks of the types it reads into; a client, and the person who reads what it
+//! shows, is told what was expected in the place, and what was found.
 
 /// Says what a deserializer's refusal means.
 pub fn problem(refusal: &str) -> String {

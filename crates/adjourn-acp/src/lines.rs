@@ -9,7 +9,7 @@ const START: usize = 1024;
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
 
-/// Reads lines.
+/// A stream that is read line by line.
 #[derive(Debug)]
 pub struct Lines<R> {
     from: R,

@@ -143,7 +143,8 @@ fn begun(version: Version, session: &Session, parked: &Parked) -> Value {
     }
 }
 
-/// Returns what the agent left to be shown, or what there is to say of somebody else's pause.
+/// Returns the summary that the agent left to be shown, or what there is to say of a client's
+/// pause.
 fn summary(session: &Session, parked: &Parked) -> Option<String> {
     let pause = &parked.pause;
     let shown = session.suspended().map(|suspended| suspended.shown().pause.handle);

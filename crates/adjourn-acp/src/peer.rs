@@ -10,7 +10,7 @@ pub const EXTENSION: &str = "adjourn/suspend";
 /// The version of the protocol that was agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Stable.
+    /// The stable version.
     V1,
     /// The draft: message ids, states, replay by cursor.
     V2,
@@ -30,7 +30,7 @@ pub enum Dialect {
     Rfc,
 }
 
-/// Whether everybody is taken for a client of the proposal.
+/// Which words clients are taken to understand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
     /// A client is told what it has shown to understand.
@@ -40,12 +40,12 @@ pub enum Profile {
     Rfc,
 }
 
-/// A connected client.
+/// What is known of a connected client.
 #[derive(Debug)]
 pub struct Peer {
     /// The version that was agreed on.
     pub version: Version,
-    /// How everybody is taken.
+    /// Which words clients are taken to understand.
     pub profile: Profile,
     /// Its name, as it introduced itself.
     pub name: String,

@@ -32,16 +32,16 @@ use crate::update::{self, Call, Foreground, Left};
 /// Whether a client is told where the session stands, in the commit that is being shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
-    /// There is no need to.
+    /// The commit has changed nothing that the client has to be told.
     Nothing,
-    /// It is, when the commit ends.
+    /// The client is told when the commit ends.
     Owed,
-    /// It was.
+    /// The client was told.
     Told,
 }
 
 impl<S: Store> Attachment<S> {
-    /// Takes a moment into the view, tells the client, and answers whoever waited for it.
+    /// Takes a moment into the view, tells the client, and answers the requests that waited for it.
     pub(crate) fn show(&mut self, moment: &Moment) {
         let Some(view) = &mut self.view else { return };
         let before = view.session.phase();
@@ -137,7 +137,7 @@ impl<S: Store> Attachment<S> {
         Ok(())
     }
 
-    /// What was said.
+    /// Tells what was said.
     pub(crate) fn words(&mut self, moment: &Moment) {
         let version = self.peer.version;
         let own = self.own.iter().any(|own| own.contains(&moment.revision));
@@ -166,8 +166,8 @@ impl<S: Store> Attachment<S> {
         self.view = Some(view);
     }
 
-    /// What became of calls, and of suspensions that are shown as such; those that are `left` have
-    /// no result.
+    /// Tells what became of calls, and of suspensions that are shown as such; those that are `left`
+    /// have no result.
     pub(crate) fn calls(&mut self, session: &Session, moment: &Moment, left: &[Left]) {
         let version = self.peer.version;
         match &moment.event.what {
@@ -202,7 +202,7 @@ impl<S: Store> Attachment<S> {
         self.calls_left(left);
     }
 
-    /// Calls that are over without a result.
+    /// Tells of calls that are over without a result.
     pub(crate) fn calls_left(&mut self, left: &[Left]) {
         for (id, status, words) in left {
             if self.ended_calls.contains(id) {
@@ -212,7 +212,7 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// What became of the session: suspended, resumed, or neither.
+    /// Tells what became of the session: suspended, resumed, or neither.
     fn lifecycle(&mut self, moment: &Moment) {
         let Some(view) = self.view.take() else { return };
         self.lifecycle_of(&view.session, moment, true);
@@ -328,7 +328,7 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// The state of the foreground, where it changed (v2).
+    /// Tells the state of the foreground, where it changed (v2).
     pub(crate) fn state(&mut self, visible: bool) {
         let Some(view) = &self.view else { return };
         let now = self.foreground_of(&view.session);
@@ -360,7 +360,7 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// A run that nobody's prompt waited for is over (v1): after a wake there is no other sign.
+    /// Tells the end of a run that no prompt waits for (v1): after a wake there is no other sign.
     fn run_ended(&mut self, moment: &Moment, answered: bool) {
         let Some(view) = self.view.take() else { return };
         let ended = matches!(moment.event.what, What::RunEnded(_));

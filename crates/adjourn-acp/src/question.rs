@@ -34,7 +34,7 @@ impl Shown {
 }
 
 impl<S: Store> Attachment<S> {
-    /// Nobody is asked any more: the form need not be answered.
+    /// Takes the form back: the question is not open any more.
     pub(crate) fn forget_question(&mut self) {
         let Some(Shown { handle, .. }) = self.question.take() else { return };
         let answered = Ours::Question(handle);

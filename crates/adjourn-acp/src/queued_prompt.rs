@@ -167,7 +167,7 @@ impl<S: Store> Attachment<S> {
     pub(crate) async fn cancel(&mut self) {
         let queued = self.queued.take();
         let canceled = self.give(self.face.options.cancel()).await;
-        // There is nobody else to tell that there was nothing to cancel.
+        // A notification has no answer that could say that there was nothing to cancel.
         let Some(Queued { id, .. }) = queued else { return self.await_cancel() };
         match (canceled, self.peer.version) {
             // The client is shown the run as long as its prompt is open: it is answered when the

@@ -16,7 +16,7 @@ pub const ALREADY_RESUMED: i64 = 4003;
 pub const EMPTY_REPLY: i64 = 4006;
 /// The suspend was taken back before it took effect.
 pub const WITHDRAWN: i64 = 4007;
-/// Somebody else holds the session.
+/// Another actor holds the session, or a gate does.
 pub const HELD: i64 = 4008;
 /// The actor may not do this.
 pub const NOT_PERMITTED: i64 = 4009;
@@ -36,7 +36,7 @@ const fn code(refused: &Rejected) -> i64 {
         Rejected::Invalid { .. } => INVALID_PARAMS,
         Rejected::NotSuspendable { .. } => NOT_SUSPENDABLE,
         Rejected::HandleMismatch { .. } | Rejected::HandleRequired { .. } => HANDLE_MISMATCH,
-        // Whoever resumes what does not wait any more was too late.
+        // A resume of what does not wait any more came too late.
         Rejected::AlreadyResumed { .. } | Rejected::NotSuspended { .. } => ALREADY_RESUMED,
         Rejected::EmptyReply => EMPTY_REPLY,
         Rejected::Withdrawn { .. } => WITHDRAWN,

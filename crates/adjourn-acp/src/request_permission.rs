@@ -1,8 +1,8 @@
 //! `session/request_permission`: when a client is asked, and when it need not answer any more.
 //!
 //! A client is asked after it has been told of the call, so never before the answer that attaches
-//! it. It is taken back as soon as the journal shows that nobody waits for it, so never after the
-//! client has been told that the session is suspended.
+//! it. A request is taken back as soon as the journal shows that no host waits for it, so never
+//! after the client has been told that the session is suspended.
 
 use adjourn_core::Session;
 use adjourn_core::ledger::{AskedCall, CallId, CallState};
@@ -20,7 +20,7 @@ pub(crate) const ALLOW: &str = "allow";
 pub(crate) const REJECT: &str = "reject";
 
 impl<S: Store> Attachment<S> {
-    /// Asks for what has to be allowed, and takes back what nobody waits for any more.
+    /// Asks for what has to be allowed, and takes back what no host waits for any more.
     pub(crate) fn ask_permissions(&mut self) {
         self.take_back_permissions();
         let fresh = self.awaited().into_iter().filter(|(n, _)| !self.asks(*n)).collect();
@@ -48,7 +48,7 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// Takes back what was asked and nobody waits for any more.
+    /// Takes back what was asked and no host waits for any more.
     pub(crate) fn take_back_permissions(&mut self) {
         let mut asked: Vec<_> = self
             .ours
@@ -95,9 +95,9 @@ impl<S: Store> Attachment<S> {
         open
     }
 
-    /// Tells the state, if somebody being asked or not has changed it.
+    /// Tells the state, if a request for permission, or its end, has changed it.
     fn restate(&mut self) {
-        // Not to somebody who has not been told of it yet.
+        // A client that has not been told any state yet is told it elsewhere.
         if self.foreground.is_some() {
             self.state(true);
         }
@@ -108,7 +108,7 @@ impl<S: Store> Attachment<S> {
     }
 }
 
-/// Returns what the foreground of a session does, where somebody is asked or not.
+/// Returns what the foreground of a session does, by whether a client is asked for permission.
 pub(crate) fn foreground(session: &Session, asks: bool) -> Foreground {
     match Foreground::of(session) {
         // While other calls run, not everything waits for this person.
@@ -117,12 +117,12 @@ pub(crate) fn foreground(session: &Session, asks: bool) -> Foreground {
     }
 }
 
-/// Returns whether somebody is asked to allow a call of a session.
+/// Returns whether a client of this process is asked to allow a call of a session.
 pub(crate) fn is_asked(permissions: &PendingPermissions, session: &Session) -> bool {
     permissions.open(session.id).iter().any(|(_, call)| waits(session, &call.id))
 }
 
-/// Whether a call could still be started if somebody allowed it.
+/// Returns whether a call could still be started if it were allowed.
 fn waits(session: &Session, call: &CallId) -> bool {
     session.calls.get(call).is_some_and(|open| open.state == CallState::Asked)
         && session.owner().is_some()

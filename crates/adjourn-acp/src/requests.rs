@@ -42,7 +42,7 @@ pub struct Initialize {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct New {
-    /// The working directory.
+    /// The directory that the session works in.
     pub cwd: String,
     /// Servers that the client offers.
     #[serde(default)]
@@ -53,7 +53,7 @@ pub struct New {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attach {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
     /// The working directory; it must be the session's.
     #[serde(default)]
@@ -61,7 +61,7 @@ pub struct Attach {
     /// The stored ones hold.
     #[serde(default, rename = "mcpServers")]
     _mcp_servers: Option<Vec<Map<String, Value>>>,
-    /// Not used.
+    /// Accepted and not used.
     #[serde(default, rename = "additionalDirectories")]
     _additional_directories: Option<Vec<String>>,
     #[serde(default)]
@@ -84,7 +84,7 @@ pub struct Attach {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Named {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
 }
 
@@ -92,7 +92,7 @@ pub struct Named {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prompt {
-    /// The session.
+    /// The id of the session.
     pub session_id: String,
     /// What is said: blocks of content.
     pub prompt: Vec<Map<String, Value>>,
@@ -121,7 +121,7 @@ pub struct CancelRequest {
 /// From where a conversation is replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replay {
-    /// Not at all.
+    /// Nothing is replayed.
     Nothing,
     /// From a revision of the journal on, that one included.
     From(u64),
@@ -139,7 +139,7 @@ pub struct Wish {
 impl Wish {
     /// Returns whether it asks for a wake, and not only to see the session.
     ///
-    /// More of a budget is of use to nobody who sleeps.
+    /// A session gets a larger budget only so that it can go on, so that this asks for a wake, too.
     pub const fn wakes(&self) -> bool {
         self.fields.handle.is_some()
             || self.fields.input.is_some()

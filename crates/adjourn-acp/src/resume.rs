@@ -30,7 +30,7 @@ impl<S: Store> Attachment<S> {
             None => None,
         };
         self.watch()?;
-        // What happened before is told first, to whoever saw the session already.
+        // What happened before is told first, to a client that saw the session already.
         self.catch_up().await?;
         let was_attached = self.attached.load(Ordering::Relaxed);
         // What came to nothing comes to nothing again.
@@ -78,7 +78,7 @@ impl<S: Store> Attachment<S> {
         Ok(())
     }
 
-    /// Wakes the session; nothing if there is nothing to wake and nobody in particular asked for it.
+    /// Wakes the session; nothing if there is nothing to wake and the request named no suspension.
     async fn wake(
         &mut self,
         wish: &Wish,
@@ -102,7 +102,7 @@ impl<S: Store> Attachment<S> {
         let _viewer = self.face.attend(self.id);
         match self.face.give(request).await {
             Ok(done) => Ok(Some(done)),
-            // Nothing to wake is no failure for somebody who only wants the session to go on.
+            // A request that only wants the session to go on succeeds if nothing has to be woken.
             Err(error) if handle.is_none() && said.is_none() && forgiven(&error, wish) => Ok(None),
             // What is on its way to rest cannot be resumed any more than what runs.
             Err(error) if error.is("TASK_BUSY") => Err(Error { code: ALREADY_RESUMED, ..error }),
@@ -142,8 +142,8 @@ impl<S: Store> Attachment<S> {
         self.show_open_question();
     }
 
-    /// Returns the answer to whoever attached or resumed: where the session stands, and what the
-    /// resume did, in `_meta`.
+    /// Returns the answer to a request that attached or resumed: where the session stands, and what
+    /// the resume did, in `_meta`.
     fn standing(&self, told: u64, session: &Session, resumed: Value) -> Value {
         let mut meta = meta_up_to(told, session, &self.peer, None);
         if let (Some(Value::Object(status)), false) = (meta.get_mut(EXTENSION), resumed.is_null()) {
@@ -153,7 +153,7 @@ impl<S: Store> Attachment<S> {
     }
 }
 
-/// Returns whether a refusal does not matter to somebody who asked for nothing in particular.
+/// Returns whether a refusal does not matter to a request that asked for nothing in particular.
 fn forgiven(error: &Error, wish: &Wish) -> bool {
     let at_work = ["TASK_NOT_PAUSED", "TASK_BUSY", "ENDED"].iter().any(|word| error.is(word));
     // Where every resume wakes, there would be no other way to see the session.

@@ -182,8 +182,8 @@ impl<'a> Incoming<'a> {
             Some(raw) => Some(Id::read(raw).ok_or_else(|| invalid(Id::null(), NO_ID))?),
             None => None,
         };
-        // Nothing in it is read before it is known to be harmless; whoever waits for an answer is
-        // told so all the same.
+        // Nothing in it is read before it is known to be harmless; a client that waits for an
+        // answer is told so all the same.
         let harm = json::check(line, LINE_BYTES).err();
         let is_2_0 = envelope.jsonrpc.is_some_and(|version| version.get() == r#""2.0""#);
         let params = Params(envelope.params.filter(|params| params.get() != "null"));

@@ -1,8 +1,8 @@
 //! One session on one connection: what is asked of it, and who waits for which answer.
 //!
-//! Everything a client sees of a session is read off its journal, whoever wrote it: this process,
-//! another, or one that is gone by now. So a second editor, a command line and a restart all look
-//! the same. `projection.rs` has the order in which things are told.
+//! Everything a client sees of a session is read off its journal, which this process has written,
+//! or another, or one that is gone by now. So a second editor, a command line and a restart all
+//! look the same. `projection.rs` has the order in which things are told.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -54,7 +54,7 @@ pub(crate) struct WaitingPrompt {
     pub(crate) id: Id,
     /// The first revision of the commit that took it.
     pub(crate) at: u64,
-    /// The last one.
+    /// The last revision of that commit.
     pub(crate) after: u64,
     pub(crate) fate: Fate,
 }
@@ -257,7 +257,7 @@ impl<S: Store> Attachment<S> {
             self.viewer = Some(self.face.attend(self.id));
             let needs = self.view.as_ref().map(|view| &view.session.driver.needs);
             if needs.is_some_and(|needs| needs.contains(&Need::Permissions)) {
-                // Hosts leave it alone while nobody is there to answer.
+                // Hosts leave it alone while no client is there to answer.
                 self.face.hosts.ring();
             }
         }
@@ -359,7 +359,7 @@ impl<S: Store> Attachment<S> {
                     Ok(done) => self.has_moved(&done),
                     // This was no answer, and it is asked again.
                     Err(error) if error.is("EMPTY_REPLY") => self.show_open_question(),
-                    // Somebody else has answered first, and theirs holds.
+                    // Another answer came first, and holds.
                     Err(_) => {}
                 }
             }

@@ -132,7 +132,7 @@ pub struct SuspendStatus {
     /// Tools whose calls are in flight.
     #[ts(optional)]
     pub in_flight: Option<Vec<String>>,
-    /// Tools whose calls were cut off, so that nobody knows what came of them.
+    /// Tools whose calls were cut off, so that it is not known what came of them.
     #[ts(optional)]
     pub unknown_calls: Option<Vec<String>>,
     pub totals: SuspendTotals,

@@ -13,7 +13,7 @@ use crate::envelope::{self, Envelope};
 #[cfg(feature = "artifacts")]
 use crate::shapes::{ReplayFrom, ResumeCause, ResumeConditions, SuspendMode, SuspensionInitiator};
 
-/// An extension envelope.
+/// The `_meta` of a message.
 pub type Meta = Map<String, Value>;
 
 macro_rules! message {
@@ -29,9 +29,9 @@ macro_rules! message {
 message! {
     /// `session/suspend`: pauses a session; answered when it is paused.
     SessionSuspendRequest {
-        /// The session.
+        /// The id of the session.
         session_id: String,
-        /// Why; kept with the suspension.
+        /// Why it is to be paused; kept with the suspension.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional))]
         reason: Option<String>,
@@ -76,7 +76,7 @@ message! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional))]
         summary: Option<String>,
-        /// What the request had in its own.
+        /// The `_meta` of the request.
         #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional, type = "Record<string, unknown>"))]
         meta: Option<Meta>,
@@ -86,9 +86,9 @@ message! {
 message! {
     /// `session/await_resumption`: the agent has parked itself.
     SessionAwaitResumptionRequest {
-        /// The session.
+        /// The id of the session.
         session_id: String,
-        /// Why.
+        /// Why the agent waits.
         reason: String,
         /// What wakes it besides `session/resume`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ message! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional))]
         summary: Option<String>,
-        /// For extensions.
+        /// Extensions of the sender.
         #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional, type = "Record<string, unknown>"))]
         meta: Option<Meta>,
@@ -113,7 +113,7 @@ message! {
         handle: String,
         /// When the other side took note of it, RFC 3339.
         suspended_at: String,
-        /// For extensions.
+        /// Extensions of the sender.
         #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional, type = "Record<string, unknown>"))]
         meta: Option<Meta>,
@@ -154,11 +154,11 @@ message! {
 message! {
     /// What is added to a session's budget.
     AddBudget {
-        /// US dollars.
+        /// The US dollars that are added.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional))]
         usd: Option<f64>,
-        /// Tokens.
+        /// The tokens that are added.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional, type = "number"))]
         tokens: Option<u64>,
@@ -172,11 +172,11 @@ message! {
         session_update: SuspendedTag,
         /// The suspension's name.
         handle: String,
-        /// Why.
+        /// Why it is paused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional))]
         reason: Option<String>,
-        /// Whose wish it is.
+        /// Whether a client or the agent suspended the session.
         #[cfg_attr(feature = "artifacts", schemars(with = "SuspensionInitiator"))]
         #[cfg_attr(feature = "artifacts", ts(as = "SuspensionInitiator"))]
         initiator: Initiator,
@@ -187,7 +187,7 @@ message! {
         #[cfg_attr(feature = "artifacts", schemars(with = "Option<ResumeConditions>"))]
         #[cfg_attr(feature = "artifacts", ts(optional, as = "Option<ResumeConditions>"))]
         resume_when: Option<Conditions>,
-        /// What the request had in its own.
+        /// The `_meta` of the request.
         #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional, type = "Record<string, unknown>"))]
         meta: Option<Meta>,
@@ -209,9 +209,9 @@ message! {
         had_resume_input: bool,
         /// Whether the turn sees the whole transcript.
         continue_transcript: bool,
-        /// When, RFC 3339.
+        /// When it woke, RFC 3339.
         resumed_at: String,
-        /// For extensions.
+        /// Extensions of the sender.
         #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional, type = "Record<string, unknown>"))]
         meta: Option<Meta>,
@@ -271,7 +271,7 @@ pub enum ResumedTag {
     Resumed,
 }
 
-/// Where a session stands, for whoever wants to know whether it can be talked to.
+/// Where a session stands: whether the agent has it, and in what form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "artifacts", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]

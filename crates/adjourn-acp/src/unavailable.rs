@@ -1,4 +1,4 @@
-//! An agent that cannot work: it says so to whoever starts it, in the words of the protocol.
+//! An agent that cannot work: it tells its client so, in the words of the protocol.
 //!
 //! An editor shows its user the error that `initialize` is answered with. Of a program that ends
 //! before it has said anything, it shows at best that it has ended.

@@ -18,17 +18,17 @@ use crate::suspension::Meta;
 /// How a tool call stands, in the words of both versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// Asked for.
+    /// The model asked for it.
     Pending,
-    /// Started.
+    /// It was started.
     InProgress,
-    /// Waits to be woken; v1 has no word for it.
+    /// It waits to be woken; v1 has no word for it.
     Paused,
-    /// Did what it was asked to.
+    /// It did what it was asked to.
     Completed,
-    /// Ran and failed, or nobody knows how it ended.
+    /// It ran and failed, or it is not known how it ended.
     Failed,
-    /// Did not run; v1 says that it failed.
+    /// It did not run; v1 says that it failed.
     Cancelled,
 }
 
@@ -238,9 +238,9 @@ pub enum Foreground {
     Running,
     /// Nothing runs; why it stopped, if it just did.
     Idle(Option<Value>),
-    /// It is parked.
+    /// The session is suspended.
     Suspended,
-    /// A person is asked.
+    /// A person is asked something.
     RequiresAction,
 }
 

@@ -72,7 +72,7 @@ pub(crate) struct Driving {
     pub(crate) task: Aborts,
 }
 
-/// A task that ends with whoever waits for it, as the calls of a killed host do.
+/// A task that is aborted when its owner is dropped, as the calls of a killed host are.
 pub(crate) struct Aborts(JoinHandle<Result<(), Error>>);
 
 /// All that it takes to drive a session, but for the claim.
@@ -210,7 +210,7 @@ impl<S: Store> Claimant<S> {
             let claim = |id| match tx.command(Request::new(id, by.clone(), Command::Claim)) {
                 Ok(done) => Ok(Some(done.session)),
                 Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(None),
-                // One that cannot be read keeps nobody from the others.
+                // A session that cannot be read must not hold up the others.
                 Err(CommandError::Store(error)) if error.is_of_a_session() => Ok(None),
                 Err(CommandError::Store(error)) => Err(error),
             };

@@ -29,7 +29,7 @@ pub struct Config {
 pub struct Notes(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Notes {
-    /// Tells every line to somebody.
+    /// Hands every line to a function.
     pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
@@ -40,7 +40,7 @@ impl Notes {
 }
 
 impl Default for Notes {
-    /// Nobody is told.
+    /// Drops every line.
     fn default() -> Self {
         Self::new(|_| {})
     }
@@ -59,9 +59,9 @@ impl fmt::Debug for Notes {
 /// calls of any other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claims {
-    /// All of them.
+    /// Every session that it can drive.
     All,
-    /// This one.
+    /// This session alone.
     Only(SessionId),
 }
 

@@ -20,11 +20,11 @@ pub(crate) struct Declined {
 
 /// When a session that stays in its turn is tried again.
 pub(crate) enum Again {
-    /// At the next look.
+    /// When ready sessions are looked for the next time.
     Soon,
     /// A while after it was declined.
     After(Timestamp),
-    /// Never.
+    /// Not before its turn is over.
     Never,
 }
 

@@ -8,13 +8,13 @@ use crate::clock::BoxFuture;
 /// Whether a call may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permission {
-    /// It may.
+    /// The call may start.
     Granted,
-    /// It may not; what the model is told instead of a result.
+    /// The call may not start; the text is what the model is told instead of a result.
     Refused(String),
 }
 
-/// Whoever can be asked for permissions.
+/// The people who can be asked for permissions, through the clients of this process.
 pub trait Permissions: Send + Sync + 'static {
     /// Asks whether a call may start, and waits for the answer as long as it takes.
     ///
@@ -22,6 +22,6 @@ pub trait Permissions: Send + Sync + 'static {
     /// As for [`Driver::permission`](crate::driver::Driver::permission).
     fn ask(&self, session: SessionId, call: &AskedCall) -> BoxFuture<'static, Permission>;
 
-    /// Returns whether somebody is there who sees this session and could answer.
+    /// Returns whether a client sees this session and could answer.
     fn is_attended(&self, session: SessionId) -> bool;
 }

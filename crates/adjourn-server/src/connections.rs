@@ -1,7 +1,7 @@
 //! How many connections there are, and which of them makes room for another.
 //!
-//! Whoever is slow keeps nobody out: when there is no room, the connection hangs up that has been
-//! waited for longest. One whose events are being stored is not hung up on.
+//! A slow caller must not keep others out: when there is no room, the connection that has been
+//! waited for longest is closed. One whose events are being stored is not.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

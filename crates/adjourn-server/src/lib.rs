@@ -61,11 +61,11 @@ const REST: Duration = Duration::from_millis(50);
 /// What the intake needs.
 #[derive(Clone)]
 pub struct Intake<S> {
-    /// Where events go.
+    /// The store that events are appended to.
     pub store: S,
-    /// Who is told that there are some.
+    /// The hosts that are told of new events.
     pub hosts: Hosts,
-    /// Whose they are.
+    /// The tenant that all events belong to.
     pub tenant: String,
     /// What a caller must show, if anything.
     pub token: Option<Arc<str>>,
@@ -104,7 +104,7 @@ pub async fn serve<S: Store>(
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
             tokio::select! {
-                // A caller that goes away in the middle of a request is nobody's failure.
+                // A caller may go away in the middle of a request; the server has not failed.
                 _ = connection => {}
                 () = slot.given_away() => {}
             }
@@ -147,7 +147,7 @@ fn refuse(stream: &TcpStream) {
     );
 }
 
-/// Returns whether a listener there needs a token: everybody on the network could reach it.
+/// Returns whether a listener there needs a token, because the network can reach it.
 pub const fn needs_token(address: &SocketAddr) -> bool {
     !address.ip().is_loopback()
 }
@@ -266,7 +266,7 @@ async fn whole(
     Ok((read, room))
 }
 
-/// Refuses whoever does not show the token.
+/// Refuses a caller that does not show the token.
 fn authorised(token: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(token) = token else { return Ok(()) };
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());

@@ -12,14 +12,14 @@ use crate::sqlite::Holder;
 
 /// Why a store could not be opened, read or written.
 ///
-/// Cheap to clone: one failed commit is told to everybody whose command was in it.
+/// Cheap to clone: one failed commit is the answer to every command that was in it.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is something else at the path.
     #[error("{} is not a store: {problem}", path.display())]
     NotAStore {
-        /// The path.
+        /// The path that was to be opened as a store.
         path: PathBuf,
         /// What is there instead.
         problem: String,
@@ -27,9 +27,9 @@ pub enum Error {
     /// The file could not be opened.
     #[error("cannot open {}: {problem}", path.display())]
     CannotOpen {
-        /// The path.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// Why it could not be opened, as the system says it.
         problem: String,
     },
     /// A newer program has migrated the file.
@@ -53,9 +53,9 @@ pub enum Error {
     /// damaged. The others can.
     #[error("session {session} cannot be read: {problem}")]
     Unreadable {
-        /// Which.
+        /// The session that cannot be read.
         session: SessionId,
-        /// Why.
+        /// What is wrong with it, or what this program does not know.
         problem: String,
     },
     /// Another process kept the store locked; nothing happened.
@@ -63,21 +63,21 @@ pub enum Error {
     Locked {
         /// How long this one waited.
         patience: std::time::Duration,
-        /// Who has the lock.
+        /// The process that has the lock, as far as the system tells.
         holder: Holder,
     },
     /// The file at the path is not the one that was opened; nothing was acknowledged into it.
     #[error("{} is not the file that was opened: {problem}", path.display())]
     Replaced {
-        /// The path.
+        /// The path that the store was opened at.
         path: PathBuf,
-        /// What became of it.
+        /// What became of the file there.
         problem: &'static str,
     },
     /// Another process has the store open, and what was asked for needs it alone.
     #[error("{holder} has {} open", path.display())]
     InUse {
-        /// The store.
+        /// The path of the store.
         path: PathBuf,
         /// Which process, as far as the system tells.
         holder: Holder,

@@ -20,7 +20,7 @@ pub struct Retention {
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Retention {
-    /// How long hosts keep sessions that have ended, if nobody says otherwise.
+    /// How long hosts keep sessions that have ended, unless configured.
     pub const ENDED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
     /// What hosts keep by themselves.
@@ -42,9 +42,9 @@ pub struct Pruned {
     pub sessions: u64,
     /// Journal entries that lost their body.
     pub entries: u64,
-    /// Events.
+    /// Events that were removed.
     pub events: u64,
-    /// Answers and message ids.
+    /// Stored answers and message ids that were removed.
     pub answers: u64,
     /// Whether there may be more to drop.
     pub more: bool,

@@ -32,9 +32,9 @@ pub struct EntryNo(pub i64);
 /// What is known of a session without reading its journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Its number.
+    /// The number of the session in this store.
     pub no: SessionNo,
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
     /// Its tenant's number.
     pub tenant: TenantNo,
@@ -47,7 +47,7 @@ pub struct SessionRow {
 /// One journal entry as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryRow {
-    /// Whose.
+    /// The session that the entry belongs to.
     pub session: SessionNo,
     /// Its place in the session's journal.
     pub revision: u64,
@@ -66,13 +66,13 @@ pub struct NewEvent {
     pub id: String,
     /// Where it comes from.
     pub source: String,
-    /// What happened.
+    /// What happened, as a dotted name.
     pub name: String,
-    /// To what.
+    /// What it happened to.
     pub subject: Option<String>,
-    /// When, as its source says.
+    /// When it happened, as its source says.
     pub time: Timestamp,
-    /// Whose it is.
+    /// The tenant whose sessions may hear of it.
     pub tenant: String,
     /// The session it is addressed to.
     pub session: Option<SessionId>,
@@ -103,13 +103,13 @@ impl Cursor {
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Scope {
-    /// Only this tenant's.
+    /// Only this tenant's sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// Only those with all of these labels.
+    /// Only sessions with all of these labels.
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub labels: std::collections::BTreeMap<String, String>,
-    /// Only this one.
+    /// Only this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
 }
@@ -126,22 +126,22 @@ impl Scope {
 /// A gate, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateRow {
-    /// What sessions are told.
+    /// The gate, as the sessions under it are told of it.
     pub gate: Gate,
-    /// Which sessions.
+    /// The sessions that the gate is laid over.
     pub scope: Scope,
-    /// Since when.
+    /// The time at which the gate was laid.
     pub at: Timestamp,
 }
 
 /// A message to the outside that is to be delivered at least once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxRow {
-    /// Its number.
+    /// The number of the message, in the order of their commits.
     pub no: i64,
-    /// What kind of message.
+    /// The kind of message, which says how its body is read.
     pub kind: String,
-    /// Its bytes.
+    /// The message itself.
     pub body: Vec<u8>,
     /// When it is to be tried.
     pub due: Timestamp,
@@ -152,9 +152,9 @@ pub struct OutboxRow {
 /// How much is dropped at once: what it takes to drop it depends on rows and on bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Portion {
-    /// Rows.
+    /// The number of rows that may be dropped.
     pub rows: usize,
-    /// Bytes in them.
+    /// The number of bytes that these rows may have together.
     pub bytes: usize,
 }
 
@@ -174,7 +174,7 @@ impl Portion {
 /// A host that was there when it last said so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRow {
-    /// Its id.
+    /// The id of the host.
     pub id: HostId,
     /// When it started.
     pub since: Timestamp,

@@ -242,7 +242,7 @@ pub struct Tally {
 /// How many sessions are in a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// How many.
+    /// The number of sessions in that state.
     pub count: u64,
     /// When the one changed last that did so the longest time ago.
     pub oldest: Timestamp,
@@ -251,13 +251,13 @@ pub struct Standing {
 /// How much there is in a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Sessions.
+    /// The number of sessions, ended ones included.
     pub sessions: u64,
-    /// Of these, parked.
+    /// How many of the sessions are suspended.
     pub suspended: u64,
-    /// Journal entries.
+    /// The number of journal entries.
     pub entries: u64,
-    /// Events kept.
+    /// The number of events that are kept.
     pub events: u64,
     /// Bytes of the file.
     pub file: u64,
@@ -270,7 +270,7 @@ pub struct Size {
 /// What a store has done since it was opened, in this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Metrics {
-    /// Commits.
+    /// The number of commits.
     pub commits: u64,
     /// Transactions of callers in these commits.
     pub commands: u64,

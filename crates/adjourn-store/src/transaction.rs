@@ -46,14 +46,14 @@ pub struct Transaction<'a> {
     failed: Option<Error>,
 }
 
-/// A command and whoever gives it.
+/// A command, and the actor that gives it.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The session.
+    /// The session that the command is for.
     pub session: SessionId,
-    /// Who.
+    /// The actor that gives the command, as the journal names it.
     pub by: Actor,
-    /// What.
+    /// The command to decide.
     pub command: Command,
     /// The transcript entries whose digests the command names, in order.
     pub said: Vec<Vec<u8>>,
@@ -81,7 +81,7 @@ impl Request {
 pub struct Done {
     /// The session as it is after the command.
     pub session: Arc<Session>,
-    /// What happened.
+    /// The events that the command led to, in the order in which they were committed.
     pub events: Vec<Event>,
     /// The first answer to the command's idempotency key, if this was not the first.
     pub answered: Option<Answer>,
@@ -349,7 +349,7 @@ impl<'a> Transaction<'a> {
             let Some(row) = self.rows.session_by_no(no)? else { continue };
             match self.load(&row) {
                 Ok(session) => sessions.push((no, session)),
-                // One that cannot be read keeps nobody from the others.
+                // A session that cannot be read must not hold up the others.
                 Err(error) if error.is_of_a_session() => {
                     let heard = self.rows.cursor()?.done();
                     self.rows.set_unreadable(no, heard, self.environment.now())?;

@@ -118,7 +118,7 @@ pub struct Which {
 /// Who asks for a change, as the journal names it.
 #[derive(Debug, Args)]
 pub struct As {
-    /// Who asks, for the journal and for whoever is refused because of it [env: ADJOURN_AS]
+    /// Who asks, as the journal and refusals name them [env: ADJOURN_AS]
     /// [default: the user's name]
     #[arg(long = "as", value_name = "NAME", value_parser = crate::settings::principal)]
     pub name: Option<String>,
@@ -167,9 +167,9 @@ pub struct Acp {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Profile {
-    /// Each in the words it has shown to understand
+    /// Tell each client in the words it has shown to understand
     Adjourn,
-    /// Everybody in the words of the proposals
+    /// Tell every client in the words of the proposals
     Rfc,
 }
 
@@ -355,7 +355,7 @@ pub struct Prompt {
     pub which: Which,
     /// What to say; - reads it from stdin
     pub text: String,
-    /// Return at once; whoever hosts the session runs it
+    /// Return at once; a host that is there runs it
     #[arg(short, long)]
     pub detach: bool,
     #[command(flatten)]
@@ -381,7 +381,7 @@ pub struct Resume {
     /// Raise the budget: 5usd, 20000tokens, or both: 5usd,20000tokens
     #[arg(long, value_name = "AMOUNT")]
     pub add_budget: Option<String>,
-    /// Only commit; whoever hosts the session runs it
+    /// Only commit; a host that is there runs it
     #[arg(short, long)]
     pub detach: bool,
     #[command(flatten)]

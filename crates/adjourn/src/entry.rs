@@ -15,7 +15,7 @@ const TIMES: &[&str] = &["at", "time", "requestedAt", "suspendedAt", "resumedAt"
 const THEIRS: &[&str] = &["conditions", "driver", "labels", "meta", "value"];
 
 /// Returns what happened as an object: which entry it is, when, who asked for it, its name and its
-/// fields; also who committed it, if that was somebody else.
+/// fields; also who committed it, if that was another actor.
 pub fn happened(revision: u64, event: &Event) -> Value {
     let by = event.asked_by();
     let mut object = json!({ "revision": revision, "at": event.at.to_string(), "by": by });

@@ -69,7 +69,7 @@ impl Failure {
             .hint("`adjourn ls --all` lists all there are")
     }
 
-    /// Somebody ended the command by a signal; it is told, but it is no error.
+    /// A signal ended the command; it is told, but it is no error.
     pub fn interrupted(code: u8, message: impl Into<String>) -> Self {
         Self::new(Kind::Interrupted(code), message)
     }

@@ -1,4 +1,4 @@
-//! Staying with a session in the foreground, as its host if nobody else is one.
+//! Staying with a session in the foreground, as its host if there is no other.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -47,7 +47,7 @@ pub enum Stayed {
     Ended(Ended),
 }
 
-/// Runs a host in this process, where nobody can be asked for permissions, and returns how to
+/// Runs a host in this process, where no person can be asked for permissions, and returns how to
 /// stop it.
 pub async fn host(place: &Place, claims: Claims) -> Result<Stop, Failure> {
     host_with(place, claims, Scripted::new(Arc::clone(&place.clock))).await
@@ -69,7 +69,7 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
     let drivers = Arc::new(drivers);
     let about = format!(r#"{{"pid":{}}}"#, std::process::id());
     let Settings { max_running, drain, ended, .. } = &place.settings;
-    // Whoever stays with one session is told of that one.
+    // A command that stays with one session is told of that one.
     let notes = match claims {
         Claims::All => Notes::new(log),
         Claims::Only(_) => Notes::default(),
@@ -89,7 +89,7 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
     let (store, keys) = (place.store.clone(), place.keys.clone());
     let task = tokio::spawn(async move {
         let run = host.run(async move {
-            // Whoever drops the other end wants it stopped, too.
+            // Dropping the other end stops it, too.
             let _ = stopped.await;
         });
         tokio::select! {
@@ -102,7 +102,7 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
 
 /// Writes a line of the host's log, where logs go: with `--json`, stdout is for objects alone.
 fn log(line: &str) {
-    // A host does not end because nobody reads its log.
+    // A host does not end because its log is not read.
     let _ = writeln!(std::io::stderr(), "{}", one_line(line));
 }
 
@@ -213,7 +213,7 @@ pub async fn stop(
     }
 }
 
-/// Somebody was in too much of a hurry for a host to give its sessions back.
+/// The failure of a host that was ended before it could give its sessions back.
 pub fn did_not_wait(code: u8) -> Failure {
     let message =
         "did not wait: calls in flight are cut off, if there are any, and their outcome is unknown";
@@ -240,7 +240,7 @@ pub async fn host_ended(working: &mut Option<Stop>) -> Failure {
 /// Shows what a session says and does, until it is time to leave it alone.
 ///
 /// It begins after `from`, the session as a command left it: another host may have said something
-/// since. If nobody drives it, or nobody can, this process becomes its host, and no other session's.
+/// since. If no host drives it, or none can, this process becomes its host, and no other session's.
 pub async fn stay(
     place: &Place,
     from: &Session,

@@ -145,12 +145,12 @@ impl Living {
         self.0.is_empty()
     }
 
-    /// Returns whether nobody is there to drive a session.
+    /// Returns whether no living host can drive a session.
     pub fn nobody_for(&self, id: SessionId) -> bool {
         self.for_session(id).next().is_none()
     }
 
-    /// Returns whether nobody but one host is there to drive a session.
+    /// Returns whether no living host but one can drive a session.
     pub fn nobody_but(&self, host: HostId, id: SessionId) -> bool {
         self.for_session(id).all(|other| other.id == host)
     }
@@ -167,7 +167,7 @@ impl Living {
         (!refusals.is_empty()).then(|| refusals.join("; "))
     }
 
-    /// Says what a session waits for that nobody runs.
+    /// Says what a session waits for that no host runs.
     pub fn waits_for(&self, session: &Session) -> Option<String> {
         match &session.state {
             State::Ready(_) => Some(self.ready(session)),
@@ -185,7 +185,7 @@ impl Living {
         }
     }
 
-    /// Returns whether nobody is there to wake a session that waits for more than a resume.
+    /// Returns whether no host is there to wake a session that waits for more than a resume.
     pub fn nobody_wakes(&self, session: &Session) -> bool {
         let Some(suspended) = session.suspended() else { return false };
         let shown = suspended.shown();

@@ -38,7 +38,7 @@ impl LogLines {
         self.tools.extend(open);
     }
 
-    /// Brings the time of whoever looks up to date.
+    /// Brings the reader's time up to date.
     pub const fn look_at(&mut self, now: Timestamp) {
         self.times.look_at(now);
     }

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
             // What was meant cannot be known, but programs say so at any place.
             let json = std::env::args_os().any(|argument| argument == "--json");
             match error.kind() {
-                // Whoever types nothing else is shown what there is.
+                // A user who types nothing else is shown what there is.
                 ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !json => {
                     let _ = error.print();
                     return ExitCode::from(failure::USAGE);
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     let result = match runtime {
         Ok(runtime) => {
             let result = runtime.block_on(run(arguments, &output));
-            // A read of stdin that nobody waits for any more must not keep the program.
+            // A read of stdin that is not awaited any more must not keep the program.
             runtime.shutdown_background();
             result
         }

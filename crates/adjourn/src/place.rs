@@ -27,7 +27,7 @@ use crate::settings::{Held, Settings, Source};
 use crate::terminal::{Output, warn};
 use crate::view::View;
 
-/// Whose sessions are, if nobody says otherwise.
+/// The tenant that owns sessions, unless configured.
 pub const TENANT: &str = "local";
 
 /// How often and how long apart an empty file is looked at: a store is made in less time.
@@ -190,7 +190,7 @@ impl Place {
         Ok(ended && self.store.founding(session.id)?.is_none())
     }
 
-    /// Returns whoever types.
+    /// Returns the actor that the commands of this process are journaled under.
     pub fn by(&self) -> Actor {
         Actor::new(Face::Cli, self.settings.principal.value.clone())
     }
@@ -220,10 +220,10 @@ impl Place {
         Ok(())
     }
 
-    /// Gives a command, and rings whoever may have to act on it. What it makes ready is run by the
-    /// host of this process, if there is one.
+    /// Gives a command, and rings the hosts that may have to act on it. What it makes ready is run
+    /// by the host of this process, if there is one.
     ///
-    /// What a dead host was driving is taken from it: nobody else may be there to do it, and the
+    /// What a dead host was driving is taken from it: no other host may be there to do it, and the
     /// command would wait for calls that never return.
     pub async fn give_to(
         &self,
@@ -264,8 +264,7 @@ impl Place {
         Ok(taken)
     }
 
-    /// Returns whether a host is alive. Nobody is told to wait for one whose lock cannot be looked
-    /// at.
+    /// Returns whether a host is alive. One whose lock cannot be looked at is not waited for.
     pub fn lives(&self, host: HostId) -> bool {
         self.hosts.is_alive(host).unwrap_or(false)
     }
@@ -289,7 +288,7 @@ impl Place {
             return Ok(None);
         }
         let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
-        // Whoever types has asked for something else.
+        // The user has asked for something else.
         let by = Actor::new(Face::Host, "");
         let request = Request::new(session.id, by, Command::Recover(recover));
         match self.store.transact(move |tx| tx.command(request)).await {
@@ -297,7 +296,7 @@ impl Place {
                 self.hosts.ring();
                 Ok(Some(done.session))
             }
-            // Somebody else was faster.
+            // Another process was faster.
             Err(CommandError::Rejected(_)) => Ok(None),
             Err(error) => Err(error),
         }

@@ -56,13 +56,13 @@ pub struct Held<T> {
 }
 
 impl<T: Copy> Held<T> {
-    /// Returns the value if somebody has set it.
+    /// Returns the value if it was set.
     pub fn configured(&self) -> Option<T> {
         (self.source != Source::Default).then_some(self.value)
     }
 }
 
-/// What holds.
+/// The settings that hold for this command.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The file that was read, or would be if it were there.
@@ -121,7 +121,7 @@ impl Settings {
         let tenant = event.and_then(|event| event.tenant.clone());
         let source = event.and_then(|event| event.source.clone());
         let named = arguments.verb.named().map(str::to_owned);
-        // An empty variable means none; an empty flag is one that somebody failed to fill.
+        // An empty variable means none; an empty flag is one that a script failed to fill.
         for (key, flag) in [(&TOKEN, &token), (&TENANT_KEY, &tenant), (&SOURCE, &source)] {
             if let Some(flag) = flag {
                 text(flag).map_err(|problem| Failure::usage(format!("{}: {problem}", key.flag)))?;
@@ -319,7 +319,7 @@ impl<T> OrDefault<T> for Option<Held<T>> {
     }
 }
 
-/// Reads the name of whoever asks.
+/// Reads the name of the principal.
 pub fn principal(text: &str) -> Result<String, String> {
     let name = text.trim();
     if name.is_empty() || name.len() > NAME_BYTES || name.chars().any(char::is_control) {
@@ -344,7 +344,7 @@ fn word<T: ValueEnum>(value: &T) -> Option<Value> {
     name(value).map(Value::from)
 }
 
-/// Reads how many.
+/// Reads a number that is at least one.
 pub fn count(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "expected a whole number from 1 on".to_owned())

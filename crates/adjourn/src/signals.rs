@@ -65,7 +65,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one.
+    /// Waits for a request to end.
     pub async fn next(&mut self) -> Ended {
         let ended = tokio::select! {
             // Of several that are there at once, always the same.
@@ -86,7 +86,7 @@ impl Signals {
         self.foretold = true;
     }
 
-    /// Waits for a request that follows the one to end: whoever makes it does not want to wait.
+    /// Waits for a second request to end: its sender does not want to wait.
     pub async fn again(&mut self) -> Ended {
         loop {
             let (first, last) = (self.first, self.last);
@@ -106,7 +106,7 @@ impl Signals {
 /// Lets a write beyond the limit on file sizes fail, as on a full disk, instead of ending the
 /// program. Programs that this one starts get the signal as ever.
 pub fn outlive_size_limits() {
-    // Whoever cannot listen for it is ended by it, as it always was.
+    // A process that cannot listen for it is ended by it.
     let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
 }
 

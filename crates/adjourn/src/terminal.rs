@@ -72,7 +72,7 @@ pub struct Output {
     broken: RefCell<Option<io::Error>>,
 }
 
-/// Says what must be known to whoever reads stderr, also if stdout is for a program.
+/// Says what must be known on stderr, also if stdout is for a program.
 pub fn warn(line: &str) {
     let _ = writeln!(io::stderr(), "warning: {}", one_line(line));
 }
@@ -101,7 +101,7 @@ impl Output {
     pub fn data(&self, line: &str) {
         self.clear();
         if self.is_read() {
-            // The same object, whoever reads it, but on a terminal nothing of it moves the cursor.
+            // The same object for every reader, but on a terminal nothing of it moves the cursor.
             let shown = match (self.json_on_terminal, self.data_on_terminal) {
                 (true, _) => escaped(line),
                 (_, true) => painted(self.data_in_colour, line),
@@ -128,7 +128,7 @@ impl Output {
         self.broken.borrow().is_none()
     }
 
-    /// Returns why data is lost that somebody wanted.
+    /// Returns why data was lost that the reader wanted.
     pub fn lost(&self) -> Option<Failure> {
         let broken = self.broken.borrow();
         // A reader that went away is no failure of ours.
@@ -141,7 +141,7 @@ impl Output {
         self.data(&if self.json { object.to_string() } else { line.to_owned() });
     }
 
-    /// Says something to whoever watches, not to whoever reads the data.
+    /// Says something to the person who watches, not to the reader of the data.
     pub fn talk(&self, line: &str) {
         if !self.json {
             self.clear();
@@ -152,7 +152,7 @@ impl Output {
         }
     }
 
-    /// Says what somebody at a terminal is to answer.
+    /// Says what the person at the terminal is to answer.
     pub fn say(&self, line: &str) {
         self.clear();
         let _ = writeln!(io::stderr(), "{}", lines(line));
@@ -165,7 +165,7 @@ impl Output {
         let _ = io::stderr().flush();
     }
 
-    /// Ends a line that somebody may have begun to type.
+    /// Ends a line that the user may have begun to type.
     pub fn break_line(&self) {
         let _ = writeln!(io::stderr());
     }
@@ -194,12 +194,12 @@ impl Output {
         paint(self.data_in_colour, look, text)
     }
 
-    /// Returns whether somebody looks at the data.
+    /// Returns whether the data goes to a terminal.
     pub const fn on_terminal(&self) -> bool {
         self.data_on_terminal
     }
 
-    /// Returns how many columns a line of data may have, if somebody looks at it.
+    /// Returns how many columns a line of data may have, if it goes to a terminal.
     pub fn columns(&self) -> Option<usize> {
         if !io::stdout().is_terminal() {
             return None;
@@ -207,7 +207,7 @@ impl Output {
         columns(io::stdout())
     }
 
-    /// Returns whether there is somebody to watch a line move.
+    /// Returns whether there is a terminal on which a line can move.
     pub const fn is_live(&self) -> bool {
         self.live
     }

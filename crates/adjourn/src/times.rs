@@ -9,7 +9,7 @@ use crate::terminal::Output;
 /// How points in time are shown.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// The zone of whoever looks, and their time; nothing where a program reads.
+    /// The zone and the time of the person who reads; nothing where a program reads.
     local: Option<(TimeZone, Timestamp)>,
 }
 
@@ -24,7 +24,7 @@ impl Times {
         self.local.is_some()
     }
 
-    /// Brings the time of whoever looks up to date.
+    /// Brings the reader's time up to date.
     pub const fn look_at(&mut self, now: Timestamp) {
         if let Some((_, known)) = &mut self.local {
             *known = now;

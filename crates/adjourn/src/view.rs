@@ -176,7 +176,7 @@ impl View<'_> {
         }
     }
 
-    /// Returns whether nothing but somebody's resume wakes it.
+    /// Returns whether nothing but a resume wakes it.
     pub fn wakes_by_hand(&self) -> bool {
         self.ways().is_some_and(|wakes| wakes.by_hand())
     }

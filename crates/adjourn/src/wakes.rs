@@ -1,4 +1,4 @@
-//! What ends a wait besides somebody's resume, and how that is said.
+//! What ends a wait besides a resume, and how that is said.
 
 use std::fmt;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl Wakes {
         Self { ways, message: pause.host_interrupted }
     }
 
-    /// Returns whether nothing but somebody's resume ends it.
+    /// Returns whether nothing but a resume ends it.
     pub const fn by_hand(&self) -> bool {
         self.ways.is_empty()
     }

@@ -16,7 +16,7 @@ pub const INTERNAL_ERROR: i64 = -32603;
 pub const NOT_FOUND: i64 = -32002;
 /// No version of the protocol at or below the one that was asked for.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
-/// The request was taken back by whoever sent it.
+/// The client took the request back.
 pub const CANCELLED: i64 = -32800;
 
 /// Why a request failed, as the caller is told.

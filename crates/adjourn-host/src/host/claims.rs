@@ -67,7 +67,7 @@ impl<S: Store> Host<S> {
         while self.claimant.slots().free() > 0 {
             let ready = self.store.ready(after, CANDIDATES)?;
             let Some((last, _)) = ready.last() else {
-                // All were looked at: whoever is not among them has moved on.
+                // All were looked at: a session that is not among them has moved on.
                 self.declined.retain(|id, known| known.is_final() || declined.contains(id));
                 self.left.retain(|id, _| seen.contains(id));
                 break;
@@ -138,7 +138,7 @@ impl<S: Store> Host<S> {
         // One that was taken from this host is claimed again when its task has let go.
         let Some(slot) = self.claimant.slots().reserve(id) else { return Ok(None) };
         match self.try_driver(id) {
-            // One that cannot be read keeps nobody from the others.
+            // A session that cannot be read must not hold up the others.
             Err(error) if error.is_of_a_session() => {
                 if !self.declined.contains_key(&id) {
                     self.note(&error.to_string());

@@ -18,7 +18,7 @@ use super::{Host, store_error};
 
 /// How many marked sessions are looked at in one read.
 const PAGE: usize = 256;
-/// How long a session that cannot be read is left alone: whoever mends the store takes longer.
+/// How long a session that cannot be read is left alone: mending a store takes longer.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// How often a host looks whether there is something to drop.
 const RETAIN: Duration = Duration::from_secs(60);
@@ -137,7 +137,7 @@ impl<S: Store> Host<S> {
         }
         let Some(_alone) = self.alone() else { return Ok(false) };
         let by = self.by();
-        // No session is taken away from under the eyes of whoever has it open.
+        // A session that a client has open is not taken away from it.
         let alive: Vec<_> = self.others.iter().copied().chain([self.id]).collect();
         let hosts = self.hosts.clone();
         let dropped = self.store.transact(move |tx| -> Result<bool, CommandError> {
@@ -163,7 +163,7 @@ impl<S: Store> Host<S> {
         Some(lock)
     }
 
-    /// Tells whoever runs this host.
+    /// Writes a line to the log of this host.
     pub(super) fn note(&self, line: &str) {
         self.config.notes.tell(line);
     }

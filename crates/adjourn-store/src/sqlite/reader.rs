@@ -51,7 +51,7 @@ pub(super) fn sessions(
     let mut sessions = Vec::with_capacity(rows.len());
     for row in &rows {
         let listed = match load(connection, cache, row) {
-            // One that cannot be read keeps nobody from the others.
+            // A session that cannot be read must not hold up the others.
             Err(error) if error.is_of_a_session() => Err((row.id, error)),
             session => Ok(session?),
         };

@@ -48,9 +48,9 @@ pub enum Fault {
     /// A value has another form than everything that is written there.
     #[error("{what} cannot be read: {problem}")]
     Unreadable {
-        /// What.
+        /// The value, in words: which row or entry it is part of.
         what: String,
-        /// Why.
+        /// What is wrong with its form.
         problem: String,
     },
     /// A commit is not what was signed, or does not follow the one before.
@@ -83,7 +83,7 @@ pub enum Fault {
     /// A transcript entry or a subscription is there for no session.
     #[error("a {what} belongs to session number {number}, which has none")]
     Stray {
-        /// What.
+        /// The kind of row, in words.
         what: &'static str,
         /// The number it has.
         number: i64,
@@ -91,7 +91,7 @@ pub enum Fault {
     /// A transcript is not what the journal has bound.
     #[error("the transcript of session {session} is altered in entries {} to {by}", after + 1)]
     Transcript {
-        /// Whose.
+        /// The session that the transcript belongs to.
         session: SessionId,
         /// The entries up to this one are as they were written.
         after: u64,
@@ -114,11 +114,11 @@ struct Reading {
 /// What is there of a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
-    /// Everything.
+    /// All entries have their bytes.
     All,
-    /// Its last entry, and what is still to be erased.
+    /// The last entry has its bytes; others are still to be erased.
     Some,
-    /// Its last entry.
+    /// Only the last entry has its bytes.
     Last,
 }
 

@@ -44,9 +44,9 @@ pub struct Delivered {
 /// What an event did to a session that waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reached {
-    /// The event.
+    /// The sequence number of the event.
     pub seq: Seq,
-    /// The session.
+    /// The session that it was delivered to.
     pub session: SessionId,
     /// Whether the session woke; under a hold the event only counts when the hold is lifted.
     pub woke: bool,
@@ -99,7 +99,7 @@ impl Transaction<'_> {
             if waiting.len() == left {
                 cursor.session = waiting.last().copied();
             }
-            // An event that nobody waits for takes its time, too.
+            // An event that no session waits for takes its time, too.
             left -= waiting.len().max(1);
             let heard = Seq(arrival.seq.0.saturating_sub(1));
             for no in waiting {

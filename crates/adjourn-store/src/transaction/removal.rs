@@ -23,9 +23,9 @@ use crate::rows::{EntryNo, Portion, SessionNo};
 const PORTION: Portion = Portion { rows: 512, bytes: 1 << 20 };
 /// How many free pages one transaction gives back to the file system: a few milliseconds' worth.
 const GIVEN_BACK: u32 = 256;
-/// Why a session is ended that nobody has ever prompted.
+/// The reason that ends a session which was never prompted.
 const UNPROMPTED: &str = "it was never prompted";
-/// Why a session is ended that cannot be read.
+/// The reason that ends a session which cannot be read.
 const UNREADABLE: &str = "it could not be read, and was removed";
 
 /// What went of a session that is erased.
@@ -33,7 +33,7 @@ const UNREADABLE: &str = "it could not be read, and was removed";
 pub struct Erased {
     /// Journal entries that lost their body.
     pub entries: u64,
-    /// Transcript entries.
+    /// Transcript entries that were removed.
     pub said: u64,
     /// Whether there is more to erase, with the next transaction.
     pub more: bool,
@@ -112,7 +112,7 @@ impl Transaction<'_> {
             let close = Close { reason: Some(UNPROMPTED.to_owned()) };
             let close = Request::new(row.id, by.clone(), Command::Close(close));
             match self.decide(row, close) {
-                // One that cannot be read keeps nobody from the others.
+                // A session that cannot be read must not hold up the others.
                 Err(CommandError::Store(error)) if error.is_of_a_session() => continue,
                 closed => closed?,
             };

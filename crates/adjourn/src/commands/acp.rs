@@ -36,7 +36,7 @@ pub async fn refuse(failure: Failure) -> Failure {
 
 /// Tells an editor why there is no agent, and returns the failure when the editor has gone.
 async fn told(failure: Failure, mut signals: Signals) -> Failure {
-    // Whoever types this at a terminal is no editor.
+    // A person who types this at a terminal is no editor.
     if !std::io::stdin().is_terminal() {
         let stop = async {
             signals.next().await;

@@ -39,7 +39,7 @@ const SCRIPT: &str = r#"{"runs": [[
   {"say": "Deployed. Done."}
 ]]}"#;
 
-/// How long the tour rests where somebody should read.
+/// How long the tour rests where there is something to read.
 const READ: Duration = Duration::from_millis(1500);
 
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
@@ -142,7 +142,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Result<Self, Failure> {
-        // A name that nobody can have taken before, and not for others to look into.
+        // A name that cannot be taken already, and a directory that others cannot look into.
         let name = format!("adjourn-demo-{}", Machine.uuid().simple());
         let path = std::env::temp_dir().join(name);
         let mut private = std::fs::DirBuilder::new();

@@ -102,7 +102,7 @@ impl Told {
         Self { woken, held: held.len(), left, kept, delivered: delivered.done >= seq }
     }
 
-    /// Returns whether nobody waits for it.
+    /// Returns whether no session waits for it.
     const fn is_nothing(&self) -> bool {
         self.woken.is_empty() && self.held == 0 && self.left == 0
     }
@@ -222,7 +222,7 @@ fn notice(living: &Living, told: &Told) -> Option<String> {
     idle.then(|| "no host is running to go on with it; start `adjourn serve`".to_owned())
 }
 
-/// Says why an event cannot be for a session: nobody has it, or somebody else.
+/// Says why an event cannot be for a session: there is none, or it is another tenant's.
 fn not_there(place: &Place, id: SessionId) -> Result<Failure, Failure> {
     let Some(session) = place.store.session(id)? else { return Ok(Failure::no_session(id)) };
     let (whose, ours) = (&session.tenant, &place.settings.tenant.value);

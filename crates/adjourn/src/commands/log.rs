@@ -47,8 +47,8 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
         if !output.is_read() {
             return Ok(());
         }
-        // A journal of any length is shown in little memory. Whoever follows it has seen all that
-        // led to a state only when nothing comes after that was read.
+        // A journal of any length is shown in little memory. What led to a state has been shown to
+        // a user who follows only when nothing comes after that was read.
         if watcher.is_behind() || (log.follow && !moments.is_empty() && lines.tail.is_none()) {
             continue;
         }

@@ -21,12 +21,12 @@ const SINCE: usize = "23h 59m".len();
 /// The least that a reason has, and what wakes a session: less says nothing.
 const WHY: usize = 16;
 const WAKES: usize = 8;
-/// Between columns.
+/// What stands between two columns.
 const GAP: &str = "  ";
 /// What helps against sessions that cannot be read. All others are as they were.
 const UNREADABLE: &str = "`adjourn show` says why: if a newer program wrote it, use that one; \
                           `adjourn rm --force` removes it";
-/// For whoever has none yet.
+/// What is said where there is no session yet.
 const NO_SESSIONS: &str = "no sessions; `adjourn demo` shows what one does";
 
 pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure> {
@@ -111,7 +111,7 @@ impl<'a> Table<'a> {
         if rows.is_empty() {
             return;
         }
-        // In a pipe the whole id, for whoever goes on with it.
+        // In a pipe the whole id, for the program that goes on with it.
         let id = |id: &str| match self.shape.rest {
             Some(_) => short(id).to_owned(),
             None => id.to_owned(),

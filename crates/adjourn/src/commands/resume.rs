@@ -1,4 +1,4 @@
-//! `resume`: wakes a session, and runs it on if nobody else does.
+//! `resume`: wakes a session, and runs it on if no other host does.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let place = Place::open(settings)?;
     let id = place.find(&resume.which.session)?;
     let session = place.recovered(id, output).await?;
-    // Somebody has woken it, or given it back, and nobody runs it yet: what is wanted is clear.
+    // It was woken, or given back, and no host runs it yet: what is wanted is clear.
     let bare = given.is_none()
         && said.is_none()
         && add_budget.is_none()
@@ -62,7 +62,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     if bare && !resume.detach && matches!(session.state, State::Ready(_)) {
         return go_on(&place, &session, None, false, output).await;
     }
-    // Without --handle, whoever types means the question that is shown. A key says by itself what
+    // Without --handle, the user means the question that is shown. A key says by itself what
     // is meant, and a retry must not differ from the first try.
     let by_sight = resume.idempotency_key.is_none() && session.phase() == Phase::Asking;
     let shown = session.suspended().filter(|_| by_sight);

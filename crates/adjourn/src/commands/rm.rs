@@ -18,7 +18,7 @@ use crate::view::short;
 pub async fn run(settings: &Settings, rm: &Rm, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
     let mut ids: Vec<SessionId> = Vec::new();
-    // All are looked at before any is removed: whoever mistyped one has lost none.
+    // All are looked at before any is removed: a mistyped id removes none.
     for text in &rm.sessions {
         let id = place.find(text)?;
         check(&place, id, rm.force)?;

@@ -28,7 +28,7 @@ use crate::view::View;
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
     let (driver, script) = read(&run.script)?;
-    // Nobody can be asked here: better no session than one that waits for ever.
+    // No person can be asked here: better no session than one that waits for ever.
     if driver.needs.contains(&Need::Permissions) {
         let path = run.script.display();
         return Err(Failure::other(format!("{path} asks for permissions, which needs an editor"))
@@ -157,7 +157,7 @@ pub async fn say(
     text: &str,
 ) -> Result<Arc<Session>, Failure> {
     let session = place.store.session(id)?;
-    // Whoever answers at a terminal answers the question that they see.
+    // An answer at a terminal is to the question that is shown there.
     let shown = session.as_ref().and_then(|session| session.suspended());
     let handle = shown.map(|suspended| suspended.shown().pause.handle);
     Ok(say_to(place, host, id, by, text, handle).await?)

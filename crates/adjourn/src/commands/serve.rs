@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
 use crate::terminal::Output;
 
-/// How long the store may take before somebody is told that it is waited for.
+/// How long the store may take before the log says that it is waited for.
 const SOON: Duration = Duration::from_secs(1);
 /// How long a store that was locked or full is left alone.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
@@ -50,12 +50,12 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     }
     let stopped = tokio::select! {
         Ended(code) = signals.next() => Ok(code),
-        // There is nobody left to give anything back: others find what it had.
+        // No host is left to give anything back: others find what it had.
         failure = working.ended() => return Err(failure),
         failure = unheard(&mut listening) => Err(failure),
     };
     output.talk("stopping: giving sessions back");
-    // Whoever is in the middle of a request keeps no session waiting.
+    // A caller in the middle of a request must not keep sessions waiting.
     let closing = tokio::spawn(close(listening));
     let given_back = working.or(&place, &mut signals, output).await?;
     match (stopped, given_back) {
@@ -108,13 +108,13 @@ async fn patiently<T>(
 
 /// The intake of events, and how to stop it.
 struct Listening {
-    /// Where events go.
+    /// The address that events are posted to.
     url: String,
     stop: oneshot::Sender<()>,
     task: JoinHandle<std::io::Result<()>>,
 }
 
-/// Waits until events are taken no longer although nobody said so, and returns why.
+/// Waits until the intake of events fails by itself, and returns why.
 async fn unheard(listening: &mut Option<Listening>) -> Failure {
     let ended = match listening {
         Some(listening) => (&mut listening.task).await,

@@ -49,7 +49,7 @@ pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Resu
         };
         fate = fate.or_else(|| moments.iter().find_map(|moment| fate_of(handle, &moment.event)));
         if pending(&session) != Some(handle) {
-            // Somebody may have woken it by now; it was suspended all the same.
+            // It may have been woken by now; it was suspended all the same.
             return match fate.unwrap_or_else(|| Err("it was not suspended".to_owned())) {
                 Ok(()) => place.tell(&session, output),
                 Err(why) => Err(Failure::refused("WITHDRAWN", why)

@@ -38,7 +38,7 @@ pub async fn run(settings: &Settings, takeover: &Takeover, output: &Output) -> R
 /// What was taken and from whom, or why not.
 type Taken = Result<(Done, HostId), Failure>;
 
-/// There is nobody to take it from.
+/// The failure of a takeover where no host has the session.
 fn nobodys(session: &Session) -> Failure {
     let hint = match session.phase() {
         Phase::Ready => "start a host: `adjourn serve`",

@@ -9,7 +9,7 @@ use super::{KEYS, TOKEN};
 use crate::failure::Failure;
 use crate::place::directory;
 
-/// Names the file.
+/// The environment variable that names the file.
 const VARIABLE: &str = "ADJOURN_CONFIG";
 
 /// A file that was read, or the lack of one.
