@@ -39,8 +39,12 @@ pub enum Command {
 
     /// A host takes a session that is ready.
     Claim,
+    /// A host takes a session that is ready, and starts its first step.
+    Take(Take),
     /// The owner starts a step: a model call is about to begin.
     StartStep(StartStep),
+    /// The step goes on, and something of it is to be durable.
+    Progress(Progress),
     /// The model answered and asked for calls.
     AskCalls(AskCalls),
     /// The model call was broken off.
@@ -90,7 +94,9 @@ impl Command {
             Self::Wake(_) => "wake",
             Self::ReleaseGate(_) => "release_gate",
             Self::Claim => "claim",
+            Self::Take(_) => "take",
             Self::StartStep(_) => "start_step",
+            Self::Progress(_) => "progress",
             Self::AskCalls(_) => "ask_calls",
             Self::AbortStep(_) => "abort_step",
             Self::Dispatch(_) => "dispatch",
@@ -309,6 +315,41 @@ pub struct StartStep {
     pub entries: Vec<Digest>,
 }
 
+/// A host takes a session and is about to call the model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Take {
+    /// What the model is told first, as for [`StartStep`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<Digest>,
+}
+
+/// Something of a step that is not over is to be durable: words, the agent's own calls, what was
+/// used, the driver's place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Progress {
+    /// The claim under which it is given.
+    pub epoch: Epoch,
+    /// What was said or shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<Digest>,
+    /// Calls that the agent is about to run by itself, and that a person may have to allow first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedCall>,
+    /// Calls of these that the agent starts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub started: Vec<CallId>,
+    /// Calls of these that came back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub returned: Vec<ReturnedCall>,
+    /// What was used since the step began or the last such command; the step's end adds the rest.
+    pub usage: Usage,
+    /// Where the driver finds its place again; absent leaves the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_state: Option<String>,
+}
+
 /// The model answered and asked for calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -350,6 +391,9 @@ pub struct Dispatch {
     pub epoch: Epoch,
     /// Which; one commit per parallel batch.
     pub calls: Vec<CallId>,
+    /// Tools that a person has allowed for good.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub always: Vec<String>,
 }
 
 /// Calls came back.
@@ -417,6 +461,9 @@ pub struct FinishStep {
     /// How the run ended, if this was its last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<RunEnd>,
+    /// Whether the next step starts at once, if nothing keeps it from starting.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub next: bool,
 }
 
 /// The run is over, at a boundary.

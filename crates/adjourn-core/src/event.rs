@@ -53,6 +53,12 @@ pub enum What {
     /// A model call began.
     #[serde(rename = "step_started/1")]
     StepStarted(StepStarted),
+    /// Something of a step that goes on is durable.
+    #[serde(rename = "progressed/1")]
+    Progressed(Progressed),
+    /// The model has stopped speaking, and calls that the agent ran by itself have not ended.
+    #[serde(rename = "calls_left/1")]
+    CallsLeft(CallsLeft),
     /// The model asked for calls.
     #[serde(rename = "calls_asked/1")]
     CallsAsked(CallsAsked),
@@ -129,6 +135,8 @@ impl What {
             Self::RunStarted(_) => "run_started",
             Self::Claimed(_) => "claimed",
             Self::StepStarted(_) => "step_started",
+            Self::Progressed(_) => "progressed",
+            Self::CallsLeft(_) => "calls_left",
             Self::CallsAsked(_) => "calls_asked",
             Self::StepAborted(_) => "step_aborted",
             Self::CallsDispatched(_) => "calls_dispatched",
@@ -187,6 +195,7 @@ impl Event {
         match &self.what {
             What::RunStarted(started) => Some(started.transcript),
             What::StepStarted(started) => Some(started.transcript),
+            What::Progressed(progressed) => Some(progressed.transcript),
             What::CallsAsked(asked) => Some(asked.transcript),
             What::StepAborted(aborted) => Some(aborted.transcript),
             What::CallsReturned(returned) => Some(returned.transcript),
@@ -277,6 +286,39 @@ payload! {
     }
 }
 payload! {
+    /// Something of a step that goes on is durable.
+    Progressed {
+        /// Calls that the agent is about to run by itself.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        asked: Vec<AskedCall>,
+        /// Calls of these that it starts.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        started: Vec<CallId>,
+        /// Calls of these that came back.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        returned: Vec<ReturnedCall>,
+        /// What was used.
+        #[serde(default)]
+        usage: Usage,
+        /// Where the driver finds its place again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        driver_state: Option<String>,
+        /// The transcript with what was said.
+        transcript: Head,
+    }
+}
+payload! {
+    /// Calls that an agent ran by itself, and that had not ended when it stopped speaking.
+    CallsLeft {
+        /// Those that were started: their outcome is unknown.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<CallId>,
+        /// Those that were not.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        not_run: Vec<CallId>,
+    }
+}
+payload! {
     /// The model asked for calls.
     CallsAsked {
         /// The calls.
@@ -305,6 +347,9 @@ payload! {
     CallsDispatched {
         /// Which.
         calls: Vec<CallId>,
+        /// Tools that a person has allowed for good.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        always: Vec<String>,
     }
 }
 payload! {

@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::carry::{AddBudget, Budget, Totals};
-use crate::command::Mode;
+use crate::command::{CallResult, Mode, ReturnedCall};
 use crate::driver::DriverSummary;
 use crate::event::{
-    CallsReturned, Event, Resumed, ResumedTo, SessionCreated, StepFinished, SuspendedEvent, What,
+    CallsReturned, Event, Progressed, Resumed, ResumedTo, SessionCreated, StepFinished,
+    SuspendedEvent, What,
 };
 use crate::id::{Epoch, Handle, SessionId};
 use crate::ledger::{CallState, Ledger};
@@ -74,6 +75,7 @@ impl Session {
             budget: Budget::default(),
             memory: Memory::default(),
             driver_state: None,
+            allowed: BTreeSet::new(),
             last_run: None,
             woke: None,
             past: Vec::new(),
@@ -111,6 +113,7 @@ impl Session {
                     told: false,
                     window: started.window,
                     step: None,
+                    broken: false,
                     progress: crate::carry::Progress::default(),
                 });
             }
@@ -125,9 +128,19 @@ impl Session {
                 self.transcript = started.transcript;
                 self.calls.told(true);
                 self.with_run(|run| {
-                    run.step = Some(Step { number: started.number, model_in_flight: true });
+                    run.step = Some(Step {
+                        number: started.number,
+                        model_in_flight: true,
+                        opens: !run.told,
+                        continues: std::mem::take(&mut run.broken),
+                    });
                     run.told = true;
                 });
+            }
+            What::Progressed(progressed) => self.progressed(progressed),
+            What::CallsLeft(left) => {
+                self.calls.set(&left.unknown, CallState::Unknown);
+                self.calls.set(&left.not_run, CallState::NotRun);
             }
             What::CallsAsked(asked) => {
                 self.transcript = asked.transcript;
@@ -151,12 +164,18 @@ impl Session {
                 self.totals.add(&aborted.usage);
                 self.with_run(|run| {
                     run.step = None;
+                    run.broken = true;
                     run.progress.spent(&aborted.usage);
                 });
                 self.something_returned();
             }
             What::CallsDispatched(dispatched) => {
                 self.calls.set(&dispatched.calls, CallState::Dispatched);
+                for tool in &dispatched.always {
+                    if self.allowed.len() < limits::ALLOWED_TOOLS {
+                        self.allowed.insert(tool.clone());
+                    }
+                }
             }
             What::CallsReturned(returned) => self.calls_returned(returned),
             What::CallsAbandoned(abandoned) => {
@@ -336,11 +355,32 @@ impl Session {
         }
     }
 
-    fn calls_returned(&mut self, returned: &CallsReturned) {
-        use crate::command::CallResult;
+    fn progressed(&mut self, progressed: &Progressed) {
+        self.transcript = progressed.transcript;
+        for call in &progressed.asked {
+            self.calls.ask(call.clone());
+        }
+        self.calls.set(&progressed.started, CallState::Dispatched);
+        self.close_calls(&progressed.returned);
+        self.totals.add(&progressed.usage);
+        if progressed.driver_state.is_some() {
+            self.driver_state.clone_from(&progressed.driver_state);
+        }
+        self.with_run(|run| run.progress.spent(&progressed.usage));
+        if !progressed.returned.is_empty() {
+            self.something_returned();
+        }
+    }
 
+    fn calls_returned(&mut self, returned: &CallsReturned) {
         self.transcript = returned.transcript;
-        for call in &returned.calls {
+        self.close_calls(&returned.calls);
+        self.something_returned();
+    }
+
+    /// Takes calls that came back out of the ledger, and counts them.
+    fn close_calls(&mut self, returned: &[ReturnedCall]) {
+        for call in returned {
             let Some(asked) = self.calls.close(&call.id) else { continue };
             match call.result {
                 CallResult::Declined => {}
@@ -351,7 +391,6 @@ impl Session {
                 }
             }
         }
-        self.something_returned();
     }
 
     fn step_finished(&mut self, finished: &StepFinished) {
@@ -457,6 +496,8 @@ impl Session {
                 run.step = (!resumed.dispatch.is_empty()).then(|| Step {
                     number: run.step.map_or(run.progress.iterations, |step| step.number),
                     model_in_flight: false,
+                    opens: false,
+                    continues: false,
                 });
                 if !resumed.keeps_opening {
                     let mut report = resumed.report(&pause);
@@ -477,6 +518,7 @@ impl Session {
         self.with_run(|run| {
             if run.step.is_some_and(|step| step.model_in_flight) {
                 run.step = None;
+                run.broken = true;
             }
         });
         if let State::Quiescing(quiescing) = &mut self.state {

@@ -31,9 +31,36 @@ pub struct AskedCall {
     pub id: CallId,
     /// The tool's name.
     pub tool: String,
+    /// The number of the transcript entry that has its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<u64>,
     /// Whether the tool declares that running it twice does no harm.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
+    /// Whether a person has to allow it first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub permission: bool,
+    /// Whether it waits for the calls before it, and does not run if their outcome is unknown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_order: bool,
+    /// Whether the agent runs it by itself: no host defers it, starts it or runs it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_agent: bool,
+}
+
+impl AskedCall {
+    /// Makes a call that a host may run at once, and only once.
+    pub fn new(id: CallId, tool: impl Into<String>) -> Self {
+        Self {
+            id,
+            tool: tool.into(),
+            entry: None,
+            idempotent: false,
+            permission: false,
+            in_order: false,
+            by_agent: false,
+        }
+    }
 }
 
 /// Where an open call stands.
@@ -101,6 +128,12 @@ impl Ledger {
             self.0.iter().filter(|open| open.state == state).partition(|open| open.started);
         let ids = |calls: Vec<&OpenCall>| calls.iter().map(|open| open.call.id.clone()).collect();
         (ids(fresh), ids(started))
+    }
+
+    /// Returns the ids of the calls at `state` that the agent runs by itself.
+    pub fn by_agent(&self, state: CallState) -> Vec<CallId> {
+        let own = self.0.iter().filter(|open| open.call.by_agent && open.state == state);
+        own.map(|open| open.call.id.clone()).collect()
     }
 
     /// Returns whether any call stands at `state`.

@@ -65,7 +65,9 @@ impl Session {
                 Ok(())
             }
             Command::Claim => drive::claim(&mut draft),
+            Command::Take(take) => drive::take(&mut draft, take),
             Command::StartStep(start) => drive::start_step(&mut draft, start),
+            Command::Progress(progress) => drive::progress(&mut draft, progress),
             Command::AskCalls(ask) => drive::ask_calls(&mut draft, ask),
             Command::AbortStep(abort) => drive::abort_step(&mut draft, abort),
             Command::Dispatch(dispatch) => drive::dispatch(&mut draft, dispatch),
@@ -220,7 +222,7 @@ impl Command {
             | Self::Ask(_) => {
                 Some(limits::STATE_BYTES - limits::RESERVED_FOR_WORK - limits::RESERVED_FOR_MOVES)
             }
-            Self::AskCalls(_) | Self::FinishStep(_) => {
+            Self::Progress(_) | Self::AskCalls(_) | Self::FinishStep(_) => {
                 Some(limits::STATE_BYTES - limits::RESERVED_FOR_MOVES)
             }
             Self::Withdraw(_)
@@ -231,6 +233,7 @@ impl Command {
             | Self::Wake(_)
             | Self::ReleaseGate(_)
             | Self::Claim
+            | Self::Take(_)
             | Self::StartStep(_)
             | Self::AbortStep(_)
             | Self::Dispatch(_)

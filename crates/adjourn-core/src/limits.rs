@@ -2,7 +2,7 @@
 //!
 //! Together they keep the whole state of a session at or below [`STATE_BYTES`]: it is written into the journal with every suspension, so its size is the price of a pause.
 //!
-//! [`REQUESTERS`], [`CONSUMED`], [`COUNTED_TOOLS`], [`COUNTERS`] and [`LESSONS`] bound lists while events are folded.
+//! [`REQUESTERS`], [`CONSUMED`], [`COUNTED_TOOLS`], [`ALLOWED_TOOLS`], [`COUNTERS`] and [`LESSONS`] bound lists while events are folded.
 //! They are part of the format: another number would fold an old journal to another state than the one it carries.
 
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub const REQUESTERS: usize = 16;
 pub const CONSUMED: usize = 16;
 /// Tools whose use is counted by name; further ones are counted together.
 pub const COUNTED_TOOLS: usize = 32;
+/// Tools that are allowed for good; a person is asked again for further ones.
+pub const ALLOWED_TOOLS: usize = 32;
 /// Keys of a repeat or failure counter.
 pub const COUNTERS: usize = 32;
 /// Lessons kept, the oldest dropped first.

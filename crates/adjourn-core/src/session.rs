@@ -1,6 +1,6 @@
 //! The state of a session: a fold of its events, bounded, and readable as LIFECYCLE states it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -66,6 +66,9 @@ pub struct Session {
     /// Where the driver finds its place again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver_state: Option<String>,
+    /// Tools that a person has allowed for good.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub allowed: BTreeSet<String>,
     /// How the last run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
@@ -115,6 +118,9 @@ pub struct Run {
     /// The step under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
+    /// Whether the last step was broken off while the model spoke.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broken: bool,
     /// What it has used and met.
     #[serde(default)]
     pub progress: Progress,
@@ -173,6 +179,12 @@ pub struct Step {
     pub number: u64,
     /// Whether the model is still speaking.
     pub model_in_flight: bool,
+    /// Whether it is the first one of its turn: the model is told what the turn begins with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub opens: bool,
+    /// Whether it goes on with what a step before it was broken off at.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
 }
 
 /// The claim under which a host drives a session.
@@ -570,6 +582,12 @@ impl Session {
             }
             _ => false,
         }
+    }
+
+    /// Returns whether a step may begin: the run has none under way, and nothing but a gate or a
+    /// limit could keep one from beginning when a host has taken the session.
+    pub fn awaits_step(&self) -> bool {
+        self.run().is_some_and(|run| run.step.is_none())
     }
 
     /// Returns whether a model call or a tool call is in flight.

@@ -283,7 +283,7 @@ impl<S: Store> Drive<S> {
         ends: Option<RunEnd>,
         said: &[Said],
     ) -> Result<Step, Error> {
-        let finish = FinishStep { epoch: self.epoch, step, ends };
+        let finish = FinishStep { epoch: self.epoch, step, ends, next: false };
         self.try_commit(Command::FinishStep(finish), said).await
     }
 
@@ -306,7 +306,12 @@ impl<S: Store> Drive<S> {
     async fn fail(&mut self, refused: &Rejected) -> Result<Step, Error> {
         let error = Some(excerpt(&refused.to_string()));
         let end = RunEnd { outcome: Outcome::Failed, error, ends_session: false };
-        let finish = FinishStep { epoch: self.epoch, step: StepEnd::default(), ends: Some(end) };
+        let finish = FinishStep {
+            epoch: self.epoch,
+            step: StepEnd::default(),
+            ends: Some(end),
+            next: false,
+        };
         let _ = self.commit(Command::FinishStep(finish), &[]).await?;
         self.reload()
     }
@@ -329,7 +334,7 @@ impl<S: Store> Drive<S> {
     async fn finish_where_it_is(&mut self) -> Result<Step, Error> {
         let said = self.fates();
         let step = StepEnd { entries: digests(&said), ..StepEnd::default() };
-        let finish = FinishStep { epoch: self.epoch, step, ends: None };
+        let finish = FinishStep { epoch: self.epoch, step, ends: None, next: false };
         match self.commit(Command::FinishStep(finish), &said).await? {
             Ok(()) => Ok(Step::GoOn),
             Err(_) => self.reload(),

@@ -401,10 +401,12 @@ impl Driver for ScriptDriver {
                 ms = say.ms;
             }
             Some(Item::Tools { tools, .. }) => {
-                let call = |(index, tool): (usize, &Tool)| AskedCall {
-                    id: CallId(format!("{place}-{index}-{}", session.revision)),
-                    tool: tool.name.clone(),
-                    idempotent: tool.idempotent,
+                let call = |(index, tool): (usize, &Tool)| {
+                    let id = CallId(format!("{place}-{index}-{}", session.revision));
+                    AskedCall {
+                        idempotent: tool.idempotent,
+                        ..AskedCall::new(id, tool.name.clone())
+                    }
                 };
                 thought.wish = Wish::Calls(tools.iter().enumerate().map(call).collect());
             }

@@ -6,15 +6,15 @@
 use super::{Draft, settle};
 use crate::carry::{Budget, Limit};
 use crate::command::{
-    AbortStep, AskCalls, CallResult, Dispatch, FinishRun, FinishStep, Mode, ReturnCalls, RunEnd,
-    StartStep, StepEnd,
+    AbortStep, AskCalls, CallResult, Dispatch, FinishRun, FinishStep, Mode, Progress, ReturnCalls,
+    RunEnd, StartStep, StepEnd, Take,
 };
 use crate::event::{
-    CallsAsked, CallsDispatched, CallsReturned, Claimed, StepAborted, StepFinished, StepStarted,
-    What,
+    CallsAsked, CallsDispatched, CallsLeft, CallsReturned, Claimed, Progressed, StepAborted,
+    StepFinished, StepStarted, What,
 };
 use crate::id::Epoch;
-use crate::ledger::CallState;
+use crate::ledger::{AskedCall, CallState, OpenCall};
 use crate::limits;
 use crate::rejected::Rejected;
 use crate::session::{Outcome, Quiescing, Run, Session, State, Step, Stopping};
@@ -35,10 +35,20 @@ pub(super) fn claim(draft: &mut Draft<'_>) -> Result<(), Rejected> {
     Ok(())
 }
 
+/// A host takes a session that is ready, and its first step begins.
+pub(super) fn take(draft: &mut Draft<'_>, take: &Take) -> Result<(), Rejected> {
+    claim(draft)?;
+    begin_step(draft, &take.entries)
+}
+
 /// A model call is about to begin.
 pub(super) fn start_step(draft: &mut Draft<'_>, start: &StartStep) -> Result<(), Rejected> {
     draft.owned(start.epoch)?;
-    check_entries(&start.entries)?;
+    begin_step(draft, &start.entries)
+}
+
+fn begin_step(draft: &mut Draft<'_>, entries: &[Digest]) -> Result<(), Rejected> {
+    check_entries(entries)?;
     let run = going_on(&draft.session, Mode::lets_steps_begin)?;
     draft.not_gated()?;
     if run.step.is_some() {
@@ -49,9 +59,56 @@ pub(super) fn start_step(draft: &mut Draft<'_>, start: &StartStep) -> Result<(),
     }
     let started = StepStarted {
         number: run.progress.iterations + 1,
-        transcript: draft.session.transcript.with_all(&start.entries),
+        transcript: draft.session.transcript.with_all(entries),
     };
     draft.emit(What::StepStarted(started));
+    Ok(())
+}
+
+/// Something of a step that goes on is to be durable.
+pub(super) fn progress(draft: &mut Draft<'_>, progress: &Progress) -> Result<(), Rejected> {
+    draft.owned(progress.epoch)?;
+    check_entries(&progress.entries)?;
+    speaking(&draft.session)?;
+    check_asked(&draft.session, &progress.asked, &progress.entries)?;
+    if progress.asked.iter().any(|call| !call.by_agent) {
+        return Err(Rejected::invalid(
+            "asked",
+            "a host runs what it is asked for when the step ends",
+        ));
+    }
+    check_driver_state(progress.driver_state.as_deref())?;
+    let transcript = draft.session.transcript.with_all(&progress.entries);
+    // Each part is checked against what the parts before it lead to.
+    let mut after = draft.session.calls.clone();
+    for call in &progress.asked {
+        after.ask(call.clone());
+    }
+    for id in &progress.started {
+        let waits = |open: &OpenCall| open.call.by_agent && open.state == CallState::Asked;
+        if !after.get(id).is_some_and(waits) {
+            return Err(Rejected::out_of_step(format!(
+                "call {id} is not one that the agent starts"
+            )));
+        }
+        after.set(std::slice::from_ref(id), CallState::Dispatched);
+    }
+    for call in &progress.returned {
+        let expected = call.result.returns_from();
+        let open = after.get(&call.id);
+        if open.is_none_or(|open| !open.call.by_agent || open.state != expected) {
+            return Err(Rejected::out_of_step(format!("call {} cannot return so", call.id)));
+        }
+        after.close(&call.id);
+    }
+    draft.emit(What::Progressed(Progressed {
+        asked: progress.asked.clone(),
+        started: progress.started.clone(),
+        returned: progress.returned.clone(),
+        usage: progress.usage,
+        driver_state: progress.driver_state.clone(),
+        transcript,
+    }));
     Ok(())
 }
 
@@ -59,25 +116,14 @@ pub(super) fn start_step(draft: &mut Draft<'_>, start: &StartStep) -> Result<(),
 pub(super) fn ask_calls(draft: &mut Draft<'_>, ask: &AskCalls) -> Result<(), Rejected> {
     draft.owned(ask.epoch)?;
     check_entries(&ask.entries)?;
-    let Step { model_in_flight: true, .. } = step(&draft.session)? else {
-        return Err(Rejected::out_of_step("the model has spoken already"));
-    };
-    if draft.session.calls.len() + ask.calls.len() > limits::OPEN_CALLS {
-        let problem = format!("more than {} calls open at once", limits::OPEN_CALLS);
-        return Err(Rejected::invalid("calls", problem));
-    }
-    for (index, call) in ask.calls.iter().enumerate() {
-        let path = format!("calls[{index}]");
-        limits::name(&format!("{path}.tool"), &call.tool)?;
-        limits::name(&format!("{path}.id"), &call.id.0)?;
-        limits::text(&format!("{path}.id"), &call.id.0, limits::CALL_ID_BYTES)?;
-        let earlier = ask.calls.iter().take(index).any(|other| other.id == call.id);
-        if earlier || draft.session.calls.get(&call.id).is_some() {
-            return Err(Rejected::invalid(format!("{path}.id"), "another open call has this id"));
-        }
+    speaking(&draft.session)?;
+    check_asked(&draft.session, &ask.calls, &ask.entries)?;
+    if ask.calls.iter().any(|call| call.by_agent) {
+        return Err(Rejected::invalid("calls", "a call that the agent runs by itself is reported"));
     }
     let driver_state = ask.driver_state.clone();
-    limits::optional("driverState", driver_state.as_deref(), limits::DRIVER_STATE_BYTES)?;
+    check_driver_state(driver_state.as_deref())?;
+    leave_agent_calls(draft);
     draft.emit(What::CallsAsked(CallsAsked {
         calls: ask.calls.clone(),
         usage: ask.usage,
@@ -92,9 +138,8 @@ pub(super) fn ask_calls(draft: &mut Draft<'_>, ask: &AskCalls) -> Result<(), Rej
 pub(super) fn abort_step(draft: &mut Draft<'_>, abort: &AbortStep) -> Result<(), Rejected> {
     draft.owned(abort.epoch)?;
     check_entries(&abort.entries)?;
-    let Step { model_in_flight: true, .. } = step(&draft.session)? else {
-        return Err(Rejected::out_of_step("the model has spoken already"));
-    };
+    speaking(&draft.session)?;
+    leave_agent_calls(draft);
     let transcript = draft.session.transcript.with_all(&abort.entries);
     draft.emit(What::StepAborted(StepAborted { usage: abort.usage, transcript }));
     settle::settle(draft);
@@ -110,12 +155,17 @@ pub(super) fn dispatch(draft: &mut Draft<'_>, dispatch: &Dispatch) -> Result<(),
         return Err(Rejected::invalid("calls", "must not be empty"));
     }
     for (index, id) in dispatch.calls.iter().enumerate() {
-        let asked = draft.session.calls.get(id).is_some_and(|open| open.state == CallState::Asked);
+        let waits = |open: &OpenCall| !open.call.by_agent && open.state == CallState::Asked;
+        let asked = draft.session.calls.get(id).is_some_and(waits);
         if !asked || dispatch.calls.iter().take(index).any(|other| other == id) {
             return Err(Rejected::out_of_step(format!("call {id} does not wait to be dispatched")));
         }
     }
-    draft.emit(What::CallsDispatched(CallsDispatched { calls: dispatch.calls.clone() }));
+    for tool in &dispatch.always {
+        limits::name("always", tool)?;
+    }
+    let (calls, always) = (dispatch.calls.clone(), dispatch.always.clone());
+    draft.emit(What::CallsDispatched(CallsDispatched { calls, always }));
     Ok(())
 }
 
@@ -124,12 +174,9 @@ pub(super) fn return_calls(draft: &mut Draft<'_>, calls: &ReturnCalls) -> Result
     draft.owned(calls.epoch)?;
     check_entries(&calls.entries)?;
     for (index, call) in calls.calls.iter().enumerate() {
-        let expected = match call.result {
-            CallResult::Done | CallResult::Failed => CallState::Dispatched,
-            CallResult::Declined => CallState::Asked,
-        };
+        let expected = call.result.returns_from();
         let open = draft.session.calls.get(&call.id);
-        if open.is_none_or(|open| open.state != expected)
+        if open.is_none_or(|open| open.call.by_agent || open.state != expected)
             || calls.calls.iter().take(index).any(|other| other.id == call.id)
         {
             return Err(Rejected::out_of_step(format!("call {} cannot return so", call.id)));
@@ -146,6 +193,10 @@ pub(super) fn finish_step(draft: &mut Draft<'_>, finish: &FinishStep) -> Result<
     draft.owned(finish.epoch)?;
     check_step(&finish.step)?;
     step(&draft.session)?;
+    if let Some(end) = &finish.ends {
+        check_end(end)?;
+    }
+    leave_agent_calls(draft);
     if draft.session.calls.any(CallState::Dispatched) {
         return Err(Rejected::out_of_step("calls are in flight"));
     }
@@ -155,13 +206,15 @@ pub(super) fn finish_step(draft: &mut Draft<'_>, finish: &FinishStep) -> Result<
             "calls were asked for and neither ran nor were declined",
         ));
     }
-    if let Some(end) = &finish.ends {
-        check_end(end)?;
-    }
     close_step(draft, &finish.step);
     match &finish.ends {
         Some(end) => settle::end_run(draft, shortened(end)),
         None => settle::settle(draft),
+    }
+    if finish.next {
+        // Where it cannot begin, the boundary is what was asked for; the owner learns why when it
+        // asks for the step alone.
+        let _ = begin_step(draft, &[]);
     }
     Ok(())
 }
@@ -177,8 +230,21 @@ pub(super) fn finish_run(draft: &mut Draft<'_>, finish: &FinishRun) -> Result<()
     Ok(())
 }
 
+/// Takes note that calls which the agent ran by itself will not be heard of any more, as the
+/// model has stopped speaking. Returns whether the outcome of one is unknown.
+pub(super) fn leave_agent_calls(draft: &mut Draft<'_>) -> bool {
+    let unknown = draft.session.calls.by_agent(CallState::Dispatched);
+    let not_run = draft.session.calls.by_agent(CallState::Asked);
+    let lost = !unknown.is_empty();
+    if lost || !not_run.is_empty() {
+        draft.emit(What::CallsLeft(CallsLeft { unknown, not_run }));
+    }
+    lost
+}
+
 /// Takes what a step leaves behind.
 pub(super) fn close_step(draft: &mut Draft<'_>, step: &StepEnd) {
+    leave_agent_calls(draft);
     draft.emit(What::StepFinished(StepFinished {
         usage: step.usage,
         notes: step.notes.clone(),
@@ -192,7 +258,7 @@ pub(super) fn close_step(draft: &mut Draft<'_>, step: &StepEnd) {
 pub(super) fn check_step(step: &StepEnd) -> Result<(), Rejected> {
     check_entries(&step.entries)?;
     limits::optional("lastWords", step.last_words.as_deref(), limits::EXCERPT_BYTES)?;
-    limits::optional("driverState", step.driver_state.as_deref(), limits::DRIVER_STATE_BYTES)?;
+    check_driver_state(step.driver_state.as_deref())?;
     for key in step.notes.repeats.keys().chain(&step.notes.failures) {
         limits::name("notes", key)?;
     }
@@ -213,6 +279,35 @@ fn check_entries(entries: &[Digest]) -> Result<(), Rejected> {
     Ok(())
 }
 
+/// Refuses calls that the ledger cannot take.
+fn check_asked(session: &Session, calls: &[AskedCall], entries: &[Digest]) -> Result<(), Rejected> {
+    if session.calls.len() + calls.len() > limits::OPEN_CALLS {
+        let problem = format!("more than {} calls open at once", limits::OPEN_CALLS);
+        return Err(Rejected::invalid("calls", problem));
+    }
+    let said = session.transcript.length;
+    let said = said..said.saturating_add(entries.len() as u64);
+    for (index, call) in calls.iter().enumerate() {
+        let path = format!("calls[{index}]");
+        limits::name(&format!("{path}.tool"), &call.tool)?;
+        limits::name(&format!("{path}.id"), &call.id.0)?;
+        limits::text(&format!("{path}.id"), &call.id.0, limits::CALL_ID_BYTES)?;
+        let earlier = calls.iter().take(index).any(|other| other.id == call.id);
+        if earlier || session.calls.get(&call.id).is_some() {
+            return Err(Rejected::invalid(format!("{path}.id"), "another open call has this id"));
+        }
+        if call.entry.is_some_and(|entry| !said.contains(&entry)) {
+            let problem = "it is not among what is said with the call";
+            return Err(Rejected::invalid(format!("{path}.entry"), problem));
+        }
+    }
+    Ok(())
+}
+
+fn check_driver_state(state: Option<&str>) -> Result<(), Rejected> {
+    limits::optional("driverState", state, limits::DRIVER_STATE_BYTES)
+}
+
 fn check_end(end: &RunEnd) -> Result<(), Rejected> {
     if end.outcome == Outcome::Canceled {
         return Err(Rejected::invalid("outcome", "a run is canceled by a cancel"));
@@ -229,6 +324,24 @@ fn shortened(end: &RunEnd) -> RunEnd {
 fn step(session: &Session) -> Result<Step, Rejected> {
     let step = session.run().and_then(|run| run.step);
     step.ok_or_else(|| Rejected::out_of_step("no step is under way"))
+}
+
+/// Refuses what only belongs to a step whose model still speaks.
+fn speaking(session: &Session) -> Result<(), Rejected> {
+    match step(session)? {
+        Step { model_in_flight: true, .. } => Ok(()),
+        _ => Err(Rejected::out_of_step("the model has spoken already")),
+    }
+}
+
+impl CallResult {
+    /// Returns where a call stands that can return so.
+    const fn returns_from(self) -> CallState {
+        match self {
+            Self::Done | Self::Failed => CallState::Dispatched,
+            Self::Declined => CallState::Asked,
+        }
+    }
 }
 
 /// Returns the run if it may go on: nothing is pending, or a client's pause that allows it.

@@ -1,6 +1,6 @@
 //! When the owner lets go: the grace ran out, it stops, or it died.
 
-use super::{Draft, settle};
+use super::{Draft, drive, settle};
 use crate::command::{Loss, Owned, Recover};
 use crate::event::{CallsAbandoned, Drained, HostLost, What};
 use crate::id::HostId;
@@ -17,6 +17,7 @@ pub(super) fn abandon(draft: &mut Draft<'_>, owned: &Owned) -> Result<(), Reject
     if draft.session.abandon_at().is_none() {
         return Err(Rejected::out_of_step("nothing limits the calls in flight"));
     }
+    drive::leave_agent_calls(draft);
     let calls = draft.session.calls.at(CallState::Dispatched);
     draft.emit(What::CallsAbandoned(CallsAbandoned { calls }));
     settle::settle(draft);
@@ -50,6 +51,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, recover: &Recover) -> Result<(), Rej
 /// Takes the session from its owner, whatever was in flight: calls that may be run twice are, and
 /// the others park the session.
 fn lose(draft: &mut Draft<'_>, host: HostId, how: Loss) {
+    let agent_lost_one = drive::leave_agent_calls(draft);
     let dispatched: Vec<_> = draft
         .session
         .calls
@@ -68,7 +70,7 @@ fn lose(draft: &mut Draft<'_>, host: HostId, how: Loss) {
         calls.map(|(_, id)| id.clone()).collect()
     };
     let unknown = with(false);
-    let interrupted = !unknown.is_empty();
+    let interrupted = agent_lost_one || !unknown.is_empty();
     draft.emit(What::HostLost(HostLost { host, how, again: with(true), unknown }));
     match &draft.session.state {
         State::Ready(_) if interrupted => settle::commit(draft, host_interrupted(draft)),

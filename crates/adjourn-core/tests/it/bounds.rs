@@ -166,6 +166,7 @@ fn what_is_too_long_is_refused_with_its_path() {
                     ..StepEnd::default()
                 },
                 ends: None,
+                next: false,
             }),
         ),
         (
@@ -226,6 +227,7 @@ fn quotes_and_control_characters_do_not_break_the_bound() {
                 ..StepEnd::default()
             },
             ends: None,
+            next: false,
         });
         // Refused or taken: `give` measures the state either way.
         let _ = play.world.give(agent(1), finish);

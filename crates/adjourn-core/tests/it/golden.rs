@@ -145,6 +145,26 @@ const LATER: &[(&str, &str)] = &[
      suspend request=1 reason=lunch",
     ),
     (
+        "progressed.1",
+        "prompt a
+         take
+         progress asks=read,write starts=read place=2 used=3",
+    ),
+    (
+        "progressed.1-2",
+        "prompt a
+         take
+         progress asks=read starts=read
+         progress ends=read",
+    ),
+    (
+        "calls_left.1",
+        "prompt a
+         take
+         progress asks=read,write starts=read
+         died",
+    ),
+    (
         "step_finished.1-title",
         "prompt a
      claim
@@ -266,7 +286,7 @@ fn collect(value: &serde_json::Value, fields: &mut BTreeSet<String>) {
 fn every_kind_of_event_has_a_golden_file() {
     let examples = examples();
     let kinds = examples.keys().filter(|name| !name.contains('-')).count();
-    assert_eq!(kinds, 26, "{:?}", examples.keys());
+    assert_eq!(kinds, 28, "{:?}", examples.keys());
     for (kind, examples) in examples {
         for bytes in examples {
             let mut golden = files(&kind).take_while(|path| path.exists());

@@ -89,11 +89,8 @@ impl Scenario {
 
     /// The model's call; asking again after bad news makes another call of it.
     fn call(&self, session: &Session) -> AskedCall {
-        AskedCall {
-            id: CallId(format!("build-{}", session.revision)),
-            tool: "build".to_owned(),
-            idempotent: self.idempotent,
-        }
+        let id = CallId(format!("build-{}", session.revision));
+        AskedCall { idempotent: self.idempotent, ..AskedCall::new(id, "build") }
     }
 
     /// What the owner does next, read off the state as a host would.
@@ -108,7 +105,7 @@ impl Scenario {
             return Some(Command::ReturnCalls(ReturnCalls { epoch, calls, entries: Vec::new() }));
         }
         if !asked.is_empty() {
-            return Some(Command::Dispatch(Dispatch { epoch, calls: asked }));
+            return Some(Command::Dispatch(Dispatch { epoch, calls: asked, always: Vec::new() }));
         }
         let spoken = run.progress.iterations > 0;
         Some(match run.step {
@@ -132,7 +129,7 @@ impl Scenario {
             }),
             Some(open) => {
                 let ends = open.model_in_flight.then(crate::script::completed);
-                Command::FinishStep(FinishStep { epoch, step, ends })
+                Command::FinishStep(FinishStep { epoch, step, ends, next: false })
             }
         })
     }
@@ -438,7 +435,7 @@ impl Scenario {
             Command::AbortStep(AbortStep { epoch, entries: Vec::new(), usage })
         } else {
             let step = StepEnd::default();
-            Command::FinishStep(FinishStep { epoch, step, ends: None })
+            Command::FinishStep(FinishStep { epoch, step, ends: None, next: false })
         };
         world.give(agent(index as u64 + 1), &command).map(|_| ())
     }

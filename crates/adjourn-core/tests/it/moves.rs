@@ -1,5 +1,6 @@
 //! Every move of the lifecycle, as scripts and their traces.
 
+mod agents_calls;
 mod cancel;
 mod gates;
 mod hold;

@@ -192,6 +192,28 @@ impl Play {
                 (Actor::new(Face::Policy, "panic"), Command::ReleaseGate(ReleaseGate { gate }))
             }
             "claim" => (host_actor(mine_number(&mine)), Command::Claim),
+            "take" => (host_actor(mine_number(&mine)), Command::Take(Take::default())),
+            "progress" => {
+                let entries = vec![Digest::of(b"so far")];
+                let usage = args.usage();
+                let driver_state = args.take("place");
+                let ids = |list: Option<String>| -> Vec<CallId> {
+                    list.iter().flat_map(|list| list.split(',')).map(CallId::from).collect()
+                };
+                let own = |id: CallId| {
+                    let tool = id.0.clone();
+                    AskedCall { by_agent: true, ..AskedCall::new(id, tool) }
+                };
+                let asked = ids(args.take("asks")).into_iter().map(own).collect();
+                let started = ids(args.take("starts"));
+                let result =
+                    if args.flag("declined") { CallResult::Declined } else { CallResult::Done };
+                let returned = ids(args.take("ends"));
+                let returned = returned.into_iter().map(|id| ReturnedCall { id, result }).collect();
+                let progress =
+                    Progress { epoch, entries, asked, started, returned, usage, driver_state };
+                (mine, Command::Progress(progress))
+            }
             "step" => (mine, Command::StartStep(StartStep { epoch, entries: Vec::new() })),
             "calls" => {
                 let entries = vec![Digest::of(b"said")];
@@ -208,7 +230,7 @@ impl Play {
             }
             "dispatch" => {
                 let calls = args.ids();
-                (mine, Command::Dispatch(Dispatch { epoch, calls }))
+                (mine, Command::Dispatch(Dispatch { epoch, calls, always: Vec::new() }))
             }
             "return" => {
                 let result = match (args.flag("failed"), args.flag("declined")) {
@@ -223,8 +245,9 @@ impl Play {
             }
             "finish" => {
                 let ends = args.end();
+                let next = args.flag("next");
                 let step = args.step();
-                (mine, Command::FinishStep(FinishStep { epoch, step, ends }))
+                (mine, Command::FinishStep(FinishStep { epoch, step, ends, next }))
             }
             "done" => {
                 let end = args.end().unwrap_or(completed());
@@ -386,6 +409,17 @@ impl Play {
             What::CallsReturned(returned) => {
                 returned.calls.iter().map(|call| call.id.to_string()).collect::<Vec<_>>().join(",")
             }
+            What::Progressed(progressed) => {
+                let asked: Vec<_> = progressed.asked.iter().map(|call| call.id.clone()).collect();
+                let returned: Vec<_> =
+                    progressed.returned.iter().map(|call| call.id.clone()).collect();
+                let said = list("asks", &asked) + &list(" starts", &progressed.started);
+                (said + &list(" ends", &returned)).trim().to_owned()
+            }
+            What::CallsLeft(left) => (list("unknown", &left.unknown)
+                + &list(" not_run", &left.not_run))
+                .trim()
+                .to_owned(),
             What::CallsAbandoned(abandoned) => list("unknown", &abandoned.calls),
             What::Drained(drained) => list("unknown", &drained.unknown),
             What::HostLost(lost) => {
@@ -510,7 +544,8 @@ impl Args {
             .into_iter()
             .map(|CallId(name)| {
                 let tool = name.trim_end_matches('!').to_owned();
-                AskedCall { id: CallId(tool.clone()), idempotent: name.ends_with('!'), tool }
+                let idempotent = name.ends_with('!');
+                AskedCall { idempotent, ..AskedCall::new(CallId(tool.clone()), tool) }
             })
             .collect()
     }

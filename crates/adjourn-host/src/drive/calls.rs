@@ -122,7 +122,7 @@ impl<S: Store> Drive<S> {
         ids: Vec<CallId>,
         calls: &mut Calls,
     ) -> Result<Step, Error> {
-        let dispatch = Dispatch { epoch: self.epoch, calls: ids.clone() };
+        let dispatch = Dispatch { epoch: self.epoch, calls: ids.clone(), always: Vec::new() };
         if let Err(refused) = self.commit(Command::Dispatch(dispatch), &[]).await? {
             return self.refused(refused).await;
         }

@@ -42,7 +42,7 @@ impl<'a> Hung<'a> {
     /// Brings a call of the session in flight.
     fn calls(&self, id: SessionId) {
         let call = CallId("c1".to_owned());
-        let asked = AskedCall { id: call.clone(), tool: "deploy".to_owned(), idempotent: false };
+        let asked = AskedCall::new(call.clone(), "deploy");
         self.commits(id, |session| {
             Command::StartStep(StartStep { epoch: session.epoch, entries: Vec::new() })
         });
@@ -56,7 +56,11 @@ impl<'a> Hung<'a> {
             })
         });
         self.commits(id, |session| {
-            Command::Dispatch(Dispatch { epoch: session.epoch, calls: vec![call.clone()] })
+            Command::Dispatch(Dispatch {
+                epoch: session.epoch,
+                calls: vec![call.clone()],
+                always: Vec::new(),
+            })
         });
     }
 

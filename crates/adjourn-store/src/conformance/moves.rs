@@ -172,8 +172,7 @@ impl Turn {
 
     /// The model says something and asks for calls.
     pub(super) fn asks_calls(self, ids: &[&str], said: &[&str]) -> Request {
-        let call =
-            |id: &&str| AskedCall { id: (*id).into(), tool: "test".to_owned(), idempotent: false };
+        let call = |id: &&str| AskedCall::new((*id).into(), "test");
         let calls = ids.iter().map(call).collect();
         let (entries, usage) = (digests(said), Usage::default());
         let ask = AskCalls { epoch: self.epoch, calls, entries, usage, driver_state: None };
@@ -183,7 +182,10 @@ impl Turn {
     /// Calls are about to start.
     pub(super) fn dispatches(self, ids: &[&str]) -> Request {
         let calls = ids.iter().map(|id| (*id).into()).collect();
-        self.gives(Command::Dispatch(Dispatch { epoch: self.epoch, calls }), &[])
+        self.gives(
+            Command::Dispatch(Dispatch { epoch: self.epoch, calls, always: Vec::new() }),
+            &[],
+        )
     }
 
     /// Calls come back with results.
@@ -207,7 +209,10 @@ impl Turn {
 
     fn finishes_with(self, said: &[&str], ends: Option<RunEnd>) -> Request {
         let step = StepEnd { entries: digests(said), ..StepEnd::default() };
-        self.gives(Command::FinishStep(FinishStep { epoch: self.epoch, step, ends }), said)
+        self.gives(
+            Command::FinishStep(FinishStep { epoch: self.epoch, step, ends, next: false }),
+            said,
+        )
     }
 
     /// The agent parks itself.

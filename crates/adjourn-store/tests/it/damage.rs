@@ -62,7 +62,7 @@ impl Scene {
             Request::new(
                 running,
                 host,
-                Command::FinishStep(FinishStep { epoch, step, ends: None }),
+                Command::FinishStep(FinishStep { epoch, step, ends: None, next: false }),
             ),
         ];
         let done: Result<Vec<_>, _> = store

@@ -179,7 +179,8 @@ fn start_step(store: &Sqlite, id: SessionId, said: Vec<Vec<u8>>) {
 }
 
 fn finish_step(store: &Sqlite, id: SessionId) -> Done {
-    let finish = FinishStep { epoch: epoch(store, id), step: StepEnd::default(), ends: None };
+    let finish =
+        FinishStep { epoch: epoch(store, id), step: StepEnd::default(), ends: None, next: false };
     own(store, id, Command::FinishStep(finish))
 }
 

@@ -75,7 +75,7 @@ fn step(id: SessionId, by: &actor::Actor, epoch: Epoch, number: usize) -> [Reque
     };
     let bytes = said.encode();
     let step = StepEnd { entries: vec![Digest::of(&bytes)], ..StepEnd::default() };
-    let finish = FinishStep { epoch, step, ends: None };
+    let finish = FinishStep { epoch, step, ends: None, next: false };
     let start = StartStep { epoch, entries: Vec::new() };
     [
         Request::new(id, by.clone(), Command::StartStep(start)),

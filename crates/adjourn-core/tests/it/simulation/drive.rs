@@ -177,10 +177,9 @@ impl Simulation {
         let calls: Vec<_> = tools
             .into_iter()
             .enumerate()
-            .map(|(index, (tool, idempotent))| AskedCall {
-                id: CallId(format!("{run}.{item}.{index}")),
-                tool: tool.to_owned(),
-                idempotent,
+            .map(|(index, (tool, idempotent))| {
+                let id = CallId(format!("{run}.{item}.{index}"));
+                AskedCall { idempotent, ..AskedCall::new(id, tool) }
             })
             .collect();
         let ids: Vec<_> = calls.iter().map(|call| call.id.clone()).collect();
@@ -204,7 +203,7 @@ impl Simulation {
             }
             calls.truncate(1);
         }
-        let dispatch = Dispatch { epoch: self.epoch(), calls: calls.clone() };
+        let dispatch = Dispatch { epoch: self.epoch(), calls: calls.clone(), always: Vec::new() };
         self.drive_by(Command::Dispatch(dispatch), Vec::new())?;
         for id in calls {
             let index = id.0.rsplit('.').next().and_then(|index| index.parse::<usize>().ok());
@@ -245,7 +244,7 @@ impl Simulation {
             last_words: words.map(str::to_owned),
             ..StepEnd::default()
         };
-        let finish = FinishStep { epoch: self.epoch(), step, ends };
+        let finish = FinishStep { epoch: self.epoch(), step, ends, next: false };
         self.drive_by(Command::FinishStep(finish), lines)
     }
 
