@@ -62,6 +62,7 @@ update-expected: sdk-clients ## Rewrites expected traces, tables and missing gol
 .PHONY: bench
 bench: ## Measures, beside the raw figures of this machine; writes target/bench.json and .svg
 	mkdir -p "$${CARGO_TARGET_DIR:-target}"
+	cargo build --release --locked --quiet -p adjourn
 	cargo run --release --locked --quiet -p xtask -- bench $(BENCH)
 
 .PHONY: gen-protocol-artifacts

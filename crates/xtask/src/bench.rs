@@ -4,6 +4,7 @@
 //! depends on the disk, the network or another process stands beside the raw figure of it.
 
 mod acp;
+mod acp_runs;
 mod child;
 mod commits;
 mod figures;
@@ -12,6 +13,7 @@ mod parked;
 mod peers;
 mod pipe;
 mod plot;
+mod runs;
 mod sessions;
 mod storm;
 mod wake;
@@ -33,8 +35,10 @@ const FEW: usize = 10_000;
 const MANY: usize = 1_000_000;
 
 /// What can be measured by itself.
-const PARTS: &[&str] =
-    &["commits", "messages", "foreign", "wake", "http", "pipe", "acp", "status", "storm", "parked"];
+const PARTS: &[&str] = &[
+    "runs", "acp-runs", "commits", "messages", "foreign", "wake", "http", "pipe", "acp", "status",
+    "storm", "parked",
+];
 
 /// What can be left out or chosen.
 struct Choice {
@@ -125,6 +129,12 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
         // What a round writes goes with it.
         let place = tempfile::Builder::new().prefix("round-").tempdir_in(place)?;
         let place = place.path();
+        if choice.wants("runs") {
+            runs::measure(place, figures)?;
+        }
+        if choice.wants("acp-runs") {
+            acp_runs::measure(place, figures)?;
+        }
         if choice.wants("commits") {
             commits::alone(place, figures)?;
             commits::together(place, figures)?;

@@ -23,13 +23,14 @@ pub struct Child {
 impl Child {
     /// Starts this program as something else.
     pub fn spawn(what: &str, store: Option<&Path>) -> Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .arg(super::CHILD)
-            .arg(what)
-            .args(store)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(super::CHILD).arg(what).args(store);
+        Self::start(command)
+    }
+
+    /// Starts a program, and talks with it.
+    pub fn start(mut command: Command) -> Result<Self> {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = process.stdin.take();
         let output = process.stdout.take().context("the child's output is a pipe")?;
         Ok(Self { process, input, output: BufReader::new(output) })

@@ -9,6 +9,14 @@ use serde_json::{Map, Value};
 
 /// The figures that go into `bench.json`. The others are only shown.
 const KEPT: &[&str] = &[
+    "run_cycles_per_s_n1",
+    "run_cycles_per_s_n64",
+    "run_commits",
+    "run_commands",
+    "run_cpu_us",
+    "acp_run_cycles_per_s_n64",
+    "acp_run_p50_ms_n1",
+    "acp_cycle_1500_attached_ratio",
     "fsync_p50_us",
     "op_n1_p50_us",
     "cycles_per_s_n1",

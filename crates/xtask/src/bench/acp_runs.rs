@@ -1,0 +1,209 @@
+//! The whole job over an editor's pipe: `adjourn acp` as people start it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::child::Child;
+use super::figures::{Figures, percentile};
+use super::runs::{SCRIPT, SESSIONS, SPAN};
+
+/// Sessions that are attached and at rest, beside the one that is measured.
+const ATTACHED: usize = 1500;
+/// Suspends and resumes with and without these, in turns.
+const TURNS: usize = 20;
+const TURN: usize = 10;
+
+/// Measures one round.
+pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
+    let mut alone = Editor::start(place, "acp-run", 1)?;
+    alone.run_for(SPAN / 4)?;
+    let mut times = alone.run_for(SPAN)?.times;
+    figures.add("acp_run_p50_ms_n1", percentile(&mut times, 0.5) / 1000.0);
+    drop(alone);
+    let mut many = Editor::start(place, "acp-runs", SESSIONS)?;
+    many.run_for(SPAN / 4)?;
+    let Runs { mut times, spent } = many.run_for(SPAN)?;
+    figures.add("acp_run_cycles_per_s_n64", times.len() as f64 / spent.as_secs_f64());
+    figures.add("acp_run_p50_ms_n64", percentile(&mut times, 0.5) / 1000.0);
+    drop(many);
+    attached(place, figures)
+}
+
+/// The price of a cycle beside many sessions that the same client sees, as a multiple of the price
+/// without them.
+fn attached(place: &Path, figures: &mut Figures) -> Result<()> {
+    let mut alone = Editor::start(place, "acp-alone", 1)?;
+    let mut beside = Editor::start(place, "acp-beside", 1 + ATTACHED)?;
+    let (mut short, mut long) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        alone.cycles(TURN, &mut short)?;
+        beside.cycles(TURN, &mut long)?;
+    }
+    let ratio = percentile(&mut long, 0.5) / percentile(&mut short, 0.5);
+    figures.add("acp_cycle_1500_attached_ratio", ratio);
+    Ok(())
+}
+
+/// How long runs took, each from its prompt to its end, and all of them together.
+struct Runs {
+    times: Vec<Duration>,
+    spent: Duration,
+}
+
+/// What an editor is told of a session that matters here.
+#[derive(PartialEq, Eq)]
+enum Rest {
+    /// The agent has parked itself.
+    Parked,
+    /// The run is over.
+    Over,
+}
+
+/// An editor with some sessions.
+struct Editor {
+    child: Child,
+    next: u64,
+    sessions: Vec<String>,
+}
+
+impl Editor {
+    /// Starts an agent beside a store of its own, and makes sessions.
+    fn start(place: &Path, name: &str, sessions: usize) -> Result<Self> {
+        let own = place.join(name);
+        std::fs::create_dir(&own)?;
+        let script = own.join("script.json");
+        std::fs::write(&script, SCRIPT)?;
+        let mut command = Command::new(program()?);
+        command.args(["acp", "--script"]).arg(script).env("ADJOURN_STORE", own.join("store.db"));
+        // Keys and settings of the one who measures are left alone.
+        for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
+            command.env(variable, &own);
+        }
+        command.stderr(std::process::Stdio::null());
+        let mut editor = Self { child: Child::start(command)?, next: 1, sessions: Vec::new() };
+        let info = json!({ "name": "bench", "version": "1" });
+        editor.call("initialize", &json!({ "protocolVersion": 2, "info": info }))?;
+        for _ in 0..sessions {
+            let made = editor.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }))?;
+            let id = made.pointer("/result/sessionId").and_then(Value::as_str);
+            editor.sessions.push(id.context("a session was made")?.to_owned());
+        }
+        Ok(editor)
+    }
+
+    /// Runs all sessions at once, again and again, until a time has passed and all are at rest.
+    fn run_for(&mut self, span: Duration) -> Result<Runs> {
+        let start = Instant::now();
+        let mut times = Vec::new();
+        let mut open = HashMap::new();
+        for id in self.sessions.clone() {
+            self.prompt(&id)?;
+            open.insert(id, Instant::now());
+        }
+        while !open.is_empty() {
+            let line = self.child.line()?;
+            let Some((id, rest)) = rest(&line) else {
+                ensure!(!line.contains(r#""error":{"#), "the agent answered {line}");
+                continue;
+            };
+            match rest {
+                Rest::Parked => {
+                    self.send("session/resume", &json!({ "sessionId": id, "cwd": "/" }))?;
+                }
+                Rest::Over => {
+                    let began = open.remove(id).context("a run of this session is open")?;
+                    times.push(began.elapsed());
+                    if start.elapsed() < span {
+                        self.prompt(id)?;
+                        open.insert(id.to_owned(), Instant::now());
+                    }
+                }
+            }
+        }
+        Ok(Runs { times, spent: start.elapsed() })
+    }
+
+    fn prompt(&mut self, id: &str) -> Result<()> {
+        let prompt = json!([{ "type": "text", "text": "go" }]);
+        self.send("session/prompt", &json!({ "sessionId": id, "prompt": prompt })).map(|_| ())
+    }
+
+    /// Suspends and resumes the first session some times.
+    fn cycles(&mut self, count: usize, times: &mut Vec<Duration>) -> Result<()> {
+        let id = self.sessions.first().context("there is a session")?.clone();
+        for _ in 0..count {
+            let start = Instant::now();
+            let answer = self.call("session/suspend", &json!({ "sessionId": id }))?;
+            let handle = answer.pointer("/result/handle").context("it was suspended")?;
+            let resume = json!({ "sessionId": id, "cwd": "/", "handle": handle });
+            self.call("session/resume", &resume)?;
+            times.push(start.elapsed());
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
+        let id = self.next;
+        self.next += 1;
+        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.child.say(format!("{line}\n").as_bytes())?;
+        Ok(id)
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+        let id = self.send(method, params)?;
+        loop {
+            let message: Value = serde_json::from_str(&self.child.line()?)?;
+            if message.get("id") == Some(&json!(id)) && message.get("method").is_none() {
+                ensure!(message.get("error").is_none(), "the agent answered {message}");
+                return Ok(message);
+            }
+        }
+    }
+}
+
+/// Returns the session that an update says is at rest, and how. Updates are not parsed: the one who
+/// measures shares the machine with what is measured.
+fn rest(line: &str) -> Option<(&str, Rest)> {
+    let rest =
+        line.split_once(r#""sessionUpdate":"state_update","state":"idle","stopReason":""#)?;
+    let rest = match rest.1.split_once('"')?.0 {
+        "_suspended" => Rest::Parked,
+        "end_turn" => Rest::Over,
+        _ => return None,
+    };
+    let id = line.split_once(r#""sessionId":""#)?.1.split_once('"')?.0;
+    Some((id, rest))
+}
+
+/// Returns where the program is: beside this one.
+fn program() -> Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name("adjourn");
+    if !program.exists() {
+        bail!("there is no {}: cargo build --release -p adjourn", program.display());
+    }
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_says_which_session_rests_and_how() {
+        let line = |stop: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"sess-1","update":{{"sessionUpdate":"state_update","state":"idle","stopReason":"{stop}","background":[]}}}}}}"#
+            )
+        };
+        assert!(rest(&line("_suspended")) == Some(("sess-1", Rest::Parked)));
+        assert!(rest(&line("end_turn")) == Some(("sess-1", Rest::Over)));
+        assert!(rest(&line("cancelled")).is_none());
+        assert!(rest(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).is_none());
+    }
+}

@@ -1,0 +1,201 @@
+//! The whole job: a prompt, the agent says something and parks, a resume, it says something and
+//! ends. Through a host in the same process here; `acp_runs.rs` has the same through an editor's
+//! pipe.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use adjourn_core::Session;
+use adjourn_core::id::SessionId;
+use adjourn_core::session::State;
+use adjourn_host::clock::{Clock, Machine};
+use adjourn_host::doorbell::Hosts;
+use adjourn_host::script::Scripted;
+use adjourn_host::watch::Bell;
+use adjourn_host::{Claimant, Config, Host};
+use adjourn_store::{Sqlite, Store as _};
+use anyhow::{Context as _, Result};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+
+use super::child::runtime;
+use super::figures::Figures;
+use super::sessions::{create, open, prompt, resume};
+
+/// What the agent does in one run.
+pub const SCRIPT: &str =
+    r#"{"steps": [{"say": "hello"}, {"await": {"reason": "waiting"}}, {"say": "good bye"}]}"#;
+/// Sessions that run at once.
+pub const SESSIONS: usize = 64;
+/// How long a throughput is measured.
+pub const SPAN: Duration = Duration::from_millis(1500);
+/// Runs that are counted exactly.
+const COUNTED: u64 = 50;
+/// Ticks of the kernel's clock of processor time in one second.
+const TICKS: f64 = 100.0;
+
+/// Measures one round.
+pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
+    let alone = Work::of(&place.join("run.db"), 1, |start, _| start.elapsed() < SPAN)?;
+    figures.add("run_cycles_per_s_n1", alone.per_second());
+    let counted = Work::of(&place.join("counted.db"), 1, |_, runs| runs < COUNTED)?;
+    figures.add("run_commits", counted.each(counted.commits));
+    figures.add("run_commands", counted.each(counted.commands));
+    let many = Work::of(&place.join("runs.db"), SESSIONS, |start, _| start.elapsed() < SPAN)?;
+    figures.add("run_cycles_per_s_n64", many.per_second());
+    figures.add("run_cpu_us", many.cpu.as_secs_f64() * 1e6 / many.runs as f64);
+    Ok(())
+}
+
+/// What some sessions did, and what it took.
+struct Work {
+    runs: u64,
+    spent: Duration,
+    cpu: Duration,
+    /// Transactions that were committed.
+    commits: u64,
+    /// Decisions in the journals.
+    commands: u64,
+}
+
+impl Work {
+    /// Has sessions run again and again, each while `go_on` says so of the start and of the runs
+    /// that the session has done.
+    fn of(path: &Path, sessions: usize, go_on: fn(Instant, u64) -> bool) -> Result<Self> {
+        let store = open(path)?;
+        let ids: Vec<_> = (0..sessions).map(|_| create(&store, SCRIPT)).collect::<Result<_>>()?;
+        let runtime = runtime()?;
+        runtime.block_on(hosted(&store, path, async |claimant, rung| {
+            // The first run of each is not measured: what is made once is there by then.
+            all(&store, &ids, &claimant, &rung, |_, runs| runs < 1).await?;
+            let decisions = decisions(&store, &ids)?;
+            let (before, cpu, start) = (store.metrics(), processor_time()?, Instant::now());
+            let runs = all(&store, &ids, &claimant, &rung, go_on).await?;
+            let (spent, cpu) = (start.elapsed(), processor_time()?.saturating_sub(cpu));
+            let commits = store.metrics().commits - before.commits;
+            let commands = self::decisions(&store, &ids)? - decisions;
+            Ok(Self { runs, spent, cpu, commits, commands })
+        }))
+    }
+
+    fn per_second(&self) -> f64 {
+        self.runs as f64 / self.spent.as_secs_f64()
+    }
+
+    fn each(&self, count: u64) -> f64 {
+        count as f64 / self.runs as f64
+    }
+}
+
+/// Does something beside a host, and stops the host.
+async fn hosted<T, F>(
+    store: &Sqlite,
+    path: &Path,
+    work: impl FnOnce(Claimant<Sqlite>, watch::Receiver<()>) -> F,
+) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
+    let clock: Arc<dyn Clock> = Arc::new(Machine);
+    let hosts = Hosts::beside(path);
+    let drivers = Arc::new(Scripted::new(Arc::clone(&clock)));
+    let config = Config { max_running: SESSIONS, ..Config::default() };
+    let host = Host::join(store.clone(), hosts.clone(), clock, drivers, config).await?;
+    let claimant = host.claimant();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let working = tokio::spawn(host.run(async move {
+        let _ = stopped.await;
+    }));
+    let bell = Bell::new(&hosts, &Machine);
+    let (ring, rung) = watch::channel(());
+    let ringer = tokio::spawn(async move {
+        loop {
+            bell.rung().await;
+            ring.send_replace(());
+        }
+    });
+    let result = work(claimant, rung).await;
+    ringer.abort();
+    let _ = stop.send(());
+    working.await??;
+    result
+}
+
+/// Runs all sessions at once, each in a task, and returns how many runs there were.
+async fn all(
+    store: &Sqlite,
+    ids: &[SessionId],
+    claimant: &Claimant<Sqlite>,
+    rung: &watch::Receiver<()>,
+    go_on: fn(Instant, u64) -> bool,
+) -> Result<u64> {
+    let start = Instant::now();
+    let mut tasks = JoinSet::new();
+    for id in ids.iter().copied() {
+        let store = store.clone();
+        let mut client = Client { id, store, claimant: claimant.clone(), rung: rung.clone() };
+        tasks.spawn(async move {
+            let mut runs = 0;
+            while go_on(start, runs) {
+                client.run().await?;
+                runs += 1;
+            }
+            Ok::<_, anyhow::Error>(runs)
+        });
+    }
+    let mut total = 0;
+    while let Some(runs) = tasks.join_next().await {
+        total += runs??;
+    }
+    Ok(total)
+}
+
+/// Whoever prompts and resumes one session.
+struct Client {
+    id: SessionId,
+    store: Sqlite,
+    claimant: Claimant<Sqlite>,
+    rung: watch::Receiver<()>,
+}
+
+impl Client {
+    /// One run, from the prompt to the end.
+    async fn run(&mut self) -> Result<()> {
+        self.claimant.give(prompt(self.id, "go")).await?;
+        self.until(|session| session.suspended().is_some()).await?;
+        self.claimant.give(resume(self.id)).await?;
+        self.until(|session| matches!(session.state, State::Idle)).await
+    }
+
+    async fn until(&mut self, is_so: impl Fn(&Session) -> bool) -> Result<()> {
+        loop {
+            let session = self.store.session(self.id)?.context("the session is there")?;
+            if is_so(&session) {
+                return Ok(());
+            }
+            self.rung.changed().await?;
+        }
+    }
+}
+
+/// Counts the decisions in the journals of sessions.
+fn decisions(store: &Sqlite, ids: &[SessionId]) -> Result<u64> {
+    let mut count = 0;
+    for id in ids {
+        let entries = store.journal(*id, 1, usize::MAX)?;
+        count += entries.iter().filter(|entry| entry.begins_decision()).count() as u64;
+    }
+    Ok(count)
+}
+
+/// Returns the processor time that this process has used, by all its threads.
+fn processor_time() -> Result<Duration> {
+    let status = std::fs::read_to_string("/proc/self/stat")?;
+    // The name of the program may have anything in it, and ends with the last bracket.
+    let (_, fields) = status.rsplit_once(')').context("stat has a name")?;
+    let ticks: Vec<f64> =
+        fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
+    Ok(Duration::from_secs_f64(ticks.iter().sum::<f64>() / TICKS))
+}
