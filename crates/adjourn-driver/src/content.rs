@@ -4,9 +4,9 @@
 //! moment to be said. Its blocks are kept as the protocol had them that they came by, so that
 //! nothing is lost between ACP, A2A, MCP and a model.
 
-use adjourn_core::json;
 use adjourn_core::ledger::CallId;
 use adjourn_core::transcript::Content;
+use adjourn_core::{MARK, json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -53,6 +53,9 @@ pub struct Message {
     /// Whether the result is that of a call that failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+    /// What became of the call that it answers, if the call has no result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fate: Option<Fate>,
     /// Whether it was broken off; a model does not see it then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aborted: bool,
@@ -68,6 +71,16 @@ pub struct Message {
     /// What people are shown beside words; a model does not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Shown>,
+}
+
+/// What became of a call that has no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It was stopped before it started.
+    NotRun,
+    /// It was cut off while it ran.
+    Unknown,
 }
 
 /// A part of a message that was committed while the message was being said.
@@ -150,6 +163,7 @@ impl Message {
             answers: None,
             structured: None,
             is_error: false,
+            fate: None,
             aborted: false,
             digest: false,
             step: None,
@@ -184,6 +198,16 @@ impl Message {
     /// Makes the result of a call.
     pub fn result(call: CallId, blocks: Vec<Block>) -> Self {
         Self { answers: Some(call), ..Self::new(Role::Tool, blocks) }
+    }
+
+    /// Makes the host's answer to a call that has no result.
+    pub fn fate(call: CallId, tool: &str, fate: Fate) -> Self {
+        let what = match fate {
+            Fate::NotRun => "not run: it was stopped before it started",
+            Fate::Unknown => "its outcome is unknown: it was cut off while it ran",
+        };
+        let message = Self::host(format!("{MARK} {tool}: {what}"));
+        Self { answers: Some(call), is_error: true, fate: Some(fate), ..message }
     }
 
     /// Makes an entry that only shows something.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::content::{Block, CallContent};
-use crate::opening::Opening;
+use crate::opening::{Continuation, Opening};
 use crate::part::Part;
 use crate::stop::StopWatch;
 use crate::transcript::Transcript;
@@ -29,7 +29,7 @@ pub trait Driver: Send {
     /// agent that has a loop of its own.
     ///
     /// The host commits each part before it polls again. A stream that ends without
-    /// [`Part::End`] ends at a boundary.
+    /// [`Part::Finished`] ends at a boundary, too.
     ///
     /// # Cancel safety
     /// The host drops the stream only after the time that [`Step::stop`] names, and awaits
@@ -68,6 +68,8 @@ pub struct Step {
     pub session: Arc<Session>,
     /// What the step begins with.
     pub opening: Opening,
+    /// What is known of the step before, if that was broken off.
+    pub continues: Option<Continuation>,
     /// What was said so far.
     pub transcript: Transcript,
     /// Says when the step is to come to an end.
@@ -135,6 +137,12 @@ pub trait Drivers: Send + Sync + 'static {
     fn lacks(&self, session: SessionId, spec: &DriverSpec) -> Option<String> {
         let _ = (session, spec);
         None
+    }
+
+    /// Returns the values of the variables that a session reads: those of this process.
+    fn environment(&self, spec: &DriverSpec) -> Environment {
+        let value = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
+        Environment { variables: spec.env.iter().filter_map(value).collect() }
     }
 
     /// Returns what a client that sees the session can be asked.

@@ -19,10 +19,10 @@ mod transcript;
 mod view;
 
 pub use client::{Client, NoClient, PermissionAnswer, PermissionOption, PermissionRequest};
-pub use content::{Block, CallContent, Message, Role, Segment, Shown};
+pub use content::{Block, CallContent, Fate, Message, Role, Segment, Shown};
 pub use driver::{BoxFuture, BoxStream, Call, CallPart, Driver, Drivers, Environment, Step};
 pub use opening::{Continuation, Opening};
-pub use part::{Failure, Park, Part, Reported, RequestedCall, Words};
+pub use part::{Failure, Finish, Park, Part, Reported, RequestedCall, Words};
 pub use stop::{Stop, StopWatch};
 pub use stream::{Emitter, emitting};
 pub use transcript::{ReadTranscript, Transcript, TranscriptError};

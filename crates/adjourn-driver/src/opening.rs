@@ -3,7 +3,7 @@
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::WakeReport;
 
-use crate::content::{Message, Role};
+use crate::content::{Fate, Message, Role};
 
 /// What a step begins with.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,12 +15,10 @@ pub enum Opening {
     Wake(Box<WakeReport>),
     /// The step before ended at a boundary, and the run goes on.
     Next,
-    /// The step before was broken off. An agent with a loop of its own is never sent the same
-    /// prompt again: it is told this.
-    Continuation(Continuation),
 }
 
-/// What is known of a turn that was broken off.
+/// What is known of a turn that was broken off. An agent with a loop of its own is never sent the
+/// same prompt again: it is told this.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Continuation {
     /// Calls that ended, with the tool's name.
@@ -33,23 +31,19 @@ pub struct Continuation {
 
 impl Continuation {
     /// Reads off a turn's messages, from its prompt or wake on, what became of its calls.
-    ///
-    /// `unknown` and `not_run` are the calls without a result, as the ledger had them.
-    pub fn of(messages: &[Message], unknown: &[CallId], not_run: &[CallId]) -> Self {
+    pub fn of(messages: &[Message]) -> Self {
         let mut continuation = Self::default();
-        let calls = messages.iter().flat_map(|message| &message.calls);
-        for call in calls {
-            let named = (call.id.clone(), call.tool.clone());
-            let answered = |message: &Message| {
-                message.role == Role::Tool && message.answers.as_ref() == Some(&call.id)
+        for call in messages.iter().flat_map(|message| &message.calls) {
+            let mut answers =
+                messages.iter().filter(|message| message.answers.as_ref() == Some(&call.id));
+            let list = match answers.next_back() {
+                Some(Message { role: Role::Tool, .. }) => &mut continuation.ended,
+                Some(Message { fate: Some(Fate::NotRun), .. }) => &mut continuation.not_run,
+                Some(Message { fate: Some(Fate::Unknown), .. }) | None => &mut continuation.unknown,
+                // The host has answered it: it is the call by which the agent parked itself.
+                Some(_) => &mut continuation.ended,
             };
-            if unknown.contains(&call.id) {
-                continuation.unknown.push(named);
-            } else if not_run.contains(&call.id) {
-                continuation.not_run.push(named);
-            } else if messages.iter().any(answered) {
-                continuation.ended.push(named);
-            }
+            list.push((call.id.clone(), call.tool.clone()));
         }
         continuation
     }

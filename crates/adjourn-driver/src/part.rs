@@ -32,8 +32,8 @@ pub enum Part {
     },
     /// A complete entry of the transcript.
     Message(Message),
-    /// Calls that the host is to run. It is the last part but for [`Part::Spent`] and
-    /// [`Part::State`]: the host runs them when the stream has ended.
+    /// Calls that the host is to run when the step's stream has ended; only
+    /// [`Part::Finished`] comes behind it.
     Calls(Vec<RequestedCall>),
     /// News of a call that the agent runs by itself.
     Reported(Reported),
@@ -43,17 +43,28 @@ pub enum Part {
     Noted(Notes),
     /// Something that people are shown beside words.
     Shown(Shown),
-    /// Where the driver finds its place again.
+    /// Where the driver finds its place again if the step never ends. It is durable before the
+    /// host polls again.
     State(String),
-    /// The agent wants to be parked, without a call that asks for it.
+    /// The agent wants to be parked, without a call that asks for it; only [`Part::Finished`]
+    /// comes behind it.
     Park(Park),
     /// The step failed, and the driver has no policy of its own.
     Failed(Failure),
-    /// The run is over.
-    End(RunEnd),
+    /// The step is over. A stream that ends without it leaves nothing behind.
+    Finished(Finish),
     /// The step was broken off as [`Step::stop`](crate::Step::stop) asked for, and what was being
     /// said is not whole.
     Broken,
+}
+
+/// What a step leaves behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finish {
+    /// Where the driver finds its place again; nothing leaves the last one.
+    pub state: Option<String>,
+    /// How the run ended, if this was its last step.
+    pub ends: Option<RunEnd>,
 }
 
 /// A call that the host is to run.
