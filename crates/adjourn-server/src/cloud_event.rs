@@ -4,7 +4,7 @@ use adjourn_core::id::SessionId;
 use adjourn_core::json::{self, Unreadable};
 use adjourn_core::time::Timestamp;
 use adjourn_store::rows::NewEvent;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value};
 
 use crate::BODY_BYTES;
@@ -29,8 +29,8 @@ pub(crate) fn read(
     tenant: &str,
     now: Timestamp,
 ) -> Result<(Vec<NewEvent>, Form), Problem> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let kind = kind.unwrap_or_default();
+    let kind = only(headers, header::CONTENT_TYPE.as_str())?;
+    let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let reading = Reading { tenant, now };
     match kind.as_str() {
@@ -138,7 +138,7 @@ fn attribute(
 
 /// Returns an attribute of an event in binary mode: perhaps quoted, then percent-encoded UTF-8.
 fn decoded(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get(name) else { return Ok(None) };
+    let Some(value) = only(headers, name)? else { return Ok(None) };
     let unquoted = unquoted(value.as_bytes());
     let mut bytes = unquoted.iter().copied();
     let mut decoded = Vec::with_capacity(unquoted.len());
@@ -153,6 +153,16 @@ fn decoded(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
     }
     let text = String::from_utf8(decoded);
     text.map(Some).map_err(|_| Problem::at(name, "expected UTF-8, percent-encoded"))
+}
+
+/// Returns the value of a header. Of two, neither is taken: which of them is meant is not known, and
+/// a proxy may have read the other.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a HeaderValue>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        _ => Err(Problem::at(name, "there are two headers of this name")),
+    }
 }
 
 /// Takes the quotes off a value, and the backslashes out of it, if it has them.

@@ -229,6 +229,21 @@ async fn attributes_in_headers_are_decoded() {
     assert_eq!(fixture.store.size().unwrap().events, stored);
 }
 
+/// Which of two is meant is not known, and what stands in between may have read the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_header_that_comes_twice_is_refused() {
+    let fixture = fixture(None).await;
+    let sent = [("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-source", "ci"), ("ce-type", "a")];
+    for twice in ["ce-specversion", "ce-id", "ce-source", "ce-type", "ce-time", "content-type"] {
+        let mut headers = sent.to_vec();
+        headers.extend([(twice, "1.0"), (twice, "1.0")]);
+        let (status, problem) = fixture.post(&headers, "").await;
+        assert_eq!((status, &problem["path"]), (400, &twice.into()), "{problem}");
+    }
+    assert_eq!(fixture.store.size().unwrap().events, 0);
+    assert_eq!(fixture.post(&sent, "").await.0, 200);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_for_a_session_that_is_not_there_is_not_stored() {
     let fixture = fixture(None).await;
