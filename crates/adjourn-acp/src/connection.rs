@@ -1,6 +1,7 @@
 //! One connection: lines come in, requests are sorted to their sessions, lines go out.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -94,10 +95,13 @@ where
     drop(connection);
     ringer.abort();
     // What was sent is still written, as long as the client reads it.
-    if tokio::time::timeout(LAST_WORDS, &mut writer).await.is_err() {
-        writer.abort();
+    let written = tokio::time::timeout(LAST_WORDS, &mut writer).await;
+    writer.abort();
+    match written {
+        // A client that has gone away is no failure; one that cannot be written to is.
+        Ok(Ok(Err(error))) if error.kind() != ErrorKind::BrokenPipe => result.and(Err(error)),
+        _ => result,
     }
-    result
 }
 
 /// A session of this connection.

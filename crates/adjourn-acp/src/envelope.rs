@@ -60,32 +60,33 @@ impl Envelope {
         })
     }
 
-    /// Refuses a field under our own name that is not among `known`.
-    ///
-    /// The tunnel has fields of its own.
+    /// Refuses a field that is not among `known`, named as the client has spelled it.
     ///
     /// # Errors
     /// There is an unknown field.
     pub fn has_only(&self, known: &[&str]) -> Result<(), Error> {
         let mut fields = self.fields.as_object().into_iter().flat_map(Map::keys);
-        match fields.find(|field| !known.contains(&field.as_str())) {
-            Some(unknown) if self.spelling == Spelling::Camel => {
-                Err(Error::no_field(self.place(unknown), known))
-            }
-            Some(_) | None => Ok(()),
-        }
+        let Some(unknown) = fields.find(|field| !known.contains(&field.as_str())) else {
+            return Ok(());
+        };
+        let known: Vec<_> = known.iter().map(|name| self.spelled(name)).collect();
+        Err(Error::no_field(self.place(unknown), &known))
     }
 
     /// Returns where a field of ours stands in the request.
     pub fn place(&self, field: &str) -> String {
         let (name, rest) = field.split_at(field.find(['.', '[']).unwrap_or(field.len()));
-        let spelled = match self.spelling {
+        format!("{}.{}{rest}", self.path, self.spelled(name))
+    }
+
+    /// Returns a name of ours as it is spelled here.
+    fn spelled<'a>(&self, name: &'a str) -> &'a str {
+        match self.spelling {
             Spelling::Camel => name,
             Spelling::Snake => {
                 SNAKE.iter().find(|(ours, _)| *ours == name).map_or(name, |(_, theirs)| theirs)
             }
-        };
-        format!("{}.{spelled}{rest}", self.path)
+        }
     }
 }
 
@@ -147,6 +148,10 @@ mod tests {
             (json!({ EXTENSION: { "reason": 7 } }), "_meta[\"adjourn/suspend\"].reason"),
             (json!({ EXTENSION: { "resumeWen": {} } }), "_meta[\"adjourn/suspend\"].resumeWen"),
             (json!({ "harn": { "suspend": { "reason": 7 } } }), "_meta.harn.suspend.reason"),
+            (
+                json!({ "harn": { "suspend": { "resume_wen": {} } } }),
+                "_meta.harn.suspend.resume_wen",
+            ),
             (json!({ "harn": { "suspend": { "grace_ms": "x" } } }), "_meta.harn.suspend.grace_ms"),
             (
                 json!({ "harn": { "suspend": { "resume_when": { "on_event": 1 } } } }),
@@ -156,6 +161,14 @@ mod tests {
             let error = ask(&meta).unwrap_err();
             assert_eq!(error.data.unwrap()["path"], path);
         }
+    }
+
+    #[test]
+    fn the_fields_that_there_are_are_named_as_the_client_spells_them() {
+        let refused = ask(&json!({ "harn": { "suspend": { "grace": 5 } } })).unwrap_err();
+        let words = "_meta.harn.suspend.grace: there is no such field; there are reason, \
+                     resume_when, mode, grace_ms";
+        assert_eq!(refused.message, words);
     }
 
     #[test]

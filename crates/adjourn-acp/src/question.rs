@@ -5,17 +5,24 @@
 
 use std::sync::Arc;
 
-use adjourn_core::command::Question;
+use adjourn_core::Command;
+use adjourn_core::command::{Question, Resume};
 use adjourn_core::id::Handle;
+use adjourn_core::limits::INPUT_BYTES;
 use adjourn_core::pause::Parked;
 use adjourn_core::session::{Phase, Wait};
-use adjourn_store::Store;
-use serde_json::json;
+use adjourn_host::said::Said;
+use adjourn_store::{Request, Store};
+use serde_json::{Value, json};
 
+use crate::face::Face;
 use crate::outbox::Mark;
-use crate::rpc::Error;
+use crate::rpc::{Error, Id};
 use crate::session::{Attachment, Ours};
 use crate::update;
+
+/// What is wrong with an answer that was not even read.
+pub(crate) const UNREADABLE: &str = "it is too long, or nested too deeply, to be read";
 
 /// A question that this client was shown.
 #[derive(Debug, Clone)]
@@ -79,6 +86,41 @@ impl<S: Store> Attachment<S> {
         if self.peer.forms && !has_form {
             self.question_form(&parked);
         }
+    }
+
+    /// Takes the answer to a form.
+    pub(crate) async fn question_answered(&mut self, id: &Id, handle: Handle, result: &Value) {
+        let accepted = result.get("action").is_some_and(|action| action == "accept");
+        let answer = result.pointer("/content/answer").filter(|_| accepted);
+        let Some(answer) = answer else { return };
+        let said = Said::User { content: answer.clone() };
+        let resume =
+            Resume { handle: Some(handle), input: Some(said.content()), ..Resume::default() };
+        let request = Request::new(self.id, Face::<S>::by(&self.peer), Command::Resume(resume));
+        match self.face.give(request.saying(vec![said.encode()])).await {
+            Ok(done) => self.has_moved(&done),
+            // This was no answer, and it is asked again.
+            Err(error) if error.is("EMPTY_REPLY") => self.show_open_question(),
+            // If another answer came first, it holds, and this one is not missed.
+            Err(error) => self.answer_not_taken(id, handle, &error.message),
+        }
+    }
+
+    /// Says that the answer to a form was not taken, if the question is still open. An answer
+    /// cannot be answered with an error, so that this is a message; the form is not shown again
+    /// before the next attach, because a client that answers by itself would answer as before.
+    pub(crate) fn answer_not_taken(&mut self, id: &Id, handle: Handle, why: &str) {
+        let session = self.face.store.session(self.id).ok().flatten();
+        let suspended = session.as_ref().and_then(|session| session.suspended());
+        if suspended.is_none_or(|suspended| suspended.park.pause.handle != handle) {
+            return;
+        }
+        let words = format!(
+            "Your answer was not taken: {why}. The question is still open: send an answer of at \
+             most {} MiB as a message.",
+            INPUT_BYTES >> 20
+        );
+        self.agent_says(&format!("not-taken-{}", id.as_json()), &words, false);
     }
 
     /// Adds the question to a refusal that has its cause in it, for clients that show only that.

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use adjourn_core::command::{self, Prompt, Reach, Requester, Suspend, Withdraw};
+use adjourn_core::command::{Prompt, Reach, Requester, Suspend, Withdraw};
 use adjourn_core::driver::Need;
 use adjourn_core::event::What;
 use adjourn_core::facts::SpanLinks;
@@ -31,7 +31,7 @@ use crate::peer::Peer;
 use crate::pending_requests::PendingRequests;
 use crate::permissions::Viewer;
 use crate::projection::News;
-use crate::question::Shown;
+use crate::question::{Shown, UNREADABLE};
 use crate::queued_prompt::{Queued, Turn, turn};
 use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id, Outgoing};
@@ -344,24 +344,10 @@ impl<S: Store> Attachment<S> {
     async fn answered(&mut self, id: &Id, result: Result<Value, Value>) {
         match (self.ours.remove(id), result) {
             (Some(Ours::Question(handle)), Ok(result)) => {
-                let accepted = result.get("action").is_some_and(|action| action == "accept");
-                let answer = result.pointer("/content/answer").filter(|_| accepted);
-                let Some(answer) = answer else { return };
-                let said = Said::User { content: answer.clone() };
-                let resume = command::Resume {
-                    handle: Some(handle),
-                    input: Some(said.content()),
-                    ..command::Resume::default()
-                };
-                let by = Face::<S>::by(&self.peer);
-                let request = Request::new(self.id, by, Command::Resume(resume));
-                match self.face.give(request.saying(vec![said.encode()])).await {
-                    Ok(done) => self.has_moved(&done),
-                    // This was no answer, and it is asked again.
-                    Err(error) if error.is("EMPTY_REPLY") => self.show_open_question(),
-                    // Another answer came first, and holds.
-                    Err(_) => {}
-                }
+                self.question_answered(id, handle, &result).await;
+            }
+            (Some(Ours::Question(handle)), Err(Value::Null)) => {
+                self.answer_not_taken(id, handle, UNREADABLE);
             }
             (Some(Ours::Await(handle)), Ok(result)) => {
                 if let Ok(SessionAwaitResumptionResponse { handle: alias, .. }) =

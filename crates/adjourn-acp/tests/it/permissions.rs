@@ -86,3 +86,18 @@ async fn what_a_process_holds_without_anybody_to_ask_is_freed_from_elsewhere() {
     second.until_state("idle").await;
     assert_eq!(statuses(second.heard()).last(), Some(&"completed"));
 }
+
+/// Numbers that are equal in value are the same id, however a client writes them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_counts_however_its_id_is_written() {
+    for (id, result) in [("1.0", selected("allow")), ("10e-1", selected("allow"))] {
+        let process = Process::start(DEPLOYS).await;
+        let mut client = process.connect().await;
+        let session = client.new_session().await;
+        client.prompt(&session).await;
+        assert_eq!(client.told(METHOD).await["id"], 1);
+        client.line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).await;
+        client.until_state("idle").await;
+        assert_eq!(statuses(client.heard()).last(), Some(&"completed"), "{id}");
+    }
+}

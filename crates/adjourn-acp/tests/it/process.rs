@@ -80,15 +80,20 @@ impl Process {
 
     /// Connects a client that speaks version 2.
     pub async fn connect(&self) -> Client {
-        self.connect_by(1 << 20).await
+        self.connect_by(1 << 20, json!({})).await
+    }
+
+    /// Connects a client that can show forms.
+    pub async fn connect_with_forms(&self) -> Client {
+        self.connect_by(1 << 20, json!({ "elicitation": { "form": {} } })).await
     }
 
     /// Connects a client that has to read if it is to be told much.
     pub async fn connect_narrowly(&self) -> Client {
-        self.connect_by(1 << 10).await
+        self.connect_by(1 << 10, json!({})).await
     }
 
-    async fn connect_by(&self, width: usize) -> Client {
+    async fn connect_by(&self, width: usize, capabilities: Value) -> Client {
         let (ours, theirs) = tokio::io::duplex(width);
         let (input, output) = tokio::io::split(theirs);
         let (stop, drain) = (std::future::pending(), std::future::ready(()));
@@ -97,7 +102,8 @@ impl Process {
         let (input, output) = tokio::io::split(ours);
         let lines = BufReader::new(input).lines();
         let mut client = Client { lines, output, serving, next: 1, heard: Vec::new() };
-        client.call("initialize", json!({ "protocolVersion": 2 })).await;
+        let greeting = json!({ "protocolVersion": 2, "capabilities": capabilities });
+        client.call("initialize", greeting).await;
         client
     }
 }
@@ -170,6 +176,11 @@ impl Client {
     /// Waits for a state of the foreground.
     pub async fn until_state(&mut self, state: &str) {
         self.until(state, |message| message["params"]["update"]["state"] == state).await;
+    }
+
+    /// Sends a line as it is.
+    pub async fn line(&mut self, line: &str) {
+        self.output.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
     pub async fn reply(&mut self, id: &Value, result: Value) {

@@ -41,3 +41,30 @@ async fn a_prompt_that_was_sent_before_the_question_was_shown_never_answers_it()
     assert!(client.answer(answer).await["result"]["messageId"].is_string());
     client.until("over", |message| message.to_string().contains("over")).await;
 }
+
+/// An answer that is too long, or that cannot be read at all, is not dropped in silence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_that_is_answered_with_too_much_leaves_the_question_open_and_says_so() {
+    let script = r#"{"runs": [[{"ask": {"question": "which table?"}}, {"say": "over"}]]}"#;
+    let deep = format!(r#"{{"content": {}{}}}"#, "[".repeat(80), "]".repeat(80));
+    let long = |mib: usize| {
+        json!({ "action": "accept", "content": { "answer": "x".repeat(mib << 20) } }).to_string()
+    };
+    for answer in [long(13), long(17), deep] {
+        let process = Process::start(script).await;
+        let mut client = process.connect_with_forms().await;
+        let session = client.new_session().await;
+        let first = prompt(&mut client, &session, "go").await;
+        client.answer(first).await;
+        let form = client.told("elicitation/create").await;
+        client.line(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{answer}}}"#, form["id"])).await;
+        let said = client
+            .until("told", |message| message.to_string().contains("Your answer was not taken"))
+            .await;
+        let words = said["params"]["update"]["content"][0]["text"].as_str().unwrap();
+        assert!(words.ends_with("send an answer of at most 12 MiB as a message."), "{words}");
+        let second = prompt(&mut client, &session, "monthly").await;
+        assert!(client.answer(second).await["result"]["messageId"].is_string());
+        client.until("over", |message| message.to_string().contains("over")).await;
+    }
+}

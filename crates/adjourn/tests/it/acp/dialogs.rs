@@ -301,7 +301,10 @@ fn a_conversation_is_loaded_again() {
 #[test]
 fn the_rest_of_the_surface() {
     let home = Home::new();
-    let mut editor = Editor::open(&home, BUILD, &[]);
+    // The call never returns by itself, so that however slow the machine is, a cancel ends it.
+    home.config("[host]\ncancel_grace = \"100ms\"");
+    let script = BUILD.replace("500", "600000");
+    let mut editor = Editor::open(&home, &script, &[]);
     let early = editor.call("session/list", json!({}));
     assert_eq!(early.unwrap_err()["code"], -32600);
     editor.call("initialize", json!({ "protocolVersion": 0 })).unwrap_err();
@@ -346,9 +349,11 @@ fn the_rest_of_the_surface_v2() {
     let script = r#"{"runs": [
       [{"ask": {"question": "which table?", "choices": ["raw", "monthly"]}}],
       [{"fail": "the disk is full"}],
-      [{"tool": {"name": "build", "ms": 2000}}]
+      [{"tool": {"name": "build", "ms": 600000}}]
     ]}"#;
     let home = Home::new();
+    // The call never returns by itself, so that however slow the machine is, a cancel ends it.
+    home.config("[host]\ncancel_grace = \"100ms\"");
     let greeting = json!({
         "protocolVersion": 2, "capabilities": { "elicitation": { "form": {} } },
         "info": { "name": "editor", "version": "1.0" },

@@ -1,5 +1,7 @@
 //! How clients stop an agent: they close its input, send SIGTERM, and some time later SIGKILL.
 
+use std::io::Write as _;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -89,4 +91,27 @@ fn left_as_by_a_dead_host(home: &Home, session: &str) {
     assert_eq!(parked["reason"], "host_interrupted", "{parked}");
     assert_eq!(parked["unknownCalls"][0], "long", "{parked}");
     assert_eq!(serving.terminate(), 0);
+}
+
+/// An editor that cannot be written to is not one that has gone.
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let home = Home::new();
+    let script = home.file("script.json", LONG);
+    let mut command = home.command(&["acp", "--script", &script]);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(full).spawn().unwrap();
+    let greeting =
+        br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(greeting).unwrap();
+    input.write_all(b"\n").unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let talk = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{talk}");
+    assert!(
+        talk.contains("error: the editor cannot be reached: No space left on device"),
+        "{talk}"
+    );
+    drop(input);
 }
