@@ -130,10 +130,7 @@ impl Sqlite {
     pub fn open(options: Options) -> Result<Self, Error> {
         let Options { path, environment, keys, new_signer, max_pages, patience, cache, points } =
             options;
-        if path.is_dir() {
-            let problem = "it is a directory".to_owned();
-            return Err(Error::NotAStore { path, problem });
-        }
+        connection::refuse_what_is_no_file(&path)?;
         let path = connection::settle(&path)?;
         Sidecar::renew(&path)?;
         let (mut sidecar, set_aside) = Sidecar::enter(&path, patience)?;
@@ -195,10 +192,7 @@ impl Sqlite {
         environment: Arc<dyn Environment>,
         cache: usize,
     ) -> Result<Self, Error> {
-        if path.is_dir() {
-            let problem = "it is a directory".to_owned();
-            return Err(Error::NotAStore { path: path.to_owned(), problem });
-        }
+        connection::refuse_what_is_no_file(path)?;
         let path = connection::find(path)?;
         let start = Instant::now();
         let (Looked { sidecar, set_aside, .. }, file, (connection, sees)) = loop {

@@ -14,6 +14,7 @@ mod durations;
 mod entry;
 mod failure;
 mod foreground;
+mod input_file;
 mod liveness;
 mod log_lines;
 mod place;

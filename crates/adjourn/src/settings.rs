@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::arguments::{Arguments, OnDisconnect, Profile, StatusWords, Verb};
 use crate::durations::{duration, exact};
 use crate::failure::Failure;
+use crate::input_file::{self, SETTINGS_BYTES};
 use crate::place::{TENANT, directory};
 use file::{File, Written};
 pub use keys::KEYS;
@@ -200,7 +201,7 @@ impl Settings {
             Failure::usage(format!("{}: {problem}", path.display()))
                 .hint(format!("{} names it, by {}", self.token_file.source, TOKEN_FILE.name))
         };
-        let text = std::fs::read_to_string(path)
+        let text = input_file::read(path, SETTINGS_BYTES)
             .map_err(|error| wrong(format!("cannot be read: {error}")))?;
         let token = text.trim();
         if token.is_empty() {

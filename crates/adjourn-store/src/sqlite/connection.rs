@@ -1,7 +1,7 @@
 //! Opening the file: what it must be, and how it is set up.
 
 use std::fs::File;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -198,10 +198,23 @@ pub(super) fn open_to_look(
     }
 }
 
+/// Refuses what is at a path and is no file, before anything is opened or left beside it: opening a
+/// pipe would wait for its other end.
+pub(super) fn refuse_what_is_no_file(path: &Path) -> Result<(), Error> {
+    let Ok(about) = path.metadata() else { return Ok(()) };
+    let kind = about.file_type();
+    let problem = match kind {
+        _ if kind.is_file() => return Ok(()),
+        _ if kind.is_dir() => "it is a directory",
+        _ if kind.is_fifo() => "it is a pipe",
+        _ if kind.is_socket() => "it is a socket",
+        _ => "it is a device",
+    };
+    Err(not_a_store(path, problem))
+}
+
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
-    if path.is_dir() {
-        return Err(not_a_store(path, "it is a directory"));
-    }
+    refuse_what_is_no_file(path)?;
     let connection =
         Connection::open_with_flags(path, flags).map_err(|error| cannot_open(path, error))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);

@@ -9,6 +9,7 @@ use adjourn_core::carry::Budget;
 use adjourn_core::command::{Close, Prompt, Reach};
 use adjourn_core::driver::{DriverSpec, Need};
 use adjourn_core::id::{Handle, SessionId};
+use adjourn_core::limits::DRIVER_SPEC_BYTES;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Founding, Session};
 use adjourn_host::said::Said;
@@ -18,6 +19,7 @@ use adjourn_store::{CommandError, Request, Store as _};
 use crate::arguments::Run;
 use crate::failure::Failure;
 use crate::foreground::{Stayed, Stop, Until, host_if_no_other, leave, outcome, stay, stop};
+use crate::input_file;
 use crate::liveness::Living;
 use crate::place::Place;
 use crate::question::{Keyboard, Reply, ask};
@@ -125,7 +127,7 @@ async fn answer(
 
 /// Reads a script from its file, and what a session with it needs.
 pub fn read(path: &Path) -> Result<(DriverSpec, Script), Failure> {
-    let source = std::fs::read_to_string(path)
+    let source = input_file::read_regular(path, DRIVER_SPEC_BYTES)
         .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
     let script = Script::parse(&source)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{KEYS, TOKEN};
 use crate::failure::Failure;
+use crate::input_file::{self, SETTINGS_BYTES};
 use crate::place::directory;
 
 /// The environment variable that names the file.
@@ -52,7 +53,7 @@ impl File {
         let Some(path) = path else {
             return Ok((Self { path: None, values: BTreeMap::new() }, false));
         };
-        match std::fs::read_to_string(&path) {
+        match input_file::read(&path, SETTINGS_BYTES) {
             Ok(text) => Ok((Self::read(path, &text)?, true)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_be_there => {
                 Ok((Self { path: Some(path), values: BTreeMap::new() }, false))

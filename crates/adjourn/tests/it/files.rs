@@ -269,3 +269,52 @@ fn looking_at_what_is_no_store_makes_none() {
     let left: Vec<_> = std::fs::read_dir(home.path("")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
+
+/// What is no file is named as what it is; opening a pipe would wait for its other end, and a device
+/// has no end.
+#[test]
+fn what_is_no_file_is_neither_a_store_nor_a_script() {
+    let home = Home::new();
+    let pipe = home.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let directory = home.path("directory");
+    std::fs::create_dir(&directory).unwrap();
+    let script = home.file("script.json", PARKS);
+    let there = [
+        (pipe.to_str().unwrap(), "it is a pipe"),
+        (directory.to_str().unwrap(), "it is a directory"),
+        ("/dev/null", "it is a device"),
+        ("/dev/zero", "it is a device"),
+    ];
+    for (store, problem) in there {
+        for command in [&["ls"][..], &["event", "a"], &["run", "--script", &script], &["serve"]] {
+            let command = [&["--store", store], command].concat();
+            let told = home.told(&command);
+            let expected = format!("error: {store} is not a store: {problem}\n");
+            assert_eq!(told.code, 5, "{told:?}");
+            assert!(told.talk.starts_with(&expected), "{command:?}: {told:?}");
+        }
+    }
+    assert!(!home.path("pipe-incarnation").exists(), "nothing is left beside it");
+    for (script, problem) in [
+        (pipe.to_str().unwrap(), "it is a pipe or a device, and not a file"),
+        (directory.to_str().unwrap(), "it is a directory"),
+        ("/dev/zero", "it is a pipe or a device, and not a file"),
+    ] {
+        let told = home.told(&["run", "--script", script]);
+        let expected = format!("error: cannot read {script}: {problem}\n");
+        assert_eq!((told.code, told.talk.as_str()), (2, expected.as_str()), "{told:?}");
+    }
+    let long = home.file("long.json", &" ".repeat((512 << 10) + 1));
+    let told = home.told(&["run", "--script", &long]);
+    let expected = format!("error: cannot read {long}: it is longer than 512 KiB\n");
+    assert_eq!((told.code, told.talk.as_str()), (2, expected.as_str()), "{told:?}");
+    for endless in [
+        &["--config", "/dev/zero", "ls"][..],
+        &["serve", "--token-file", "/dev/zero", "--listen", "127.0.0.1:0"],
+    ] {
+        let told = home.told(endless);
+        assert!(told.talk.contains("it is longer than 1024 KiB"), "{told:?}");
+    }
+}
