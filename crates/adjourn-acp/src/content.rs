@@ -1,6 +1,6 @@
 //! Blocks of content, and the transcript entries that they become.
 
-use adjourn_host::said::Said;
+use adjourn_driver::{Block, Message, Role};
 use serde_json::{Map, Value, json};
 
 use crate::rpc::Error;
@@ -9,37 +9,19 @@ use crate::rpc::Error;
 ///
 /// # Errors
 /// A block is none.
-pub fn said(blocks: Vec<Map<String, Value>>) -> Result<Said, Error> {
+pub fn said(blocks: Vec<Map<String, Value>>) -> Result<Message, Error> {
     if blocks.is_empty() {
         return Err(Error::invalid("prompt", "must not be empty"));
     }
-    for (index, block) in blocks.iter().enumerate() {
-        let wrong =
-            |field: &str| Error::invalid(format!("prompt[{index}].{field}"), "expected a text");
-        let kind = block.get("type").and_then(Value::as_str).ok_or_else(|| wrong("type"))?;
-        if kind == "text" && !block.get("text").is_some_and(Value::is_string) {
-            return Err(wrong("text"));
-        }
-    }
-    Ok(match blocks.as_slice() {
-        // Plain words are stored as such, as over every other face.
-        [only] if only.len() == 2 => match (only.get("type"), only.get("text")) {
-            (Some(kind), Some(Value::String(text))) if kind == "text" => Said::user(text),
-            _ => Said::User { content: Value::from(blocks) },
-        },
-        _ => Said::User { content: Value::from(blocks) },
-    })
-}
-
-/// Returns what a person said as blocks.
-pub fn blocks(content: &Value) -> Vec<Value> {
-    match content {
-        Value::Array(blocks) if blocks.iter().all(|block| block["type"].is_string()) => {
-            blocks.clone()
-        }
-        Value::String(words) => vec![text(words)],
-        other => vec![text(&other.to_string())],
-    }
+    let read = |(index, fields): (usize, Map<String, Value>)| {
+        let typed = fields.get("type").is_some_and(Value::is_string);
+        Block::from_fields(fields).ok_or_else(|| {
+            let field = if typed { "text" } else { "type" };
+            Error::invalid(format!("prompt[{index}].{field}"), "expected a text")
+        })
+    };
+    let blocks = blocks.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    Ok(Message::new(Role::User, blocks))
 }
 
 /// A block of text.

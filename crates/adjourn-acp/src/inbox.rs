@@ -5,7 +5,7 @@
 
 use adjourn_core::command::Suspend;
 use adjourn_core::facts::SpanLinks;
-use adjourn_host::said::Said;
+use adjourn_driver::Message;
 use adjourn_store::Store;
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub(crate) enum Ask {
     /// `session/new`; the session is there.
     Begin { id: Id },
     /// `session/prompt`, and how much had been written to the client when it was read.
-    Prompt { id: Id, said: Kept<Said>, written: u64 },
+    Prompt { id: Id, said: Kept<Message>, written: u64 },
     /// `session/suspend`.
     Suspend { id: Id, suspend: Suspend, spans: SpanLinks },
     /// `session/resume` and `session/load`.

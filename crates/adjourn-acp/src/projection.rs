@@ -15,12 +15,11 @@ use adjourn_core::command::CallResult;
 use adjourn_core::event::{SuspendedEvent, What};
 use adjourn_core::pause::{Initiator, Parked, Resumption};
 use adjourn_core::session::{Phase, Wait};
-use adjourn_host::said::Said;
+use adjourn_driver::{Block, Message, Role};
 use adjourn_host::watch::Moment;
 use adjourn_store::Store;
 use serde_json::{Value, json};
 
-use crate::content::blocks;
 use crate::park;
 use crate::peer::{Dialect, EXTENSION, Version};
 use crate::rpc::Error;
@@ -142,20 +141,21 @@ impl<S: Store> Attachment<S> {
         let version = self.peer.version;
         let own = self.own.iter().any(|own| own.contains(&moment.revision));
         for (index, said) in &moment.said {
-            let id = message_id(*index);
-            match said {
+            let id = said.id.clone().unwrap_or_else(|| message_id(*index));
+            match said.role {
                 // A client of v1 shows its own words by itself.
-                Said::User { .. } if own && version == Version::V1 => {}
-                Said::User { content } => {
-                    for update in update::user_message(version, &id, blocks(content)) {
+                Role::User if own && version == Version::V1 => {}
+                Role::User => {
+                    let blocks = said.blocks.iter().map(Block::to_value).collect();
+                    for update in update::user_message(version, &id, blocks) {
                         self.update(&update);
                     }
                 }
-                Said::Agent { text, aborted } => {
-                    self.agent_says(&id, text, *aborted);
-                }
+                // One that only asks for calls has no words.
+                Role::Agent if said.blocks.is_empty() => {}
+                Role::Agent => self.agent_says(&id, &said.text(), said.aborted),
                 // A tool's words go with its call; the host's are for the model.
-                Said::Tool { .. } | Said::Host { .. } => {}
+                Role::Tool | Role::Host => {}
             }
         }
     }
@@ -186,15 +186,16 @@ impl<S: Store> Attachment<S> {
                     if self.ended_calls.contains(&call.id) {
                         continue;
                     }
-                    let words = moment.said.iter().find_map(|(_, said)| match said {
-                        Said::Tool { call: id, result } if *id == call.id => Some(result.as_str()),
-                        _ => None,
-                    });
+                    let own = |said: &&Message| {
+                        said.role == Role::Tool && said.answers.as_ref() == Some(&call.id)
+                    };
+                    let mut said = moment.said.iter().map(|(_, said)| said);
+                    let words = said.find(own).map(Message::text);
                     let status = match call.result {
                         CallResult::Done => Call::Completed,
                         CallResult::Failed | CallResult::Declined => Call::Failed,
                     };
-                    self.update(&update::call(version, &call.id, status, words));
+                    self.update(&update::call(version, &call.id, status, words.as_deref()));
                 }
             }
             what => self.parks_begin(session, what),

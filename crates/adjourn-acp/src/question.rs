@@ -11,7 +11,7 @@ use adjourn_core::id::Handle;
 use adjourn_core::limits::INPUT_BYTES;
 use adjourn_core::pause::Parked;
 use adjourn_core::session::{Phase, Wait};
-use adjourn_host::said::Said;
+use adjourn_driver::Message;
 use adjourn_store::{Request, Store};
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ impl<S: Store> Attachment<S> {
         let accepted = result.get("action").is_some_and(|action| action == "accept");
         let answer = result.pointer("/content/answer").filter(|_| accepted);
         let Some(answer) = answer else { return };
-        let said = Said::User { content: answer.clone() };
+        let said = Message::user_value(answer.clone());
         let resume =
             Resume { handle: Some(handle), input: Some(said.content()), ..Resume::default() };
         let request = Request::new(self.id, Face::<S>::by(&self.peer), Command::Resume(resume));

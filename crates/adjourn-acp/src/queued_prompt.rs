@@ -11,7 +11,7 @@ use adjourn_core::id::RunId;
 use adjourn_core::ledger::CallState;
 use adjourn_core::session::{Phase, State, Wait};
 use adjourn_core::{Rejected, Session};
-use adjourn_host::said::Said;
+use adjourn_driver::Message;
 use adjourn_store::Store;
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ const ANOTHER_WAITS: &str = "Another message of yours is waiting for the agent a
 /// A prompt that waits its turn.
 pub(crate) struct Queued {
     pub(crate) id: Id,
-    said: Kept<Said>,
+    said: Kept<Message>,
 }
 
 /// One turn of one run.
@@ -47,7 +47,7 @@ pub(crate) fn turn(session: &Session) -> Option<Turn> {
 
 impl<S: Store> Attachment<S> {
     /// Takes a prompt; `written` is how much had been written to the client when it was read.
-    pub(crate) async fn prompt(&mut self, id: Id, said: Kept<Said>, written: u64) {
+    pub(crate) async fn prompt(&mut self, id: Id, said: Kept<Message>, written: u64) {
         // The client shows it by itself, behind what the agent has said.
         self.last_message = None;
         if let Err(error) = self.watch() {
@@ -88,7 +88,7 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Lets a prompt wait, and shows the client what it waits for.
-    fn queue(&mut self, id: Id, said: Kept<Said>) {
+    fn queue(&mut self, id: Id, said: Kept<Message>) {
         self.queued = Some(Queued { id, said });
         let Some(view) = &self.view else { return };
         let unseen = !self.attached.load(Ordering::Relaxed);

@@ -9,7 +9,7 @@ use adjourn_core::event::What;
 use adjourn_core::facts::Answer;
 use adjourn_core::id::Handle;
 use adjourn_core::{Command, Session};
-use adjourn_host::said::Said;
+use adjourn_driver::Message;
 use adjourn_store::{Done, Request, Store};
 use serde_json::{Value, json};
 
@@ -86,10 +86,10 @@ impl<S: Store> Attachment<S> {
         add_budget: Option<AddBudget>,
     ) -> Result<Option<Done>, Error> {
         let said = wish.fields.input.clone().filter(|input| !input.is_null());
-        let said = said.map(|content| Said::User { content });
+        let said = said.map(Message::user_value);
         let resume = command::Resume {
             handle,
-            input: said.as_ref().map(Said::content),
+            input: said.as_ref().map(Message::content),
             continue_transcript: wish.fields.continue_transcript.unwrap_or(true),
             idempotency_key: wish.fields.idempotency_key.clone(),
             message_id: None,
@@ -97,7 +97,7 @@ impl<S: Store> Attachment<S> {
         };
         let by = Face::<S>::by(&self.peer);
         let request = Request::new(self.id, by, Command::Resume(resume));
-        let request = request.saying(said.iter().map(Said::encode).collect());
+        let request = request.saying(said.iter().map(Message::encode).collect());
         // It can be asked for permissions already: without that, no host would take the session.
         let _viewer = self.face.attend(self.id);
         match self.face.give(request).await {

@@ -17,7 +17,7 @@ use adjourn_core::id::{Handle, RequestId, RunId, SessionId};
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::Phase;
 use adjourn_core::{Command, Rejected, Session, json};
-use adjourn_host::said::Said;
+use adjourn_driver::Message;
 use adjourn_host::watch::Watcher;
 use adjourn_store::{Done, Request, Store};
 use serde_json::{Value, json};
@@ -273,7 +273,7 @@ impl<S: Store> Attachment<S> {
     /// Gives a prompt over this connection.
     pub(crate) async fn give_prompt(
         &self,
-        said: &Said,
+        said: &Message,
         handle: Option<Handle>,
     ) -> Result<Done, Error> {
         let prompt =

@@ -127,7 +127,7 @@ impl Reader {
         let words: Vec<_> = words.cloned().collect();
         for words in &words {
             match words["role"].as_str() {
-                Some("user") => self.fed = Some(words["content"].clone()),
+                Some("user") => self.fed = words.get("structured").or(words.get("text")).cloned(),
                 Some("agent") if words["aborted"] != true => {
                     self.ending.said.extend(words["text"].as_str().map(str::to_owned));
                 }

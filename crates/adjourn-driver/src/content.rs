@@ -98,7 +98,7 @@ pub struct Segment {
 ///
 /// A thought is a block of the type `thought` with its words as `text`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "Map<String, Value>")]
 pub struct Block(Map<String, Value>);
 
 /// A call that an agent asks for, with what only the transcript keeps of it.
@@ -177,11 +177,15 @@ impl Message {
         Self::new(Role::User, vec![Block::text(text)])
     }
 
-    /// Makes a value that a person or a program gives: words if it is a text.
+    /// Makes a value that a person or a program gives: words if it is a text, a prompt if it is a
+    /// list of blocks.
     pub fn user_value(value: Value) -> Self {
-        match value {
-            Value::String(text) => Self::user(text),
-            value => Self { structured: Some(value.clone()), ..Self::user(value.to_string()) },
+        if let Value::String(text) = value {
+            return Self::user(text);
+        }
+        match Block::list(&value) {
+            Some(blocks) => Self::new(Role::User, blocks),
+            None => Self { structured: Some(value.clone()), ..Self::user(value.to_string()) },
         }
     }
 
@@ -255,9 +259,10 @@ impl Message {
         Content { blank: content.blank && !shows, ..content }
     }
 
-    /// Returns the words of its text blocks, thoughts left out.
+    /// Returns the words of its text blocks, an agent's thoughts left out.
     pub fn text(&self) -> String {
-        let texts = self.blocks.iter().filter(|block| !block.is_thought());
+        let texts =
+            self.blocks.iter().filter(|block| !(self.role == Role::Agent && block.is_thought()));
         texts.filter_map(Block::words).collect::<Vec<_>>().join("\n")
     }
 
@@ -292,6 +297,12 @@ impl Block {
         worded.then_some(Self(fields))
     }
 
+    /// Reads a list of blocks; nothing if the value is none.
+    fn list(value: &Value) -> Option<Vec<Self>> {
+        let fields = |value: &Value| value.as_object().cloned().and_then(Self::from_fields);
+        value.as_array()?.iter().map(fields).collect()
+    }
+
     /// Returns its fields.
     pub const fn fields(&self) -> &Map<String, Value> {
         &self.0
@@ -318,6 +329,14 @@ impl Block {
     /// Returns it as a JSON value.
     pub fn to_value(&self) -> Value {
         Value::Object(self.0.clone())
+    }
+}
+
+impl TryFrom<Map<String, Value>> for Block {
+    type Error = &'static str;
+
+    fn try_from(fields: Map<String, Value>) -> Result<Self, Self::Error> {
+        Self::from_fields(fields).ok_or("a block without a type, or a text without words")
     }
 }
 

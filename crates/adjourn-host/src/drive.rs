@@ -22,6 +22,7 @@ use adjourn_core::session::{
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Digest;
 use adjourn_core::{Command, MARK, Rejected, Session, json, limits};
+use adjourn_driver::Message;
 use adjourn_store::{CommandError, Error, Request, Store};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -29,7 +30,6 @@ use tokio::sync::watch;
 use crate::clock::{BoxFuture, Clock};
 use crate::driver::{Driver, Thought, Wish};
 use crate::host::patiently;
-use crate::said::Said;
 use calls::Calls;
 
 /// How long a host that stops still tries to give a session back when its time is over and the
@@ -156,20 +156,20 @@ impl<S: Store> Drive<S> {
     }
 
     /// Returns what stands between the last thing the model saw and its next answer.
-    fn told_first(&self) -> Result<Vec<Said>, Error> {
+    fn told_first(&self) -> Result<Vec<Message>, Error> {
         let mut said = Vec::new();
         let Some(run) = self.session.run() else { return Ok(said) };
         if let Opening::Wake(report) = &run.opening
             && !run.told
         {
             if !report.resumption.continue_transcript {
-                said.push(Said::Host { text: self.session.digest(), call: None });
+                said.push(Message { digest: true, ..Message::host(self.session.digest()) });
             }
             if !is_silent(report) {
                 let call = self.session.calls.at(CallState::Waiting).into_iter().next();
                 let report_text = report.text(&self.session.status().unknown_calls);
                 let text = format!("{report_text}{}", self.event_data(report)?);
-                said.push(Said::Host { text, call });
+                said.push(Message::host(text).answering(call));
             }
         }
         said.extend(self.fates());
@@ -178,7 +178,7 @@ impl<S: Store> Drive<S> {
 
     /// Returns what became of calls that have no result: the model is told before it speaks again,
     /// or with the end of the step that asked for them.
-    fn fates(&self) -> Vec<Said> {
+    fn fates(&self) -> Vec<Message> {
         let fate = |open: &OpenCall| {
             let fate = match open.state {
                 CallState::NotRun => "not run: it was stopped before it started",
@@ -189,7 +189,7 @@ impl<S: Store> Drive<S> {
                 | CallState::Deferred => return None,
             };
             let text = format!("{MARK} {}: {fate}", open.call.tool);
-            Some(Said::Host { text, call: Some(open.call.id.clone()) })
+            Some(Message::host(text).answering(Some(open.call.id.clone())))
         };
         self.session.calls.iter().filter_map(fate).collect()
     }
@@ -234,8 +234,7 @@ impl<S: Store> Drive<S> {
     /// Commits what the agent said and wants.
     async fn take(&mut self, thought: Thought) -> Result<Step, Error> {
         let Thought { said, wish, usage, notes, place } = thought;
-        let said: Vec<_> =
-            said.into_iter().map(|text| Said::Agent { text, aborted: false }).collect();
+        let said: Vec<_> = said.into_iter().map(Message::agent).collect();
         let epoch = self.epoch;
         let entries = digests(&said);
         let last_words = said.last().map(|said| excerpt(&said.text()));
@@ -281,7 +280,7 @@ impl<S: Store> Drive<S> {
         &mut self,
         step: StepEnd,
         ends: Option<RunEnd>,
-        said: &[Said],
+        said: &[Message],
     ) -> Result<Step, Error> {
         let finish = FinishStep { epoch: self.epoch, step, ends, next: false };
         self.try_commit(Command::FinishStep(finish), said).await
@@ -390,7 +389,7 @@ impl<S: Store> Drive<S> {
         }
     }
 
-    async fn try_commit(&mut self, command: Command, said: &[Said]) -> Result<Step, Error> {
+    async fn try_commit(&mut self, command: Command, said: &[Message]) -> Result<Step, Error> {
         match self.commit(command, said).await? {
             Ok(()) => Ok(Step::GoOn),
             Err(refused) => self.refused(refused).await,
@@ -400,7 +399,7 @@ impl<S: Store> Drive<S> {
     async fn commit(
         &mut self,
         command: Command,
-        said: &[Said],
+        said: &[Message],
     ) -> Result<Result<(), Rejected>, Error> {
         let by = Actor::new(Face::Agent, "").on(self.host).for_session(self.session.id);
         self.commit_by(by, command, said).await
@@ -410,9 +409,9 @@ impl<S: Store> Drive<S> {
         &mut self,
         by: Actor,
         command: Command,
-        said: &[Said],
+        said: &[Message],
     ) -> Result<Result<(), Rejected>, Error> {
-        let said = said.iter().map(Said::encode).collect();
+        let said = said.iter().map(Message::encode).collect();
         let request = Request::new(self.session.id, by, command).saying(said);
         // A host that stops does not wait for ever for a store that takes nothing.
         let is_late = || {
@@ -450,7 +449,7 @@ fn is_silent(report: &WakeReport) -> bool {
         && report.earlier.is_none()
 }
 
-fn digests(said: &[Said]) -> Vec<Digest> {
+fn digests(said: &[Message]) -> Vec<Digest> {
     said.iter().map(|said| Digest::of(&said.encode())).collect()
 }
 

@@ -15,7 +15,6 @@ mod drive;
 pub mod driver;
 mod host;
 pub mod permission;
-pub mod said;
 pub mod script;
 mod shown;
 mod slots;

@@ -9,12 +9,12 @@ use adjourn_core::event::Event;
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::journal::{Entry, STATE_EVERY};
 use adjourn_core::transcript::Head;
+use adjourn_driver::Message;
 use adjourn_store::rows::EntryNo;
 use adjourn_store::{Error, Store};
 
 use crate::clock::Clock;
 use crate::doorbell::{Hosts, Presence};
-use crate::said::Said;
 
 /// How often somebody who watches looks without being rung.
 const LOOK: Duration = Duration::from_millis(250);
@@ -34,7 +34,7 @@ pub struct Moment {
     pub ends: bool,
     /// What was said with it, each under its number in the transcript. One that cannot be read, as
     /// another program may have written it, is left out; the others keep their numbers.
-    pub said: Vec<(u64, Said)>,
+    pub said: Vec<(u64, Message)>,
 }
 
 /// A reader of one session's journal, in order and without gaps.
@@ -188,7 +188,8 @@ impl<S: Store> Watcher<S> {
                 words = self.store.transcript(self.id, from, count)?.into();
             }
             let own = words.drain(..count.min(words.len()));
-            let read = |(index, bytes): (u64, Vec<u8>)| Some((index, Said::decode(&bytes).ok()?));
+            let read =
+                |(index, bytes): (u64, Vec<u8>)| Some((index, Message::decode(&bytes).ok()?));
             let said = (from..).zip(own).filter_map(read).collect();
             let Some(entry) = self.read.pop_front() else { break };
             let ends = self.read.front().is_none_or(Entry::begins_decision);

@@ -53,17 +53,18 @@ fn write_times(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Returns what was said as objects, each with its place in the transcript and the entry of the
-/// journal that it came with.
+/// Returns what was said as objects, each with its place in the transcript, the entry of the
+/// journal that it came with, and its words beside the blocks that they stand in.
 pub fn said(moment: &Moment) -> impl Iterator<Item = Value> {
     let Moment { revision, event, said, .. } = moment;
     said.iter().map(move |(index, said)| {
         let mut object =
             json!({ "index": index, "revision": revision, "at": event.at.to_string() });
-        if let (Some(object), Ok(Value::Object(said))) =
+        if let (Some(object), Ok(Value::Object(fields))) =
             (object.as_object_mut(), serde_json::to_value(said))
         {
-            object.extend(said);
+            object.extend(fields);
+            object.insert("text".to_owned(), said.text().into());
         }
         object
     })

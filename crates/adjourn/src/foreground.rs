@@ -8,8 +8,8 @@ use std::time::Duration;
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Outcome, Phase, State};
+use adjourn_driver::Role;
 use adjourn_host::clock::Clock;
-use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claimant, Claims, Config, Host, Notes};
 use adjourn_record::keys::KeyDir;
@@ -279,10 +279,10 @@ pub async fn stay(
             }
         } else {
             for said in seen.said() {
-                match said {
-                    Said::Agent { text, aborted: false } => output.data(text),
-                    Said::Tool { result, .. } => output.talk(&format!("· {result}")),
-                    Said::Agent { .. } | Said::User { .. } | Said::Host { .. } => {}
+                match said.role {
+                    Role::Agent if !said.aborted => output.data(&said.text()),
+                    Role::Tool => output.talk(&format!("· {}", said.text())),
+                    Role::Agent | Role::User | Role::Host => {}
                 }
             }
             // Where a live line shows what moves, only what stands is worth a line of its own.

@@ -10,7 +10,7 @@ use adjourn_core::event::{Event, What};
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::{Pause, Resumption, Wait};
 use adjourn_core::time::Timestamp;
-use adjourn_host::said::Said;
+use adjourn_driver::{Message, Role};
 
 use crate::terminal::{Look, Output, one_line};
 use crate::times::Times;
@@ -149,13 +149,13 @@ fn line(at: &str, event: &Event, by: &Actor, detail: &str, output: &Output) -> S
 }
 
 /// Says what was said, for a transcript.
-pub fn words(at: &str, said: &Said) -> String {
-    let role = match said {
-        Said::User { .. } => "user",
-        Said::Agent { aborted: false, .. } => "agent",
-        Said::Agent { aborted: true, .. } => "agent, broken off",
-        Said::Tool { .. } => "tool",
-        Said::Host { .. } => "host",
+pub fn words(at: &str, said: &Message) -> String {
+    let role = match said.role {
+        Role::User => "user",
+        Role::Agent if said.aborted => "agent, broken off",
+        Role::Agent => "agent",
+        Role::Tool => "tool",
+        Role::Host => "host",
     };
     // Further lines stand below the first one's words.
     let text = said.text();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
-use adjourn_host::said::Said;
+use adjourn_driver::Message;
 use adjourn_host::watch::{Bell, Moment, Watcher};
 use adjourn_store::{Error, Sqlite};
 
@@ -24,7 +24,7 @@ pub struct Seen {
 
 impl Seen {
     /// Returns what was said.
-    pub fn said(&self) -> impl Iterator<Item = &Said> {
+    pub fn said(&self) -> impl Iterator<Item = &Message> {
         self.moments.iter().flat_map(|moment| &moment.said).map(|(_, said)| said)
     }
 }

@@ -7,9 +7,9 @@ use adjourn_core::carry::Budget;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{Seq, SessionId};
 use adjourn_core::{Command, Founding};
+use adjourn_driver::Message;
 use adjourn_host::clock::Machine;
 use adjourn_host::doorbell::Hosts;
-use adjourn_host::said::Said;
 use adjourn_store::rows::NewEvent;
 use adjourn_store::{CommandError, Done, Environment as _, Request, Sqlite, Store as _};
 
@@ -71,9 +71,9 @@ impl Client {
         session: SessionId,
         by: Actor,
         command: Command,
-        said: Option<Said>,
+        said: Option<Message>,
     ) -> Result<Done, CommandError> {
-        let said = said.iter().map(Said::encode).collect();
+        let said = said.iter().map(Message::encode).collect();
         let request = Request::new(session, by, command).saying(said);
         let done = self.handle(handle).transact(move |tx| tx.command(request)).await;
         self.hosts.ring();

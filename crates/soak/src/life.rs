@@ -8,7 +8,7 @@ use adjourn_core::facts::Answer;
 use adjourn_core::id::{Handle, Seq, SessionId};
 use adjourn_core::session::{Initiator, Parked, State, Wait};
 use adjourn_core::{Command, Rejected, Session};
-use adjourn_host::said::Said;
+use adjourn_driver::Message;
 use adjourn_store::{CommandError, Done, Store as _};
 
 use crate::client::{Client, named};
@@ -75,7 +75,7 @@ impl Life {
         let mut life =
             Self { client, report, dice, manners, number, id, remembered, sent, races: 0 };
         life.remembered.done(&created);
-        let said = Said::user("go");
+        let said = Message::user("go");
         let content = said.content();
         let prompt = Prompt { content, message_id: None, handle: None, reach: Reach::OwnFace };
         life.give(Command::Prompt(prompt), Some(said)).await.expect("a new session is idle");
@@ -230,10 +230,10 @@ impl Life {
         let racers = self.racers();
         let tasks: Vec<_> = (0..racers)
             .map(|racer| {
-                let said = input.map(Said::user);
+                let said = input.map(Message::user);
                 let resume = Resume {
                     handle: Some(handle),
-                    input: said.as_ref().map(Said::content),
+                    input: said.as_ref().map(Message::content),
                     idempotency_key: idempotency_key.clone(),
                     ..Resume::default()
                 };
@@ -291,7 +291,11 @@ impl Life {
         }
     }
 
-    async fn give(&mut self, command: Command, said: Option<Said>) -> Result<Done, CommandError> {
+    async fn give(
+        &mut self,
+        command: Command,
+        said: Option<Message>,
+    ) -> Result<Done, CommandError> {
         let (handle, by) = (self.dice.index(3), named(format!("{}", self.number)));
         let done = self.client.give(handle, self.id, by, command, said).await;
         if let Ok(done) = &done {

@@ -8,6 +8,7 @@ use std::task::Poll;
 use adjourn_core::Command;
 use adjourn_core::command::{CallResult, Dispatch, ReturnCalls, ReturnedCall};
 use adjourn_core::ledger::{CallId, CallState};
+use adjourn_driver::{Block, Message};
 use adjourn_store::{Error, Store};
 use tokio::task::{self, JoinError, JoinSet};
 
@@ -15,7 +16,6 @@ use super::{Drive, Late, Step, digests};
 use crate::clock::BoxFuture;
 use crate::driver::{Driver, Returned};
 use crate::permission::Permission;
-use crate::said::Said;
 
 /// What goes on in this process for the calls of a session.
 #[derive(Default)]
@@ -174,7 +174,9 @@ impl<S: Store> Drive<S> {
 
     /// Commits what came of a call.
     async fn take_back(&mut self, id: CallId, returned: Returned) -> Result<Step, Error> {
-        let said = [Said::Tool { call: id.clone(), result: returned.text }];
+        let is_error = returned.result != CallResult::Done;
+        let result = Message::result(id.clone(), vec![Block::text(returned.text)]);
+        let said = [Message { is_error, ..result }];
         let calls = vec![ReturnedCall { id, result: returned.result }];
         let entries = digests(&said);
         let returned = ReturnCalls { epoch: self.epoch, calls, entries };

@@ -75,7 +75,7 @@ async fn a_resume_is_claimed_in_the_commit_that_takes_it() {
     let (host, other) = (fixture.host().await, fixture.host().await);
     let id = fixture.create(BUILDS);
     fixture.suspend(id, Suspend::default());
-    let input = adjourn_host::said::Said::user("go");
+    let input = adjourn_driver::Message::user("go");
     let resume = Resume { input: Some(input.content()), ..Resume::default() };
     let request = Request::new(id, ann(), Command::Resume(resume)).saying(vec![input.encode()]);
     host.claimant.give(request).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use adjourn_core::command::{Cancel, Loss, Mode, Recover, Suspend};
 use adjourn_core::session::Cause;
 use adjourn_core::{Command, Session};
-use adjourn_host::said::Said;
+use adjourn_driver::{Message, Role};
 use adjourn_store::{Error, Retention, Store as _};
 
 use crate::fixture::Fixture;
@@ -38,10 +38,10 @@ async fn an_agent_parks_wakes_asks_and_is_answered() {
     let words: Vec<_> = fixture
         .said(id)
         .into_iter()
-        .map(|said| match said {
+        .map(|said| match said.role {
             // What comes behind it has the event's id.
-            Said::Host { text, .. } => text.split(" (").next().unwrap().to_owned(),
-            other => other.text(),
+            Role::Host => said.text().split(" (").next().unwrap().to_owned(),
+            _ => said.text(),
         })
         .collect();
     assert_eq!(
@@ -77,7 +77,7 @@ async fn a_turn_is_told_what_the_event_that_woke_it_carries() {
         fixture.event_with("ci.passed", data);
         fixture.until_state(id, "idle").await;
         let said = fixture.said(id);
-        let host_said = said.iter().find(|said| matches!(said, Said::Host { .. })).unwrap().text();
+        let host_said = said.iter().find(|said| said.role == Role::Host).unwrap().text();
         assert_eq!(host_said.lines().nth(1), Some(told), "{host_said}");
         host.stop().await;
     }
@@ -99,7 +99,7 @@ async fn a_pause_that_a_caller_makes_and_lifts_leaves_no_trace_in_the_transcript
         fixture.resume(id, input).unwrap();
         fixture.pass_until(id, "idle").await;
     }
-    let words: Vec<_> = fixture.said(id).iter().map(Said::text).collect();
+    let words: Vec<_> = fixture.said(id).iter().map(Message::text).collect();
     assert_eq!(words, ["first", "a done", "one", "second", "a done", "hurry", "two"]);
     host.stop().await;
 }
@@ -277,7 +277,7 @@ async fn two_hosts_share_the_work_and_no_session_runs_twice() {
     for id in &sessions {
         let session = fixture.until_state(*id, "idle").await;
         assert_eq!(session.epoch.0, 1, "one claim was enough");
-        let said: Vec<_> = fixture.said(*id).iter().map(Said::text).collect();
+        let said: Vec<_> = fixture.said(*id).iter().map(Message::text).collect();
         assert_eq!(said, ["go", "a", "b", "c"]);
     }
     for host in hosts {
@@ -441,7 +441,7 @@ async fn the_data_of_an_event_is_told_long_after_it_came() {
     pruned.map_err(|error: Error| error).unwrap();
     let host = fixture.host().await;
     fixture.until_state(id, "idle").await;
-    let told = |said: &Said| said.text().contains(r#"Its data: {"sha":"abc123"}"#);
+    let told = |said: &Message| said.text().contains(r#"Its data: {"sha":"abc123"}"#);
     assert!(fixture.said(id).iter().any(told), "{:?}", fixture.said(id));
     host.stop().await;
 }

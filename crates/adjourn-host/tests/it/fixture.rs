@@ -13,10 +13,10 @@ use adjourn_core::event::What;
 use adjourn_core::id::{Handle, HostId, SessionId};
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Founding, Session};
+use adjourn_driver::Message;
 use adjourn_host::clock::{BoxFuture, Clock, Machine};
 use adjourn_host::doorbell::Hosts;
 use adjourn_host::driver::Drivers;
-use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claimant, Claims, Config, Host};
 use adjourn_record::keys::{Key, Keys};
@@ -253,9 +253,9 @@ impl Fixture {
         &self,
         id: SessionId,
         command: Command,
-        said: Vec<Said>,
+        said: Vec<Message>,
     ) -> Result<Done, CommandError> {
-        let said = said.iter().map(Said::encode).collect();
+        let said = said.iter().map(Message::encode).collect();
         let request = Request::new(id, ann(), command).saying(said);
         let done = self.store.transact(move |tx| tx.command(request)).wait();
         self.hosts().ring();
@@ -273,10 +273,10 @@ impl Fixture {
     }
 
     pub fn resume(&self, id: SessionId, input: Option<&str>) -> Result<Done, CommandError> {
-        let said: Vec<_> = input.map(Said::user).into_iter().collect();
+        let said: Vec<_> = input.map(Message::user).into_iter().collect();
         let resume = Resume {
             handle: self.handle(id),
-            input: said.first().map(Said::content),
+            input: said.first().map(Message::content),
             ..Resume::default()
         };
         self.give(id, Command::Resume(resume), said)
@@ -388,9 +388,9 @@ impl Fixture {
         count.sum()
     }
 
-    pub fn said(&self, id: SessionId) -> Vec<Said> {
+    pub fn said(&self, id: SessionId) -> Vec<Message> {
         let bytes = self.store.transcript(id, 0, 1000).unwrap();
-        bytes.iter().map(|bytes| Said::decode(bytes).unwrap()).collect()
+        bytes.iter().map(|bytes| Message::decode(bytes).unwrap()).collect()
     }
 }
 
@@ -401,7 +401,7 @@ fn options(path: PathBuf, clock: &Hands) -> Options {
 
 /// Makes a prompt.
 pub fn prompt(id: SessionId, text: &str) -> Request {
-    let said = Said::user(text);
+    let said = Message::user(text);
     let (message_id, handle) = (None, None);
     let prompt = Prompt { content: said.content(), message_id, handle, reach: Reach::OwnFace };
     Request::new(id, ann(), Command::Prompt(prompt)).saying(vec![said.encode()])

@@ -8,10 +8,10 @@ use adjourn_core::command::{Cancel, Mode, Resume, Suspend};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::AskedCall;
+use adjourn_driver::{Message, Role};
 use adjourn_host::about::About;
 use adjourn_host::clock::{BoxFuture, Clock};
 use adjourn_host::permission::{Permission, Permissions};
-use adjourn_host::said::Said;
 use adjourn_host::script::{Script, Scripted};
 use adjourn_store::Store as _;
 use tokio::sync::oneshot;
@@ -98,12 +98,8 @@ fn create(fixture: &Fixture, script: &str) -> SessionId {
 }
 
 fn results(fixture: &Fixture, id: SessionId) -> Vec<String> {
-    let said = fixture.said(id).into_iter();
-    let results = said.filter_map(|said| match said {
-        Said::Tool { result, .. } => Some(result),
-        _ => None,
-    });
-    results.collect()
+    let said = fixture.said(id);
+    said.iter().filter(|said| said.role == Role::Tool).map(Message::text).collect()
 }
 
 /// A session whose only call waits for somebody to allow it.
@@ -163,10 +159,10 @@ async fn a_resume_that_says_something_does_not_ask_again() {
         let (fixture, clerk, host, id) = asking().await;
         fixture.suspend(id, Suspend::default());
         fixture.until_state(id, "suspended").await;
-        let said: Vec<_> = input.map(Said::user).into_iter().collect();
+        let said: Vec<_> = input.map(Message::user).into_iter().collect();
         let resume = Resume {
             handle: fixture.handle(id),
-            input: said.first().map(Said::content),
+            input: said.first().map(Message::content),
             continue_transcript,
             ..Resume::default()
         };

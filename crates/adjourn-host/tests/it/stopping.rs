@@ -1,7 +1,7 @@
 //! A host that stops and does not wait for calls any longer leaves its sessions as a dead one does.
 
 use adjourn_core::id::SessionId;
-use adjourn_host::said::Said;
+use adjourn_driver::Message;
 
 use crate::fixture::Fixture;
 
@@ -22,12 +22,7 @@ async fn stopped_in(fixture: &Fixture, script: &str, tool: &str) -> SessionId {
 
 /// Returns what the host has told the model about calls, and of which tools there are results.
 fn told(fixture: &Fixture, id: SessionId) -> Vec<String> {
-    let said = fixture.said(id).into_iter().filter_map(|said| match said {
-        Said::Host { text, call: Some(_) } => Some(text),
-        Said::Tool { result, .. } => Some(result),
-        _ => None,
-    });
-    said.collect()
+    fixture.said(id).iter().filter(|said| said.answers.is_some()).map(Message::text).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,8 +5,8 @@ use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::StartStep;
 use adjourn_core::id::{Epoch, HostId};
 use adjourn_core::transcript::Digest;
+use adjourn_driver::Message;
 use adjourn_host::clock::Machine;
-use adjourn_host::said::Said;
 use adjourn_host::watch::Watcher;
 use adjourn_store::{Environment as _, Request, Store as _};
 
@@ -19,8 +19,11 @@ fn words_that_cannot_be_read_leave_the_others_their_numbers() {
     fixture.prompt(id, "go");
     // A host of another make tells the model three things, one of them in words of its own.
     let by = Actor::new(Face::Agent, "").on(HostId::new(Machine.uuid())).for_session(id);
-    let told = |text: &str| Said::Host { text: text.to_owned(), call: None };
-    let said = vec![told("a").encode(), b"in words of its own".to_vec(), told("b").encode()];
+    let said = vec![
+        Message::host("a").encode(),
+        b"in words of its own".to_vec(),
+        Message::host("b").encode(),
+    ];
     let entries = said.iter().map(|said| Digest::of(said)).collect();
     let start = Command::StartStep(StartStep { epoch: Epoch(1), entries });
     let claim = Request::new(id, by.clone(), Command::Claim);
@@ -30,5 +33,5 @@ fn words_that_cannot_be_read_leave_the_others_their_numbers() {
 
     let moments = Watcher::from_start(fixture.store.clone(), id).rest().unwrap();
     let said: Vec<_> = moments.into_iter().flat_map(|moment| moment.said).collect();
-    assert_eq!(said, [(0, Said::user("go")), (1, told("a")), (3, told("b"))]);
+    assert_eq!(said, [(0, Message::user("go")), (1, Message::host("a")), (3, Message::host("b"))]);
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::session::Phase;
+use adjourn_driver::Role;
 use adjourn_host::Claims;
 use adjourn_host::clock::Machine;
-use adjourn_host::said::Said;
 use adjourn_store::rows::NewEvent;
 use adjourn_store::{Environment as _, Store as _};
 use serde_json::json;
@@ -102,8 +102,8 @@ impl Tour<'_> {
             if let Some(seen) = self.watcher.look()? {
                 for moment in &seen.moments {
                     for (object, (_, said)) in said(moment).zip(&moment.said) {
-                        if let Said::Agent { text, .. } = said {
-                            let line = format!("agent: {text}");
+                        if said.role == Role::Agent {
+                            let line = format!("agent: {}", said.text());
                             self.output.object(&json!({ "said": object }), &line);
                         }
                     }

@@ -8,8 +8,8 @@ use adjourn_core::event::What;
 use adjourn_core::facts::Answer;
 use adjourn_core::session::{Phase, Resumption, State};
 use adjourn_core::{Command, Session, json};
+use adjourn_driver::Message;
 use adjourn_host::Claims;
-use adjourn_host::said::Said;
 use adjourn_store::{Done, Request};
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
                 // A word without quotes is what people type; it is taken as text.
                 Err(_) => Value::from(input),
             };
-            Some(value).filter(|value| !value.is_null()).map(|content| Said::User { content })
+            Some(value).filter(|value| !value.is_null()).map(Message::user_value)
         }
     };
     let add_budget = resume.add_budget.as_deref().map(budget).transpose()?;
@@ -69,13 +69,13 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let handle = given.or(shown.map(|suspended| suspended.shown().pause.handle));
     let command = Command::Resume(command::Resume {
         handle,
-        input: said.as_ref().map(Said::content),
+        input: said.as_ref().map(Message::content),
         continue_transcript: !resume.fresh,
         idempotency_key: resume.idempotency_key,
         message_id: None,
         add_budget,
     });
-    let said = said.iter().map(Said::encode).collect();
+    let said = said.iter().map(Message::encode).collect();
     let working = host_for(&place, &session, resume.detach).await?;
     let request = Request::new(id, place.by(), command).saying(said);
     let done = match place.give_to(working.as_ref(), request).await {

@@ -12,7 +12,7 @@ use adjourn_core::id::{Handle, SessionId};
 use adjourn_core::limits::DRIVER_SPEC_BYTES;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Command, Founding, Session};
-use adjourn_host::said::Said;
+use adjourn_driver::Message;
 use adjourn_host::script::Script;
 use adjourn_store::{CommandError, Request, Store as _};
 
@@ -174,7 +174,7 @@ pub async fn say_to(
     text: &str,
     handle: Option<Handle>,
 ) -> Result<Arc<Session>, CommandError> {
-    let said = Said::user(text);
+    let said = Message::user(text);
     let prompt = Prompt { content: said.content(), message_id: None, handle, reach: Reach::Waits };
     let request = Request::new(id, by, Command::Prompt(prompt)).saying(vec![said.encode()]);
     Ok(place.give_to(host, request).await?.session)

@@ -24,7 +24,7 @@ fn said(home: &Home) -> Vec<serde_json::Value> {
     let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
     let said = home.jsons(&["log", &id, "--transcript"]);
     let users = said.into_iter().filter(|said| said["role"] == "user");
-    users.map(|said| said["content"].clone()).collect()
+    users.map(|said| said["text"].clone()).collect()
 }
 
 #[test]

@@ -180,8 +180,8 @@ fn the_life_of_a_session_for_programs() {
         {"error":{"reason":"STORE","message":"there is no store ~/.local/share/adjourn/store.db","hint":"`adjourn run`, `new`, `event` and `serve` make one; `adjourn demo` needs none"}}
         ? 5
         $ adjourn run --script ~/ci.json --detach --json
-        {"said":{"index":1,"revision":5,"at":"TIME","role":"agent","text":"building"}}
-        {"said":{"index":2,"revision":9,"at":"TIME","role":"tool","call":"0.1-0-6","result":"build done"}}
+        {"said":{"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"text":"building"}}
+        {"said":{"index":2,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","text":"build done"}}
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn ls --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
@@ -261,22 +261,22 @@ fn a_run_for_programs_has_all_that_people_see_and_ends_with_the_end() {
     transcript.type_in(&["log", &id, "--transcript", "--json"]);
     expect![[r#"
         $ adjourn run --script ~/quick.json --json
-        {"said":{"index":1,"revision":5,"at":"TIME","role":"agent","text":"building"}}
-        {"said":{"index":2,"revision":9,"at":"TIME","role":"tool","call":"0.1-0-6","result":"build done"}}
+        {"said":{"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"text":"building"}}
+        {"said":{"index":2,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","text":"build done"}}
         {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"completed","totals":{}}
-        {"said":{"index":4,"revision":15,"at":"TIME","role":"agent","text":"done"}}
+        {"said":{"index":4,"revision":15,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"done"}],"text":"done"}}
         {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{}}
         {"sessionId":"sess:0","runId":"run:2","state":"idle","outcome":"failed","error":"the disk is full","totals":{}}
         {"sessionId":"sess:0","runId":"run:2","state":"ended","outcome":"failed","error":"the disk is full","totals":{}}
         {"error":{"reason":"OTHER","message":"the run failed: the disk is full"}}
         ? 1
         $ adjourn log sess:0 --transcript --json
-        {"index":0,"revision":2,"at":"TIME","role":"user","content":"go"}
-        {"index":1,"revision":5,"at":"TIME","role":"agent","text":"building"}
-        {"index":2,"revision":9,"at":"TIME","role":"tool","call":"0.1-0-6","result":"build done"}
-        {"index":3,"revision":12,"at":"TIME","role":"user","content":"go"}
-        {"index":4,"revision":15,"at":"TIME","role":"agent","text":"done"}
-        {"index":5,"revision":17,"at":"TIME","role":"user","content":"go"}
+        {"index":0,"revision":2,"at":"TIME","v":1,"role":"user","blocks":[{"type":"text","text":"go"}],"text":"go"}
+        {"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"text":"building"}
+        {"index":2,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","text":"build done"}
+        {"index":3,"revision":12,"at":"TIME","v":1,"role":"user","blocks":[{"type":"text","text":"go"}],"text":"go"}
+        {"index":4,"revision":15,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"done"}],"text":"done"}
+        {"index":5,"revision":17,"at":"TIME","v":1,"role":"user","blocks":[{"type":"text","text":"go"}],"text":"go"}
     "#]].assert_eq(&transcript.text());
 }
 
@@ -409,7 +409,7 @@ fn the_largest_commands_explain_themselves() {
                   Abandon calls that are still in flight after this long
 
               --as <NAME>
-                  Who asks, for the journal and for whoever is refused because of it [env: ADJOURN_AS] [default: the user's name]
+                  Who asks, as the journal and refusals name them [env: ADJOURN_AS] [default: the user's name]
 
           -h, --help
                   Print help (see a summary with '-h')
@@ -437,8 +437,8 @@ fn the_largest_commands_explain_themselves() {
               --fresh                  Start the turn with a digest instead of the whole transcript
               --idempotency-key <KEY>  Makes a retry harmless
               --add-budget <AMOUNT>    Raise the budget: 5usd, 20000tokens, or both: 5usd,20000tokens
-          -d, --detach                 Only commit; whoever hosts the session runs it
-              --as <NAME>              Who asks, for the journal and for whoever is refused because of it [env: ADJOURN_AS] [default: the user's name]
+          -d, --detach                 Only commit; a host that is there runs it
+              --as <NAME>              Who asks, as the journal and refusals name them [env: ADJOURN_AS] [default: the user's name]
           -h, --help                   Print help
 
         Options of every command:

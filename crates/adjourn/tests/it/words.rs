@@ -65,7 +65,7 @@ fn a_short_flag_means_what_the_long_one_does() {
     assert_eq!(held["resumeWhen"], conditions);
     assert!(home.told(&["show", &id]).data.contains("or in 1h 30m"), "as it is printed");
     let said = home.jsons(&["log", &id, "-t", "-n", "1"]);
-    assert_eq!((said.len(), &said[0]["content"]), (1, &"hello".into()));
+    assert_eq!((said.len(), &said[0]["text"]), (1, &"hello".into()));
 }
 
 #[test]

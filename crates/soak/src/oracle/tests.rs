@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjourn_core::command::{Prompt, Reach, Resume};
 use adjourn_core::session::State;
 use adjourn_core::{Command, Rejected, Session};
+use adjourn_driver::Message;
 use adjourn_host::clock::{Clock, Machine};
-use adjourn_host::said::Said;
 use adjourn_host::{Config, Host};
 use adjourn_store::CommandError;
 use tempfile::TempDir;
@@ -60,7 +60,7 @@ impl Lived {
     }
 
     async fn lives(&mut self) {
-        let said = Said::user("go");
+        let said = Message::user("go");
         let content = said.content();
         let prompt = Prompt { content, message_id: None, handle: None, reach: Reach::OwnFace };
         self.give(Command::Prompt(prompt), Some(said)).await.unwrap();
@@ -80,7 +80,11 @@ impl Lived {
         self.until(|session| matches!(session.state, State::Ended(_))).await;
     }
 
-    async fn give(&mut self, command: Command, said: Option<Said>) -> Result<Done, CommandError> {
+    async fn give(
+        &mut self,
+        command: Command,
+        said: Option<Message>,
+    ) -> Result<Done, CommandError> {
         let done = self.client.give(0, self.id, named("ann"), command, said).await;
         done.inspect(|done| self.remembered.done(done))
     }

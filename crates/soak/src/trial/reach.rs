@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use adjourn_core::command::{Cancel, Mode, Prompt, Reach, Suspend};
 use adjourn_core::id::SessionId;
 use adjourn_core::{Command, Session};
+use adjourn_driver::Message;
 use adjourn_host::clock::Machine;
-use adjourn_host::said::Said;
 use adjourn_host::watch::Bell;
 use adjourn_store::Store as _;
 use serde_json::json;
@@ -148,7 +148,7 @@ impl Bench {
         let mut sessions = Vec::new();
         for _ in 0..count {
             let id = self.client.create(script).await.expect("a session is made").session.id;
-            let said = Said::user("go");
+            let said = Message::user("go");
             let content = said.content();
             let prompt = Prompt { content, message_id: None, handle: None, reach: Reach::OwnFace };
             self.give(id, Command::Prompt(prompt), Some(said)).await;
@@ -160,7 +160,7 @@ impl Bench {
         sessions
     }
 
-    async fn give(&self, id: SessionId, command: Command, said: Option<Said>) {
+    async fn give(&self, id: SessionId, command: Command, said: Option<Message>) {
         let given = self.client.give(1, id, named("ann"), command, said).await;
         given.expect("it is accepted");
     }

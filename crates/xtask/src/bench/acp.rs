@@ -11,9 +11,9 @@ use adjourn_core::driver::DriverKind;
 use adjourn_core::id::{Epoch, HostId, SessionId};
 use adjourn_core::transcript::Digest;
 use adjourn_core::{Command, actor};
+use adjourn_driver::Message;
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
-use adjourn_host::said::Said;
 use adjourn_host::script::Scripted;
 use adjourn_host::{Config, Host};
 use adjourn_store::{CommandError, Environment as _, Request, Sqlite, Store as _};
@@ -69,10 +69,9 @@ pub fn prepare(path: &Path) -> Result<Conversation> {
 
 /// The two commands of a step that says something.
 fn step(id: SessionId, by: &actor::Actor, epoch: Epoch, number: usize) -> [Request; 2] {
-    let said = Said::Agent {
-        text: format!("message {number}, about as long as what an agent says between two calls"),
-        aborted: false,
-    };
+    let said = Message::agent(format!(
+        "message {number}, about as long as what an agent says between two calls"
+    ));
     let bytes = said.encode();
     let step = StepEnd { entries: vec![Digest::of(&bytes)], ..StepEnd::default() };
     let finish = FinishStep { epoch, step, ends: None, next: false };
