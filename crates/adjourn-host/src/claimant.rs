@@ -210,8 +210,11 @@ impl<S: Store> Claimant<S> {
             let claim = |id| match tx.command(Request::new(id, by.clone(), Command::Claim)) {
                 Ok(done) => Ok(Some(done.session)),
                 Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(None),
-                // A session that cannot be read must not hold up the others.
-                Err(CommandError::Store(error)) if error.is_of_a_session() => Ok(None),
+                // A session that cannot be read must not hold up the others, and is marked so that
+                // it is not tried again at every ring.
+                Err(CommandError::Store(error)) if error.is_of_a_session() => {
+                    tx.let_unreadable_go(id).map(|_| None)
+                }
                 Err(CommandError::Store(error)) => Err(error),
             };
             let claimed = ids.into_iter().map(claim).collect::<Result<_, _>>()?;

@@ -392,10 +392,6 @@ impl<S: Store> Host<S> {
         match driven {
             // It is left to whoever can read it; the others go on.
             Ok(Err(error)) if error.is_of_a_session() => {
-                if let Error::Damaged(_) = error {
-                    // It may be more than this session, and nothing else would tell.
-                    self.note(&format!("session {id} is not driven on: {error}"));
-                }
                 self.decline(id, Declined::unreadable(&error));
                 self.undriven = true;
                 Ok(())

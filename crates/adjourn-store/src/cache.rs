@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjourn_core::Session;
 use adjourn_record::Hash;
+use adjourn_record::chain::Tip;
 
 use crate::rows::SessionNo;
 
@@ -19,6 +20,13 @@ use crate::rows::SessionNo;
 pub(crate) struct Folded {
     pub(crate) link: Hash,
     pub(crate) session: Arc<Session>,
+}
+
+impl Folded {
+    /// Returns the end of the journal that it was folded from.
+    pub(crate) fn tip(&self) -> Tip {
+        Tip { revision: self.session.revision, link: self.link }
+    }
 }
 
 /// A bounded set of folded sessions.

@@ -74,6 +74,14 @@ pub enum Error {
         /// What became of the file there.
         problem: &'static str,
     },
+    /// The file has a second name, under which it would have a second log and a second lock.
+    #[error("{} has a second name{}", path.display(), named(other.as_ref()))]
+    TwoNames {
+        /// The file.
+        path: PathBuf,
+        /// Its other name, if that is in the same directory.
+        other: Option<PathBuf>,
+    },
     /// Another process has the store open, and what was asked for needs it alone.
     #[error("{holder} has {} open", path.display())]
     InUse {
@@ -128,6 +136,10 @@ impl Error {
                 "start again to use what is at the path; stop hosts before a store is moved, and \
                  put a backup in place with `adjourn restore`",
             ),
+            Self::TwoNames { .. } => Some(
+                "remove one of the names, with all that lies beside it under that name; `ln -s` \
+                 makes a second way to a store, and `find DIRECTORY -samefile FILE` lists its names",
+            ),
             Self::InUse { .. } => Some("stop that process first"),
             Self::Io { source, .. } if is_read_only(source) => {
                 Some("check the permissions of the file and its directory")
@@ -140,12 +152,20 @@ impl Error {
         }
     }
 
-    /// Returns whether it may be one session alone that cannot be read.
-    ///
-    /// A page of the file that is broken may hold one session or many; what else is on it shows by
-    /// itself.
+    /// Returns whether it is one session that cannot be read, and not the store.
     pub const fn is_of_a_session(&self) -> bool {
-        matches!(self, Self::Unreadable { .. } | Self::Damaged(_))
+        matches!(self, Self::Unreadable { .. })
+    }
+
+    /// Tells damage that was met while something of one session was read as that session's.
+    ///
+    /// A page of the file that is broken may hold one session or many; what else is on it shows when
+    /// it is read.
+    pub(crate) fn of(self, session: SessionId) -> Self {
+        match self {
+            Self::Damaged(problem) => Self::Unreadable { session, problem },
+            other => other,
+        }
     }
 
     /// Returns whether nothing has happened, and it can be tried again: somebody else kept the
@@ -185,6 +205,10 @@ impl From<rusqlite::Error> for Error {
             _ => Self::Sqlite(Arc::new(error)),
         }
     }
+}
+
+fn named(other: Option<&PathBuf>) -> String {
+    other.map(|other| format!(", {}", other.display())).unwrap_or_default()
 }
 
 pub(crate) fn is_read_only(error: &std::io::Error) -> bool {

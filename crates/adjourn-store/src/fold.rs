@@ -22,8 +22,7 @@ pub(crate) fn fold(
 ) -> Result<Arc<Session>, Error> {
     let known = known.filter(|known| known.session.id == row.id);
     if let Some(known) = &known
-        && known.session.revision == row.tip.revision
-        && known.link == row.tip.link
+        && known.tip() == row.tip
     {
         return Ok(Arc::clone(&known.session));
     }
@@ -33,20 +32,19 @@ pub(crate) fn fold(
     // What the next entry must be: what the row says, then what the entry after it was linked to.
     let mut expected = row.tip;
     while let Some(no) = next {
-        let Some(stored) = rows.entry(no)? else {
-            return Err(missing(row, no));
-        };
+        let stored = rows.entry(no).map_err(|error| error.of(row.id))?;
+        let stored = stored.ok_or_else(|| missing(row, no))?;
         fits(row, &stored, expected)?;
-        if let Some(known) = &known
-            && known.session.revision == stored.revision
-            && known.link == stored.link
-        {
-            session = Some(Session::clone(&known.session));
-            break;
-        }
         let Some(body) = &stored.body else {
             return Err(unreadable(row.id, &"its state was pruned"));
         };
+        // Most of the time it comes right behind what is known, which need not be read again.
+        let follows = known.as_ref().filter(|known| links(row, known.tip(), &stored, body));
+        if let Some(known) = follows {
+            events.push(decode(row.id, body)?.event);
+            session = Some(Session::clone(&known.session));
+            break;
+        }
         expected = before(row, &stored, body, rows)?;
         let entry = decode(row.id, body)?;
         if entry.carries_state() {
@@ -74,8 +72,7 @@ pub(crate) fn fold(
 
 /// Makes sure that an entry is the one that is expected at its place.
 fn fits(row: &SessionRow, stored: &EntryRow, expected: Tip) -> Result<(), Error> {
-    let found = Tip { revision: stored.revision, link: stored.link };
-    if stored.session == row.no && found == expected {
+    if stored.session == row.no && stored.tip() == expected {
         return Ok(());
     }
     let fault = match stored.revision {
@@ -97,13 +94,21 @@ fn before(
 ) -> Result<Tip, Error> {
     let before = match stored.prev {
         None => Tip::START,
-        Some(no) => rows.tip(no)?.ok_or_else(|| missing(row, no))?,
+        Some(no) => {
+            let tip = rows.tip(no).map_err(|error| error.of(row.id))?;
+            tip.ok_or_else(|| missing(row, no))?
+        }
     };
-    let linked = Chain::journal(row.id).extend(before, body);
-    match linked == (Tip { revision: stored.revision, link: stored.link }) {
+    match links(row, before, stored, body) {
         true => Ok(before),
         false => Err(broken(row, stored.revision, Fault::Altered)),
     }
+}
+
+/// Returns whether an entry with these bytes comes right behind a place in the journal.
+fn links(row: &SessionRow, before: Tip, stored: &EntryRow, body: &[u8]) -> bool {
+    before.revision + 1 == stored.revision
+        && Chain::journal(row.id).extend(before, body) == stored.tip()
 }
 
 fn broken(row: &SessionRow, revision: u64, fault: Fault) -> Error {

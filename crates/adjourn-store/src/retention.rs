@@ -23,6 +23,10 @@ impl Retention {
     /// How long hosts keep sessions that have ended, unless configured.
     pub const ENDED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
+    /// How long events are kept that only a session has missed which cannot be read: one that is
+    /// never read again must not keep the events of all others for ever.
+    pub const UNREADABLE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
     /// What hosts keep by themselves.
     pub fn of_hosts() -> Self {
         Self { ended: Some(Self::ENDED), unprompted: Some(DAY), ..Self::default() }

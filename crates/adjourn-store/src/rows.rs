@@ -59,6 +59,13 @@ pub struct EntryRow {
     pub body: Option<Vec<u8>>,
 }
 
+impl EntryRow {
+    /// Returns where it stands in its chain.
+    pub(crate) const fn tip(&self) -> Tip {
+        Tip { revision: self.revision, link: self.link }
+    }
+}
+
 /// An event as it comes in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
@@ -328,8 +335,10 @@ pub trait Rows {
 
     /// Returns ended sessions with a journal to prune that have not changed since `before`.
     fn prunable(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error>;
-    /// Returns sessions that nothing has happened to since they were created before `before`.
-    fn untouched(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Returns idle sessions that were never prompted and have not changed since `before`.
+    fn unprompted(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Takes note that a session was prompted, or has ended without it.
+    fn set_prompted(&mut self, session: SessionNo) -> Result<(), Error>;
     /// Returns sessions that are being erased, at most `limit`.
     fn erasing(&mut self, limit: usize) -> Result<Vec<SessionNo>, Error>;
     /// Begins to erase an ended session, unless that has begun: its first entry loses its body, so
@@ -341,8 +350,14 @@ pub trait Rows {
     /// Gives room that is free back to the file system, at most `pages` of it.
     fn give_back(&mut self, pages: u32) -> Result<(), Error>;
     /// Drops events acknowledged before `before` that are delivered and that no open turn's window
-    /// and no session that lags reaches back to, at most a portion.
-    fn prune_events(&mut self, before: Timestamp, portion: &mut Portion) -> Result<u64, Error>;
+    /// and no session that lags reaches back to, at most a portion. Sessions that cannot be read
+    /// since before `unreadable` do not count.
+    fn prune_events(
+        &mut self,
+        before: Timestamp,
+        unreadable: Timestamp,
+        portion: &mut Portion,
+    ) -> Result<u64, Error>;
     /// Drops answers and message ids kept since before `before`, at most `limit`.
     fn prune_answers(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error>;
 

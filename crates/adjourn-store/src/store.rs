@@ -157,7 +157,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails.
     fn undelivered(&self) -> Result<bool, Error>;
 
-    /// Returns sessions that wait to be claimed, after `after`, at most `limit`.
+    /// Returns sessions that wait to be claimed, after `after`, at most `limit`. Those that are
+    /// marked as unreadable are left out.
     ///
     /// # Errors
     /// The store fails.

@@ -18,6 +18,7 @@ use adjourn_core::command::{ReleaseGate, Requester, Suspend};
 use adjourn_core::facts::{Answer, Answered, Fresh, SpanLinks};
 use adjourn_core::id::{GateId, Handle, HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
+use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::{Digest, Head};
 use adjourn_core::{Command, Event, Facts, Founding, Rejected, Session, limits};
@@ -372,7 +373,8 @@ impl<'a> Transaction<'a> {
         facts.high = self.rows.high()?;
         let needs = session.needs(command);
         if let Some(key) = needs.key {
-            facts.answered = self.rows.answered(row.no, key)?;
+            let answered = self.rows.answered(row.no, key);
+            facts.answered = answered.map_err(|error| error.of(row.id))?;
         }
         if let Some(id) = needs.message_id {
             facts.message_seen = self.rows.message_seen(row.no, id)?;
@@ -464,6 +466,13 @@ impl<'a> Transaction<'a> {
         let old = before.map(Session::subscriptions).unwrap_or_default();
         self.rows.subscribe(&row, &old, &session.subscriptions())?;
         self.rows.set_session(&row, &session)?;
+        // Once in its life.
+        let unprompted = |session: &Session| session.transcript.length == 0;
+        if before.is_some_and(unprompted)
+            && (!unprompted(&session) || matches!(session.state, State::Ended(_)))
+        {
+            self.rows.set_prompted(row.no)?;
+        }
         let session = Arc::new(session);
         let folded = Folded { link: row.tip.link, session: Arc::clone(&session) };
         self.changed.insert(row.no, folded);

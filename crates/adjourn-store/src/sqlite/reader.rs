@@ -84,14 +84,16 @@ pub(super) fn prunable(
         Ok(connection.prepare_cached(sql)?.exists([before])?)
     };
     let events = format!("SELECT 1 FROM (SELECT at {PRUNABLE_EVENTS} LIMIT 1) WHERE at < ?1");
-    Ok(there(&events, Some(retention.events))?
+    let bounds = [retention.events, Retention::UNREADABLE].map(|kept| before(now, kept));
+    let bounds = bounds.map(Timestamp::as_millis);
+    Ok(connection.prepare_cached(&events)?.exists(bounds)?
         || there("SELECT 1 FROM answer WHERE at < ?1", Some(retention.answers))?
         || there(
             "SELECT 1 FROM session WHERE state = 5 AND pruned = 0 AND at < ?1",
             retention.ended,
         )?
         || there(
-            "SELECT 1 FROM session WHERE state = 0 AND revision = 1 AND at < ?1",
+            "SELECT 1 FROM unprompted JOIN session ON no = session WHERE state = 0 AND at < ?1",
             retention.unprompted,
         )?
         || connection.prepare_cached("SELECT 1 FROM erasing")?.exists([])?)
@@ -107,7 +109,9 @@ pub(super) fn ready(
     after: SessionNo,
     limit: usize,
 ) -> Result<Vec<(SessionNo, SessionId)>, Error> {
-    let sql = "SELECT no, id FROM session WHERE state = 1 AND no > ?1 ORDER BY no LIMIT ?2";
+    let sql = "SELECT no, id FROM session WHERE state = 1 AND no > ?1
+                   AND no NOT IN (SELECT session FROM lag WHERE unreadable IS NOT NULL)
+               ORDER BY no LIMIT ?2";
     numbered(connection, sql, after, limit)
 }
 

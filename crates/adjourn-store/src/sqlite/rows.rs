@@ -25,11 +25,14 @@ const SESSION: &str = "SELECT no, id, tenant, head, revision, link FROM session"
 const ARRIVAL: &str = "SELECT seq, id, source, name, subject, time, session, tenant FROM event";
 
 /// Events that were delivered, and that no open turn's window and no session that lags reaches back
-/// to, oldest first. The bound is found once, and not for every event that is kept.
+/// to, oldest first; sessions that cannot be read since before `?2` do not count. The bound is found
+/// once, and not for every event that is kept.
 pub(super) const PRUNABLE_EVENTS: &str = "FROM event WHERE seq <= min(
          (SELECT seq - (session IS NOT NULL) FROM progress WHERE what = 'delivered'),
-         coalesce((SELECT min(since) FROM session WHERE since IS NOT NULL), 9223372036854775807),
-         coalesce((SELECT min(heard) FROM lag), 9223372036854775807))
+         coalesce((SELECT min(since) FROM session WHERE since IS NOT NULL
+             AND no NOT IN (SELECT session FROM lag WHERE unreadable < ?2)), 9223372036854775807),
+         coalesce((SELECT min(heard) FROM lag
+             WHERE unreadable IS NULL OR unreadable >= ?2), 9223372036854775807))
      ORDER BY seq";
 
 /// The rows of one connection.
@@ -151,7 +154,9 @@ impl Rows for SqliteRows<'_> {
              VALUES (?1, ?2, 0, 0, 0, zeroblob(32), 0)",
             params![session.id.uuid().as_bytes(), tenant.0],
         )?;
-        Ok(SessionNo(self.connection.last_insert_rowid()))
+        let no = self.connection.last_insert_rowid();
+        self.run("INSERT INTO unprompted (session) VALUES (?1)", [no])?;
+        Ok(SessionNo(no))
     }
 
     fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error> {
@@ -591,12 +596,17 @@ impl Rows for SqliteRows<'_> {
         )
     }
 
-    fn untouched(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error> {
+    fn unprompted(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error> {
         self.numbers(
-            "SELECT no FROM session WHERE state = 0 AND revision = 1 AND at < ?1
-             ORDER BY at LIMIT ?2",
+            "SELECT no FROM unprompted JOIN session ON no = session
+             WHERE state = 0 AND at < ?1 ORDER BY session LIMIT ?2",
             params![before.as_millis(), size(limit)],
         )
+    }
+
+    fn set_prompted(&mut self, session: SessionNo) -> Result<(), Error> {
+        self.run("DELETE FROM unprompted WHERE session = ?1", [session.0])?;
+        Ok(())
     }
 
     fn erasing(&mut self, limit: usize) -> Result<Vec<SessionNo>, Error> {
@@ -659,10 +669,15 @@ impl Rows for SqliteRows<'_> {
         Ok(())
     }
 
-    fn prune_events(&mut self, before: Timestamp, portion: &mut Portion) -> Result<u64, Error> {
+    fn prune_events(
+        &mut self,
+        before: Timestamp,
+        unreadable: Timestamp,
+        portion: &mut Portion,
+    ) -> Result<u64, Error> {
         let sql = format!("SELECT seq, at, octet_length(data) {PRUNABLE_EVENTS} LIMIT ?1");
         let mut statement = self.prepare(&sql)?;
-        let old = statement.query_map([size(portion.rows)], |row| {
+        let old = statement.query_map([size(portion.rows), unreadable.as_millis()], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?))
         })?;
         let old: Vec<(i64, i64, Option<i64>)> = old.collect::<Result<_, _>>()?;

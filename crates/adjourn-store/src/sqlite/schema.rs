@@ -168,6 +168,16 @@ CREATE TABLE identity (
 ) STRICT;
 INSERT INTO identity VALUES (1, randomblob(16), randomblob(16));
 ",
+    "
+-- Sessions that were never prompted, whatever else has happened to them. It is a list of its own, so
+-- that no suspension touches it.
+DROP INDEX IF EXISTS session_untouched;
+CREATE TABLE unprompted (
+    session INTEGER PRIMARY KEY
+) STRICT;
+INSERT INTO unprompted SELECT no FROM session WHERE state <> 5 AND NOT EXISTS (
+    SELECT 1 FROM transcript WHERE place >= no << 32 AND place < (no + 1) << 32);
+",
 ];
 
 /// The oldest version that reads do with, as it is: a file that cannot be written is not migrated.

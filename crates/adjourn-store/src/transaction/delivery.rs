@@ -217,6 +217,9 @@ impl Transaction<'_> {
     /// The store fails.
     pub fn expire(&mut self, by: &Actor, limit: usize) -> Result<Vec<Arc<Session>>, CommandError> {
         let due = self.rows.due(self.now(), limit)?;
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
         let heard = self.rows.cursor()?.done();
         let mut changed = Vec::with_capacity(due.len());
         for no in due {

@@ -71,7 +71,9 @@ impl Transaction<'_> {
             }
         }
         let mut events = Portion { rows: limit.min(PORTION.rows), ..PORTION };
-        pruned.events = self.rows.prune_events(before(now, retention.events), &mut events)?;
+        let unreadable = before(now, Retention::UNREADABLE);
+        pruned.events =
+            self.rows.prune_events(before(now, retention.events), unreadable, &mut events)?;
         pruned.answers = self.rows.prune_answers(before(now, retention.answers), limit)?;
         let full = [pruned.sessions, pruned.answers].contains(&(limit as u64));
         pruned.more |= full || events.is_used_up();
@@ -104,7 +106,7 @@ impl Transaction<'_> {
         limit: usize,
     ) -> Result<u64, CommandError> {
         let mut dropped = 0;
-        for no in self.rows.untouched(before(self.now(), kept), limit + spared.len())? {
+        for no in self.rows.unprompted(before(self.now(), kept), limit + spared.len())? {
             let Some(row) = self.rows.session_by_no(no)? else { continue };
             if spared.contains(&row.id) || dropped == limit as u64 {
                 continue;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use adjourn_core::Command;
-use adjourn_core::command::{Close, Suspend};
+use adjourn_core::command::{Close, Resume, Suspend};
 use adjourn_store::{Erased, Error, Retention, Store as _};
 
 use crate::fixture::{Fixture, ann, create, give, keys, prompt};
@@ -105,5 +105,37 @@ fn what_may_go_is_known_without_the_write_lock() {
     for id in [idle, waits] {
         assert_eq!(store.transcript(id, 0, 10).unwrap().len(), 1);
     }
+    store.verify(&keys().ring(), None).unwrap().unwrap();
+}
+
+/// One that was suspended and resumed, and never prompted, goes like any other; one that somebody
+/// keeps suspended stays.
+#[test]
+fn a_session_that_was_never_prompted_goes_whatever_else_happened_to_it() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let retention = Retention::of_hosts();
+    let (resumed, held, prompted) = (create(&store), create(&store), create(&store));
+    for id in [resumed, held] {
+        give(&store, id, Command::Suspend(Suspend::default())).unwrap();
+    }
+    give(&store, resumed, Command::Resume(Resume::default())).unwrap();
+    prompt(&store, prompted, "build").unwrap();
+    give(&store, prompted, Command::Cancel(Default::default())).unwrap();
+    fixture.environment.advance(DAY + Duration::from_millis(1));
+    assert!(store.prunable(&retention).unwrap());
+    let dropped = store.transact(|tx| tx.drop_unprompted(&ann(), DAY, &[], 10)).wait().unwrap();
+    assert_eq!(dropped, 1);
+    assert_eq!(store.session(resumed).unwrap().unwrap().state.name(), "ended");
+    while store.prunable(&retention).unwrap() {
+        store.transact(move |tx| tx.prune(&retention, 100)).wait().unwrap();
+    }
+    assert_eq!(store.session(held).unwrap().unwrap().state.name(), "suspended");
+    give(&store, held, Command::Resume(Resume::default())).unwrap();
+    assert!(!store.prunable(&retention).unwrap(), "somebody was here just now");
+    fixture.environment.advance(DAY + Duration::from_millis(1));
+    let dropped = store.transact(|tx| tx.drop_unprompted(&ann(), DAY, &[], 10)).wait().unwrap();
+    assert_eq!(dropped, 1);
+    assert_eq!(store.session(prompted).unwrap().unwrap().state.name(), "idle");
     store.verify(&keys().ring(), None).unwrap().unwrap();
 }

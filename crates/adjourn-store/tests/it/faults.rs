@@ -384,8 +384,8 @@ fn a_file_of_the_first_version_is_brought_up_to_date() {
     drop(store);
     let older = Connection::open(fixture.path()).unwrap();
     let newest: i64 = older.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    let back = "DROP INDEX journal_founding; DROP INDEX session_untouched;
-                DROP TABLE lag; DROP TABLE erasing; DROP TABLE identity; PRAGMA user_version = 1";
+    let back = "DROP INDEX journal_founding; DROP TABLE lag; DROP TABLE erasing;
+                DROP TABLE identity; DROP TABLE unprompted; PRAGMA user_version = 1";
     older.execute_batch(back).unwrap();
     drop(older);
 

@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
-use adjourn_core::Command;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::Suspend;
 use adjourn_core::conditions::{Conditions, Spelling};
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{HostId, Seq, SessionId};
 use adjourn_core::session::{Cause, State};
+use adjourn_core::{Command, Founding};
 use adjourn_record::Hash;
 use adjourn_record::chain::{Chain, Tip};
 use adjourn_store::rows::{NewEvent, SessionNo};
@@ -19,7 +20,7 @@ use adjourn_store::{
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use crate::fixture::{Fixture, ann, create, give, keys, prompt};
+use crate::fixture::{Fixture, ann, create, founding, give, keys, prompt};
 
 /// What a newer program has written over the last entry of a session, and what was there.
 pub struct Newer {
@@ -226,6 +227,101 @@ fn a_session_that_is_mended_in_time_waits_on() {
         None => assert_eq!(woken, [one], "event {} woke it", wakes.0),
     }
     store.verify(&keys().ring(), None).unwrap().unwrap();
+}
+
+/// One session that is never read again does not keep the events of all others for ever.
+#[test]
+fn events_that_only_a_long_unreadable_session_has_missed_go_after_a_month() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    // Of the second, the row says that its turn may wait for what comes.
+    let (one, at_work) = (parked(&store), create(&store));
+    let host = HostId::new(uuid::Uuid::from_u128(7));
+    prompt(&store, at_work, "build").unwrap();
+    let claim = Request::new(at_work, Actor::new(Face::Host, "").on(host), Command::Claim);
+    store.transact(move |tx| tx.command(claim)).wait().unwrap();
+    create(&store);
+    drop(store);
+    let newer = Newer::write(&fixture, one);
+    let broken = "UPDATE journal SET body = x'11' WHERE session = 2";
+    newer.connection.execute(broken, []).unwrap();
+    let store = fixture.open();
+    happens(&fixture, &store);
+    work(&store);
+    let owned = store.transact(move |tx| tx.owned_by(host, 10)).wait();
+    assert_eq!(owned.map_err(|error: Error| error).unwrap().len(), 0);
+    assert_eq!(marked(&store), [one, at_work]);
+    let prune = || {
+        let retention = Retention::default();
+        let due = store.prunable(&retention).unwrap();
+        let pruned = store.transact(move |tx| tx.prune(&retention, 100)).wait();
+        let events = pruned.map_err(|error: Error| error).unwrap().events;
+        assert_eq!(due, events > 0);
+        events
+    };
+    fixture.environment.advance(Retention::UNREADABLE);
+    assert_eq!(prune(), 0, "it is kept for a month");
+    fixture.environment.advance(Duration::from_millis(1));
+    // What came a day ago at most is kept as for everybody.
+    let late = happens(&fixture, &store);
+    work(&store);
+    assert_eq!(prune(), 1);
+    // It hears what is left.
+    newer.upgrade();
+    assert!(mend(&store, one));
+    assert_eq!(work(&store), [one]);
+    let session = store.session(one).unwrap().unwrap();
+    let State::Ready(run) = &session.state else { panic!("{session:?}") };
+    assert_eq!(run.window, late);
+    fixture.environment.advance(DAY * 2);
+    assert_eq!(prune(), 0, "the agent is to be told of it");
+}
+
+/// What is wrong with the store as a whole is not told of one session, which would be left alone
+/// while all others fail in the same way.
+#[test]
+fn damage_of_the_store_is_told_from_that_of_a_session() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let (id, _) = (create(&store), create(&store));
+    drop(store);
+    let connection = Connection::open(fixture.path()).unwrap();
+    let gate = "INSERT INTO gate VALUES (zeroblob(16), '{\"newer\": 1}', '{}', 0)";
+    connection.execute(gate, []).unwrap();
+    let store = fixture.open();
+    let Err(CommandError::Store(error)) = prompt(&store, id, "build") else {
+        panic!("the gate cannot be read")
+    };
+    assert!(matches!(error, Error::Damaged(_)) && !error.is_of_a_session(), "{error}");
+    assert!(store.session(id).is_ok());
+}
+
+/// A page of the file is broken that holds nothing but what happened in one session.
+#[test]
+fn a_broken_page_of_one_session_is_told_of_that_session() {
+    const PAGE: usize = 4096;
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let script = format!(r#"{{"steps": [{{"say": "{}"}}]}}"#, "x".repeat(5 * PAGE));
+    let founding = Founding { driver: DriverSpec::script(&script), ..founding(&store) };
+    let one = founding.id;
+    store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap();
+    let two = parked(&store);
+    drop(store);
+    let mut bytes = std::fs::read(fixture.path()).unwrap();
+    let filled = |page: &&mut [u8]| page[4..].iter().all(|byte| *byte == b'x');
+    let page = bytes.chunks_exact_mut(PAGE).find(filled).expect("a page of the script alone");
+    // Where it goes on is beyond the end of the file.
+    page[..4].fill(0xff);
+    std::fs::write(fixture.path(), bytes).unwrap();
+    let store = fixture.open();
+    for error in [store.session(one).unwrap_err(), store.founding(one).unwrap_err()] {
+        assert!(matches!(&error, Error::Unreadable { session, .. } if *session == one), "{error}");
+    }
+    let listed = store.sessions(SessionNo(0), 10).unwrap();
+    assert!(matches!(&listed[0].1, Err((id, _)) if *id == one));
+    assert_eq!(listed[1].1.as_ref().unwrap().id, two);
 }
 
 /// What a dead host had, and nobody can read, is not forgotten with the host.
