@@ -134,6 +134,7 @@ impl Sqlite {
         let path = connection::settle(&path)?;
         Sidecar::renew(&path)?;
         let (mut sidecar, set_aside) = Sidecar::enter(&path, patience)?;
+        connection::one_name(&path)?;
         let file = connection::FileId::at(&path)?;
         let (connection, mut turnstile) = connection::open_writer(&path, &points, max_pages)?;
         sidecar.settle(&path, &connection)?;
@@ -150,7 +151,7 @@ impl Sqlite {
         let cache = Arc::new(Cache::new(cache));
         let counters = Arc::new(Counters::default());
         let next_keys = Arc::new(Mutex::new(None));
-        let opened = Arc::new(Opened::new(path, file, incarnation));
+        let opened = Arc::new(Opened::new(path, file, incarnation).with_log()?);
         let (queue, receiver) = mpsc::channel(QUEUE);
         let writer = Writer {
             connection,
@@ -326,6 +327,15 @@ impl Sqlite {
         result
     }
 
+    /// Lends a reading connection for something of one session.
+    fn read_of<T>(
+        &self,
+        id: SessionId,
+        read: impl FnOnce(&Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.read(read).map_err(|error| error.of(id))
+    }
+
     fn readers(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.0.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -387,15 +397,15 @@ impl Store for Sqlite {
     }
 
     fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error> {
-        self.read(|connection| reader::places(connection, id, revision))
+        self.read_of(id, |connection| reader::places(connection, id, revision))
     }
 
     fn entries(&self, id: SessionId, places: &[EntryNo]) -> Result<Vec<Entry>, Error> {
-        self.read(|connection| reader::entries(connection, id, places))
+        self.read_of(id, |connection| reader::entries(connection, id, places))
     }
 
     fn founding(&self, id: SessionId) -> Result<Option<Entry>, Error> {
-        self.read(|connection| reader::founding(connection, id))
+        self.read_of(id, |connection| reader::founding(connection, id))
     }
 
     fn transcript_within(
@@ -405,7 +415,7 @@ impl Store for Sqlite {
         limit: usize,
         bytes: usize,
     ) -> Result<Vec<Vec<u8>>, Error> {
-        self.read(|connection| reader::transcript(connection, id, index, limit, bytes))
+        self.read_of(id, |connection| reader::transcript(connection, id, index, limit, bytes))
     }
 
     fn event_data(&self, seq: Seq) -> Result<Option<String>, Error> {

@@ -174,6 +174,13 @@ impl Working {
         self.task.await.unwrap()
     }
 
+    /// Waits until it ends by itself, and returns why.
+    pub async fn ended(self) -> Result<(), adjourn_store::Error> {
+        // It is not told to stop as long as this is held.
+        let _stop = self.stop;
+        self.task.await.unwrap()
+    }
+
     /// Ends it as a kill would: nothing is given back, its lock is gone.
     pub async fn kill(self) {
         self.task.abort();

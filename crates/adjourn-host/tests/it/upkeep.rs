@@ -242,3 +242,44 @@ async fn what_a_host_without_a_row_owns_goes_on() {
     fixture.pass_until(id, "idle").await;
     second.stop().await;
 }
+
+/// A session that is ready and cannot be read is marked when a host finds that out, and costs
+/// nothing from then on.
+#[tokio::test]
+async fn a_ready_session_that_cannot_be_read_is_left_alone() {
+    let fixture = Fixture::with(|options| options.cache = 1);
+    let script = r#"{"steps": [{"say": "done"}]}"#;
+    let (id, other) = (fixture.create(script), fixture.create(script));
+    fixture.prompt(id, "go");
+    let whole = write(&fixture, id, &[0x11]);
+    fixture.session(other);
+    let log = Arc::default();
+    let working = host(&fixture, &log).await;
+    let marked = || fixture.store.unreadable(SessionNo(0), 10).unwrap().len();
+    until("marked", || marked() == 1 && !log.lock().unwrap().is_empty()).await;
+    let commits = fixture.store.metrics().commits;
+    for _ in 0..20 {
+        fixture.hosts().ring();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(fixture.store.metrics().commits, commits);
+    working.stop().await;
+    write(&fixture, id, &whole);
+    let working = host(&fixture, &log).await;
+    fixture.until_state(id, "idle").await;
+    working.stop().await;
+}
+
+/// What is wrong with the store as a whole ends the host, which would do nothing otherwise.
+#[tokio::test]
+async fn a_host_ends_over_damage_that_is_not_one_sessions() {
+    let fixture = Fixture::new();
+    let id = fixture.create(r#"{"steps": [{"say": "done"}]}"#);
+    fixture.prompt(id, "go");
+    let connection = rusqlite::Connection::open(fixture.store.path()).unwrap();
+    let gate = r#"INSERT INTO gate VALUES (zeroblob(16), '{"newer": 1}', '{}', 0)"#;
+    connection.execute(gate, []).unwrap();
+    let working = fixture.host().await;
+    let ended = working.ended().await.unwrap_err();
+    assert!(matches!(ended, adjourn_store::Error::Damaged(_)), "{ended}");
+}

@@ -1,6 +1,6 @@
 //! Opening the file: what it must be, and how it is set up.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::holder::Holder;
 use super::identity;
 use super::points::Points;
+use super::restore;
 use super::schema;
 use super::turnstile::{PATIENCE, Turnstile, patiently};
 use crate::error::Error;
@@ -37,11 +38,11 @@ impl FileId {
         Ok(Self(about.dev(), about.ino()))
     }
 
-    /// Makes sure that this is still the file at the path.
-    pub(super) fn still_at(self, path: &Path) -> Result<(), Error> {
+    /// Makes sure that this is still the file at the path, and returns how it is.
+    pub(super) fn still_at(self, path: &Path) -> Result<Metadata, Error> {
         let replaced = |problem| Error::Replaced { path: path.to_owned(), problem };
         match path.metadata() {
-            Ok(about) if Self(about.dev(), about.ino()) == self => Ok(()),
+            Ok(about) if Self(about.dev(), about.ino()) == self => Ok(about),
             Ok(_) => Err(replaced("another file is in its place")),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(replaced("it was deleted or moved away"))
@@ -63,6 +64,33 @@ pub(super) fn settle(path: &Path) -> Result<PathBuf, Error> {
 /// Returns where a file that is there really is.
 pub(super) fn find(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(|error| cannot(path, error.to_string()))
+}
+
+/// Refuses a file with a second name: what lies beside it is found by its name, so that those who
+/// come by the other would have a log and locks of their own.
+///
+/// A restore that was cut short leaves one that is known to be no more than that; it is removed.
+pub(super) fn one_name(path: &Path) -> Result<(), Error> {
+    let failed = |error: std::io::Error| cannot(path, error.to_string());
+    let about = path.metadata().map_err(failed)?;
+    if about.nlink() == 1 {
+        return Ok(());
+    }
+    let file = FileId(about.dev(), about.ino());
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let names = std::fs::read_dir(directory).map_err(failed)?.flatten();
+    let others = names.map(|entry| entry.path()).filter(|name| {
+        let is_file = name.symlink_metadata().is_ok_and(|about| about.is_file());
+        name != path && is_file && FileId::at(name).is_ok_and(|other| other == file)
+    });
+    let (left, others): (Vec<_>, Vec<_>) = others.partition(|name| restore::is_kept(path, name));
+    for name in left {
+        std::fs::remove_file(name).map_err(failed)?;
+    }
+    match path.metadata().map_err(failed)?.nlink() {
+        1 => Ok(()),
+        _ => Err(Error::TwoNames { path: path.to_owned(), other: others.into_iter().next() }),
+    }
 }
 
 /// Opens the file for writing, bringing it to the newest version as needed.
@@ -150,7 +178,7 @@ pub(super) fn open_reader(path: &Path, file: FileId, sees: Sees) -> Result<Conne
         Sees::File => {
             let connection =
                 identity::open_immutable(path).map_err(|error| cannot_open(path, error))?;
-            connection.set_prepared_statement_cache_capacity(STATEMENTS);
+            keep_prepared(&connection)?;
             // The first thing that reads the file.
             schema::version(&connection)?;
             Ok(connection)
@@ -217,7 +245,7 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     refuse_what_is_no_file(path)?;
     let connection =
         Connection::open_with_flags(path, flags).map_err(|error| cannot_open(path, error))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_prepared(&connection)?;
     // Another file may have been copied over this one by the time it is closed.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // The first thing that reads the file.
@@ -225,6 +253,16 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
         .pragma_update(None, "cache_size", -CACHE_KIB)
         .map_err(|error| cannot_open(path, error))?;
     Ok(connection)
+}
+
+/// Lets statements be prepared once.
+///
+/// Without the second setting, SQLite looks at what is bound to a `LIMIT` when it makes a plan, and
+/// makes another with every other value: some twenty microseconds, each time.
+fn keep_prepared(connection: &Connection) -> Result<(), Error> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// What is in a file that can be, or become, a store.
@@ -266,4 +304,27 @@ fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
 
 fn cannot(path: &Path, problem: String) -> Error {
     Error::CannotOpen { path: path.to_owned(), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_statement_with_a_limit_is_prepared_once() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = open(file.path(), flags).unwrap();
+        connection.execute_batch("CREATE TABLE number (no INTEGER PRIMARY KEY)").unwrap();
+        let mut prepared = 0;
+        for (after, limit) in [(1, 2), (3, 4), (5, 6)] {
+            let sql = "SELECT no FROM number WHERE no > ?1 ORDER BY no LIMIT ?2";
+            let mut statement = connection.prepare_cached(sql).unwrap();
+            assert!(!statement.exists([after, limit]).unwrap());
+            prepared += statement.get_status(StatementStatus::RePrepare);
+        }
+        assert_eq!(prepared, 0);
+    }
 }

@@ -26,6 +26,15 @@ pub struct Restored {
     pub without: Option<PathBuf>,
 }
 
+/// How the names go on under which the files of a store are kept.
+const KEPT: &str = ".before-";
+
+/// Returns whether a name is one under which a restore keeps the file of a store.
+pub(super) fn is_kept(store: &Path, name: &Path) -> bool {
+    let prefix = beside(store, KEPT);
+    name.as_os_str().as_encoded_bytes().starts_with(prefix.as_os_str().as_encoded_bytes())
+}
+
 /// Puts a copy of the store in `from` in the place of `store`, and keeps what was there.
 ///
 /// A crash leaves the old store or the new one at the path, never one with the log of the other:
@@ -96,7 +105,7 @@ fn keep(
     kept: &mut Vec<PathBuf>,
 ) -> Result<(), Error> {
     let digits: String = now.to_string().chars().filter(char::is_ascii_alphanumeric).collect();
-    let old = beside(store, &format!(".before-{digits}"));
+    let old = beside(store, &format!("{KEPT}{digits}"));
     for suffix in ["", "-wal"] {
         let (from, to) = (beside(store, suffix), beside(&old, suffix));
         if !from.exists() {

@@ -77,7 +77,10 @@ impl Writer {
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
         while let Some(first) = next(&mut queue) {
             let mut told = Vec::new();
-            let committed = self.commit(first, &mut queue, &mut told);
+            let committed = self.commit(first, &mut queue, &mut told).map_err(|error| {
+                // The pages of another file are read as damage.
+                self.opened.still_there().err().unwrap_or(error)
+            });
             if committed.is_err() {
                 // What was cached on the way may never have happened.
                 self.cache.clear();
@@ -115,8 +118,6 @@ impl Writer {
         told: &mut Vec<Box<dyn Job>>,
     ) -> Result<(), Error> {
         told.push(first);
-        // Pages of another file would be read as damage.
-        self.opened.still_there()?;
         self.take_up_keys();
         self.begin()?;
         self.points.reach(Point::Locked);
@@ -142,22 +143,24 @@ impl Writer {
             self.sign(&tree)?;
         }
         self.points.reach(Point::BeforeCommit);
-        self.opened.still_there()?;
+        // The commit may carry the log into the file.
+        self.opened.file_still_there()?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.points.reach(Point::AfterCommit);
-        // What went into a file that is gone is not acknowledged.
+        // What went into a file or a log that is gone is not acknowledged.
         self.opened.still_there()
     }
 
     /// Signs with other keys from here on, if there are others.
     fn take_up_keys(&mut self) {
-        let mut next = self.next_keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(keys) = next.take() else { return };
-        match register(&self.connection, &mut self.turnstile, &keys) {
+        let next = || self.next_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(keys) = next().take() else { return };
+        let there = self.opened.still_there();
+        match there.and_then(|()| register(&self.connection, &mut self.turnstile, &keys)) {
             Ok(()) => self.keys = keys,
             // A store that cannot be written says so with the commit; they are taken up later.
-            Err(_) => *next = Some(keys),
+            Err(_) => drop(next().get_or_insert(keys)),
         }
     }
 

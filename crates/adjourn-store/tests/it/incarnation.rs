@@ -129,7 +129,9 @@ fn a_store_from_before_incarnations_gets_one_and_keeps_its_log() {
     let scene = Scene::new();
     let (fixture, store, late) = (&scene.fixture, &scene.store, scene.late);
     let older = rusqlite::Connection::open(fixture.path()).unwrap();
-    older.execute_batch("DROP TABLE identity; PRAGMA user_version = 3").unwrap();
+    older
+        .execute_batch("DROP TABLE identity; DROP TABLE unprompted; PRAGMA user_version = 3")
+        .unwrap();
     let after = killed(store.path());
     std::fs::remove_file(beside(&after.path(), "-incarnation")).unwrap();
     let store = after.open();
@@ -140,7 +142,9 @@ fn a_store_from_before_incarnations_gets_one_and_keeps_its_log() {
     let scene = Scene::new();
     let after = killed(scene.store.path());
     let backup = rusqlite::Connection::open(&scene.backup).unwrap();
-    backup.execute_batch("DROP TABLE identity; PRAGMA user_version = 3").unwrap();
+    backup
+        .execute_batch("DROP TABLE identity; DROP TABLE unprompted; PRAGMA user_version = 3")
+        .unwrap();
     drop(backup);
     std::fs::copy(&scene.backup, after.path()).unwrap();
     let store = after.open();
@@ -222,6 +226,65 @@ fn nothing_is_acknowledged_into_a_file_that_is_no_longer_at_the_path() {
             assert!(store.still_there().unwrap_err().hint().unwrap().contains("adjourn restore"));
         }
     }
+}
+
+/// SQLite goes on with a log and an index that have no name any more, and others make new ones.
+#[test]
+fn nothing_is_acknowledged_into_a_log_that_is_no_longer_beside_the_store() {
+    for at in [None, Some(Point::BeforeCommit), Some(Point::AfterCommit)] {
+        for (suffix, replaced) in [("-wal", false), ("-wal", true), ("-shm", false), ("-shm", true)]
+        {
+            let fixture = Fixture::new();
+            let path = beside(&fixture.path(), suffix);
+            let change = move || {
+                let there = std::fs::read(&path).unwrap();
+                std::fs::remove_file(&path).unwrap();
+                if replaced {
+                    std::fs::write(&path, there).unwrap();
+                }
+            };
+            let armed = Arc::new(AtomicBool::new(false));
+            let points = {
+                let (armed, change) = (armed.clone(), change.clone());
+                Points::hooked(move |point| {
+                    if Some(point) == at && armed.swap(false, Ordering::SeqCst) {
+                        change();
+                    }
+                })
+            };
+            let store = Sqlite::open(Options { points, ..fixture.options() }).unwrap();
+            create(&store);
+            store.still_there().unwrap();
+            match at {
+                None => change(),
+                Some(_) => armed.store(true, Ordering::SeqCst),
+            }
+            let error = try_create(&store).unwrap_err();
+            let CommandError::Store(Error::Replaced { path, problem }) = &error else {
+                panic!("{at:?} {suffix}: {error}")
+            };
+            let told = if replaced { "another file is in its place" } else { "it was deleted" };
+            assert!(problem.starts_with(told), "{at:?} {suffix}: {error}");
+            assert_eq!(*path, beside(&fixture.path(), suffix), "{at:?}");
+            assert!(store.still_there().is_err());
+        }
+    }
+}
+
+/// What was in a log that somebody deleted is lost; nothing of it is mixed with what comes next.
+#[test]
+fn a_store_whose_log_was_deleted_under_a_host_is_sound_for_the_next() {
+    let fixture = Fixture::new();
+    let early = create(&fixture.open());
+    let store = fixture.open();
+    let late = create(&store);
+    std::fs::remove_file(beside(&fixture.path(), "-wal")).unwrap();
+    try_create(&store).unwrap_err();
+    drop(store);
+    let store = fixture.open();
+    let next = create(&store);
+    sound(&store);
+    assert!(has(&store, early) && has(&store, next) && !has(&store, late));
 }
 
 #[test]

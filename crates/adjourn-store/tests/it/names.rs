@@ -30,6 +30,39 @@ fn a_link_to_a_store_leads_to_one_store() {
     assert_eq!(beside, 1, "nothing lies beside the link");
 }
 
+/// A file with two names would have two logs, and two locks.
+#[test]
+fn a_store_with_a_second_name_is_refused_with_the_names() {
+    let fixture = Fixture::new();
+    let id = fixture.create(&fixture.open());
+    let second = fixture.directory.path().join("second.db");
+    std::fs::hard_link(fixture.path(), &second).unwrap();
+    for (path, other) in [(fixture.path(), &second), (second.clone(), &fixture.path())] {
+        let refused = Sqlite::open(Options { path, ..fixture.options() }).err();
+        let refused = refused.expect("it has two names");
+        let said = refused.to_string();
+        assert!(said.contains(&other.display().to_string()), "{said}");
+        assert!(refused.hint().unwrap().contains("ln -s"), "{:?}", refused.hint());
+    }
+    // It can be looked at: a tool for backups may have linked it.
+    let looked = Sqlite::look(&fixture.path(), fixture.environment.clone(), 0).unwrap();
+    assert!(looked.session(id).unwrap().is_some());
+    drop(looked);
+    std::fs::remove_file(second).unwrap();
+    assert!(fixture.open().session(id).unwrap().is_some());
+}
+
+/// A restore that was cut short leaves a second name of the store that it was to keep.
+#[test]
+fn a_second_name_that_a_restore_left_goes_by_itself() {
+    let fixture = Fixture::new();
+    let id = fixture.create(&fixture.open());
+    let left = fixture.directory.path().join("store.db.before-20260101T000000000Z");
+    std::fs::hard_link(fixture.path(), &left).unwrap();
+    assert!(fixture.open().session(id).unwrap().is_some());
+    assert!(!left.exists());
+}
+
 /// Nobody reads one file and writes another.
 #[test]
 fn a_store_that_was_moved_away_is_not_mixed_with_the_next_one() {
