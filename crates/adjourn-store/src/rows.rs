@@ -190,7 +190,18 @@ pub struct HostRow {
 }
 
 /// The rows of a store, inside one write transaction.
-pub trait Rows {
+pub trait Rows:
+    Sessions + Journal + Waits + Events + Answers + Gates + Hosts + Removal + Outbox
+{
+}
+
+impl<T> Rows for T where
+    T: Sessions + Journal + Waits + Events + Answers + Gates + Hosts + Removal + Outbox
+{
+}
+
+/// The thin rows of sessions, and their tenants.
+pub trait Sessions {
     /// Finds a session.
     fn session(&mut self, id: SessionId) -> Result<Option<SessionRow>, Error>;
     /// Finds a session by its number.
@@ -203,17 +214,36 @@ pub trait Rows {
     fn add_session(&mut self, session: &Session, tenant: TenantNo) -> Result<SessionNo, Error>;
     /// Brings the thin row up to the state.
     fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error>;
+    /// Returns sessions whose deadline is not later than `now`, the earliest first.
+    fn due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Returns the earliest deadline.
+    fn next_due(&mut self) -> Result<Option<Timestamp>, Error>;
+    /// Returns sessions that a host drives, after `after`, at most `limit`.
+    fn owned(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Returns sessions that a gate wants stopped, after `after`, at most `limit`.
+    fn gated(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Returns sessions that a host owns and that are not marked as unreadable, at most `limit`.
+    fn owned_by(&mut self, host: HostId, limit: usize) -> Result<Vec<SessionNo>, Error>;
+    /// Takes note that the host of a session that cannot be read drives it no more.
+    fn set_let_go(&mut self, session: SessionNo) -> Result<(), Error>;
+    /// Returns whether no host is known to drive a session, by its row alone.
+    fn is_let_go(&mut self, session: SessionNo) -> Result<bool, Error>;
+}
 
+/// The journals, and what was said.
+pub trait Journal {
     /// Reads a journal entry.
     fn entry(&mut self, no: EntryNo) -> Result<Option<EntryRow>, Error>;
     /// Reads where a journal entry stands in its chain, without its bytes.
     fn tip(&mut self, no: EntryNo) -> Result<Option<Tip>, Error>;
     /// Appends a journal entry.
     fn add_entry(&mut self, entry: &EntryRow) -> Result<EntryNo, Error>;
-
     /// Appends to a session's transcript, from the place `at` on.
     fn add_said(&mut self, session: SessionNo, at: u64, said: &[Vec<u8>]) -> Result<(), Error>;
+}
 
+/// What sessions wait for, and which of them lag.
+pub trait Waits {
     /// Replaces the keys under which a session can be found.
     fn subscribe(
         &mut self,
@@ -221,6 +251,8 @@ pub trait Rows {
         old: &BTreeSet<Key>,
         new: &BTreeSet<Key>,
     ) -> Result<(), Error>;
+    /// Takes a session from every key under which it can be found, whatever they are.
+    fn unsubscribe(&mut self, row: &SessionRow) -> Result<(), Error>;
     /// Counts the waits of a tenant that no name leads to.
     fn keyless_waits(&mut self, tenant: TenantNo) -> Result<u64, Error>;
     /// Returns sessions that may wait for an event, after `after`, in order, at most `limit`.
@@ -231,11 +263,33 @@ pub trait Rows {
         after: SessionNo,
         limit: usize,
     ) -> Result<Vec<SessionNo>, Error>;
-    /// Returns sessions whose deadline is not later than `now`, the earliest first.
-    fn due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error>;
-    /// Returns the earliest deadline.
-    fn next_due(&mut self) -> Result<Option<Timestamp>, Error>;
+    /// Returns whether there are sessions that have not heard all that was delivered.
+    fn some_lag(&mut self) -> Result<bool, Error>;
+    /// Returns whether a session has not heard all that was delivered.
+    fn lags(&mut self, session: SessionNo) -> Result<bool, Error>;
+    /// Returns sessions that lag and can be read, each with the last event it was shown, at most
+    /// `limit`.
+    fn lagging(&mut self, limit: usize) -> Result<Vec<(SessionNo, Seq)>, Error>;
+    /// Lets a session lag from `heard` on, or from where it does already if that is earlier.
+    fn set_lagging(&mut self, session: SessionNo, heard: Seq) -> Result<(), Error>;
+    /// Keeps how far a session that lags has got.
+    fn set_heard(&mut self, session: SessionNo, heard: Seq) -> Result<(), Error>;
+    /// A session lags no more.
+    fn set_caught_up(&mut self, session: SessionNo) -> Result<(), Error>;
+    /// Marks a session that cannot be read: it lags from `heard` on and is not due; what it waits
+    /// for stays.
+    fn set_unreadable(
+        &mut self,
+        session: SessionNo,
+        heard: Seq,
+        at: Timestamp,
+    ) -> Result<(), Error>;
+    /// Takes the mark off a session: it only lags.
+    fn set_readable(&mut self, session: SessionNo) -> Result<(), Error>;
+}
 
+/// Events, and how far they are delivered.
+pub trait Events {
     /// Stores an event, or returns the number under which the same event is stored already.
     fn add_event(
         &mut self,
@@ -268,7 +322,10 @@ pub trait Rows {
     fn cursor(&mut self) -> Result<Cursor, Error>;
     /// Keeps where delivery has got to.
     fn set_cursor(&mut self, cursor: Cursor) -> Result<(), Error>;
+}
 
+/// First answers to idempotency keys, and ids of messages.
+pub trait Answers {
     /// Returns the first answer to an idempotency key.
     fn answered(&mut self, session: SessionNo, key: &str) -> Result<Option<Answered>, Error>;
     /// Keeps the first answer to an idempotency key.
@@ -283,56 +340,30 @@ pub trait Rows {
     fn message_seen(&mut self, session: SessionNo, id: &str) -> Result<bool, Error>;
     /// Remembers a message.
     fn keep_message(&mut self, session: SessionNo, id: &str, at: Timestamp) -> Result<(), Error>;
+}
 
+/// Gates.
+pub trait Gates {
     /// Returns the gates in force.
     fn gates(&mut self) -> Result<Vec<GateRow>, Error>;
     /// Lays a gate.
     fn add_gate(&mut self, gate: &GateRow) -> Result<(), Error>;
     /// Removes a gate, and returns whether it was there.
     fn remove_gate(&mut self, id: GateId) -> Result<bool, Error>;
-    /// Returns sessions that a host drives, after `after`, at most `limit`.
-    fn owned(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
-    /// Returns sessions that a gate wants stopped, after `after`, at most `limit`.
-    fn gated(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error>;
-    /// Returns whether there are sessions that have not heard all that was delivered.
-    fn some_lag(&mut self) -> Result<bool, Error>;
-    /// Returns whether a session has not heard all that was delivered.
-    fn lags(&mut self, session: SessionNo) -> Result<bool, Error>;
-    /// Returns sessions that lag and can be read, each with the last event it was shown, at most
-    /// `limit`.
-    fn lagging(&mut self, limit: usize) -> Result<Vec<(SessionNo, Seq)>, Error>;
-    /// Lets a session lag from `heard` on, or from where it does already if that is earlier.
-    fn set_lagging(&mut self, session: SessionNo, heard: Seq) -> Result<(), Error>;
-    /// Keeps how far a session that lags has got.
-    fn set_heard(&mut self, session: SessionNo, heard: Seq) -> Result<(), Error>;
-    /// A session lags no more.
-    fn set_caught_up(&mut self, session: SessionNo) -> Result<(), Error>;
-    /// Marks a session that cannot be read: it lags from `heard` on and is not due; what it waits
-    /// for stays.
-    fn set_unreadable(
-        &mut self,
-        session: SessionNo,
-        heard: Seq,
-        at: Timestamp,
-    ) -> Result<(), Error>;
-    /// Takes the mark off a session: it only lags.
-    fn set_readable(&mut self, session: SessionNo) -> Result<(), Error>;
-    /// Takes note that the host of a session that cannot be read drives it no more.
-    fn set_let_go(&mut self, session: SessionNo) -> Result<(), Error>;
-    /// Returns whether no host is known to drive a session, by its row alone.
-    fn is_let_go(&mut self, session: SessionNo) -> Result<bool, Error>;
-    /// Takes a session from every key under which it can be found, whatever they are.
-    fn unsubscribe(&mut self, row: &SessionRow) -> Result<(), Error>;
-    /// Returns sessions that a host owns and that are not marked as unreadable, at most `limit`.
-    fn owned_by(&mut self, host: HostId, limit: usize) -> Result<Vec<SessionNo>, Error>;
+}
 
+/// Hosts.
+pub trait Hosts {
     /// Announces a host, or what it says about itself now.
     fn add_host(&mut self, host: &HostRow) -> Result<(), Error>;
     /// Returns the hosts that were announced.
     fn hosts(&mut self) -> Result<Vec<HostRow>, Error>;
     /// Forgets a host.
     fn remove_host(&mut self, id: HostId) -> Result<(), Error>;
+}
 
+/// What is dropped, and what is to be.
+pub trait Removal {
     /// Returns ended sessions with a journal to prune that have not changed since `before`.
     fn prunable(&mut self, before: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error>;
     /// Returns idle sessions that were never prompted and have not changed since `before`.
@@ -360,7 +391,10 @@ pub trait Rows {
     ) -> Result<u64, Error>;
     /// Drops answers and message ids kept since before `before`, at most `limit`.
     fn prune_answers(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error>;
+}
 
+/// Messages to the outside.
+pub trait Outbox {
     /// Puts a message into the outbox.
     fn add_outbox(&mut self, kind: &str, body: &[u8], due: Timestamp) -> Result<i64, Error>;
     /// Returns messages that are to be tried by `now`, at most `limit`.

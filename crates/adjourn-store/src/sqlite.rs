@@ -40,7 +40,9 @@ use crate::cache::Cache;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::retention::Retention;
-use crate::rows::{EntryNo, HostRow, Rows as _, SessionNo};
+use crate::rows::{
+    EntryNo, Events as _, HostRow, Hosts as _, SessionNo, Sessions as _, Waits as _,
+};
 use crate::store::{Listed, Metrics, Pending, Size, Store, Tally};
 use crate::transaction::Transaction;
 use connection::Sees;

@@ -21,7 +21,7 @@ use crate::cache::{Cache, Folded};
 use crate::error::Error;
 use crate::fold::{decode, fold};
 use crate::retention::{Retention, before};
-use crate::rows::{EntryNo, Rows as _, SessionNo, SessionRow};
+use crate::rows::{EntryNo, Events as _, Journal as _, SessionNo, SessionRow, Sessions as _};
 use crate::store::{Listed, Size, Standing, Tally};
 
 pub(super) fn session(

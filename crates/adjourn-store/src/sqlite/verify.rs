@@ -19,7 +19,9 @@ use super::rows::{SqliteRows, Thin, place, session_row, signed, unsigned};
 use super::writer::{COMMIT, commit_row};
 use crate::error::Error;
 use crate::fold::{decode, fold};
-use crate::rows::{EntryNo, EntryRow, Rows as _, SessionNo, SessionRow};
+use crate::rows::{
+    EntryNo, EntryRow, Journal as _, SessionNo, SessionRow, Sessions as _, Waits as _,
+};
 
 /// How many rows are read at a time.
 const PAGE: i64 = 1024;

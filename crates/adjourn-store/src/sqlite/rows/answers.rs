@@ -1,0 +1,46 @@
+//! First answers to idempotency keys, and ids of messages.
+
+use adjourn_core::facts::Answered;
+use adjourn_core::time::Timestamp;
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{SqliteRows, json, text};
+use crate::error::Error;
+use crate::rows::{Answers, SessionNo};
+
+impl Answers for SqliteRows<'_> {
+    fn answered(&mut self, session: SessionNo, key: &str) -> Result<Option<Answered>, Error> {
+        let sql = "SELECT answer FROM answer WHERE session = ?1 AND key = 'k:' || ?2";
+        let mut statement = self.prepare(sql)?;
+        let answer: Option<String> =
+            statement.query_row(params![session.0, key], |row| row.get(0)).optional()?;
+        answer.map(|answer| json(&answer)).transpose()
+    }
+
+    fn keep_answer(
+        &mut self,
+        session: SessionNo,
+        key: &str,
+        answered: &Answered,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        self.run(
+            "INSERT INTO answer (session, key, at, answer) VALUES (?1, 'k:' || ?2, ?3, ?4)",
+            params![session.0, key, at.as_millis(), text(answered)?],
+        )?;
+        Ok(())
+    }
+
+    fn message_seen(&mut self, session: SessionNo, id: &str) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM answer WHERE session = ?1 AND key = 'm:' || ?2";
+        Ok(self.prepare(sql)?.exists(params![session.0, id])?)
+    }
+
+    fn keep_message(&mut self, session: SessionNo, id: &str, at: Timestamp) -> Result<(), Error> {
+        self.run(
+            "INSERT OR IGNORE INTO answer (session, key, at) VALUES (?1, 'm:' || ?2, ?3)",
+            params![session.0, id, at.as_millis()],
+        )?;
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! Sessions: the thin rows that lists and indexes are made of, and whose they are.
+
+use adjourn_core::Session;
+use adjourn_core::id::{HostId, SessionId};
+use adjourn_core::session::State;
+use adjourn_core::time::Timestamp;
+use adjourn_record::Hash;
+use adjourn_record::chain::Tip;
+use rusqlite::{OptionalExtension as _, Row, params};
+use uuid::Uuid;
+
+use super::{SqliteRows, signed, size, unsigned};
+use crate::error::Error;
+use crate::rows::{EntryNo, SessionNo, SessionRow, Sessions, TenantNo};
+
+const SESSION: &str = "SELECT no, id, tenant, head, revision, link FROM session";
+
+impl SqliteRows<'_> {
+    fn find(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<SessionRow>, Error> {
+        let mut statement = self.prepare(sql)?;
+        Ok(statement.query_row(params, session_row).optional()?)
+    }
+}
+
+impl Sessions for SqliteRows<'_> {
+    fn session(&mut self, id: SessionId) -> Result<Option<SessionRow>, Error> {
+        self.find(&format!("{SESSION} WHERE id = ?1"), [id.uuid().as_bytes()])
+    }
+
+    fn session_by_no(&mut self, no: SessionNo) -> Result<Option<SessionRow>, Error> {
+        self.find(&format!("{SESSION} WHERE no = ?1"), [no.0])
+    }
+
+    fn tenant_name(&mut self, tenant: TenantNo) -> Result<String, Error> {
+        let mut statement = self.prepare("SELECT name FROM tenant WHERE no = ?1")?;
+        Ok(statement.query_row([tenant.0], |row| row.get(0))?)
+    }
+
+    fn tenant(&mut self, name: &str) -> Result<TenantNo, Error> {
+        let find = "SELECT no FROM tenant WHERE name = ?1";
+        let known = self.prepare(find)?.query_row([name], |row| row.get(0)).optional()?;
+        if let Some(no) = known {
+            return Ok(TenantNo(no));
+        }
+        self.run("INSERT INTO tenant (name) VALUES (?1)", [name])?;
+        Ok(TenantNo(self.connection.last_insert_rowid()))
+    }
+
+    fn add_session(&mut self, session: &Session, tenant: TenantNo) -> Result<SessionNo, Error> {
+        self.run(
+            "INSERT INTO session (id, tenant, state, revision, head, link, at)
+             VALUES (?1, ?2, 0, 0, 0, zeroblob(32), 0)",
+            params![session.id.uuid().as_bytes(), tenant.0],
+        )?;
+        let no = self.connection.last_insert_rowid();
+        self.run("INSERT OR IGNORE INTO unprompted (session) VALUES (?1)", [no])?;
+        Ok(SessionNo(no))
+    }
+
+    fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error> {
+        let Thin { state, owner, handle, due, since, at, gated } = Thin::of(session);
+        self.run(
+            "UPDATE session SET state = ?2, revision = ?3, head = ?4, link = ?5, owner = ?6,
+                 handle = ?7, due = ?8, since = ?9, at = ?10, gated = ?11
+             WHERE no = ?1",
+            params![
+                row.no.0,
+                state,
+                signed(row.tip.revision),
+                row.head.0,
+                row.tip.link.as_bytes(),
+                owner,
+                handle,
+                due,
+                since,
+                at,
+                gated,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE due IS NOT NULL AND due <= ?1 ORDER BY due LIMIT ?2",
+            params![now.as_millis(), size(limit)],
+        )
+    }
+
+    fn next_due(&mut self) -> Result<Option<Timestamp>, Error> {
+        let sql = "SELECT due FROM session WHERE due IS NOT NULL ORDER BY due LIMIT 1";
+        let mut statement = self.prepare(sql)?;
+        let due = statement.query_row([], |row| row.get(0)).optional()?;
+        Ok(due.map(Timestamp::from_millis))
+    }
+
+    fn owned(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE owner IS NOT NULL AND no > ?1 ORDER BY no LIMIT ?2",
+            params![after.0, size(limit)],
+        )
+    }
+
+    fn gated(&mut self, after: SessionNo, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE gated = 1 AND no > ?1 ORDER BY no LIMIT ?2",
+            params![after.0, size(limit)],
+        )
+    }
+
+    fn owned_by(&mut self, host: HostId, limit: usize) -> Result<Vec<SessionNo>, Error> {
+        self.numbers(
+            "SELECT no FROM session WHERE owner = ?1
+                 AND no NOT IN (SELECT session FROM lag WHERE unreadable IS NOT NULL)
+             LIMIT ?2",
+            params![host.uuid().as_bytes(), size(limit)],
+        )
+    }
+
+    fn set_let_go(&mut self, session: SessionNo) -> Result<(), Error> {
+        self.run("UPDATE session SET owner = NULL WHERE no = ?1", [session.0])?;
+        Ok(())
+    }
+
+    fn is_let_go(&mut self, session: SessionNo) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM session WHERE no = ?1 AND owner IS NULL";
+        Ok(self.prepare(sql)?.exists([session.0])?)
+    }
+}
+
+/// What the thin row repeats of a session's state, for indexes and lists.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::sqlite) struct Thin {
+    pub(in crate::sqlite) state: i64,
+    pub(in crate::sqlite) owner: Option<[u8; 16]>,
+    pub(in crate::sqlite) handle: Option<[u8; 16]>,
+    pub(in crate::sqlite) due: Option<i64>,
+    pub(in crate::sqlite) since: Option<i64>,
+    pub(in crate::sqlite) at: i64,
+    pub(in crate::sqlite) gated: i64,
+}
+
+impl Thin {
+    pub(in crate::sqlite) fn of(session: &Session) -> Self {
+        let handle = session.suspended().map(|suspended| suspended.shown().pause.handle.uuid());
+        Self {
+            state: state_code(&session.state),
+            owner: session.owner().map(|owner| owner.host.uuid().into_bytes()),
+            handle: handle.map(Uuid::into_bytes),
+            due: session.due().map(Timestamp::as_millis),
+            since: session.needs_events_after().map(|since| signed(since.0)),
+            at: session.at.as_millis(),
+            gated: i64::from(session.is_gated()),
+        }
+    }
+}
+
+/// The states as the thin row has them; partial indexes name them.
+const fn state_code(state: &State) -> i64 {
+    match state {
+        State::Idle => 0,
+        State::Ready(_) => 1,
+        State::Running(_) => 2,
+        State::Quiescing(_) => 3,
+        State::Suspended(_) => 4,
+        State::Ended(_) => 5,
+    }
+}
+
+/// The name of a state, as it is on every wire, by its number in the thin row.
+pub(in crate::sqlite) const fn state_name(code: i64) -> &'static str {
+    match code {
+        0 => "idle",
+        1 => "ready",
+        2 => "running",
+        3 => "quiescing",
+        4 => "suspended",
+        5 => "ended",
+        _ => "unknown",
+    }
+}
+
+pub(in crate::sqlite) fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    Ok(SessionRow {
+        no: SessionNo(row.get(0)?),
+        id: SessionId::new(Uuid::from_bytes(row.get(1)?)),
+        tenant: TenantNo(row.get(2)?),
+        head: EntryNo(row.get(3)?),
+        tip: Tip { revision: unsigned(row.get(4)?), link: Hash::from_bytes(row.get(5)?) },
+    })
+}
