@@ -26,6 +26,10 @@ pub const SUMMARY_BYTES: usize = 16 * 1024;
 pub const QUESTION_BYTES: usize = 16 * 1024;
 /// What a prompt or a resume feeds to the agent.
 pub const INPUT_BYTES: u64 = 12 * 1024 * 1024;
+/// The words of a call's result; what is longer is cut.
+pub const RESULT_TEXT_BYTES: usize = 1024 * 1024;
+/// What else a call's result has: pictures, files, its value. What does not fit is left out.
+pub const RESULT_DATA_BYTES: usize = 8 * 1024 * 1024;
 /// `_meta` or `metadata` kept with a suspension.
 pub const META_BYTES: usize = 4 * 1024;
 /// A name: of an event, a tenant, a principal, a tool, a label, an idempotency key, a conversation.

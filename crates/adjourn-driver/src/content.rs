@@ -73,6 +73,12 @@ pub struct Message {
     pub shown: Option<Shown>,
 }
 
+/// The one field that a message of every version has.
+#[derive(Deserialize)]
+struct Versioned {
+    v: u32,
+}
+
 /// What became of a call that has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -96,7 +102,7 @@ pub struct Segment {
 
 /// A block of content, as ACP and MCP have them: text, image, audio, resource, resource link.
 ///
-/// A thought is a block of the type `thought` with its words as `text`.
+/// A thought of an agent's is a block of the type `thought` with its words as `text`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 pub struct Block(Map<String, Value>);
@@ -244,12 +250,16 @@ impl Message {
     /// # Errors
     /// The bytes are no entry, or one of a later version.
     pub fn decode(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let message: Self = json::stored(bytes)?;
-        if message.v > VERSION {
-            let problem = format!("a message of version {}, which is newer", message.v);
-            return Err(serde::de::Error::custom(problem));
+        let message = json::stored::<Self>(bytes);
+        // A later version may have what this one cannot read, and says so first.
+        let version = message.as_ref().map(|message| message.v);
+        match version.or_else(|_| json::stored::<Versioned>(bytes).map(|versioned| versioned.v)) {
+            Ok(v) if v > VERSION => {
+                let problem = format!("a message of version {v}, which is newer than {VERSION}");
+                Err(serde::de::Error::custom(problem))
+            }
+            _ => message,
         }
-        Ok(message)
     }
 
     /// Returns what the core may know of this entry.
@@ -259,10 +269,9 @@ impl Message {
         Content { blank: content.blank && !shows, ..content }
     }
 
-    /// Returns the words of its text blocks, an agent's thoughts left out.
+    /// Returns the words of its text blocks, thoughts left out.
     pub fn text(&self) -> String {
-        let texts =
-            self.blocks.iter().filter(|block| !(self.role == Role::Agent && block.is_thought()));
+        let texts = self.blocks.iter().filter(|block| !block.is_thought());
         texts.filter_map(Block::words).collect::<Vec<_>>().join("\n")
     }
 
@@ -297,10 +306,13 @@ impl Block {
         worded.then_some(Self(fields))
     }
 
-    /// Reads a list of blocks; nothing if the value is none.
+    /// Reads a list of blocks that a person can say; nothing if the value is none.
     fn list(value: &Value) -> Option<Vec<Self>> {
-        let fields = |value: &Value| value.as_object().cloned().and_then(Self::from_fields);
-        value.as_array()?.iter().map(fields).collect()
+        let block = |value: &Value| {
+            let block = Self::from_fields(value.as_object()?.clone())?;
+            (!block.is_thought()).then_some(block)
+        };
+        value.as_array()?.iter().map(block).collect()
     }
 
     /// Returns its fields.
@@ -323,6 +335,20 @@ impl Block {
         match self.kind() {
             "text" | "thought" => self.0.get("text").and_then(Value::as_str),
             _ => None,
+        }
+    }
+
+    /// Adds words to those of a text or a thought.
+    pub(crate) fn push_words(&mut self, words: &str) {
+        if let Some(Value::String(text)) = self.0.get_mut("text") {
+            text.push_str(words);
+        }
+    }
+
+    /// Cuts the words of a text or a thought after `length` bytes, where a character ends.
+    pub(crate) fn truncate_words(&mut self, length: usize) {
+        if let Some(Value::String(text)) = self.0.get_mut("text") {
+            text.truncate(length);
         }
     }
 

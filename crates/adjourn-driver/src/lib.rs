@@ -10,9 +10,11 @@
 
 mod client;
 pub mod content;
+mod cut;
 mod driver;
 mod opening;
 mod part;
+mod segments;
 mod stop;
 mod stream;
 mod transcript;

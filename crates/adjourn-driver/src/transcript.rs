@@ -70,21 +70,19 @@ impl Transcript {
         &self,
         mut begins: impl FnMut(&Message) -> bool,
     ) -> Result<Vec<Message>, TranscriptError> {
-        let mut found = Vec::new();
+        // Pages from the last one to the first.
+        let mut pages = Vec::new();
         let mut end = self.length;
         while end > 0 {
-            let page = self.before(end, PAGE)?;
+            let mut page = self.before(end, PAGE)?;
             end = end.saturating_sub(PAGE as u64);
-            let start = page.iter().rposition(&mut begins);
-            let mut head = page;
-            if let Some(start) = start {
-                head.drain(..start);
+            if let Some(start) = page.iter().rposition(&mut begins) {
+                page.drain(..start);
                 end = 0;
             }
-            head.append(&mut found);
-            found = head;
+            pages.push(page);
         }
-        Ok(found)
+        Ok(pages.into_iter().rev().flatten().collect())
     }
 
     /// Returns what a model is shown: see [`model_view`].

@@ -2,18 +2,31 @@
 //!
 //! - Nothing from before the last digest.
 //! - The segments of a message are one message; one that was broken off is left out.
-//! - Each call has its one result right behind the message that asks for it. A call whose result
-//!   never came is answered by the host; further results of it, and results without a call, are
-//!   shown as the host's text.
-//! - What only people are shown is left out, and so is what says nothing.
+//! - Each call has its one result right behind the message that asks for it, in the order of the
+//!   calls. A call whose result never came is answered by the host; further results of it, and
+//!   results of calls that are not shown, are the host's words at the place where they came.
+//! - A call that is asked for again before it was answered is the same call. One that is asked for
+//!   again afterwards is another, and goes by an id that no other has.
+//! - What the agent says without anything in between is one message: there are providers that take
+//!   no call right behind another message of the agent's.
+//! - Blocks without words are left out, and so is a message that has nothing else. An agent's
+//!   thoughts are kept for providers that want them back, but for those that nothing follows, which
+//!   no provider takes. An adapter that sends no thoughts leaves no message empty.
+//! - The first message is never the agent's. A session begins with a prompt and a digest is the
+//!   host's; where the beginning cannot be read, the first words of the agent's are quoted by the
+//!   host.
+//!
+//! Messages of the user's role may follow one another, and the last message may be the agent's: an
+//! adapter to a provider that takes neither joins the former and says that the agent is to go on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use adjourn_core::MARK;
 use adjourn_core::ledger::CallId;
 use serde_json::Value;
 
 use crate::content::{Block, CallContent, Message, Role};
+use crate::segments::whole_messages;
 
 /// Who a model is told that something comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +50,7 @@ pub struct ModelMessage {
     pub calls: Vec<CallContent>,
     /// The call that it answers.
     pub answers: Option<CallId>,
-    /// The result as a value.
+    /// The same as a value, where it was given as one; the blocks say it, too.
     pub structured: Option<Value>,
     /// Whether the result is that of a call that failed or did not run.
     pub is_error: bool,
@@ -46,44 +59,45 @@ pub struct ModelMessage {
 /// Returns what a model is shown of a transcript.
 pub fn model_view(entries: &[Message]) -> Vec<ModelMessage> {
     let from = entries.iter().rposition(|entry| entry.digest).unwrap_or(0);
-    let whole = joined(entries.get(from..).unwrap_or_default());
-    let mut answers = Answers::of(&whole);
+    let mut messages = whole_messages(entries.get(from..).unwrap_or_default());
+    for Message { role, blocks, .. } in &mut messages {
+        // Thoughts are an agent's.
+        blocks
+            .retain(|block| says_something(block) && (*role == Role::Agent || !block.is_thought()));
+    }
+    quote_leading_agent(&mut messages);
+    let Calls { asked, answers } = Calls::of(&messages);
+    let mut asked = asked.into_iter().peekable();
+    let mut messages: Vec<_> = messages.into_iter().map(Some).collect();
     let mut view = Vec::new();
-    for (index, message) in whole.iter().enumerate() {
-        if message.aborted {
-            continue;
-        }
+    for (index, answer) in answers.into_iter().enumerate() {
+        // A result is gone by now if it was shown with its call.
+        let Some(message) = messages.get_mut(index).and_then(Option::take) else { continue };
         match message.role {
-            Role::User => push(&mut view, plain(ModelRole::User, message.blocks.clone())),
             Role::Agent => {
-                let calls = message.calls.clone();
-                push(
-                    &mut view,
-                    ModelMessage {
-                        calls: calls.clone(),
-                        ..plain(ModelRole::Agent, message.blocks.clone())
-                    },
-                );
-                for call in &calls {
-                    view.push(answers.take(&whole, call));
+                let (mut calls, mut results) = (Vec::new(), Vec::new());
+                while let Some(Asked { call, result, .. }) = asked.next_if(|a| a.by == index) {
+                    let result = result.and_then(|result| messages.get_mut(result)?.take());
+                    results.push(result_of(&call, result));
+                    calls.push(call);
                 }
+                say(&mut view, message.blocks, calls);
+                view.append(&mut results);
             }
-            Role::Tool | Role::Host if answers.is_result(index) => {}
-            Role::Tool | Role::Host => {
-                let text = match &message.answers {
-                    Some(call) if message.role == Role::Tool => {
-                        format!("{MARK} A further result of call {call}: {}", message.text())
-                    }
-                    _ => message.text(),
-                };
-                push(&mut view, plain(ModelRole::User, vec![Block::text(text)]));
+            Role::User | Role::Tool | Role::Host => {
+                let structured = message.structured.clone();
+                let blocks = told(message, answer);
+                if !blocks.is_empty() {
+                    view.push(ModelMessage { structured, ..plain(ModelRole::User, blocks) });
+                }
             }
         }
     }
+    view.retain_mut(end_in_words);
     view
 }
 
-fn plain(role: ModelRole, blocks: Vec<Block>) -> ModelMessage {
+const fn plain(role: ModelRole, blocks: Vec<Block>) -> ModelMessage {
     ModelMessage {
         role,
         blocks,
@@ -94,111 +108,163 @@ fn plain(role: ModelRole, blocks: Vec<Block>) -> ModelMessage {
     }
 }
 
-/// Adds a message, unless it says nothing.
-fn push(view: &mut Vec<ModelMessage>, message: ModelMessage) {
-    let says = |block: &Block| block.words().is_none_or(|words| !words.trim().is_empty());
-    if !message.calls.is_empty() || message.blocks.iter().any(says) {
-        view.push(message);
+fn says_something(block: &Block) -> bool {
+    block.words().is_none_or(|words| !words.trim().is_empty())
+}
+
+/// Adds what the agent says to what it has just said, if there is that.
+fn say(view: &mut Vec<ModelMessage>, blocks: Vec<Block>, calls: Vec<CallContent>) {
+    match view.last_mut() {
+        // It asks for no calls: their results would lie between.
+        Some(last) if last.role == ModelRole::Agent => {
+            last.blocks.extend(blocks);
+            last.calls = calls;
+        }
+        _ => view.push(ModelMessage { calls, ..plain(ModelRole::Agent, blocks) }),
     }
 }
 
-/// Which entries are the results of which calls.
-struct Answers {
-    /// The entry that answers each call that was asked for.
-    results: HashMap<CallId, usize>,
-    used: Vec<usize>,
+/// Leaves out thoughts that nothing follows; returns whether anything is left.
+fn end_in_words(message: &mut ModelMessage) -> bool {
+    if message.role == ModelRole::Agent && message.calls.is_empty() {
+        message.blocks.truncate(said_length(&message.blocks));
+        return !message.blocks.is_empty();
+    }
+    true
 }
 
-impl Answers {
-    fn of(whole: &[Message]) -> Self {
-        let mut results = HashMap::new();
-        let mut asked: HashMap<&CallId, usize> = HashMap::new();
-        for (index, message) in whole.iter().enumerate() {
-            if message.aborted {
-                continue;
-            }
-            for call in &message.calls {
-                asked.insert(&call.id, index);
-            }
-            // A tool's own word counts for more than what the host said before it was heard.
-            if let Some(call) = message.answers.as_ref().filter(|call| asked.contains_key(call)) {
-                let known = results.get(call).and_then(|at: &usize| whole.get(*at));
-                let better = known.is_none_or(|known: &Message| {
-                    known.role == Role::Host && message.role == Role::Tool
-                });
-                if better {
-                    results.insert(call.clone(), index);
+/// Returns how many blocks there are up to the last one that is no thought.
+fn said_length(blocks: &[Block]) -> usize {
+    blocks.iter().rposition(|block| !block.is_thought()).map_or(0, |last| last + 1)
+}
+
+/// Lets the host quote the agent's words if nothing comes before them.
+fn quote_leading_agent(messages: &mut Vec<Message>) {
+    let shown = |message: &Message| match message.role {
+        Role::Agent => said_length(&message.blocks) > 0,
+        Role::Tool => !message.blocks.is_empty() || message.structured.is_some(),
+        Role::User | Role::Host => !message.blocks.is_empty(),
+    };
+    // Calls that nothing comes before are not shown, either; their results are, as words.
+    let first = messages.iter().position(shown).unwrap_or(messages.len());
+    messages.drain(..first);
+    let Some(first) = messages.first_mut().filter(|first| first.role == Role::Agent) else {
+        return;
+    };
+    first.role = Role::Host;
+    first.calls.clear();
+    first.blocks.retain(|block| !block.is_thought());
+    let words = format!("{MARK} What was said first cannot be shown. The agent answered:");
+    first.blocks.insert(0, Block::text(words));
+}
+
+/// Returns what a message says in its own place, where it is not shown as a result.
+fn told(message: Message, answer: Answer) -> Vec<Block> {
+    let is_result = message.role == Role::Tool;
+    let blocks = if is_result { result_blocks(&message) } else { message.blocks };
+    if !is_result || blocks.is_empty() {
+        // The host's words name what they are about.
+        return blocks;
+    }
+    let further = if answer == Answer::Further { "further " } else { "" };
+    let what = if message.is_error { "error" } else { "result" };
+    let call = message.answers.map(|call| format!(" of call {call}")).unwrap_or_default();
+    let words = format!("{MARK} A {further}{what}{call}:");
+    std::iter::once(Block::text(words)).chain(blocks).collect()
+}
+
+/// Returns the blocks of a result; one that is only a value is said in words.
+fn result_blocks(message: &Message) -> Vec<Block> {
+    match &message.structured {
+        Some(value) if message.blocks.is_empty() => vec![Block::text(value.to_string())],
+        _ => message.blocks.clone(),
+    }
+}
+
+/// Returns the result of a call.
+fn result_of(call: &CallContent, found: Option<Message>) -> ModelMessage {
+    let (mut blocks, structured, is_error) = match found {
+        Some(found) => (result_blocks(&found), found.structured, found.is_error),
+        None => {
+            let words = format!("{MARK} {}: no result of this call is known", call.tool);
+            (vec![Block::text(words)], None, true)
+        }
+    };
+    if blocks.is_empty() {
+        blocks.push(Block::text(format!("{MARK} {}: ended without a word", call.tool)));
+    }
+    let answers = Some(call.id.clone());
+    ModelMessage { answers, structured, is_error, ..plain(ModelRole::Tool, blocks) }
+}
+
+/// What a message answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// No call that is shown, or none at all.
+    Nothing,
+    /// A call that has another answer.
+    Further,
+    /// A call: it is the result.
+    Call,
+}
+
+/// A call that is asked for.
+struct Asked {
+    /// The message that asks for it.
+    by: usize,
+    /// The call, by the id that it has in the view.
+    call: CallContent,
+    /// The message that answers it.
+    result: Option<usize>,
+}
+
+/// The calls of a view, in order, and what each message answers.
+struct Calls {
+    asked: Vec<Asked>,
+    answers: Vec<Answer>,
+}
+
+impl Calls {
+    fn of(messages: &[Message]) -> Self {
+        let mut asked: Vec<Asked> = Vec::new();
+        let mut answers = vec![Answer::Nothing; messages.len()];
+        // The last call that was asked for by each id.
+        let mut latest: HashMap<&CallId, usize> = HashMap::new();
+        let mut ids: HashSet<CallId> = HashSet::new();
+        for (by, message) in messages.iter().enumerate() {
+            for call in message.calls.iter().filter(|_| message.role == Role::Agent) {
+                let known = latest.get(&call.id).and_then(|place| asked.get(*place));
+                if known.is_none_or(|known| known.result.is_some()) {
+                    latest.insert(&call.id, asked.len());
+                    let call = CallContent { id: unique(&call.id, &mut ids), ..call.clone() };
+                    asked.push(Asked { by, call, result: None });
                 }
             }
+            let answers_call = matches!(message.role, Role::Tool | Role::Host);
+            let place = message.answers.as_ref().and_then(|call| latest.get(call));
+            let Some(call) = place.filter(|_| answers_call).and_then(|p| asked.get_mut(*p)) else {
+                continue;
+            };
+            let earlier = call.result.and_then(|earlier| messages.get(earlier));
+            // A tool's own word counts for more than what the host said before it was heard.
+            let counts = earlier
+                .is_none_or(|earlier| earlier.role == Role::Host && message.role == Role::Tool);
+            let replaced = if counts { call.result.replace(by) } else { Some(by) };
+            if counts && let Some(answer) = answers.get_mut(by) {
+                *answer = Answer::Call;
+            }
+            if let Some(answer) = replaced.and_then(|replaced| answers.get_mut(replaced)) {
+                *answer = Answer::Further;
+            }
         }
-        let used = results.values().copied().collect();
-        Self { results, used }
-    }
-
-    fn is_result(&self, index: usize) -> bool {
-        self.used.contains(&index)
-    }
-
-    fn take(&mut self, whole: &[Message], call: &CallContent) -> ModelMessage {
-        let found = self.results.remove(&call.id).and_then(|index| whole.get(index));
-        let (blocks, structured, is_error) = match found {
-            Some(found) => {
-                let failed = found.is_error || found.role == Role::Host;
-                (found.blocks.clone(), found.structured.clone(), failed)
-            }
-            None => {
-                let text = format!("{MARK} {}: no result of this call is known", call.tool);
-                (vec![Block::text(text)], None, true)
-            }
-        };
-        let answers = Some(call.id.clone());
-        ModelMessage { answers, structured, is_error, ..plain(ModelRole::Tool, blocks) }
+        Self { asked, answers }
     }
 }
 
-/// Joins the segments of messages; a message whose last segment never came was broken off.
-fn joined(entries: &[Message]) -> Vec<Message> {
-    let mut whole: Vec<Message> = Vec::new();
-    let mut open: Option<usize> = None;
-    for entry in entries.iter().filter(|entry| entry.shown.is_none()) {
-        let Some(segment) = entry.segment else {
-            whole.push(entry.clone());
-            continue;
-        };
-        let continued = open
-            .and_then(|index| whole.get_mut(index))
-            .filter(|message| message.id == entry.id && segment.offset > 0);
-        match continued {
-            Some(message) => {
-                append(&mut message.blocks, &entry.blocks);
-                message.calls.extend(entry.calls.iter().cloned());
-                message.aborted = !segment.last || entry.aborted;
-            }
-            None => {
-                open = Some(whole.len());
-                whole.push(Message { aborted: !segment.last || entry.aborted, ..entry.clone() });
-            }
-        }
-    }
-    whole
-}
-
-/// Adds blocks to a message: words go on with the block they belong to.
-fn append(blocks: &mut Vec<Block>, more: &[Block]) {
-    for block in more {
-        let joined = match (blocks.last(), block.words()) {
-            (Some(last), Some(words)) if last.kind() == block.kind() => {
-                last.words().map(|before| format!("{before}{words}"))
-            }
-            _ => None,
-        };
-        match joined {
-            Some(text) => {
-                let is_thought = block.is_thought();
-                blocks.pop();
-                blocks.push(if is_thought { Block::thought(text) } else { Block::text(text) });
-            }
-            None => blocks.push(block.clone()),
-        }
-    }
+/// Returns an id that no call before has: its own, or that with a number behind it.
+fn unique(id: &CallId, taken: &mut HashSet<CallId>) -> CallId {
+    let numbered = (2_u64..).map(|number| CallId(format!("{id}-{number}")));
+    let mut candidates = std::iter::once(id.clone()).chain(numbered);
+    // There is no end to them, so one is free.
+    candidates.find(|candidate| taken.insert(candidate.clone())).unwrap_or_else(|| id.clone())
 }

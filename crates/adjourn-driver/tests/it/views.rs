@@ -1,0 +1,281 @@
+//! Every view is one that model providers take, and has all that was said.
+
+use std::collections::HashSet;
+
+use adjourn_core::ledger::CallId;
+use adjourn_driver::content::Fate;
+use adjourn_driver::{
+    Block, CallContent, Message, ModelMessage, ModelRole, Role, Segment, Shown, model_view,
+};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed};
+use serde_json::json;
+
+/// Something that is said in one entry or in several.
+#[derive(Debug, Clone)]
+struct Saying {
+    /// Without words; they are given their numbers when all is in order.
+    message: Message,
+    /// In which kinds of blocks it comes, segment by segment; one that is no segment has one list.
+    parts: Vec<Vec<Kind>>,
+    /// Where the parts lie among those of the others.
+    places: Vec<u16>,
+    harm: Harm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    NotedText,
+    Thought,
+    Picture,
+    Blank,
+}
+
+/// What keeps a message from being whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Harm {
+    None,
+    Aborted,
+    /// The last segment never came.
+    NoEnd,
+    /// The first segment cannot be read.
+    NoBeginning,
+}
+
+fn call_id() -> impl Strategy<Value = CallId> {
+    // Few, so that they meet.
+    prop::sample::select(vec!["a", "b", "c", "a-2"]).prop_map(|id| CallId(id.to_owned()))
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let calls = prop::collection::vec(call_id(), 0..3).prop_map(|ids| {
+        ids.into_iter().map(|id| CallContent::new(id, "build")).collect::<Vec<_>>()
+    });
+    let structured = prop::option::of(Just(json!({ "n": 1 })));
+    prop_oneof![
+        3 => Just(Message::new(Role::User, vec![])),
+        6 => calls.prop_map(|calls| Message { calls, ..Message::new(Role::Agent, vec![]) }),
+        6 => (call_id(), structured, any::<bool>()).prop_map(|(call, structured, is_error)| {
+            Message { structured, is_error, ..Message::result(call, vec![]) }
+        }),
+        2 => (call_id(), prop::sample::select(vec![Fate::NotRun, Fate::Unknown])).prop_map(
+            |(call, fate)| Message { blocks: vec![], ..Message::fate(call, "build", fate) },
+        ),
+        1 => call_id().prop_map(|call| Message::new(Role::Host, vec![]).answering(Some(call))),
+        1 => Just(Message::new(Role::Host, vec![])),
+        1 => Just(Message { digest: true, ..Message::new(Role::Host, vec![]) }),
+        1 => Just(Message::showing(Shown::Mode("plan".to_owned()))),
+        1 => Just(Message::new(Role::Tool, vec![])),
+        1 => call_id().prop_map(|call| Message::new(Role::User, vec![]).answering(Some(call))),
+    ]
+}
+
+fn saying() -> impl Strategy<Value = Saying> {
+    let kind = prop_oneof![
+        6 => Just(Kind::Text),
+        1 => Just(Kind::NotedText),
+        2 => Just(Kind::Thought),
+        1 => Just(Kind::Picture),
+        2 => Just(Kind::Blank),
+    ];
+    let harm = prop_oneof![
+        5 => Just(Harm::None),
+        1 => Just(Harm::Aborted),
+        1 => Just(Harm::NoEnd),
+        1 => Just(Harm::NoBeginning),
+    ];
+    let parts = prop::collection::vec(prop::collection::vec(kind, 0..3), 1..4);
+    let places = prop::collection::vec(any::<u16>(), 3);
+    (message(), parts, places, harm).prop_map(|(message, mut parts, mut places, harm)| {
+        // Only agents speak in segments.
+        if message.role != Role::Agent {
+            parts.truncate(1);
+        }
+        // A segment without words is not told from one that begins its message.
+        if parts.len() > 1 {
+            parts.iter_mut().for_each(|part| part.push(Kind::Text));
+        }
+        places.truncate(parts.len());
+        places.sort_unstable();
+        Saying { message, parts, places, harm }
+    })
+}
+
+/// A transcript, and what its view must and must not have.
+struct Transcript {
+    entries: Vec<Message>,
+    /// Words that are to be shown once; those of entries that are no segment in their order.
+    said: Vec<String>,
+    ordered: Vec<String>,
+    /// Words that may be shown once.
+    thought: Vec<String>,
+    /// Words that must not be shown.
+    hidden: Vec<String>,
+}
+
+fn transcript(sayings: &[Saying]) -> Transcript {
+    let mut parts: Vec<_> = sayings
+        .iter()
+        .enumerate()
+        .flat_map(|(number, saying)| {
+            saying.places.iter().enumerate().map(move |(part, place)| (*place, number, part))
+        })
+        .collect();
+    parts.sort_unstable();
+    let mut all = Transcript {
+        entries: vec![],
+        said: vec![],
+        ordered: vec![],
+        thought: vec![],
+        hidden: vec![],
+    };
+    let mut offsets = vec![0; sayings.len()];
+    let digest = parts.iter().rposition(|(_, number, _)| sayings[*number].message.digest);
+    for (_, number, part) in parts.iter().copied() {
+        let saying = &sayings[number];
+        let count = saying.parts.len();
+        let begins = parts.iter().position(|(_, other, _)| *other == number).unwrap();
+        let segmented = count > 1;
+        let broken = match saying.harm {
+            Harm::None => false,
+            Harm::Aborted => true,
+            Harm::NoEnd | Harm::NoBeginning => segmented,
+        };
+        let hidden = broken || digest.is_some_and(|digest| begins < digest);
+        let mut entry = saying.message.clone();
+        for (at, kind) in saying.parts[part].iter().enumerate() {
+            let words = format!("<{number}.{part}.{at}>");
+            entry.blocks.push(match kind {
+                Kind::Text => Block::text(words.clone()),
+                Kind::NotedText | Kind::Picture => {
+                    let noted = json!({ "type": "text", "text": words, "_meta": { "k": number } });
+                    let picture = json!({ "type": "image", "data": words });
+                    let block = if *kind == Kind::Picture { picture } else { noted };
+                    Block::from_fields(block.as_object().unwrap().clone()).unwrap()
+                }
+                Kind::Thought => Block::thought(words.clone()),
+                Kind::Blank => Block::text(" "),
+            });
+            match kind {
+                Kind::Blank => {}
+                _ if hidden => all.hidden.push(words),
+                Kind::Thought => all.thought.push(words),
+                Kind::Text | Kind::NotedText | Kind::Picture => {
+                    if !segmented && entry.role != Role::Tool && entry.answers.is_none() {
+                        all.ordered.push(words.clone());
+                    }
+                    all.said.push(words);
+                }
+            }
+        }
+        if segmented {
+            entry.id = Some(format!("m{number}"));
+            let last = part + 1 == count && saying.harm != Harm::NoEnd;
+            entry.segment = Some(Segment { offset: offsets[number], last });
+            offsets[number] += entry.words_len();
+            if part + 1 < count {
+                entry.calls.clear();
+            }
+        }
+        entry.aborted = saying.harm == Harm::Aborted && part + 1 == count;
+        // A program that cannot read the first one finds the others numbered as before.
+        let lost = segmented && part == 0 && saying.harm == Harm::NoBeginning;
+        if !lost {
+            all.entries.push(entry);
+        }
+    }
+    all
+}
+
+fn words(message: &ModelMessage) -> impl Iterator<Item = &str> {
+    let data = |block: &'_ Block| block.fields().get("data").is_some();
+    message.blocks.iter().filter_map(move |block| match data(block) {
+        true => block.fields()["data"].as_str(),
+        false => block.words(),
+    })
+}
+
+/// Checks what every provider wants of a conversation.
+fn check(view: &[ModelMessage]) -> Result<(), TestCaseError> {
+    let mut ids = HashSet::new();
+    let mut owed: Vec<CallId> = Vec::new();
+    prop_assert!(view.first().is_none_or(|first| first.role == ModelRole::User));
+    let mut last = None;
+    for message in view {
+        // No message and no text is empty, also if thoughts are not sent.
+        let blank = |block: &Block| block.words().is_some_and(|words| words.trim().is_empty());
+        prop_assert!(!message.blocks.iter().any(blank), "{message:?}");
+        let said = message.blocks.iter().any(|block| !block.is_thought());
+        prop_assert!(said || !message.calls.is_empty(), "{message:?}");
+        // Results are behind their calls, one for each, before anything else.
+        prop_assert_eq!(message.role == ModelRole::Tool, !owed.is_empty());
+        prop_assert_eq!(message.role == ModelRole::Tool, message.answers.is_some());
+        if let Some(answers) = &message.answers {
+            prop_assert_eq!(answers, &owed.remove(0));
+        }
+        prop_assert!(message.role == ModelRole::Agent || message.calls.is_empty());
+        for call in &message.calls {
+            prop_assert!(ids.insert(call.id.clone()), "{} is not the only one", call.id);
+            owed.push(call.id.clone());
+        }
+        if message.role == ModelRole::Agent {
+            prop_assert_ne!(last, Some(ModelRole::Agent), "two messages of the agent's");
+            let ends_in_thought = message.blocks.last().is_some_and(Block::is_thought);
+            prop_assert!(!(ends_in_thought && message.calls.is_empty()), "{message:?}");
+        }
+        last = Some(message.role);
+    }
+    prop_assert_eq!(owed, Vec::new(), "calls without a result");
+    Ok(())
+}
+
+/// The same random transcripts every time, unless `ADJOURN_SEED` asks for others.
+fn config(cases: u32) -> Config {
+    let seed = std::env::var("ADJOURN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    println!("ADJOURN_SEED={seed}");
+    Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..Config::default() }
+}
+
+proptest! {
+    #![proptest_config(config(4000))]
+
+    #[test]
+    fn every_view_is_one_that_providers_take_and_no_words_are_lost(
+        sayings in prop::collection::vec(saying(), 0..12),
+    ) {
+        let Transcript { entries, said, ordered, thought, hidden } = transcript(&sayings);
+        let view = model_view(&entries);
+        check(&view)?;
+        let shown: Vec<_> = view.iter().flat_map(words).collect();
+        let text = shown.concat();
+        let count = |words: &str| text.matches(words).count();
+        for words in &said {
+            prop_assert_eq!(count(words), 1, "{} in {:#?}", words, &view);
+        }
+        for words in &thought {
+            prop_assert!(count(words) <= 1, "{} in {:#?}", words, &view);
+        }
+        for words in &hidden {
+            prop_assert_eq!(count(words), 0, "{} in {:#?}", words, &view);
+        }
+        // But for results, which go to their calls, everything is in the order it was said in.
+        let places: Vec<_> = ordered.iter().map(|words| text.find(words.as_str())).collect();
+        prop_assert!(places.is_sorted(), "{:#?}", &view);
+        // What is stored is what was said: it is read the same from its bytes.
+        for entry in &entries {
+            prop_assert_eq!(&Message::decode(&entry.encode()).unwrap(), entry);
+        }
+    }
+
+    /// A transcript that is cut off anywhere, as a crash leaves it, has such a view, too.
+    #[test]
+    fn every_beginning_of_a_transcript_has_a_view_that_providers_take(
+        sayings in prop::collection::vec(saying(), 0..8),
+    ) {
+        let Transcript { entries, .. } = transcript(&sayings);
+        for end in 0..=entries.len() {
+            check(&model_view(&entries[..end]))?;
+        }
+    }
+}
