@@ -134,9 +134,11 @@ impl Sqlite {
             options;
         connection::refuse_what_is_no_file(&path)?;
         let path = connection::settle(&path)?;
+        // Nothing is left beside a name that is not to be used.
+        connection::refuse_second_name(&path)?;
         Sidecar::renew(&path)?;
         let (mut sidecar, set_aside) = Sidecar::enter(&path, patience)?;
-        connection::one_name(&path)?;
+        connection::remove_left_names(&path)?;
         let file = connection::FileId::at(&path)?;
         let (connection, mut turnstile) = connection::open_writer(&path, &points, max_pages)?;
         sidecar.settle(&path, &connection)?;

@@ -69,12 +69,13 @@ pub(super) fn find(path: &Path) -> Result<PathBuf, Error> {
 /// Refuses a file with a second name: what lies beside it is found by its name, so that those who
 /// come by the other would have a log and locks of their own.
 ///
-/// A restore that was cut short leaves one that is known to be no more than that; it is removed.
-pub(super) fn one_name(path: &Path) -> Result<(), Error> {
+/// Returns names that a restore gives the file while it is under way; one that was cut short leaves
+/// them.
+pub(super) fn refuse_second_name(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |error: std::io::Error| cannot(path, error.to_string());
     let about = path.metadata().map_err(failed)?;
     if about.nlink() == 1 {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let file = FileId(about.dev(), about.ino());
     let directory = path.parent().unwrap_or(Path::new("/"));
@@ -83,14 +84,19 @@ pub(super) fn one_name(path: &Path) -> Result<(), Error> {
         let is_file = name.symlink_metadata().is_ok_and(|about| about.is_file());
         name != path && is_file && FileId::at(name).is_ok_and(|other| other == file)
     });
-    let (left, others): (Vec<_>, Vec<_>) = others.partition(|name| restore::is_kept(path, name));
-    for name in left {
-        std::fs::remove_file(name).map_err(failed)?;
+    let (kept, others): (Vec<_>, Vec<_>) = others.partition(|name| restore::is_kept(path, name));
+    if about.nlink() == 1 + kept.len() as u64 {
+        return Ok(kept);
     }
-    match path.metadata().map_err(failed)?.nlink() {
-        1 => Ok(()),
-        _ => Err(Error::TwoNames { path: path.to_owned(), other: others.into_iter().next() }),
-    }
+    Err(Error::TwoNames { path: path.to_owned(), other: others.into_iter().next() })
+}
+
+/// Removes the names that a restore left which was cut short, once none can be under way.
+pub(super) fn remove_left_names(path: &Path) -> Result<(), Error> {
+    refuse_second_name(path)?.iter().try_for_each(|name| {
+        let what = || format!("cannot remove {}, a second name of the store", name.display());
+        std::fs::remove_file(name).map_err(|error| Error::io(what(), error))
+    })
 }
 
 /// Opens the file for writing, bringing it to the newest version as needed.

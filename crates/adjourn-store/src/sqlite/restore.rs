@@ -76,7 +76,7 @@ pub fn restore(
             true => keep(&store, &sidecar, environment.now(), &mut kept),
             false => Ok(()),
         };
-        let put = put.and_then(|()| place(&copy, &store));
+        let put = put.and_then(|()| place(&copy, &store, &sidecar));
         put.inspect_err(|_| {
             kept.iter().for_each(|name| drop(std::fs::remove_file(name)));
         })
@@ -128,12 +128,15 @@ fn keep(
 }
 
 /// Gives a copy the name of the store, and returns what it is called there.
-fn place(copy: &Path, store: &Path) -> Result<Option<Incarnation>, Error> {
+fn place(copy: &Path, store: &Path, sidecar: &Sidecar) -> Result<Option<Incarnation>, Error> {
     // A copy of an older store gets an incarnation when it is first opened.
     let names = match identity::own(copy)? {
         Own::Is(incarnation) => Some(incarnation),
         _ => None,
     };
+    if let Some(next) = names {
+        sidecar.exclude(store, next)?;
+    }
     std::fs::rename(copy, store)
         .map_err(|error| Error::io(format!("cannot write {}", store.display()), error))?;
     Ok(names)

@@ -12,6 +12,9 @@
 //! incarnation for it: a plain copy of the file that was made before is another file from then on,
 //! for which no later log was written.
 //!
+//! While a backup is put in the place of a file whose sidecar is empty, the sidecar says for which
+//! file the log was not written: for the backup.
+//!
 //! Every process that has the store open holds a shared lock on the sidecar; it takes an exclusive
 //! one to set a log aside, or to put another file in place.
 
@@ -33,6 +36,9 @@ const RETRY: Duration = Duration::from_millis(2);
 /// How long to wait for others who use the file that was there before: a host notices within a
 /// second that it is gone, and ends.
 const OTHERS_END: Duration = Duration::from_secs(5);
+
+/// What stands before the incarnation that the log was not written for.
+const EXCLUDED: &str = "not ";
 
 /// The sidecar of a store, and this process's lock on it.
 #[derive(Debug)]
@@ -190,11 +196,30 @@ impl Sidecar {
 
     /// Returns what the sidecar names; nothing if it was never written, or not whole.
     pub(super) fn names(&self, store: &Path) -> Result<Option<Incarnation>, Error> {
+        Ok(Incarnation::parse(&self.text(store)?))
+    }
+
+    /// Returns the incarnation that a log without a name was not written for, if that is known.
+    fn excludes(&self, store: &Path) -> Result<Option<Incarnation>, Error> {
+        Ok(self.text(store)?.strip_prefix(EXCLUDED).and_then(Incarnation::parse))
+    }
+
+    fn text(&self, store: &Path) -> Result<String, Error> {
         let mut text = String::new();
         let mut file = &self.file;
         let read = file.rewind().and_then(|()| file.take(64).read_to_string(&mut text));
         read.map_err(|error| failed("read", store, error))?;
-        Ok(Incarnation::parse(&text))
+        Ok(text)
+    }
+
+    /// Keeps the log, whichever file it was written for, from a file that is about to take the place
+    /// of that one.
+    pub(super) fn exclude(&self, store: &Path, next: Incarnation) -> Result<(), Error> {
+        match self.names(store)? {
+            // It was written for the file that is named.
+            Some(_) => Ok(()),
+            None => self.put(store, &format!("{EXCLUDED}{next}\n")),
+        }
     }
 
     /// Writes in place: the file is also what others have locked.
@@ -218,6 +243,7 @@ impl Sidecar {
         self.settled = matches!((own, names), (Own::Is(own), Some(names)) if own == names);
         Ok(match (own, names) {
             (Own::Foreign, _) => return Err(foreign(store)),
+            (Own::Is(own), None) => self.excludes(store)? != Some(own),
             (_, None) | (Own::Unknown, _) => true,
             (Own::Nothing, Some(_)) => false,
             (Own::Is(_), Some(_)) => self.settled,

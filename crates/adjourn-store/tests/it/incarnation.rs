@@ -402,6 +402,45 @@ fn a_backup_is_restored_and_what_was_there_is_kept() {
     assert!(has(&after.open(), scene.early));
 }
 
+/// The process was killed when the backup had its place, and the log of the file before had not gone:
+/// no sidecar had named that file yet.
+#[test]
+fn a_restore_that_is_cut_short_leaves_no_log_that_is_taken_for_the_backups() {
+    let scene = Scene::new();
+    let hex = |path: &Path| -> String {
+        let store = rusqlite::Connection::open(path).unwrap();
+        let sql = "SELECT lower(hex(incarnation)) FROM identity";
+        store.query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    let named = format!("not {}\n", hex(&scene.backup));
+    // Before the backup had its place, the log is still that of the file which is there.
+    let before = killed(scene.store.path());
+    std::fs::write(beside(&before.path(), "-incarnation"), &named).unwrap();
+    assert!(has(&before.open(), scene.late));
+    let after = killed(scene.store.path());
+    std::fs::write(beside(&after.path(), "-incarnation"), &named).unwrap();
+    std::fs::copy(&scene.backup, after.path()).unwrap();
+    let store = after.open();
+    assert!(store.set_aside().is_some());
+    assert!(has(&store, scene.early) && !has(&store, scene.late));
+    sound(&store);
+}
+
+#[test]
+fn a_restore_over_a_store_whose_log_has_no_name_is_whole() {
+    let scene = Scene::new();
+    let after = killed(scene.store.path());
+    std::fs::write(beside(&after.path(), "-incarnation"), "").unwrap();
+    let restored = restore(&scene.backup, &after.path(), after.environment.clone()).unwrap();
+    let store = after.open();
+    assert!(has(&store, scene.early) && !has(&store, scene.late));
+    sound(&store);
+    drop(store);
+    // What was there is a store, with its log.
+    let kept = Options { path: restored.kept[0].clone(), ..after.options() };
+    assert!(has(&Sqlite::open(kept).unwrap(), scene.late));
+}
+
 #[test]
 fn a_restore_that_fails_halfway_leaves_no_second_names() {
     let scene = Scene::new();

@@ -44,6 +44,10 @@ fn a_store_with_a_second_name_is_refused_with_the_names() {
         assert!(said.contains(&other.display().to_string()), "{said}");
         assert!(refused.hint().unwrap().contains("ln -s"), "{:?}", refused.hint());
     }
+    let left =
+        |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("second.db-");
+    let entries = std::fs::read_dir(fixture.directory.path()).unwrap().flatten();
+    assert_eq!(entries.filter(left).count(), 0, "nothing is left beside the second name");
     // It can be looked at: a tool for backups may have linked it.
     let looked = Sqlite::look(&fixture.path(), fixture.environment.clone(), 0).unwrap();
     assert!(looked.session(id).unwrap().is_some());
