@@ -39,9 +39,12 @@ impl Times {
         };
         let there = instant.to_zoned(zone.clone()).strftime("%b %d %H:%M:%S").to_string();
         // One unit is enough beside the time itself.
-        let ago = span(now.since(at));
-        let ago = ago.split(' ').next().unwrap_or_default();
-        format!("{there} {ago:>4} ago")
+        let apart = if at > *now { span(at.since(*now)) } else { span(now.since(at)) };
+        let apart = apart.split(' ').next().unwrap_or_default();
+        match at > *now {
+            true => format!("{there} in {apart}"),
+            false => format!("{there} {apart:>4} ago"),
+        }
     }
 }
 
@@ -56,6 +59,8 @@ mod tests {
         let zone = TimeZone::get("Europe/Berlin").unwrap();
         let times = Times { local: Some((zone, now)) };
         assert_eq!(times.show(at), "Nov 15 23:30:05   1h ago");
+        let soon = Timestamp::parse("2026-11-16T00:30:00Z").unwrap();
+        assert_eq!(times.show(soon), "Nov 16 01:30:00 in 30m");
         assert_eq!(Times::default().show(at), "2026-11-15T22:30:05.123Z");
     }
 }

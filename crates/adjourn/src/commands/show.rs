@@ -1,7 +1,10 @@
 //! `show`: one session.
 
 use adjourn_core::Session;
+use adjourn_core::carry::Totals;
 use adjourn_core::event::What;
+use adjourn_core::session::{Cause, Initiator, Outcome};
+use adjourn_core::time::Timestamp;
 use adjourn_store::Store as _;
 use serde_json::{Map, Value, json};
 
@@ -9,13 +12,16 @@ use crate::arguments::Which;
 use crate::durations::span;
 use crate::failure::Failure;
 use crate::liveness::{Host, Living};
-use crate::place::Place;
+use crate::place::{Place, TENANT};
 use crate::settings::Settings;
 use crate::terminal::{Look, Output, one_line};
+use crate::times::Times;
 use crate::view::View;
 
 /// Entries read to find the last prompt and to count them: a longer journal is not counted.
 const MOST_ENTRIES: usize = 4096;
+/// How wide the labels are.
+const WIDTH: usize = 20;
 /// Entries read at a time.
 const PAGE: usize = 256;
 
@@ -25,9 +31,9 @@ pub fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Fa
     let session = place.session(id)?;
     let living = Living::of(&place)?;
     let view = View { session: &session, now: place.clock.now(), living: &living };
-    let mut object = view.json();
     let life = Life::of(&place, &session)?;
     if output.json {
+        let mut object = view.json();
         if let Some(object) = object.as_object_mut() {
             life.add_to(object, living.driving(&session));
         }
@@ -39,27 +45,99 @@ pub fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Fa
     if let Some(under) = view.under() {
         output.data(&format!("  {under}"));
     }
-    let line = |key: &str, value: &str| {
-        let key = output.word(Look::Dim, &format!("{key:<20}"));
-        output.data(&format!("  {key} {}", one_line(value)));
-    };
-    let said = [("prompt", life.prompt.as_str()), ("lastWords", life.last_words)];
-    said.iter().filter(|(_, words)| !words.is_empty()).for_each(|(key, words)| line(key, words));
-    if let Some(runs) = life.runs {
-        line("runs", &runs.to_string());
-    }
-    if let Some(host) = living.driving(&session) {
-        line("host", &format!("{}, there for {}", host.name(), span(view.now.since(host.since))));
-    }
-    for (key, value) in object.as_object().into_iter().flatten() {
-        // What has a line above needs none here, nor has what there is nothing of.
-        let nothing = value.as_object().is_some_and(serde_json::Map::is_empty);
-        if key != "sessionId" && key != "heldWait" && !nothing {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            line(key, &value);
-        }
+    let mut lines =
+        vec![("prompt", life.prompt.clone()), ("last words", life.last_words.to_owned())];
+    lines.extend(life.runs.map(|runs| ("runs", runs.to_string())));
+    lines.extend(living.driving(&session).map(|host| {
+        ("host", format!("{}, there for {}", host.name(), span(view.now.since(host.since))))
+    }));
+    lines.extend(labelled(&view, &Times::of(output, view.now)));
+    for (label, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
+        let label = output.word(Look::Dim, &format!("{label:<WIDTH$}"));
+        output.data(&format!("  {label} {}", one_line(value)));
     }
     Ok(())
+}
+
+/// Returns what there is to say of a session beside its first line, in words for people; what there
+/// is nothing of is empty.
+fn labelled(view: &View<'_>, times: &Times) -> Vec<(&'static str, String)> {
+    let session = view.session;
+    let status = session.status();
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let time = |at: Option<Timestamp>| at.map(|at| times.show(at)).unwrap_or_default();
+    let mut lines = vec![
+        ("run", status.run_id.map(|run| run.to_string()).unwrap_or_default()),
+        ("last run", text(status.outcome.map(Outcome::as_str))),
+        ("what went wrong", text(status.error)),
+    ];
+    if let Some(pause) = &status.pause {
+        let taken = if pause.suspended_at.is_some() { "paused by" } else { "pause asked by" };
+        lines.extend([
+            ("handle", pause.handle.to_string()),
+            (taken, paused_by(session, pause.initiator)),
+            ("reason", text(pause.reason)),
+            ("paused at", time(pause.suspended_at)),
+            ("wakes", view.wakes()),
+            ("deadline", time(pause.due_at)),
+            ("summary", pause.summary.clone().unwrap_or_default()),
+            ("question", text(pause.question)),
+            ("context", text(pause.context)),
+            ("choices", pause.choices.join(" | ")),
+            ("asked because of", text(pause.originating_failure_kind)),
+            ("under it", pause.held.map(|held| held.to_string()).unwrap_or_default()),
+        ]);
+    }
+    if let Some(woke) = &status.woke {
+        let input = if woke.had_resume_input { "with a value" } else { "without a value" };
+        let sees = if woke.continue_transcript { "the whole transcript" } else { "a digest" };
+        lines.extend([
+            ("woken by", format!("{}, {input}", cause(woke.cause))),
+            ("woken at", times.show(woke.resumed_at)),
+            ("its turn sees", sees.to_owned()),
+        ]);
+    }
+    let Totals { cost_micro_usd, .. } = status.totals;
+    let used = match (cost_micro_usd, status.totals.tokens()) {
+        (0, 0) => String::new(),
+        (0, tokens) => format!("{tokens} tokens"),
+        (_, tokens) => {
+            let (whole, cents) = (cost_micro_usd / 1_000_000, cost_micro_usd % 1_000_000 / 10_000);
+            format!("{whole}.{cents:02} USD, {tokens} tokens")
+        }
+    };
+    let tenant = Some(session.tenant.as_str()).filter(|tenant| *tenant != TENANT);
+    lines.extend([
+        ("in flight", status.in_flight.join(", ")),
+        ("outcome unknown", status.unknown_calls.join(", ")),
+        ("used", used),
+        ("tenant", text(tenant)),
+        ("notice", view.living.waits_for(session).unwrap_or_default()),
+    ]);
+    lines
+}
+
+/// Says who made a pause.
+fn paused_by(session: &Session, initiator: Initiator) -> String {
+    let pause = session.suspended().map(|suspended| &suspended.shown().pause);
+    match (initiator, pause) {
+        (Initiator::Agent, _) => "the agent".to_owned(),
+        (Initiator::Client, Some(pause)) if pause.host_interrupted => {
+            "its host, which stopped".to_owned()
+        }
+        (Initiator::Client, Some(pause)) => pause.by.to_string(),
+        (Initiator::Client, None) => "a client".to_owned(),
+    }
+}
+
+/// Says why a session woke.
+const fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::ExplicitResume => "a resume",
+        Cause::ConditionFired => "an event that it waited for",
+        Cause::Timeout => "its deadline",
+        Cause::ExternalEvent => "an event for this session, or its host",
+    }
 }
 
 /// What a session was asked, and what it said.

@@ -217,8 +217,13 @@ fn a_log_and_a_session_are_dimmed_where_they_explain() {
     assert_eq!(there, (hour(utc.lines().next_back().unwrap(), 11) + 14) % 24, "{screen}");
     let shown = OnTerminal::start(home.command(&["show", &id]), 200);
     shown.until(&format!("\x1b[1m{id}\x1b[0m  suspended for "));
-    shown.until("\x1b[2minitiator           \x1b[0m agent");
-    assert_eq!(shown.end().0, 0);
+    shown.until("\x1b[2mpaused by           \x1b[0m the agent");
+    let (code, screen) = shown.end();
+    assert_eq!(code, 0);
+    // Labels are words, and times are those of the person who looks.
+    assert!(!screen.contains("suspendedAt") && !screen.contains("resumeWhen"), "{screen}");
+    let at = screen.lines().find(|line| line.contains("paused at")).unwrap();
+    assert!(at.contains(" ago") && !at.contains('Z'), "{screen}");
     let failed = OnTerminal::start(home.command(&["show", "nobody"]), 200);
     failed.until("\x1b[31merror:\x1b[0m there is no session");
     assert_eq!(failed.end().0, 4);
