@@ -20,19 +20,19 @@ use crate::update;
 /// finds out within a second that it is dead.
 const HOST_ANSWERS: Duration = Duration::from_secs(2);
 
+/// Waits until a point in time; for ever, if there is none.
+pub(crate) async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
 impl<S: Store> Attachment<S> {
     /// Returns when a cancel that is given now should have been followed.
     pub(crate) fn patience(&self) -> Instant {
         let grace = self.face.options.cancel_grace.unwrap_or(CANCEL_GRACE);
         Instant::now() + grace + HOST_ANSWERS
-    }
-
-    /// Waits until a cancel should have been followed; for ever, if none is under way.
-    pub(crate) async fn silence(until: Option<Instant>) {
-        match until {
-            Some(until) => tokio::time::sleep_until(until).await,
-            None => std::future::pending().await,
-        }
     }
 
     /// Begins to wait for the host to follow a cancel, for prompts that are answered then.

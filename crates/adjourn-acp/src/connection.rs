@@ -21,18 +21,17 @@ use tokio::task::JoinSet;
 use crate::content;
 use crate::face::{Face, OnDisconnect};
 use crate::inbox::Ask;
-use crate::initialize::introduction;
-use crate::lines::Lines;
+use crate::initialize::initialize;
 use crate::outbox::{self, Outbox};
 use crate::peer::{Dialect, Peer, Version};
 use crate::pending_requests::PendingRequests;
 use crate::projection::News;
 use crate::requests::{self, Attach, CancelRequest, Initialize, Named, New, Prompt, Replay};
 use crate::room::Room;
-use crate::rpc::{
-    Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, UNSUPPORTED_VERSION, answer,
-};
+use crate::rpc::{Error, INVALID_REQUEST, Id, Incoming, NOT_FOUND, Outgoing, Params, answer};
 use crate::session::Attachment;
+use crate::waiting_notice::WaitingNotice;
+use crate::wire::{Wire, not_initialized};
 
 /// What may be asked of a session before it has done what was asked before.
 const QUEUE: usize = 16;
@@ -49,8 +48,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The streams fail.
 pub async fn serve<S, R, W>(
     face: Arc<Face<S>>,
-    input: R,
-    output: W,
+    wire: Wire<R, W>,
     stop: impl Future<Output = ()>,
     drain: impl Future<Output = ()>,
 ) -> std::io::Result<()>
@@ -59,6 +57,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
+    let Wire { lines, output, peer } = wire;
     let (out, written) = Outbox::new();
     let mut writer = tokio::spawn(outbox::write(written, output));
     let (ring, rung) = watch::channel(());
@@ -73,18 +72,19 @@ where
     });
     let mut connection = Connection {
         face,
-        peer: None,
+        peer,
         out,
         lines: Outgoing::default(),
         asked: Arc::default(),
         room: Room::default(),
         rung,
         sessions: HashMap::new(),
+        unreadable: HashSet::new(),
         tasks: JoinSet::new(),
     };
     let gone = connection.out.clone();
     let result = tokio::select! {
-        result = connection.read(Lines::new(input)) => result,
+        result = connection.read(lines) => result,
         () = gone.gone() => Ok(()),
         () = stop => Ok(()),
     };
@@ -140,6 +140,8 @@ pub(crate) struct Connection<S> {
     room: Room,
     rung: watch::Receiver<()>,
     sessions: HashMap<SessionId, Open>,
+    /// Sessions that the log names because they cannot be read.
+    pub(crate) unreadable: HashSet<SessionId>,
     tasks: JoinSet<()>,
 }
 
@@ -214,7 +216,7 @@ impl<S: Store> Connection<S> {
             return self.initialize(params.read()?).map(Some);
         }
         let Some(peer) = self.peer.clone() else {
-            return Err(Error::new(INVALID_REQUEST, "the first request is initialize"));
+            return Err(not_initialized());
         };
         let v1 = peer.version == Version::V1;
         match method {
@@ -258,22 +260,9 @@ impl<S: Store> Connection<S> {
         if self.peer.is_some() {
             return Err(Error::new(INVALID_REQUEST, "the connection is initialized already"));
         }
-        let version = match request.protocol_version {
-            0 => {
-                let data = json!({ "requested": 0, "supported": [1, 2] });
-                let problem = "this agent speaks versions 1 and 2";
-                return Err(Error::new(UNSUPPORTED_VERSION, problem).with(data));
-            }
-            1 => Version::V1,
-            _ => Version::V2,
-        };
-        let (info, capabilities) = match version {
-            Version::V1 => (&request.client_info, &request.client_capabilities),
-            Version::V2 => (&request.info, &request.capabilities),
-        };
-        let profile = self.face.options.profile;
-        self.peer = Some(Arc::new(Peer::new(version, profile, info, capabilities)));
-        Ok(introduction(version))
+        let (peer, introduction) = initialize(&request, self.face.options.profile)?;
+        self.peer = Some(Arc::new(peer));
+        Ok(introduction)
     }
 
     async fn new_session(&mut self, id: &Id, new: New, peer: &Peer) -> Result<(), Error> {
@@ -392,6 +381,7 @@ impl<S: Store> Connection<S> {
                 replaying: None,
                 cancel_until: None,
                 ended_calls: HashSet::new(),
+                notice: WaitingNotice::default(),
             };
             self.tasks.spawn(attachment.run(self.rung.clone()));
             Open { ask: sender, attached, run, asked: 0, done }

@@ -1,5 +1,6 @@
 //! Blocks of content, and the transcript entries that they become.
 
+use adjourn_core::transcript::Content;
 use adjourn_driver::{Block, Message, Role};
 use serde_json::{Map, Value, json};
 
@@ -24,6 +25,38 @@ pub fn said(blocks: Vec<Map<String, Value>>) -> Result<Message, Error> {
     Ok(Message::new(Role::User, blocks))
 }
 
+/// Describes a prompt to the core. One without words is called by what it shows, so that it has a
+/// title and a place in lists and digests.
+pub fn described(prompt: &Message) -> Content {
+    let content = prompt.content();
+    if !content.excerpt.trim().is_empty() {
+        return content;
+    }
+    let shown: Vec<_> = prompt.blocks.iter().filter_map(|block| shows(&block.to_value())).collect();
+    match shown.is_empty() {
+        true => content,
+        false => {
+            let Content { excerpt, .. } = Content::text(&format!("[{}]", shown.join(", ")));
+            Content { excerpt, ..content }
+        }
+    }
+}
+
+/// Says what a block shows: a file by its name, anything else by its kind.
+fn shows(block: &Value) -> Option<String> {
+    let text = |path: &str| block.pointer(path).and_then(Value::as_str);
+    let named = |path: &str| {
+        let uri = text(path).filter(|uri| !uri.starts_with("data:"))?.trim_end_matches('/');
+        uri.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
+    };
+    match text("/type")? {
+        "text" => None,
+        "resource" => named("/resource/uri").or_else(|| Some("a file".to_owned())),
+        "resource_link" => text("/name").map(str::to_owned).or_else(|| named("/uri")),
+        kind => Some(named("/uri").unwrap_or_else(|| kind.to_owned())),
+    }
+}
+
 /// A block of text.
 pub fn text(words: &str) -> Value {
     json!({ "type": "text", "text": words })
@@ -41,4 +74,41 @@ pub fn without_secrets(server: Map<String, Value>) -> Value {
         _ => (field, value),
     });
     Value::Object(kept.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn excerpt(blocks: &Value) -> String {
+        let blocks = blocks.as_array().unwrap().iter().map(|block| block.as_object().unwrap());
+        described(&said(blocks.cloned().collect()).unwrap()).excerpt
+    }
+
+    #[test]
+    fn a_prompt_without_words_is_called_by_what_it_shows() {
+        let image = json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" });
+        let named = with(&image, "uri", "file:///tmp/crash.png");
+        let inline = with(&image, "uri", "data:image/png;base64,AA/AA");
+        let link = json!({ "type": "resource_link", "name": "notes.md", "uri": "file:///x/y" });
+        let file =
+            json!({ "type": "resource", "resource": { "uri": "file:///a/b.rs", "text": "" } });
+        for (blocks, called) in [
+            (json!([image]), "[image]"),
+            (json!([image, image, link]), "[image, image, notes.md]"),
+            (json!([named, text(" ")]), "[crash.png]"),
+            (json!([inline]), "[image]"),
+            (json!([file]), "[b.rs]"),
+            (json!([image, text("what is this?")]), "what is this?"),
+            (json!([text(" ")]), " "),
+        ] {
+            assert_eq!(excerpt(&blocks), called, "{blocks}");
+        }
+    }
+
+    fn with(block: &Value, field: &str, value: &str) -> Value {
+        let mut block = block.clone();
+        block[field] = value.into();
+        block
+    }
 }

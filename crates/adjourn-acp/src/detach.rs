@@ -17,6 +17,7 @@ use crate::inbox::LATER;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::Attachment;
 use crate::update::{self, Call};
+use crate::waiting_notice::WaitingNotice;
 
 impl<S: Store> Attachment<S> {
     pub(crate) async fn close(&mut self, id: &Id, rung: &mut watch::Receiver<()>) {
@@ -114,6 +115,7 @@ impl<S: Store> Attachment<S> {
         self.waits.clear();
         self.cancel_until = None;
         self.ended_calls.clear();
+        self.notice = WaitingNotice::default();
         self.aliases.clear();
         self.own.clear();
         let mut asked: Vec<_> = self.ours.keys().cloned().collect();

@@ -32,21 +32,25 @@ pub struct Envelope {
 
 impl Envelope {
     /// Returns those in `_meta`; what comes first counts first.
-    pub fn all(meta: Option<&Value>) -> Vec<Self> {
-        let Some(meta) = meta else { return Vec::new() };
-        let own = meta.get(EXTENSION).filter(|value| value.is_object());
-        let own = own.map(|fields| Self {
-            path: format!("_meta[{EXTENSION:?}]"),
-            fields: fields.clone(),
-            spelling: Spelling::Camel,
-        });
-        let tunnel = meta.pointer("/harn/suspend").and_then(Value::as_object);
-        let tunnel = tunnel.map(|fields| Self {
-            path: "_meta.harn.suspend".to_owned(),
-            fields: camel(fields),
-            spelling: Spelling::Snake,
-        });
-        own.into_iter().chain(tunnel).collect()
+    ///
+    /// # Errors
+    /// What is there is no object: passed over, it would be a pause without its conditions.
+    pub fn all(meta: Option<&Value>) -> Result<Vec<Self>, Error> {
+        let Some(meta) = meta else { return Ok(Vec::new()) };
+        let own = (meta.get(EXTENSION), format!("_meta[{EXTENSION:?}]"), Spelling::Camel);
+        let tunnel = meta.pointer("/harn/suspend");
+        let tunnel = (tunnel, "_meta.harn.suspend".to_owned(), Spelling::Snake);
+        let mut all = Vec::new();
+        for (found, path, spelling) in [own, tunnel] {
+            let fields = match (found, spelling) {
+                (None | Some(Value::Null), _) => continue,
+                (Some(Value::Object(fields)), Spelling::Snake) => camel(fields),
+                (Some(Value::Object(fields)), Spelling::Camel) => fields.clone().into(),
+                (Some(_), _) => return Err(Error::invalid(path, "expected an object")),
+            };
+            all.push(Self { path, fields, spelling });
+        }
+        Ok(all)
     }
 
     /// Reads the fields.
@@ -147,6 +151,8 @@ mod tests {
         for (meta, path) in [
             (json!({ EXTENSION: { "reason": 7 } }), "_meta[\"adjourn/suspend\"].reason"),
             (json!({ EXTENSION: { "resumeWen": {} } }), "_meta[\"adjourn/suspend\"].resumeWen"),
+            (json!({ EXTENSION: "resumeWhen" }), "_meta[\"adjourn/suspend\"]"),
+            (json!({ "harn": { "suspend": [] } }), "_meta.harn.suspend"),
             (json!({ "harn": { "suspend": { "reason": 7 } } }), "_meta.harn.suspend.reason"),
             (
                 json!({ "harn": { "suspend": { "resume_wen": {} } } }),

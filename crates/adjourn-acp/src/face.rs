@@ -11,9 +11,9 @@ use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_core::{Command, Founding, Session, command};
-use adjourn_host::Claimant;
 use adjourn_host::clock::Clock;
 use adjourn_host::doorbell::Hosts;
+use adjourn_host::{Claimant, Notes};
 use adjourn_store::{CommandError, Done, Request, Store};
 use serde_json::{Map, Value};
 
@@ -89,6 +89,8 @@ pub struct Face<S> {
     pub claimant: Claimant<S>,
     /// The permission requests of this process.
     pub permissions: PendingPermissions,
+    /// The log of the process.
+    pub notes: Notes,
     /// How connections behave.
     pub options: Options,
 }

@@ -1,13 +1,33 @@
-//! Who we are and what we can do, as `initialize` answers.
+//! `initialize`: what the client is and understands, and what this agent is and can do.
 
 use adjourn_core::command::Mode;
 use serde_json::{Map, Value, json};
 
-use crate::peer::{EXTENSION, Version};
+use crate::peer::{EXTENSION, Peer, Profile, Version};
+use crate::requests::Initialize;
+use crate::rpc::{Error, UNSUPPORTED_VERSION};
 use crate::suspension::SuspendCapabilities;
 
-/// Who we are and what we can do.
-pub(crate) fn introduction(version: Version) -> Value {
+/// Returns the client that introduces itself, and how it is answered.
+pub(crate) fn initialize(request: &Initialize, profile: Profile) -> Result<(Peer, Value), Error> {
+    let version = match request.protocol_version {
+        0 => {
+            let data = json!({ "requested": 0, "supported": [1, 2] });
+            let problem = "this agent speaks versions 1 and 2";
+            return Err(Error::new(UNSUPPORTED_VERSION, problem).with(data));
+        }
+        1 => Version::V1,
+        _ => Version::V2,
+    };
+    let (info, capabilities) = match version {
+        Version::V1 => (&request.client_info, &request.client_capabilities),
+        Version::V2 => (&request.info, &request.capabilities),
+    };
+    Ok((Peer::new(version, profile, info, capabilities), introduction(version)))
+}
+
+/// Returns what this agent is and can do.
+fn introduction(version: Version) -> Value {
     let extension = json!({
         "version": 1,
         "modes": [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion],

@@ -47,9 +47,12 @@ pub mod suspension;
 mod title;
 mod unavailable;
 mod update;
+mod waiting_notice;
+mod wire;
 
 pub use connection::serve;
 pub use face::{Face, OnDisconnect, Options, StatusWords};
 pub use peer::Profile;
 pub use permissions::PendingPermissions;
 pub use unavailable::refuse;
+pub use wire::Wire;

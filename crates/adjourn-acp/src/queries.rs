@@ -1,5 +1,6 @@
 //! `session/status` and `session/list`: what is said of sessions without opening them.
 
+use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_store::Store;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::connection::{Connection, absolute, tidy};
 use crate::face::StatusWords;
-use crate::peer::{Peer, Version};
+use crate::peer::{EXTENSION, Peer, Version};
 use crate::request_permission;
 use crate::requests::{List, Named};
 use crate::rpc::{Error, NOT_FOUND};
@@ -20,6 +21,23 @@ const PAGE: usize = 50;
 /// How many times as many are looked at for one page: where few are wanted, a page has fewer of
 /// them, or none, and the next one goes on.
 const LOOKS: usize = 20;
+
+/// Why a session is not in a list.
+enum Unlisted {
+    /// It cannot be read; the others can.
+    Unreadable(adjourn_store::Error),
+    /// The store fails.
+    Failed(Error),
+}
+
+impl From<adjourn_store::Error> for Unlisted {
+    fn from(error: adjourn_store::Error) -> Self {
+        match error.is_of_a_session() {
+            true => Self::Unreadable(error),
+            false => Self::Failed(error.into()),
+        }
+    }
+}
 
 impl<S: Store> Connection<S> {
     pub(crate) fn status(&self, named: &Named, peer: &Peer) -> Result<Value, Error> {
@@ -62,7 +80,7 @@ impl<S: Store> Connection<S> {
         })
     }
 
-    pub(crate) fn list(&self, list: &List, peer: &Peer) -> Result<Value, Error> {
+    pub(crate) fn list(&mut self, list: &List, peer: &Peer) -> Result<Value, Error> {
         let before = match &list.cursor {
             Some(cursor) => cursor
                 .parse()
@@ -71,24 +89,57 @@ impl<S: Store> Connection<S> {
         };
         let wanted = list.cwd.as_deref().map(absolute).transpose()?;
         let mut before = SessionNo(before);
-        let mut sessions = Vec::new();
+        let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
+        let mut next = None;
         for _ in 0..LOOKS {
             let page = self.face.store.ids_before(before, PAGE)?;
             for (no, id) in &page {
                 before = *no;
-                sessions.extend(self.info(*id, wanted.as_deref(), peer)?);
+                match self.info(*id, wanted.as_deref(), peer) {
+                    Ok(info) => sessions.extend(info),
+                    Err(Unlisted::Unreadable(error)) => unreadable.extend(self.named(*id, &error)),
+                    Err(Unlisted::Failed(error)) => return Err(error),
+                }
                 if sessions.len() == PAGE {
                     break;
                 }
             }
+            next = Some(before.0.to_string());
             if page.len() < PAGE && sessions.len() < PAGE {
-                return Ok(json!({ "sessions": sessions }));
+                next = None;
+                break;
             }
             if sessions.len() == PAGE {
                 break;
             }
         }
-        Ok(json!({ "sessions": sessions, "nextCursor": before.0.to_string() }))
+        let mut answer = json!({ "sessions": sessions });
+        if let Some(next) = next {
+            answer = with(answer, "nextCursor", next);
+        }
+        if !unreadable.is_empty() && peer.opted_in() {
+            answer = with(answer, "_meta", json!({ EXTENSION: { "unreadable": unreadable } }));
+        }
+        Ok(answer)
+    }
+
+    /// Describes a session that cannot be read, unless it is another tenant's, and names it in the
+    /// log of the process, once for a connection.
+    fn named(&mut self, id: SessionId, error: &adjourn_store::Error) -> Option<Value> {
+        let founding = self.face.store.founding(id).ok().flatten();
+        if let Some(What::SessionCreated(created)) = founding.map(|entry| entry.event.what)
+            && created.tenant != self.face.options.tenant
+        {
+            return None;
+        }
+        if self.unreadable.insert(id) {
+            self.face.notes.tell(&format!("{error}; session/list leaves it out"));
+        }
+        let problem = match error {
+            adjourn_store::Error::Unreadable { problem, .. } => problem.clone(),
+            error => error.to_string(),
+        };
+        Some(json!({ "sessionId": id, "error": problem }))
     }
 
     /// Describes a session that was prompted and is not over, if it is one of those in `wanted`.
@@ -97,19 +148,14 @@ impl<S: Store> Connection<S> {
         id: SessionId,
         wanted: Option<&str>,
         peer: &Peer,
-    ) -> Result<Option<Value>, Error> {
-        let session = match self.face.store.session(id) {
-            Ok(Some(session)) => session,
-            Ok(None) => return Ok(None),
-            // One that cannot be read can be neither loaded nor described.
-            Err(error) if error.is_of_a_session() => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+    ) -> Result<Option<Value>, Unlisted> {
+        let Some(session) = self.face.store.session(id)? else { return Ok(None) };
         let over = matches!(session.state, State::Ended(_));
         if over || !session.was_prompted() || session.tenant != self.face.options.tenant {
             return Ok(None);
         }
-        let cwd = self.face.cwd(session.id)?.unwrap_or_else(|| "/".to_owned());
+        let cwd =
+            self.face.cwd(session.id).map_err(Unlisted::Failed)?.unwrap_or_else(|| "/".to_owned());
         if wanted.is_some_and(|wanted| tidy(wanted) != tidy(&cwd)) {
             return Ok(None);
         }

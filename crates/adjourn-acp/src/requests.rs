@@ -198,7 +198,7 @@ impl Attach {
         let meta = self.meta.map(Value::Object);
         peer.notes(meta.as_ref());
         let mut fields = root;
-        for envelope in Envelope::all(meta.as_ref()) {
+        for envelope in Envelope::all(meta.as_ref())? {
             let given: SessionResumeFields = envelope.read()?;
             fields = SessionResumeFields {
                 handle: fields.handle.or(given.handle),
@@ -311,7 +311,7 @@ pub fn suspend(request: SessionSuspendRequest, peer: &Peer) -> Result<Suspend, E
         ..Suspend::default()
     };
     let mut mode = request.mode;
-    for envelope in Envelope::all(meta.as_ref()) {
+    for envelope in Envelope::all(meta.as_ref())? {
         envelope.has_only(&ENVELOPE_FIELDS)?;
         let given: SuspendFields = envelope.read()?;
         let place = envelope.place("resumeWhen");

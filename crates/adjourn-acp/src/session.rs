@@ -24,6 +24,8 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::cancel_timeout::until;
+use crate::content::described;
 use crate::face::Face;
 use crate::inbox::Ask;
 use crate::outbox::{BATCH_BYTES, Mark, Outbox};
@@ -37,6 +39,7 @@ use crate::resume::revisions;
 use crate::rpc::{CANCELLED, Error, Id, Outgoing};
 use crate::suspension::SessionAwaitResumptionResponse;
 use crate::update::Foreground;
+use crate::waiting_notice::WaitingNotice;
 
 /// How a request of ours is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,6 +166,8 @@ pub(crate) struct Attachment<S> {
     pub(crate) cancel_until: Option<Instant>,
     /// Calls that the client was told are over, before the host has said so.
     pub(crate) ended_calls: HashSet<CallId>,
+    /// What the client was told that other processes keep waiting.
+    pub(crate) notice: WaitingNotice,
 }
 
 impl<S: Store> Attachment<S> {
@@ -170,7 +175,8 @@ impl<S: Store> Attachment<S> {
     pub(crate) async fn run(mut self, mut rung: watch::Receiver<()>) {
         let mut permissions = self.face.permissions.changes();
         loop {
-            let late = Self::silence(self.cancel_until);
+            let late = until(self.cancel_until);
+            let look = until(self.notice.look_at);
             tokio::select! {
                 ask = self.next_ask() => match ask {
                     Some(ask) => self.take(ask, &mut rung).await,
@@ -184,6 +190,7 @@ impl<S: Store> Attachment<S> {
                 // The face has the other end as long as this runs.
                 _ = permissions.changed(), if self.viewer.is_some() => {}
                 () = late => {}
+                () = look => {}
             }
             loop {
                 if let Err(error) = self.catch_up().await {
@@ -195,6 +202,7 @@ impl<S: Store> Attachment<S> {
                 }
             }
             self.ask_permissions();
+            self.say_what_is_awaited();
             self.rest();
             if self.flush().await.is_err() {
                 break;
@@ -277,7 +285,7 @@ impl<S: Store> Attachment<S> {
         handle: Option<Handle>,
     ) -> Result<Done, Error> {
         let prompt =
-            Prompt { content: said.content(), message_id: None, handle, reach: Reach::OwnFace };
+            Prompt { content: described(said), message_id: None, handle, reach: Reach::OwnFace };
         let by = Face::<S>::by(&self.peer);
         let request = Request::new(self.id, by, Command::Prompt(prompt));
         // It can be asked for permissions already: without that, no host would take the session.

@@ -350,5 +350,5 @@ pub fn echoed(parked: &Parked) -> Option<Meta> {
 
 /// Returns whether the caller asked for it inside `_meta`, and so is told there.
 pub fn by_envelope(parked: &Parked) -> bool {
-    !Envelope::all(parked.pause.meta.as_ref()).is_empty()
+    Envelope::all(parked.pause.meta.as_ref()).is_ok_and(|all| !all.is_empty())
 }

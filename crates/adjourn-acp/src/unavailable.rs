@@ -6,8 +6,9 @@
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
-use crate::lines::{Line, Lines};
+use crate::lines::Line;
 use crate::rpc::{Error, INTERNAL_ERROR, Incoming, Outgoing};
+use crate::wire::Wire;
 
 /// Answers every request with what is wrong, until the client goes away or `stop`.
 ///
@@ -15,8 +16,7 @@ use crate::rpc::{Error, INTERNAL_ERROR, Incoming, Outgoing};
 /// The streams fail.
 pub async fn refuse<R, W>(
     problem: &str,
-    input: R,
-    mut output: W,
+    wire: Wire<R, W>,
     stop: impl Future<Output = ()>,
 ) -> std::io::Result<()>
 where
@@ -25,7 +25,7 @@ where
 {
     let error = Error::new(INTERNAL_ERROR, problem);
     let error = error.with(json!({ "reason": "UNAVAILABLE" }));
-    let mut lines = Lines::new(input);
+    let Wire { mut lines, mut output, .. } = wire;
     let mut stop = std::pin::pin!(stop);
     loop {
         let line = tokio::select! {

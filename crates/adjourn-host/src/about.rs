@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 
 /// How many sessions a host names that it cannot run: its row is read by every `ls`.
 const MOST: usize = 64;
+/// How many signs of life may be missing before a host is told to be silent.
+const MISSED: u32 = 3;
 /// How much of each reason is told.
 const REASON_CHARACTERS: usize = 200;
 
@@ -61,6 +63,11 @@ impl About {
     /// Returns how often it gives a sign of life, if it does.
     pub fn signs_every(&self) -> Option<Duration> {
         self.signs_every_ms.map(Duration::from_millis)
+    }
+
+    /// Returns whether a host that gave its last sign of life so long ago has missed several.
+    pub fn is_silent(&self, silent: Duration) -> bool {
+        self.signs_every().is_some_and(|period| silent > period * MISSED)
     }
 
     /// Adds that it drives one session only.

@@ -270,7 +270,8 @@ impl<S: Store> Claimant<S> {
         Actor::new(Face::Host, "").on(self.host())
     }
 
-    fn host(&self) -> HostId {
+    /// Returns the host whose claimant this is.
+    pub fn host(&self) -> HostId {
         self.row().id
     }
 

@@ -34,7 +34,8 @@ impl Notes {
         Self(Arc::new(tell))
     }
 
-    pub(crate) fn tell(&self, line: &str) {
+    /// Writes a line.
+    pub fn tell(&self, line: &str) {
         (self.0)(line);
     }
 }

@@ -101,7 +101,7 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
 }
 
 /// Writes a line of the host's log, where logs go: with `--json`, stdout is for objects alone.
-fn log(line: &str) {
+pub fn log(line: &str) {
     // A host does not end because its log is not read.
     let _ = writeln!(std::io::stderr(), "{}", one_line(line));
 }

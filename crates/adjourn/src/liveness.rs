@@ -15,9 +15,6 @@ use crate::durations::span;
 use crate::failure::Failure;
 use crate::place::Place;
 
-/// How many signs of life may be missing before a host is told to be silent.
-const MISSED: u32 = 3;
-
 /// The hosts that are alive.
 pub struct Living(Vec<Host>);
 
@@ -88,9 +85,8 @@ impl Host {
         if self.about.pid().is_some_and(is_stopped) {
             return Health::Stopped;
         }
-        let most = self.about.signs_every().map(|period| period * MISSED);
-        match (self.sign, most) {
-            (Some(sign), Some(most)) if sign > most => Health::Silent,
+        match self.sign {
+            Some(sign) if self.about.is_silent(sign) => Health::Silent,
             _ => Health::Alive,
         }
     }

@@ -101,3 +101,39 @@ async fn an_answer_counts_however_its_id_is_written() {
         assert_eq!(statuses(client.heard()).last(), Some(&"completed"), "{id}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_sees_it_elsewhere_is_told_where_permission_is_asked() {
+    let process = Process::start(DEPLOYS).await;
+    let mut first = process.connect().await;
+    let session = first.new_session().await;
+    first.prompt(&session).await;
+    let asked = first.told(METHOD).await;
+    let other = process.beside(DEPLOYS).await;
+    let mut second = other.connect().await;
+    second.call("session/resume", json!({ "sessionId": session })).await;
+    let words = |told: &Value| told["params"]["update"]["content"][0]["content"]["text"].clone();
+    let waits = second.until("told", |told| words(told).is_string()).await;
+    assert_eq!(words(&waits), "waits for permission in another window");
+    assert_eq!(waits["params"]["update"]["status"], "pending");
+    first.reply(&asked["id"], selected("allow")).await;
+    second.until_state("idle").await;
+    assert_eq!(statuses(second.heard()).last(), Some(&"completed"));
+    let asked = second.heard().iter().any(|message| message["method"] == METHOD);
+    assert!(!asked, "{:#?}", second.heard());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_sees_it_is_told_that_permission_is_asked_nowhere() {
+    let process = Process::start(DEPLOYS).await;
+    let mut first = process.connect().await;
+    let session = first.new_session().await;
+    first.prompt(&session).await;
+    first.told(METHOD).await;
+    first.leave().await;
+    let other = process.beside(DEPLOYS).await;
+    let mut second = other.connect().await;
+    second.call("session/resume", json!({ "sessionId": session })).await;
+    let nowhere = "waits for permission, and no window shows it";
+    second.until("told", |told| told.to_string().contains(nowhere)).await;
+}

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords};
+use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
 use adjourn_core::driver::DriverKind;
 use adjourn_core::session::Phase;
 use adjourn_core::time::Timestamp;
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
 use adjourn_host::script::{Script, Scripted};
-use adjourn_host::{Config, Host};
+use adjourn_host::{Config, Host, Notes};
 use adjourn_record::keys::{Key, Keys};
 use adjourn_store::{Sqlite, Store as _, sqlite};
 use serde_json::{Value, json};
@@ -62,7 +62,8 @@ impl Process {
             on_disconnect: OnDisconnect::Continue,
             cancel_grace: None,
         };
-        let face = Arc::new(Face { store, hosts, clock, claimant, permissions, options });
+        let notes = Notes::default();
+        let face = Arc::new(Face { store, hosts, clock, claimant, permissions, notes, options });
         Self { directory, face, host }
     }
 
@@ -98,7 +99,8 @@ impl Process {
         let (input, output) = tokio::io::split(theirs);
         let (stop, drain) = (std::future::pending(), std::future::ready(()));
         let face = Arc::clone(&self.face);
-        let serving = tokio::spawn(adjourn_acp::serve(face, input, output, stop, drain));
+        let wire = Wire::new(input, output);
+        let serving = tokio::spawn(adjourn_acp::serve(face, wire, stop, drain));
         let (input, output) = tokio::io::split(ours);
         let lines = BufReader::new(input).lines();
         let mut client = Client { lines, output, serving, next: 1, heard: Vec::new() };

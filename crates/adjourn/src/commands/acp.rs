@@ -2,48 +2,86 @@
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
+use std::time::Duration;
 
-use adjourn_acp::{Face, Options, PendingPermissions};
+use adjourn_acp::{Face, Options, PendingPermissions, Wire};
 use adjourn_core::driver::DriverSpec;
-use adjourn_host::Claims;
 use adjourn_host::script::Scripted;
+use adjourn_host::{Claims, Notes};
 use adjourn_store::Sqlite;
+use tokio::io::{Stdin, Stdout};
 
 use crate::arguments::{Acp, OnDisconnect, Profile, StatusWords};
 use crate::commands::run::read;
 use crate::failure::Failure;
-use crate::foreground::{Stop, did_not_wait, host_with};
+use crate::foreground::{Stop, did_not_wait, host_with, log};
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
 use crate::terminal::Output;
 
+/// How long the store may take before the editor is greeted without it.
+const SOON: Duration = Duration::from_secs(1);
+
+/// An editor, on stdin and stdout.
+type Editor = Wire<Stdin, Stdout>;
+
 pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
-    let signals = Signals::new()?;
-    match Agent::start(settings, &acp).await {
-        Ok(agent) => agent.serve(signals, output).await,
-        Err(failure) => Err(told(failure, signals).await),
+    let mut signals = Signals::new()?;
+    let mut editor = Editor::new(tokio::io::stdin(), tokio::io::stdout());
+    let mut starting = Box::pin(Agent::start(settings, &acp));
+    let started = match tokio::time::timeout(SOON, &mut starting).await {
+        Ok(started) => started,
+        Err(_) => {
+            output.talk("waiting for the store: another process keeps it locked");
+            let started = tokio::select! {
+                started = &mut starting => Some(started),
+                () = gone(&mut editor, profile(settings)) => None,
+                _ = signals.next() => None,
+            };
+            let Some(started) = started else {
+                // Closing the store would wait as long as its writer does for the lock; all that is
+                // in its queue is the announcement of a host that never was.
+                std::mem::forget(starting);
+                return Ok(());
+            };
+            started
+        }
+    };
+    match started {
+        Ok(agent) => agent.serve(editor, signals, output).await,
+        Err(failure) => Err(told(failure, editor, signals).await),
+    }
+}
+
+/// Greets an editor, and waits until it has gone.
+async fn gone(editor: &mut Editor, profile: adjourn_acp::Profile) {
+    // What it says behind its greeting is for the agent, which may start yet.
+    if let Ok(true) = editor.greet(profile).await {
+        std::future::pending::<()>().await;
     }
 }
 
 /// Tells an editor that the settings are wrong, and returns the failure when the editor has gone.
 pub async fn refuse(failure: Failure) -> Failure {
     match Signals::new() {
-        Ok(signals) => told(failure, signals).await,
+        Ok(signals) => {
+            let editor = Editor::new(tokio::io::stdin(), tokio::io::stdout());
+            told(failure, editor, signals).await
+        }
         Err(_) => failure,
     }
 }
 
 /// Tells an editor why there is no agent, and returns the failure when the editor has gone.
-async fn told(failure: Failure, mut signals: Signals) -> Failure {
+async fn told(failure: Failure, editor: Editor, mut signals: Signals) -> Failure {
     // A person who types this at a terminal is no editor.
     if !std::io::stdin().is_terminal() {
         let stop = async {
             signals.next().await;
         };
-        let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
         // If the editor cannot be reached, the failure is told at the end all the same.
-        let _ = adjourn_acp::refuse(&failure.told(), input, output, stop).await;
+        let _ = adjourn_acp::refuse(&failure.told(), editor, stop).await;
     }
     failure
 }
@@ -59,7 +97,9 @@ impl Agent {
     /// Opens what the agent needs.
     async fn start(settings: &Settings, acp: &Acp) -> Result<Self, Failure> {
         let (driver, _) = read(&acp.script)?;
-        let place = Place::open_or_make(settings)?;
+        let opening = settings.clone();
+        let opened = tokio::task::spawn_blocking(move || Place::open_or_make(&opening)).await;
+        let place = opened.unwrap_or_else(|_| Err(Failure::other("the store panicked")))?;
         let permissions = PendingPermissions::default();
         let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(permissions.clone()));
         let working = host_with(&place, Claims::All, drivers).await?;
@@ -69,12 +109,13 @@ impl Agent {
             clock: Arc::clone(&place.clock),
             claimant: working.claimant.clone(),
             permissions,
+            notes: Notes::new(log),
             options: options(settings, driver),
         };
         Ok(Self { place, working, face })
     }
 
-    async fn serve(self, signals: Signals, output: &Output) -> Result<(), Failure> {
+    async fn serve(self, editor: Editor, signals: Signals, output: &Output) -> Result<(), Failure> {
         let Self { place, working, face } = self;
         output.talk(&format!(
             "an ACP agent on stdin and stdout; its sessions are in {}",
@@ -106,14 +147,7 @@ impl Agent {
                 hurried = working.or(&place, &mut signals, output).await;
             }
         };
-        let served = adjourn_acp::serve(
-            Arc::new(face),
-            tokio::io::stdin(),
-            tokio::io::stdout(),
-            stop,
-            drain,
-        )
-        .await;
+        let served = adjourn_acp::serve(Arc::new(face), editor, stop, drain).await;
         served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))?;
         if let Some(failure) = failed {
             return Err(failure);
@@ -125,15 +159,19 @@ impl Agent {
     }
 }
 
+const fn profile(settings: &Settings) -> adjourn_acp::Profile {
+    match settings.profile.value {
+        Profile::Adjourn => adjourn_acp::Profile::Adjourn,
+        Profile::Rfc => adjourn_acp::Profile::Rfc,
+    }
+}
+
 fn options(settings: &Settings, driver: DriverSpec) -> Options {
     Options {
         driver: driver.kind,
         needs: driver.needs,
         tenant: settings.tenant.value.clone(),
-        profile: match settings.profile.value {
-            Profile::Adjourn => adjourn_acp::Profile::Adjourn,
-            Profile::Rfc => adjourn_acp::Profile::Rfc,
-        },
+        profile: profile(settings),
         status: match settings.status_words.value {
             StatusWords::Auto => adjourn_acp::StatusWords::ByVersion,
             StatusWords::Live => adjourn_acp::StatusWords::Live,

@@ -104,7 +104,7 @@ impl Told {
 
     /// Returns whether no session waits for it.
     const fn is_nothing(&self) -> bool {
-        self.woken.is_empty() && self.held == 0 && self.left == 0
+        self.woken.is_empty() && self.held == 0 && self.left == 0 && self.kept == 0
     }
 
     /// The same, if it is not to be: whom it would have woken waits for it.

@@ -28,7 +28,7 @@ fn idle(home: &Home) -> String {
 
 /// Lets the last entry of a session be of a kind that this program does not know, as a newer program
 /// would have written and linked it.
-fn make_newer(home: &Home, id: &str) {
+pub fn make_newer(home: &Home, id: &str) {
     let path = home.path(".local/share/adjourn/store.db");
     let connection = Connection::open(path).unwrap();
     let id: SessionId = id.parse().unwrap();
@@ -155,4 +155,57 @@ fn a_session_that_cannot_be_read_is_named_and_can_be_removed() {
     let left = home.jsons(&["ls", "--all"]);
     assert_eq!(left.len(), 1);
     assert_eq!(left[0]["sessionId"], whole.as_str());
+}
+
+#[test]
+fn an_editor_that_opted_in_and_the_log_are_told_what_a_list_leaves_out() {
+    let home = Home::new();
+    let (broken, whole) = (parked(&home), parked(&home));
+    make_newer(&home, &broken);
+    let script = home.file("waits.json", WAITS);
+    let line = |id: u64, method: &str, params: serde_json::Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+    };
+    for opted_in in [true, false] {
+        let meta = if opted_in { json!({ "adjourn/suspend": {} }) } else { json!({}) };
+        let greeting = json!({ "protocolVersion": 1, "clientCapabilities": { "_meta": meta } });
+        let lines = [
+            line(1, "initialize", greeting),
+            line(2, "session/list", json!({})),
+            line(3, "session/list", json!({ "cwd": "/elsewhere" })),
+        ];
+        let told = home.told_with(&(lines.join("\n") + "\n"), &["acp", "--script", &script]);
+        assert_eq!(told.code, 0, "{told:?}");
+        let answers = told.data.lines().map(|line| serde_json::from_str(line).unwrap());
+        let answers: Vec<serde_json::Value> = answers.collect();
+        let list = &answers[1]["result"];
+        assert_eq!(list["sessions"].as_array().unwrap().len(), 1, "{list}");
+        assert_eq!(list["sessions"][0]["sessionId"], whole.as_str());
+        let left_out = &list["_meta"]["adjourn/suspend"]["unreadable"];
+        match opted_in {
+            true => {
+                assert_eq!(left_out[0]["sessionId"], broken.as_str(), "{list}");
+                let why = left_out[0]["error"].as_str().unwrap();
+                assert!(why.contains("newer than this program"), "{why}");
+            }
+            false => assert!(list.get("_meta").is_none(), "{list}"),
+        }
+        let named = format!("session {broken} cannot be read: ");
+        let left_out = told.talk.lines().filter(|line| line.contains("session/list leaves it out"));
+        let left_out: Vec<_> = left_out.collect();
+        assert!(left_out.len() == 1 && left_out[0].starts_with(&named), "{told:?}");
+    }
+}
+
+#[test]
+fn an_event_for_a_session_that_cannot_be_read_is_kept_and_said_to_be() {
+    let home = Home::new();
+    // The last commit stays as it was.
+    let (broken, _) = (parked(&home), parked(&home));
+    make_newer(&home, &broken);
+    let serving = home.serve();
+    let told = home.told(&["event", "else", "--session", &broken]);
+    assert_eq!(told.code, 0, "it was taken: {told:?}");
+    assert!(told.data.contains("waits for it and cannot be read"), "{told:?}");
+    assert_eq!(serving.terminate(), 0);
 }

@@ -70,17 +70,15 @@ fn the_life_of_a_session_for_people() {
         $ adjourn show sess:0
         sess:0  suspended for 0s: waiting on ci; wakes on ci.passed:main or in 30d
           prompt               go
-          lastWords            building
+          last words           building
           runs                 1
-          runId                run:0
-          state                suspended
+          run                  run:0
           handle               suspend:0
-          initiator            agent
-          wait                 open
+          paused by            the agent
           reason               waiting on ci
-          suspendedAt          TIME
-          resumeWhen           {"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}}
-          dueAt                TIME
+          paused at            TIME
+          wakes                on ci.passed:main or in 30d
+          deadline             TIME
           summary              paused on CI
           notice               nobody is there to wake it; start `adjourn serve`
         $ adjourn suspend sess:0 --reason review --timeout 30d
@@ -100,21 +98,19 @@ fn the_life_of_a_session_for_people() {
         $ adjourn show sess:0
         sess:0  asking for 0s: which table? (two match) [raw | monthly]; wakes on an answer; answer it with `adjourn prompt sess:0 ANSWER`
           prompt               go
-          lastWords            building
+          last words           building
           runs                 1
-          runId                run:0
-          state                suspended
+          run                  run:0
           handle               suspend:1
-          initiator            agent
-          wait                 question
-          suspendedAt          TIME
+          paused by            the agent
+          paused at            TIME
+          wakes                on an answer
           question             which table?
           context              two match
-          choices              ["raw","monthly"]
-          cause                condition_fired
-          hadResumeInput       false
-          continueTranscript   true
-          resumedAt            TIME
+          choices              raw | monthly
+          woken by             an event that it waited for, without a value
+          woken at             TIME
+          its turn sees        the whole transcript
         $ adjourn prompt sess:0 monthly --detach
         sess:0  ready for 0s: waits for a host: none is running; start `adjourn serve`
         2> nothing runs it yet; start `adjourn serve`

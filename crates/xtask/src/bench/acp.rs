@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords};
+use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
 use adjourn_core::command::{FinishStep, StartStep, StepEnd};
 use adjourn_core::driver::DriverKind;
 use adjourn_core::id::{Epoch, HostId, SessionId};
@@ -15,7 +15,7 @@ use adjourn_driver::Message;
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
 use adjourn_host::script::Scripted;
-use adjourn_host::{Config, Host};
+use adjourn_host::{Config, Host, Notes};
 use adjourn_store::{CommandError, Environment as _, Request, Sqlite, Store as _};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -203,13 +203,22 @@ pub fn agent(path: &Path) -> Result<()> {
             cancel_grace: None,
         };
         let permissions = PendingPermissions::default();
-        let face = Arc::new(Face { store, hosts, clock, claimant, permissions, options });
+        let face = Arc::new(Face {
+            store,
+            hosts,
+            clock,
+            claimant,
+            permissions,
+            notes: Notes::default(),
+            options,
+        });
         let drain = async {
             let _ = stop.send(());
             let _ = working.await;
         };
         let never = std::future::pending();
-        adjourn_acp::serve(face, tokio::io::stdin(), tokio::io::stdout(), never, drain).await?;
+        let wire = Wire::new(tokio::io::stdin(), tokio::io::stdout());
+        adjourn_acp::serve(face, wire, never, drain).await?;
         Ok(())
     });
     runtime.shutdown_background();

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
 use crate::home::{Home, signal};
@@ -206,6 +206,11 @@ impl Editor {
     /// Says nothing more, and listens on.
     pub fn hang_up(&mut self) {
         self.input = None;
+    }
+
+    /// Returns the process that the agent is.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 
     /// Sends the agent a signal.

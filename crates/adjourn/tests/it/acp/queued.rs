@@ -1,5 +1,7 @@
 //! A prompt that comes while the session does something that it was not prompted for.
 
+use std::time::{Duration, SystemTime};
+
 use serde_json::json;
 
 use super::editor::Editor;
@@ -269,4 +271,48 @@ fn a_close_answers_it() {
     let close = editor.request("session/close", json!({ "sessionId": session }));
     assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "cancelled");
     editor.answer(close).unwrap();
+}
+
+/// Lets all hosts of a store look as if they had given their last sign of life a minute ago.
+fn fall_silent(home: &Home) {
+    let hosts = std::fs::read_dir(home.path(".local/share/adjourn/store.db.hosts")).unwrap();
+    let minute_ago = SystemTime::now() - Duration::from_secs(60);
+    for path in hosts.map(|entry| entry.unwrap().path()) {
+        if path.extension().is_some_and(|extension| extension == "lock") {
+            let lock = std::fs::File::options().write(true).open(path).unwrap();
+            lock.set_modified(minute_ago).unwrap();
+        }
+    }
+}
+
+#[test]
+fn it_is_told_that_the_host_of_the_run_before_it_hangs_and_how_to_get_out() {
+    for version in [1, 2] {
+        let home = Home::new();
+        home.config("[host]\ncancel_grace = \"100ms\"");
+        let script = woken(r#"{"tool": {"name": "build", "ms": 600000}}"#);
+        let session = home.parked(&script);
+        let serving = home.serve();
+        home.json(&["event", "go"]);
+        home.until_in_flight("build");
+        serving.stop();
+        fall_silent(&home);
+        let greeting = json!({ "protocolVersion": version });
+        let mut editor = Editor::greeted(&home, &script, &[], &greeting);
+        editor.call("session/resume", json!({ "sessionId": session })).unwrap();
+        let prompt = editor.prompt(&session, "two");
+        let told = editor.until("told", |message| message.to_string().contains("no sign of life"));
+        let words = told["params"]["update"].to_string();
+        let process = format!("whose host (process {}) has given", serving.pid());
+        let takeover = format!("`adjourn takeover {}`", &session[session.len() - 12..]);
+        assert!(words.contains(&process) && words.contains(&takeover), "{words}");
+        // It is said once.
+        assert_eq!(editor.overheard(), Vec::<serde_json::Value>::new());
+        editor.notify("session/cancel", json!({ "sessionId": session }));
+        match editor.answer(prompt) {
+            Ok(answer) => assert_eq!((version, &answer["stopReason"]), (1, &json!("cancelled"))),
+            Err(error) => assert_eq!((version, &error["code"]), (2, &json!(-32800))),
+        }
+        serving.go_on();
+    }
 }

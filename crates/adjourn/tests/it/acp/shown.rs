@@ -355,3 +355,17 @@ fn a_client_of_today_is_told_standard_words_for_a_stored_session_v2() {
         assert_eq!(found["status"], status);
     }
 }
+
+#[test]
+fn a_session_that_began_with_a_picture_has_a_title() {
+    let home = Home::new();
+    let mut editor = Editor::v1(&home, r#"{"steps": [{"say": "a cat"}]}"#);
+    let session = editor.new_session();
+    let image = json!([{ "type": "image", "data": "AAAA", "mimeType": "image/png" }]);
+    let prompt = json!({ "sessionId": session, "prompt": image });
+    editor.call("session/prompt", prompt).unwrap();
+    let titled = updates(&editor, "session_info_update").next().unwrap();
+    assert_eq!(titled["title"], "[image]");
+    let list = editor.call("session/list", json!({})).unwrap();
+    assert_eq!(list["sessions"][0]["title"], "[image]", "{list}");
+}

@@ -1,0 +1,121 @@
+//! What a client is told that waits for another process: its prompt stands behind a run whose host
+//! hangs, or a call waits for a permission that is asked in another window.
+//!
+//! Neither is an event of the journal. Both are read off it, and off the signs of life of hosts,
+//! after a moment in which the other process has not gone on.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use adjourn_core::driver::Need;
+use adjourn_core::id::SessionId;
+use adjourn_core::ledger::{CallId, CallState};
+use adjourn_host::about::About;
+use adjourn_store::Store;
+use tokio::time::Instant;
+
+use crate::session::Attachment;
+use crate::update::{self, Call};
+
+/// How long another process may take for its next move before it is said what is waited for: calls
+/// that nobody has to allow start in less time.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// What a client is told of a call that another process asks permission for.
+const ELSEWHERE: &str = "waits for permission in another window";
+/// What a client is told of a call whose permission is asked in no window.
+const NOWHERE: &str = "waits for permission, and no window shows it: cancel, and send the message \
+                       again here to be asked here";
+
+/// What was said already, and when to look next.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingNotice {
+    /// When to look next, while there is something to look for.
+    pub(crate) look_at: Option<Instant>,
+    /// Whether the client knows that the host before its prompt hangs.
+    hangs: bool,
+    /// Calls that the client knows to wait for a permission elsewhere.
+    elsewhere: Vec<CallId>,
+}
+
+impl<S: Store> Attachment<S> {
+    /// Says what is waited for, if that has not gone on for a moment.
+    pub(crate) fn say_what_is_awaited(&mut self) {
+        if self.queued.is_none() {
+            self.notice.hangs = false;
+        }
+        let behind = self.queued.is_some() && !self.notice.hangs;
+        let calls = self.asked_elsewhere();
+        if !behind && calls.is_empty() {
+            self.notice.look_at = None;
+            return;
+        }
+        let now = Instant::now();
+        let look_at = *self.notice.look_at.get_or_insert(now + MOMENT);
+        if now < look_at {
+            return;
+        }
+        self.notice.look_at = behind.then_some(now + MOMENT);
+        self.say_where_permission_is_asked(calls);
+        if behind && let Some(words) = self.hanging_host() {
+            self.notice.hangs = true;
+            self.notice.look_at = None;
+            match self.peer.notices {
+                true => self.update(&update::notice("Your message waits", Some(&words))),
+                false => self.agent_says(&format!("waits-{}", self.heard), &words, false),
+            }
+        }
+    }
+
+    /// Returns the calls of a session that another process asks permission for, as far as can be
+    /// seen: they have not started, and nothing else is under way.
+    fn asked_elsewhere(&mut self) -> Vec<CallId> {
+        let Some(view) = &self.view else { return Vec::new() };
+        let session = &view.session;
+        let open =
+            |id: &CallId| session.calls.get(id).is_some_and(|open| open.state == CallState::Asked);
+        self.notice.elsewhere.retain(open);
+        let other = session.owner().is_some_and(|owner| owner.host != self.face.claimant.host());
+        let waits = self.attached.load(Ordering::Relaxed)
+            && other
+            && session.driver.needs.contains(&Need::Permissions)
+            && !session.withdraws_permissions()
+            && !session.run().and_then(|run| run.step).is_some_and(|step| step.model_in_flight);
+        let calls = session.calls.iter().filter(|open| waits && open.state == CallState::Asked);
+        let calls = calls.map(|open| open.call.id.clone());
+        calls.filter(|id| !self.notice.elsewhere.contains(id)).collect()
+    }
+
+    fn say_where_permission_is_asked(&mut self, calls: Vec<CallId>) {
+        let owner = self.view.as_ref().and_then(|view| view.session.owner());
+        let Some(host) = owner.map(|owner| owner.host) else { return };
+        let shown = self.face.hosts.shown_by(host).contains(&self.id);
+        for id in calls {
+            let words = if shown { ELSEWHERE } else { NOWHERE };
+            self.update(&update::call(self.peer.version, &id, Call::Pending, Some(words)));
+            self.notice.elsewhere.push(id);
+        }
+    }
+
+    /// Says that the host of the run before a prompt hangs, and how to get out, if it does.
+    fn hanging_host(&self) -> Option<String> {
+        let host = self.view.as_ref()?.session.owner()?.host;
+        let rows = self.face.store.hosts().ok()?;
+        let about = About::parse(&rows.into_iter().find(|row| row.id == host)?.about);
+        let sign = self.face.hosts.last_sign(host).ok()?;
+        // A time in the future is one of before the clock was set back.
+        let silent = SystemTime::now().duration_since(sign).unwrap_or_default();
+        if !about.is_silent(silent) {
+            return None;
+        }
+        let process = about.pid().map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        let id = self.id.to_string();
+        let short = id.get(id.len().saturating_sub(SessionId::SHORT)..).unwrap_or(&id);
+        Some(format!(
+            "Your message waits for a run whose host{process} has given no sign of life for {}s. \
+             Cancel takes the message back; `adjourn takeover {short}` takes the session from \
+             that host.",
+            silent.as_secs()
+        ))
+    }
+}
