@@ -82,6 +82,36 @@ fn a_host_whose_store_is_replaced_ends_and_says_so() {
 }
 
 #[test]
+fn a_host_whose_log_is_deleted_ends_and_says_so() {
+    for suffix in ["-wal", "-shm"] {
+        let home = Home::new();
+        let serving = home.serve();
+        let log = PathBuf::from(format!("{}{suffix}", store(&home).display()));
+        std::fs::remove_file(&log).unwrap();
+        let (code, talk) = serving.ends();
+        assert_eq!(code, 5, "{talk}");
+        let gone = "is not the file that was opened: it was deleted";
+        assert!(talk.contains(&format!("{} {gone}", log.display())), "{talk}");
+    }
+}
+
+#[test]
+fn a_second_name_of_a_store_is_refused_with_what_to_do() {
+    let home = Home::new();
+    let id = home.parked(PARKS);
+    let second = store(&home).with_extension("second");
+    std::fs::hard_link(store(&home), &second).unwrap();
+    let told = home.told(&["event", "go"]);
+    assert_eq!(told.code, 5, "{}", told.talk);
+    let other = second.display().to_string();
+    assert!(told.talk.contains(&format!("has a second name, {other}")), "{}", told.talk);
+    assert!(told.talk.contains("ln -s"), "{}", told.talk);
+    std::fs::remove_file(second).unwrap();
+    home.json(&["event", "go"]);
+    assert_eq!(ids(&home), [id]);
+}
+
+#[test]
 fn a_host_that_is_stopped_after_a_backup_was_copied_over_its_store_leaves_it_alone() {
     let home = Home::new();
     let early = home.parked(PARKS);
