@@ -21,29 +21,37 @@ pub(crate) struct Outbox {
     written: Arc<AtomicU64>,
 }
 
-/// What is to be written, and how many batches have been.
+/// What is to be written, and how many bytes have been.
 #[derive(Debug)]
 pub(crate) struct Written {
     queue: mpsc::Receiver<Batch>,
     count: Arc<AtomicU64>,
 }
 
-/// The place of a batch among those that were written, once it is one of them.
+/// Where something ends among all the bytes that were written, once its batch is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Mark(AtomicU64);
 
 impl Mark {
-    /// Returns whether what it marks is among the first batches that were written.
+    /// Returns whether what it marks is among the first bytes that were written.
     pub(crate) fn is_within(&self, written: u64) -> bool {
         (1..=written).contains(&self.0.load(Ordering::Acquire))
     }
+}
+
+/// A place in a batch that is marked.
+#[derive(Debug, Default)]
+pub(crate) struct Marked {
+    pub(crate) mark: Arc<Mark>,
+    /// How many bytes of the batch come before it.
+    pub(crate) end: usize,
 }
 
 /// Lines that go out together, and the room that they take until they are written.
 #[derive(Debug)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
-    mark: Option<Arc<Mark>>,
+    mark: Option<Marked>,
     _room: OwnedSemaphorePermit,
 }
 
@@ -60,7 +68,7 @@ impl Outbox {
         (Self { queue, room, written }, to_write)
     }
 
-    /// Returns how many batches the client could have read by now.
+    /// Returns how many bytes the client could have read by now.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }
@@ -69,7 +77,7 @@ impl Outbox {
     ///
     /// # Cancel safety
     /// Dropped before it is done, nothing was sent.
-    pub(crate) async fn send(&self, bytes: Vec<u8>, mark: Option<Arc<Mark>>) -> Result<(), Gone> {
+    pub(crate) async fn send(&self, bytes: Vec<u8>, mark: Option<Marked>) -> Result<(), Gone> {
         // Whatever is larger than all the room there is goes alone.
         let wanted = u32::try_from(bytes.len()).unwrap_or(ROOM).min(ROOM);
         // It comes free with what is written, and with what never will be.
@@ -99,13 +107,22 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
     mut output: W,
 ) -> std::io::Result<()> {
     while let Some(batch) = written.queue.recv().await {
-        output.write_all(&batch.bytes).await?;
-        // Counted before anything else can happen: the client may answer as soon as it is there.
-        let place = written.count.load(Ordering::Relaxed) + 1;
-        if let Some(mark) = &batch.mark {
-            mark.0.store(place, Ordering::Release);
+        let mut place = written.count.load(Ordering::Relaxed);
+        if let Some(Marked { mark, end }) = &batch.mark {
+            mark.0.store(place + *end as u64, Ordering::Release);
         }
-        written.count.store(place, Ordering::Release);
+        let mut rest = batch.bytes.as_slice();
+        while !rest.is_empty() {
+            let count = output.write(rest).await?;
+            if count == 0 {
+                return Err(std::io::ErrorKind::WriteZero.into());
+            }
+            // Counted before anything else can happen: the client may answer as soon as it is
+            // there, whatever of the batch is still to be written.
+            place += count as u64;
+            written.count.store(place, Ordering::Release);
+            rest = rest.get(count..).unwrap_or_default();
+        }
         if written.queue.is_empty() {
             output.flush().await?;
         }
@@ -144,13 +161,14 @@ mod tests {
         let (out, written) = Outbox::new();
         let mark = Arc::<Mark>::default();
         out.send(b"one".to_vec(), None).await.unwrap();
-        out.send(b"two".to_vec(), Some(Arc::clone(&mark))).await.unwrap();
+        let marked = Marked { mark: Arc::clone(&mark), end: 2 };
+        out.send(b"two".to_vec(), Some(marked)).await.unwrap();
         assert!(!mark.is_within(out.written()));
         let counted = out.written.clone();
         drop(out);
         write(written, tokio::io::sink()).await.unwrap();
-        assert_eq!(counted.load(Ordering::Acquire), 2);
-        assert!(!mark.is_within(1) && mark.is_within(2) && mark.is_within(3));
+        assert_eq!(counted.load(Ordering::Acquire), 6);
+        assert!(!mark.is_within(4) && mark.is_within(5) && mark.is_within(6));
     }
 
     #[tokio::test]

@@ -9,10 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjourn_core::id::SessionId;
-use adjourn_core::ledger::AskedCall;
+use adjourn_driver::{BoxFuture, CallContent, PermissionAnswer, PermissionRequest};
 use adjourn_host::Showing;
-use adjourn_host::clock::BoxFuture;
-use adjourn_host::permission::{Permission, Permissions};
+use adjourn_host::permission::Permissions;
 use tokio::sync::{oneshot, watch};
 
 /// The open permission requests of a process, which all its connections share with its host.
@@ -37,8 +36,8 @@ struct Book {
 #[derive(Debug)]
 struct Request {
     session: SessionId,
-    call: AskedCall,
-    answer: oneshot::Sender<Permission>,
+    call: CallContent,
+    answer: oneshot::Sender<PermissionAnswer>,
 }
 
 /// A client that sees a session, until this is dropped.
@@ -64,7 +63,7 @@ impl PendingPermissions {
     }
 
     /// Returns what is asked of a session, the oldest first.
-    pub(crate) fn open(&self, session: SessionId) -> Vec<(u64, AskedCall)> {
+    pub(crate) fn open(&self, session: SessionId) -> Vec<(u64, CallContent)> {
         let book = self.book();
         let own = book.open.iter().filter(|(_, request)| request.session == session);
         own.map(|(number, request)| (*number, request.call.clone())).collect()
@@ -98,14 +97,14 @@ impl PendingPermissions {
 }
 
 impl Permissions for PendingPermissions {
-    fn ask(&self, session: SessionId, call: &AskedCall) -> BoxFuture<'static, Permission> {
-        let (permissions, call) = (self.clone(), call.clone());
+    fn ask(&self, request: PermissionRequest) -> BoxFuture<'static, PermissionAnswer> {
+        let PermissionRequest { session, call, .. } = request;
+        let permissions = self.clone();
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let _open = permissions.put(Request { session, call, answer });
             // `Viewer::answer` removes the request and sends the answer.
-            let unanswered = |_| Permission::Refused("not run: nobody answered".to_owned());
-            answered.await.unwrap_or_else(unanswered)
+            answered.await.unwrap_or(PermissionAnswer::Gone)
         })
     }
 
@@ -116,12 +115,12 @@ impl Permissions for PendingPermissions {
 
 impl Viewer {
     /// Returns what is asked of this session, the oldest first.
-    pub(crate) fn open(&self) -> Vec<(u64, AskedCall)> {
+    pub(crate) fn open(&self) -> Vec<(u64, CallContent)> {
         self.permissions.open(self.session)
     }
 
     /// Answers a request; the first answer counts.
-    pub(crate) fn answer(&self, number: u64, permission: Permission) {
+    pub(crate) fn answer(&self, number: u64, permission: PermissionAnswer) {
         if let Some(request) = self.permissions.close(number) {
             // The host may have stopped waiting in this moment.
             let _ = request.answer.send(permission);

@@ -13,9 +13,10 @@ use std::sync::atomic::Ordering;
 use adjourn_core::Session;
 use adjourn_core::command::CallResult;
 use adjourn_core::event::{SuspendedEvent, What};
+use adjourn_core::ledger::AskedCall;
 use adjourn_core::pause::{Initiator, Parked, Resumption};
 use adjourn_core::session::{Phase, Wait};
-use adjourn_driver::{Block, Message, Role};
+use adjourn_driver::{Block, CallContent, Message, Role};
 use adjourn_host::watch::Moment;
 use adjourn_store::Store;
 use serde_json::{Value, json};
@@ -173,7 +174,7 @@ impl<S: Store> Attachment<S> {
         match &moment.event.what {
             What::CallsAsked(asked) => {
                 for call in &asked.calls {
-                    self.update(&update::call_asked(version, call));
+                    self.update(&update::call_asked(version, &content_of(moment, call)));
                 }
             }
             What::CallsDispatched(dispatched) => {
@@ -422,4 +423,11 @@ impl<S: Store> Attachment<S> {
 /// The id of a message: its place in the transcript.
 pub(crate) fn message_id(index: u64) -> String {
     format!("m{index}")
+}
+
+/// Returns what a call was asked for with, as it was said.
+fn content_of(moment: &Moment, call: &AskedCall) -> CallContent {
+    let calls = moment.said.iter().flat_map(|(_, message)| &message.calls);
+    let found = calls.into_iter().find(|content| content.id == call.id);
+    found.cloned().unwrap_or_else(|| CallContent::new(call.id.clone(), call.tool.clone()))
 }

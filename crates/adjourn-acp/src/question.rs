@@ -177,7 +177,10 @@ impl<S: Store> Attachment<S> {
         }
         let handle = parked.pause.handle;
         self.agent_says(&format!("question-{handle}"), &words, false);
-        let mark = Arc::clone(self.mark.get_or_insert_default());
+        // A later question of the same batch marks all that goes before it.
+        let marked = self.mark.get_or_insert_default();
+        marked.end = self.lines.len();
+        let mark = Arc::clone(&marked.mark);
         self.question = Some(Shown { handle, mark });
     }
 }

@@ -11,7 +11,8 @@ use adjourn_core::id::RunId;
 use adjourn_core::ledger::CallState;
 use adjourn_core::session::{Phase, State, Wait};
 use adjourn_core::{Rejected, Session};
-use adjourn_driver::Message;
+use adjourn_driver::{CallContent, Message};
+use adjourn_host::call_content;
 use adjourn_store::Store;
 use serde_json::{Value, json};
 
@@ -107,10 +108,16 @@ impl<S: Store> Attachment<S> {
         let version = self.peer.version;
         let mut updates = Vec::new();
         for open in view.session.calls.iter() {
+            let asked = || {
+                // One that cannot be read is shown by its name alone.
+                let plain = |_| CallContent::new(open.call.id.clone(), open.call.tool.clone());
+                let content = call_content(&self.face.store, view.session.id, &open.call);
+                update::call_asked(version, &content.unwrap_or_else(plain))
+            };
             match open.state {
-                CallState::Asked => updates.push(update::call_asked(version, &open.call)),
+                CallState::Asked => updates.push(asked()),
                 CallState::Dispatched => {
-                    updates.push(update::call_asked(version, &open.call));
+                    updates.push(asked());
                     updates.push(update::call(version, &open.call.id, Call::InProgress, None));
                 }
                 CallState::Waiting

@@ -5,8 +5,8 @@
 //! after the client has been told that the session is suspended.
 
 use adjourn_core::Session;
-use adjourn_core::ledger::{AskedCall, CallId, CallState};
-use adjourn_host::permission::Permission;
+use adjourn_core::ledger::{CallId, CallState};
+use adjourn_driver::{CallContent, PermissionAnswer};
 use adjourn_store::Store;
 use serde_json::Value;
 
@@ -16,7 +16,9 @@ use crate::update::{self, Foreground};
 
 /// The option that lets a call start.
 pub(crate) const ALLOW: &str = "allow";
-/// The option that does not.
+/// The option that lets this call and all further ones of its tool start.
+pub(crate) const ALLOW_ALWAYS: &str = "allow_always";
+/// The option that does not let it start.
 pub(crate) const REJECT: &str = "reject";
 
 impl<S: Store> Attachment<S> {
@@ -34,7 +36,7 @@ impl<S: Store> Attachment<S> {
         self.request_permissions(open);
     }
 
-    fn request_permissions(&mut self, open: Vec<(u64, AskedCall)>) {
+    fn request_permissions(&mut self, open: Vec<(u64, CallContent)>) {
         let requests: Vec<_> = open.into_iter().map(|(n, call)| (self.number(), n, call)).collect();
         for (id, number, _) in &requests {
             self.ours.insert(id.clone(), Ours::Permission(*number));
@@ -88,7 +90,7 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Returns what is asked for, of calls that this client knows to wait.
-    fn awaited(&self) -> Vec<(u64, AskedCall)> {
+    fn awaited(&self) -> Vec<(u64, CallContent)> {
         let (Some(viewer), Some(view)) = (&self.viewer, &self.view) else { return Vec::new() };
         let mut open = viewer.open();
         open.retain(|(_, call)| waits(&view.session, &call.id));
@@ -130,17 +132,18 @@ fn waits(session: &Session, call: &CallId) -> bool {
 }
 
 /// Reads the answer to a request; whatever does not allow it refuses it.
-fn read(result: Result<Value, Value>) -> Permission {
+fn read(result: Result<Value, Value>) -> PermissionAnswer {
     let why = match result {
         Ok(result) => {
             let at = |path: &str| result.pointer(path).and_then(Value::as_str).unwrap_or_default();
             match (at("/outcome/outcome"), at("/outcome/optionId")) {
-                ("selected", ALLOW) => return Permission::Granted,
+                ("selected", ALLOW) => return PermissionAnswer::Granted { always: false },
+                ("selected", ALLOW_ALWAYS) => return PermissionAnswer::Granted { always: true },
                 ("selected", _) => "permission was refused",
                 _ => "the request for permission was dismissed",
             }
         }
         Err(_) => "the client cannot be asked for permission",
     };
-    Permission::Refused(format!("not run: {why}"))
+    PermissionAnswer::Refused(format!("not run: {why}"))
 }

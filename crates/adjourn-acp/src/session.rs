@@ -28,7 +28,7 @@ use crate::cancel_timeout::until;
 use crate::content::described;
 use crate::face::Face;
 use crate::inbox::Ask;
-use crate::outbox::{BATCH_BYTES, Mark, Outbox};
+use crate::outbox::{BATCH_BYTES, Marked, Outbox};
 use crate::peer::Peer;
 use crate::pending_requests::PendingRequests;
 use crate::permissions::Viewer;
@@ -139,8 +139,8 @@ pub(crate) struct Attachment<S> {
     pub(crate) ours: HashMap<Id, Ours>,
     /// The question that this client was shown.
     pub(crate) question: Option<Shown>,
-    /// Marks what goes out next.
-    pub(crate) mark: Option<Arc<Mark>>,
+    /// Marks a place in what goes out next.
+    pub(crate) mark: Option<Marked>,
     /// What this client was told that the session is called.
     pub(crate) title: Option<String>,
     /// The agent's last message, while nothing that clients show lies behind it.

@@ -5,14 +5,15 @@
 use adjourn_core::Session;
 use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
-use adjourn_core::ledger::{AskedCall, CallId, CallState};
+use adjourn_core::ledger::{CallId, CallState};
 use adjourn_core::pause::Initiator;
 use adjourn_core::session::{LastRun, Outcome, Phase, Prior, Wait};
+use adjourn_driver::CallContent;
 use serde_json::{Map, Value, json};
 
 use crate::content::text;
 use crate::peer::{EXTENSION, Peer, Version};
-use crate::request_permission::{ALLOW, REJECT};
+use crate::request_permission::{ALLOW, ALLOW_ALWAYS, REJECT};
 use crate::suspension::Meta;
 
 /// How a tool call stands, in the words of both versions.
@@ -78,24 +79,33 @@ pub fn agent_message(version: Version, id: &str, words: &str, aborted: bool) -> 
 }
 
 /// The model asks for a call.
-pub fn call_asked(version: Version, call: &AskedCall) -> Value {
+pub fn call_asked(version: Version, call: &CallContent) -> Value {
     let status = Call::Pending.word(version);
-    match version {
+    let kind = call.kind.as_deref().unwrap_or("other");
+    let mut update = match version {
         Version::V1 => json!({
-            "sessionUpdate": "tool_call", "toolCallId": call.id, "title": call.tool,
-            "kind": "other", "status": status,
+            "sessionUpdate": "tool_call", "toolCallId": call.id, "title": call.title(),
+            "kind": kind, "status": status,
         }),
         Version::V2 => json!({
             "sessionUpdate": "tool_call_update", "toolCallId": call.id, "name": call.tool,
-            "title": call.tool, "kind": "other", "status": status,
+            "title": call.title(), "kind": kind, "status": status,
         }),
+    };
+    if !call.arguments.is_null() {
+        update = with(update, "rawInput", call.arguments.clone());
     }
+    if !call.locations.is_empty() {
+        update = with(update, "locations", call.locations.clone());
+    }
+    update
 }
 
 /// Asks whether a call may start.
-pub fn permission(version: Version, session: SessionId, call: &AskedCall) -> Value {
+pub fn permission(version: Version, session: SessionId, call: &CallContent) -> Value {
     let options = json!([
         { "optionId": ALLOW, "name": "Allow", "kind": "allow_once" },
+        { "optionId": ALLOW_ALWAYS, "name": "Always allow", "kind": "allow_always" },
         { "optionId": REJECT, "name": "Reject", "kind": "reject_once" },
     ]);
     let mut asked = call_asked(version, call);
@@ -106,7 +116,7 @@ pub fn permission(version: Version, session: SessionId, call: &AskedCall) -> Val
     match version {
         Version::V1 => json!({ "sessionId": session, "toolCall": asked, "options": options }),
         Version::V2 => json!({
-            "sessionId": session, "title": format!("Run {}?", call.tool),
+            "sessionId": session, "title": format!("Run {}?", call.title()),
             "subject": { "type": "tool_call", "toolCall": asked }, "options": options,
         }),
     }
@@ -149,6 +159,7 @@ pub fn calls_left(before: &Session, what: &What) -> Vec<Left> {
     let mut left = Vec::new();
     let (not_run, unknown): (&[CallId], &[CallId]) = match what {
         What::CallsAbandoned(abandoned) => (&[], &abandoned.calls),
+        What::CallsLeft(left) => (&left.not_run, &left.unknown),
         What::Suspended(suspended) => (&suspended.not_run, &suspended.unknown),
         What::Resumed(resumed) => {
             let waited = before.calls.at(CallState::Waiting);

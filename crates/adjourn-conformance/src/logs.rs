@@ -128,7 +128,7 @@ impl Reader {
         for words in &words {
             match words["role"].as_str() {
                 Some("user") => self.fed = words.get("structured").or(words.get("text")).cloned(),
-                Some("agent") if words["aborted"] != true => {
+                Some("agent") if words["aborted"] != true && words["text"] != "" => {
                     self.ending.said.extend(words["text"].as_str().map(str::to_owned));
                 }
                 _ => {}

@@ -79,6 +79,11 @@ pub struct Conditions {
 }
 
 impl Conditions {
+    /// Makes conditions that wake the session at a point in time.
+    pub fn at(time: Timestamp) -> Self {
+        Self { trigger: Some(Trigger::At(At::new(time))), ..Self::default() }
+    }
+
     /// Tells whether `event` wakes the session, by pattern or by trigger.
     pub fn matches(&self, event: EventView<'_>) -> bool {
         self.on_event.as_ref().is_some_and(|pattern| pattern.matches(event))

@@ -1,9 +1,15 @@
 //! How a step learns that it is to come to an end.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adjourn_core::command::Mode;
+use futures_core::Stream;
 use tokio::sync::watch;
+
+use crate::driver::{BoxFuture, BoxStream};
+use crate::part::Part;
 
 /// Why a step is to come to an end, and by when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,5 +47,40 @@ impl StopWatch {
             // The host is gone, and drops the step with itself.
             _ => std::future::pending().await,
         }
+    }
+}
+
+/// Breaks a step off as soon as [`Mode::InterruptImmediate`] is asked for: what a model says can be
+/// dropped at any word. An agent with a loop of its own ends its step by itself instead.
+pub fn breakable(
+    mut stop: StopWatch,
+    stream: BoxStream<'static, Part>,
+) -> BoxStream<'static, Part> {
+    let asked = Box::pin(async move {
+        stop.at_least(Mode::InterruptImmediate).await;
+    });
+    Box::pin(Breakable { asked, stream: Some(stream) })
+}
+
+struct Breakable {
+    asked: BoxFuture<'static, ()>,
+    /// The step, until it is over.
+    stream: Option<BoxStream<'static, Part>>,
+}
+
+impl Stream for Breakable {
+    type Item = Part;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Part>> {
+        if self.stream.is_some() && self.asked.as_mut().poll(context).is_ready() {
+            self.stream = None;
+            return Poll::Ready(Some(Part::Broken));
+        }
+        let Some(stream) = &mut self.stream else { return Poll::Ready(None) };
+        let part = stream.as_mut().poll_next(context);
+        if let Poll::Ready(None) = part {
+            self.stream = None;
+        }
+        part
     }
 }

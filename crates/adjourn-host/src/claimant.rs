@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use adjourn_core::actor::{Actor, Face};
-use adjourn_core::command::Resume;
+use adjourn_core::command::{Resume, Take};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::id::{Epoch, HostId, SessionId};
 use adjourn_core::session::{Prior, State};
-use adjourn_core::{Command, Session};
+use adjourn_core::{Command, Rejected, Session};
+use adjourn_driver::{Client, Driver, Drivers, Environment, Message};
 use adjourn_store::rows::HostRow;
 use adjourn_store::{CommandError, Done, Error, Request, Store, Transaction};
 use tokio::sync::mpsc::{self, OwnedPermit};
@@ -25,13 +26,15 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::clock::Clock;
-use crate::config::Claims;
+use crate::config::{Claims, Config};
 use crate::declined::Again;
 use crate::doorbell::Hosts;
+use crate::drive::told::{digests, told_first};
 use crate::drive::{Drive, Signal};
-use crate::driver::{Driver, Drivers};
+use crate::live::Live;
 use crate::shown::{Showing, Shown};
 use crate::slots::{Slot, Slots};
+use crate::warm::Warm;
 
 /// How the driving of a session ended: with the claim, with the store, or with a panic.
 pub(crate) type Driven = Result<Result<(), Error>, JoinError>;
@@ -62,6 +65,8 @@ struct Inner<S> {
     /// Where the host gets to know what faces have claimed for it. Whoever sends holds a slot, so
     /// there is room for as many as there are slots.
     handed_over: mpsc::Sender<Driving>,
+    live: Live,
+    warm: Warm,
 }
 
 /// A session that is being driven: the host tells it of changes, and waits for its end.
@@ -79,11 +84,18 @@ pub(crate) struct Aborts(JoinHandle<Result<(), Error>>);
 pub(crate) struct Prepared {
     pub(crate) id: SessionId,
     pub(crate) slot: Slot,
-    pub(crate) driver: Box<dyn Driver>,
+    pub(crate) equipment: Equipment,
+}
+
+/// The driver of a session, and what it is given that is not durable.
+pub(crate) struct Equipment {
+    driver: Box<dyn Driver>,
+    client: Arc<dyn Client>,
+    environment: Environment,
 }
 
 /// The driver of a session, or why the host cannot run it, and when it tries again.
-type Made = Result<Box<dyn Driver>, (String, Again)>;
+type Made = Result<Equipment, (String, Again)>;
 
 impl<S: Store> Claimant<S> {
     /// Makes the claimant of a host that is joining, and the end at which the host gets to know
@@ -93,17 +105,30 @@ impl<S: Store> Claimant<S> {
         hosts: Hosts,
         clock: Arc<dyn Clock>,
         drivers: Arc<dyn Drivers>,
-        (claims, max_running): (Claims, usize),
+        config: &Config,
         row: HostRow,
     ) -> (Self, mpsc::Receiver<Driving>) {
+        let claims = config.claims;
         let most = match claims {
-            Claims::All => max_running.max(1),
+            Claims::All => config.max_running.max(1),
             Claims::Only(_) => 1,
         };
         let (handed_over, received) = mpsc::channel(most);
         let (slots, shown) = (Slots::new(most), hosts.list_shown(row.id));
         let row = Mutex::new(row);
-        let inner = Inner { store, clock, hosts, drivers, claims, slots, row, shown, handed_over };
+        let inner = Inner {
+            store,
+            clock,
+            hosts,
+            drivers,
+            claims,
+            slots,
+            row,
+            shown,
+            handed_over,
+            live: Live::default(),
+            warm: Warm::new(config.max_warm, config.warm_for),
+        };
         (Self(Arc::new(inner)), received)
     }
 
@@ -160,8 +185,8 @@ impl<S: Store> Claimant<S> {
         }
         let slot = self.slots().reserve_after_last(id).await?;
         let host = self.0.handed_over.clone().try_reserve_owned().ok()?;
-        let driver = self.driver(id).ok()??.ok()?;
-        Some((Prepared { id, slot, driver }, host))
+        let equipment = self.driver(id).ok()??.ok()?;
+        Some((Prepared { id, slot, equipment }, host))
     }
 
     /// Returns whether the host drives a session, if it can.
@@ -179,8 +204,15 @@ impl<S: Store> Claimant<S> {
         Ok(Some(match self.0.drivers.lacks(id, &spec) {
             Some(why) => Err((why, Again::Soon)),
             None => {
+                let made = match self.0.warm.take(id) {
+                    Some(driver) => Ok(driver),
+                    None => self.0.drivers.make(&spec),
+                };
+                let (client, environment) =
+                    (self.0.drivers.client(id), self.0.drivers.environment(&spec));
                 let now = self.0.clock.now();
-                self.0.drivers.make(&spec).map_err(|why| (why, Again::After(now)))
+                made.map(|driver| Equipment { driver, client, environment })
+                    .map_err(|why| (why, Again::After(now)))
             }
         }))
     }
@@ -207,7 +239,7 @@ impl<S: Store> Claimant<S> {
                 // has dropped it; nothing is written if it is there.
                 tx.announce(&row)?;
             }
-            let claim = |id| match tx.command(Request::new(id, by.clone(), Command::Claim)) {
+            let claim = |id| match take(tx, id, &by) {
                 Ok(done) => Ok(Some(done.session)),
                 Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(None),
                 // A session that cannot be read must not hold up the others, and is marked so that
@@ -225,7 +257,8 @@ impl<S: Store> Claimant<S> {
 
     /// Drives a session under the claim it was just given.
     pub(crate) fn drive(&self, session: Arc<Session>, prepared: Prepared) -> Driving {
-        let Prepared { id, slot, driver } = prepared;
+        let Prepared { id, slot, equipment } = prepared;
+        let Equipment { driver, client, environment } = equipment;
         let (signal, heard) = watch::channel(Signal::default());
         let (hosts, host, epoch) = (self.0.hosts.clone(), self.host(), session.epoch);
         let drive = Drive {
@@ -240,14 +273,61 @@ impl<S: Store> Claimant<S> {
             ring: Arc::new(move || {
                 hosts.ring_others(host);
             }),
+            live: self.0.live.clone(),
+            client,
+            environment: Arc::new(environment),
         };
+        let claimant = self.clone();
         // In a task of its own, so that a panic in it is known by the session's name.
         let task = tokio::spawn(async move {
-            let driven = drive.run(driver).await;
+            let driven = match drive.run(driver).await {
+                Ok((session, driver)) => {
+                    claimant.keep_or_kill(&session, epoch, driver).await;
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            };
             drop(slot);
             driven
         });
         Driving { id, epoch, signal, task: Aborts(task) }
+    }
+
+    /// Keeps the driver of a session that was parked under its claim, if that is worth it, and ends
+    /// it otherwise.
+    async fn keep_or_kill(&self, session: &Session, epoch: Epoch, mut driver: Box<dyn Driver>) {
+        let parked = session.suspended().is_some() && session.epoch == epoch;
+        let surplus = if parked && driver.keep() {
+            self.0.warm.keep(session.id, epoch, driver, self.show(session.id))
+        } else {
+            Some(driver)
+        };
+        if let Some(mut driver) = surplus {
+            driver.kill().await;
+        }
+    }
+
+    /// Ends drivers that were kept and are of no use any more.
+    pub(crate) async fn end_stale_drivers(&self) {
+        if self.0.warm.is_empty() {
+            return;
+        }
+        let epoch = |id| Some(self.0.store.session(id).ok()??.epoch);
+        for mut driver in self.0.warm.stale(epoch) {
+            driver.kill().await;
+        }
+    }
+
+    /// Ends every driver that is kept: the host stops.
+    pub(crate) async fn end_kept_drivers(&self) {
+        for mut driver in self.0.warm.clear() {
+            driver.kill().await;
+        }
+    }
+
+    /// Returns the words of this process's steps, as they come.
+    pub fn live(&self) -> &Live {
+        &self.0.live
     }
 
     /// Returns the sessions that clients of this process see.
@@ -282,6 +362,24 @@ impl<S: Store> Claimant<S> {
             _ => None,
         }))
     }
+}
+
+/// Claims a session that is ready, and begins its first step with the same commit where one may
+/// begin.
+fn take(tx: &mut Transaction<'_>, id: SessionId, by: &Actor) -> Result<Done, CommandError> {
+    if let Some(session) = tx.session(id)?
+        && session.awaits_step()
+    {
+        let said = told_first(&session, |seq| tx.event_data(seq))?;
+        let take = Command::Take(Take { entries: digests(&said) });
+        let said = said.iter().map(Message::encode).collect();
+        match tx.command(Request::new(id, by.clone(), take).saying(said)) {
+            // The host that has it learns of the limit when it asks for the step alone.
+            Err(CommandError::Rejected(Rejected::LimitReached { .. })) => {}
+            answer => return answer,
+        }
+    }
+    tx.command(Request::new(id, by.clone(), Command::Claim))
 }
 
 /// Returns whether a prompt or a resume may leave a session ready: none does for one that is at

@@ -18,6 +18,10 @@ pub struct Config {
     pub claims: Claims,
     /// What it says about itself: a JSON object, as text.
     pub about: String,
+    /// How many drivers of parked sessions it keeps warm.
+    pub max_warm: usize,
+    /// How long it keeps each of them.
+    pub warm_for: Duration,
     /// How long it lets things be kept.
     pub retention: Retention,
     /// Who is told what it comes across.
@@ -73,6 +77,8 @@ impl Default for Config {
             max_running: 64,
             drain,
             claims: Claims::All,
+            max_warm: 8,
+            warm_for: Duration::from_secs(300),
             about: "{}".to_owned(),
             retention: Retention::of_hosts(),
             notes: Notes::default(),

@@ -16,8 +16,9 @@ use adjourn_core::actor::Actor;
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::id::{Epoch, HostId, SessionId};
 use adjourn_core::time::Timestamp;
+use adjourn_driver::Drivers;
 use adjourn_store::rows::HostRow;
-use adjourn_store::{CommandError, Done, Error, Request, Store};
+use adjourn_store::{CommandError, Done, Error, Request, Store, Transaction};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
@@ -28,7 +29,6 @@ use crate::config::{Claims, Config};
 use crate::declined::{Again, Declined};
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::Signal;
-use crate::driver::Drivers;
 use claims::Left;
 use upkeep::Upkeep;
 
@@ -94,14 +94,8 @@ impl<S: Store> Host<S> {
         let presence = hosts.join(id).map_err(|error| unannounced(&hosts, error))?;
         let about = about(&config).to_text();
         let row = HostRow { id, since: clock.now(), about };
-        let (claimant, handed_over) = Claimant::new(
-            store.clone(),
-            hosts.clone(),
-            Arc::clone(&clock),
-            drivers,
-            (config.claims, config.max_running),
-            row,
-        );
+        let (claimant, handed_over) =
+            Claimant::new(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, &config, row);
         let host = Self {
             store,
             clock,
@@ -200,6 +194,7 @@ impl<S: Store> Host<S> {
         if self.undriven {
             self.give_back_undriven().await?;
         }
+        self.claimant.end_stale_drivers().await;
         self.mend().await?;
         let mut rings = false;
         while self.anything_due()? {
@@ -459,6 +454,7 @@ impl<S: Store> Host<S> {
                 }
             }
         }
+        self.claimant.end_kept_drivers().await;
         // Nobody finds by the host's row what it would still own.
         self.give_back_undriven().await?;
         self.take_from(self.id).await?;
@@ -480,17 +476,22 @@ fn about(config: &Config) -> About {
     }
 }
 
-/// Gives a command, however long somebody else keeps the write lock (a process that was stopped in
+/// Gives a command, and another one with it where there is one, however long somebody else keeps the write lock (a process that was stopped in
 /// the middle of a commit, say), and however long the disk is full. Nothing has happened until then,
 /// nor if it `is_late` meanwhile and the command is given up.
 pub(crate) async fn patiently<S: Store>(
     store: &S,
-    request: &Request,
+    first: &Request,
+    then: Option<&Request>,
     is_late: impl Fn() -> bool,
 ) -> Result<Done, CommandError> {
     loop {
-        let request = request.clone();
-        match store.transact(move |tx| tx.command(request)).await {
+        let (first, then) = (first.clone(), then.cloned());
+        let commit = move |tx: &mut Transaction<'_>| {
+            let done = tx.command(first)?;
+            then.map_or(Ok(done), |then| tx.command(then))
+        };
+        match store.transact(commit).await {
             Err(CommandError::Store(error)) if error.passes() && !is_late() => {
                 if let Error::Full(_) = error {
                     tokio::time::sleep(NO_ROOM).await;

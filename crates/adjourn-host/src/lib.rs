@@ -1,7 +1,7 @@
 //! Drives sessions.
 //!
 //! A [`Host`] claims sessions that are ready and that it can run, and drives each through a
-//! [`driver::Driver`]; it delivers events and deadlines, takes over what dead hosts have left, and
+//! [`Driver`](adjourn_driver::Driver); it delivers events and deadlines, takes over what dead hosts have left, and
 //! gives everything back when it stops. Everything it does is a commit; what it must do next is
 //! read off the state.
 
@@ -12,15 +12,18 @@ mod config;
 mod declined;
 pub mod doorbell;
 mod drive;
-pub mod driver;
 mod host;
+pub mod live;
 pub mod permission;
 pub mod script;
 mod shown;
 mod slots;
+mod transcript;
+mod warm;
 pub mod watch;
 
 pub use claimant::Claimant;
 pub use config::{Claims, Config, Notes};
 pub use host::Host;
 pub use shown::Showing;
+pub use transcript::call_content;

@@ -1,27 +1,27 @@
-//! Permissions: whether a call may start, and who is asked.
+//! Permissions: the clients of this process that can be asked whether a call may start.
+
+use std::sync::Arc;
 
 use adjourn_core::id::SessionId;
-use adjourn_core::ledger::AskedCall;
+use adjourn_driver::{BoxFuture, Client, PermissionAnswer, PermissionRequest};
 
-use crate::clock::BoxFuture;
-
-/// Whether a call may start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Permission {
-    /// The call may start.
-    Granted,
-    /// The call may not start; the text is what the model is told instead of a result.
-    Refused(String),
-}
-
-/// The people who can be asked for permissions, through the clients of this process.
+/// The clients of a process that can be asked for permissions.
 pub trait Permissions: Send + Sync + 'static {
-    /// Asks whether a call may start, and waits for the answer as long as it takes.
+    /// Asks a person whether a call may start, and waits for the answer as long as it takes.
     ///
     /// # Cancel safety
-    /// As for [`Driver::permission`](crate::driver::Driver::permission).
-    fn ask(&self, session: SessionId, call: &AskedCall) -> BoxFuture<'static, Permission>;
+    /// As for [`Client::permission`].
+    fn ask(&self, request: PermissionRequest) -> BoxFuture<'static, PermissionAnswer>;
 
-    /// Returns whether a client sees this session and could answer.
+    /// Returns whether a client is there that sees this session and could answer.
     fn is_attended(&self, session: SessionId) -> bool;
+}
+
+/// The clients that see one session.
+pub struct SessionClient(pub Arc<dyn Permissions>);
+
+impl Client for SessionClient {
+    fn permission(&self, request: PermissionRequest) -> BoxFuture<'static, PermissionAnswer> {
+        self.0.ask(request)
+    }
 }

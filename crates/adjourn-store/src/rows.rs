@@ -299,6 +299,8 @@ pub trait Events {
     ) -> Result<(Seq, bool), Error>;
     /// Returns the number of the last event.
     fn high(&mut self) -> Result<Seq, Error>;
+    /// Returns what an event carries.
+    fn event_data(&mut self, seq: Seq) -> Result<Option<String>, Error>;
     /// Returns the event after `seq`, and whose it is.
     fn event_after(&mut self, seq: Seq) -> Result<Option<(TenantNo, Arrival)>, Error>;
     /// Returns a tenant's events after one and up to another with such names, in order, at most

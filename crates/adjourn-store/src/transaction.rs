@@ -178,6 +178,14 @@ impl<'a> Transaction<'a> {
         self.load(&row).map(Some)
     }
 
+    /// Returns what an event carries.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn event_data(&mut self, seq: Seq) -> Result<Option<String>, Error> {
+        self.rows.event_data(seq)
+    }
+
     /// Acknowledges an event, once: the same one again gets the number it has. Returns the number,
     /// and whether it is the first time.
     ///

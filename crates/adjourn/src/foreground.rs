@@ -68,7 +68,7 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
     let clock: Arc<dyn Clock> = Arc::clone(&place.clock);
     let drivers = Arc::new(drivers);
     let about = format!(r#"{{"pid":{}}}"#, std::process::id());
-    let Settings { max_running, drain, ended, .. } = &place.settings;
+    let Settings { max_running, max_warm, warm_for, drain, ended, .. } = &place.settings;
     // A command that stays with one session is told of that one.
     let notes = match claims {
         Claims::All => Notes::new(log),
@@ -77,6 +77,8 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
     let config = Config {
         max_running: max_running.value,
         drain: drain.value,
+        max_warm: max_warm.value,
+        warm_for: warm_for.value,
         claims,
         about,
         retention: Retention { ended: ended.value, ..Retention::of_hosts() },
@@ -280,7 +282,10 @@ pub async fn stay(
         } else {
             for said in seen.said() {
                 match said.role {
-                    Role::Agent if !said.aborted => output.data(&said.text()),
+                    // One that only asks for calls, or shows something, has no words.
+                    Role::Agent if !said.aborted && said.words_len() > 0 => {
+                        output.data(&said.text());
+                    }
                     Role::Tool => output.talk(&format!("· {}", said.text())),
                     Role::Agent | Role::User | Role::Host => {}
                 }

@@ -158,7 +158,12 @@ pub fn words(at: &str, said: &Message) -> String {
         Role::Host => "host",
     };
     // Further lines stand below the first one's words.
-    let text = said.text();
+    let calls = said.calls.iter().map(|call| match call.arguments.is_null() {
+        true => format!("→ {}", call.tool),
+        false => format!("→ {} {}", call.tool, call.arguments),
+    });
+    let words = Some(said.text()).filter(|text| !text.is_empty());
+    let text = words.into_iter().chain(calls).collect::<Vec<_>>().join("\n");
     let text = text.trim_end_matches('\n');
     let text = text.replace('\n', &format!("\n{:1$}", "", at.len() + 9));
     format!("{at}  {role:<6} {text}")

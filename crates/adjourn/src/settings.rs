@@ -23,8 +23,8 @@ use crate::place::{TENANT, directory};
 use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
-    AS, CACHE, CANCEL_GRACE, DRAIN, ENDED, Key, LISTEN, MAX_RUNNING, ON_DISCONNECT, PROFILE,
-    SOURCE, STATUS_WORDS, STORE, TENANT_KEY, TOKEN, TOKEN_FILE,
+    AS, CACHE, CANCEL_GRACE, DRAIN, ENDED, Key, LISTEN, MAX_RUNNING, MAX_WARM, ON_DISCONNECT,
+    PROFILE, SOURCE, STATUS_WORDS, STORE, TENANT_KEY, TOKEN, TOKEN_FILE, WARM_FOR,
 };
 
 /// How it is said that something is kept for ever.
@@ -80,6 +80,8 @@ pub struct Settings {
     token: Held<Option<String>>,
     token_file: Held<Option<PathBuf>>,
     pub max_running: Held<usize>,
+    pub warm_for: Held<Duration>,
+    pub max_warm: Held<usize>,
     pub drain: Held<Duration>,
     pub cancel_grace: Held<Duration>,
     pub cache: Held<usize>,
@@ -145,6 +147,8 @@ impl Settings {
             token: layers.pick(&TOKEN, token, text)?.optional(),
             token_file: layers.path(layers.pick(&TOKEN_FILE, token_file, path_of)?)?.optional(),
             max_running: layers.pick(&MAX_RUNNING, running, count)?.by_default(host.max_running),
+            warm_for: layers.pick(&WARM_FOR, None, duration)?.by_default(host.warm_for),
+            max_warm: layers.pick(&MAX_WARM, None, count_or_none)?.by_default(host.max_warm),
             drain: layers.pick(&DRAIN, drain, duration)?.by_default(host.drain),
             cancel_grace: layers
                 .pick(&CANCEL_GRACE, None, grace)?
@@ -222,6 +226,7 @@ impl Settings {
         let token = self.token.value.as_ref().map(|_| json!("(hidden)"));
         let listen = self.listen.value.map(|address| json!(address.to_string()));
         let drain = Some(json!(exact(self.drain.value)));
+        let warm_for = Some(json!(exact(self.warm_for.value)));
         let ended = self.ended.value.map_or_else(|| NEVER.to_owned(), exact);
         let cancel_grace = Some(json!(exact(self.cancel_grace.value)));
         vec![
@@ -237,6 +242,8 @@ impl Settings {
             row(&TOKEN, token, &self.token.source),
             row(&TOKEN_FILE, some_path(&self.token_file), &self.token_file.source),
             row(&MAX_RUNNING, Some(json!(self.max_running.value)), &self.max_running.source),
+            row(&WARM_FOR, warm_for, &self.warm_for.source),
+            row(&MAX_WARM, Some(json!(self.max_warm.value)), &self.max_warm.source),
             row(&DRAIN, drain, &self.drain.source),
             row(&CANCEL_GRACE, cancel_grace, &self.cancel_grace.source),
             row(&CACHE, Some(json!(self.cache.value)), &self.cache.source),
@@ -349,6 +356,11 @@ fn word<T: ValueEnum>(value: &T) -> Option<Value> {
 pub fn count(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "expected a whole number from 1 on".to_owned())
+}
+
+/// Reads a count that may be 0.
+fn count_or_none(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "expected a whole number from 0 on".to_owned())
 }
 
 /// Reads how long calls in flight may go on.

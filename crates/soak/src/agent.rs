@@ -1,6 +1,7 @@
 //! Scripted agents whose tools leave a mark that no crash takes back.
 
 use std::fs::File;
+use std::future::poll_fn;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,9 +9,8 @@ use std::sync::Arc;
 use adjourn_core::Session;
 use adjourn_core::command::RunEnd;
 use adjourn_core::driver::{DriverKind, DriverSpec};
-use adjourn_core::ledger::{AskedCall, CallId};
-use adjourn_host::clock::{BoxFuture, Clock};
-use adjourn_host::driver::{Driver, Drivers, Returned, Thought};
+use adjourn_driver::{BoxStream, Call, CallPart, Driver, Drivers, Part, Step, emitting};
+use adjourn_host::clock::Clock;
 use adjourn_host::script::{Script, ScriptDriver};
 
 /// Makes drivers for scripts; each call writes a line when it starts.
@@ -47,23 +47,21 @@ struct MarkingDriver {
 }
 
 impl Driver for MarkingDriver {
-    fn think<'a>(&'a mut self, session: &'a Session) -> BoxFuture<'a, Thought> {
-        self.inner.think(session)
+    fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
+        self.inner.step(step)
     }
 
-    fn call(&mut self, session: &Session, call: &AskedCall) -> BoxFuture<'static, Returned> {
-        let running = self.inner.call(session, call);
-        let mark = format!("{} {} {}\n", session.id, call.id.0, call.tool);
+    fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
+        let mark = format!("{} {} {}\n", call.session.id, call.content.id.0, call.content.tool);
+        let mut running = self.inner.call(call);
         let marks = Arc::clone(&self.marks);
-        Box::pin(async move {
+        emitting(move |out| async move {
             // In one piece: a line is there as a whole or not at all, whoever is killed.
             (&*marks).write_all(mark.as_bytes()).expect("marks are kept");
-            running.await
+            while let Some(part) = poll_fn(|context| running.as_mut().poll_next(context)).await {
+                out.emit(part).await;
+            }
         })
-    }
-
-    fn batch(&self, session: &Session, asked: &[CallId]) -> usize {
-        self.inner.batch(session, asked)
     }
 
     fn finish(&mut self, session: &Session) -> Option<RunEnd> {

@@ -38,7 +38,8 @@ async fn a_prompt_that_was_sent_before_the_question_was_shown_never_answers_it()
         client.until("asked", |message| message.to_string().contains("question-")).await;
     }
     let answer = prompt(&mut client, &session, "monthly").await;
-    assert!(client.answer(answer).await["result"]["messageId"].is_string());
+    let answered = client.answer(answer).await;
+    assert!(answered["result"]["messageId"].is_string(), "{answered}");
     client.until("over", |message| message.to_string().contains("over")).await;
 }
 

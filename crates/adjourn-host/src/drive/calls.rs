@@ -5,17 +5,20 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use adjourn_core::Command;
 use adjourn_core::command::{CallResult, Dispatch, ReturnCalls, ReturnedCall};
-use adjourn_core::ledger::{CallId, CallState};
-use adjourn_driver::{Block, Message};
+use adjourn_core::ledger::{AskedCall, CallId, CallState, OpenCall};
+use adjourn_core::{Command, Session};
+use adjourn_driver::{
+    Block, BoxFuture, BoxStream, Call, CallPart, Driver, Message, PermissionAnswer,
+    PermissionRequest,
+};
 use adjourn_store::{Error, Store};
+use serde_json::Value;
 use tokio::task::{self, JoinError, JoinSet};
 
-use super::{Drive, Late, Step, digests};
-use crate::clock::BoxFuture;
-use crate::driver::{Driver, Returned};
-use crate::permission::Permission;
+use super::told::digests;
+use super::{Drive, Late, Next};
+use crate::transcript::call_content;
 
 /// What goes on in this process for the calls of a session.
 #[derive(Default)]
@@ -27,25 +30,46 @@ pub(super) struct Calls {
     asking: Asking,
 }
 
-/// Calls that somebody has to allow first. They are polled in place, so that what is taken back
+/// How a tool call came back.
+#[derive(Debug, Clone)]
+struct Returned {
+    result: CallResult,
+    content: Vec<Block>,
+    structured: Option<Value>,
+}
+
+impl Returned {
+    fn failed(result: CallResult, text: impl Into<String>) -> Self {
+        Self { result, content: vec![Block::text(text)], structured: None }
+    }
+}
+
+/// Calls that a person has to allow first. They are polled in place, so that what is taken back
 /// is taken back at once.
-type Asking = Vec<(CallId, BoxFuture<'static, Permission>)>;
+type Asking = Vec<(CallId, BoxFuture<'static, PermissionAnswer>)>;
 
 /// What ends a wait for calls.
 enum Woken {
     Returned(CallId, Returned),
-    Answered(CallId, Permission),
+    Answered(CallId, PermissionAnswer),
     Signal,
     Late(Late),
 }
 
+/// Whether a call may start.
+enum MayStart {
+    Now,
+    Asking(BoxFuture<'static, PermissionAnswer>),
+    Never(String),
+}
+
 impl Calls {
-    /// Returns whether somebody is asked.
+    /// Returns whether a person is asked.
     pub(super) const fn is_asking(&self) -> bool {
         !self.asking.is_empty()
     }
 
-    /// Asks nobody any more.
+    /// Takes back what is asked.
     pub(super) fn withdraw(&mut self) {
         self.asking.clear();
     }
@@ -59,8 +83,7 @@ fn returned(
     let (id, returned) = match joined {
         Some(Ok((id, returned))) => (id, returned),
         Some(Err(error)) if error.is_panic() => {
-            let text = "it failed: the tool panicked".to_owned();
-            (error.id(), Returned { result: CallResult::Failed, text })
+            (error.id(), Returned::failed(CallResult::Failed, "it failed: the tool panicked"))
         }
         Some(Err(_)) | None => return Woken::Late(Late::Lost),
     };
@@ -70,8 +93,8 @@ fn returned(
     }
 }
 
-/// Waits for the next answer; for ever if nobody is asked.
-async fn answered(asking: &mut Asking) -> (CallId, Permission) {
+/// Waits for the next answer; for ever if no person is asked.
+async fn answered(asking: &mut Asking) -> (CallId, PermissionAnswer) {
     poll_fn(|context| {
         let mut answers = asking.iter_mut().enumerate();
         let answer = answers.find_map(|(index, (_, answer))| match answer.as_mut().poll(context) {
@@ -86,33 +109,78 @@ async fn answered(asking: &mut Asking) -> (CallId, Permission) {
     .await
 }
 
+/// Runs a call to its end.
+async fn run(mut parts: BoxStream<'static, CallPart>) -> Returned {
+    loop {
+        match poll_fn(|context| parts.as_mut().poll_next(context)).await {
+            // What a call tells meanwhile is for those who watch, and is not kept.
+            Some(CallPart::Updated(_)) => {}
+            Some(CallPart::Ended { result, content, structured }) => {
+                return Returned { result, content, structured };
+            }
+            None => {
+                let text = "it failed: the tool ended without a result";
+                return Returned::failed(CallResult::Failed, text);
+            }
+        }
+    }
+}
+
 impl<S: Store> Drive<S> {
-    /// Starts calls, and asks for those that somebody has to allow first.
+    /// Starts calls, and asks for those that a person has to allow first.
     pub(super) async fn dispatch(
         &mut self,
         driver: &mut dyn Driver,
         asked: Vec<CallId>,
         calls: &mut Calls,
-    ) -> Result<Step, Error> {
+    ) -> Result<Next, Error> {
         let session = Arc::clone(&self.session);
-        let batch = driver.batch(&session, &asked).max(1);
         let mut free = Vec::new();
-        for id in asked.into_iter().take(batch) {
+        for id in asked {
             let Some(open) = session.calls.get(&id) else { continue };
-            match driver.permission(&session, &open.call) {
-                Some(answer) => calls.asking.push((id, answer)),
-                None => free.push(id),
+            // A call that waits its turn starts alone, and lets none behind it start.
+            if open.call.in_order && (calls.is_asking() || !free.is_empty()) {
+                break;
+            }
+            match self.may_start(&session, &open.call)? {
+                MayStart::Now => free.push(id),
+                MayStart::Asking(answer) => calls.asking.push((id, answer)),
+                MayStart::Never(why) => {
+                    let declined = Returned::failed(CallResult::Declined, why);
+                    return self.take_back(id, declined).await;
+                }
+            }
+            if open.call.in_order {
+                break;
             }
         }
         if self.withdraws() {
             calls.withdraw();
         }
         match (free.is_empty(), calls.is_asking()) {
-            (false, _) => self.start(driver, free, calls).await,
-            (true, true) => Ok(Step::GoOn),
-            // All that is left waits for somebody who is not asked any more.
+            (false, _) => self.start(driver, free, Vec::new(), calls).await,
+            (true, true) => Ok(Next::GoOn),
+            // All that is left waits for a permission that is not asked for any more.
             (true, false) => self.finish_where_it_is().await,
         }
+    }
+
+    /// Returns whether a call may start, or what has to come before.
+    fn may_start(&self, session: &Session, call: &AskedCall) -> Result<MayStart, Error> {
+        let lost = |open: &&OpenCall| open.state == CallState::Unknown;
+        // What comes next in a sequence needs what came before it.
+        if call.in_order
+            && let Some(lost) = session.calls.iter().find(lost)
+        {
+            let why = format!("not run: the outcome of {} before it is unknown", lost.call.tool);
+            return Ok(MayStart::Never(why));
+        }
+        if !call.permission || session.allowed.contains(&call.tool) {
+            return Ok(MayStart::Now);
+        }
+        let content = call_content(&self.store, session.id, call)?;
+        let request = PermissionRequest { session: session.id, call: content, options: Vec::new() };
+        Ok(MayStart::Asking(self.client.permission(request)))
     }
 
     /// Makes calls durable, then starts them.
@@ -120,24 +188,31 @@ impl<S: Store> Drive<S> {
         &mut self,
         driver: &mut dyn Driver,
         ids: Vec<CallId>,
+        always: Vec<String>,
         calls: &mut Calls,
-    ) -> Result<Step, Error> {
-        let dispatch = Dispatch { epoch: self.epoch, calls: ids.clone(), always: Vec::new() };
-        if let Err(refused) = self.commit(Command::Dispatch(dispatch), &[]).await? {
+    ) -> Result<Next, Error> {
+        let dispatch = Dispatch { epoch: self.epoch, calls: ids.clone(), always };
+        if let Err(refused) = self.commit(Command::Dispatch(dispatch), Vec::new()).await? {
             return self.refused(refused).await;
         }
         // A process that was stopped in the middle of its commit may have lost the session since,
         // and what it was about to start may have been started elsewhere.
-        if let Step::Over = self.reload()? {
-            return Ok(Step::Over);
+        if let Next::Over = self.reload()? {
+            return Ok(Next::Over);
         }
         let session = Arc::clone(&self.session);
         for id in ids {
             let Some(open) = session.calls.get(&id) else { continue };
-            let running = calls.running.spawn(driver.call(&session, &open.call));
+            let parts = driver.call(Call {
+                session: Arc::clone(&session),
+                content: call_content(&self.store, session.id, &open.call)?,
+                client: Arc::clone(&self.client),
+                environment: Arc::clone(&self.environment),
+            });
+            let running = calls.running.spawn(run(parts));
             calls.ids.insert(running.id(), id);
         }
-        Ok(Step::GoOn)
+        Ok(Next::GoOn)
     }
 
     /// Waits until a call comes back or may start, or something else is to be done.
@@ -145,7 +220,7 @@ impl<S: Store> Drive<S> {
         &mut self,
         driver: &mut dyn Driver,
         calls: &mut Calls,
-    ) -> Result<Step, Error> {
+    ) -> Result<Next, Error> {
         let in_flight = self.session.calls.any(CallState::Dispatched);
         let late = self.late();
         let mut signal = self.signal.clone();
@@ -160,26 +235,37 @@ impl<S: Store> Drive<S> {
         self.signal = signal;
         match woken {
             Woken::Returned(id, returned) => self.take_back(id, returned).await,
-            Woken::Answered(id, Permission::Granted) => self.start(driver, vec![id], calls).await,
-            Woken::Answered(id, Permission::Refused(text)) => {
-                self.take_back(id, Returned { result: CallResult::Declined, text }).await
+            Woken::Answered(id, PermissionAnswer::Granted { always }) => {
+                let open = self.session.calls.get(&id).filter(|_| always);
+                let always = open.map(|open| open.call.tool.clone()).into_iter().collect();
+                self.start(driver, vec![id], always, calls).await
+            }
+            Woken::Answered(id, PermissionAnswer::Refused(why)) => {
+                self.take_back(id, Returned::failed(CallResult::Declined, why)).await
+            }
+            // No options were given, so none can be chosen: it is as if no client had answered.
+            Woken::Answered(id, PermissionAnswer::Gone | PermissionAnswer::Chosen(_)) => {
+                let why = "not run: nobody can be asked for permission";
+                self.take_back(id, Returned::failed(CallResult::Declined, why)).await
             }
             Woken::Signal => self.reload(),
             Woken::Late(late) => {
                 calls.running.abort_all();
+                driver.kill().await;
                 self.give_up(late).await
             }
         }
     }
 
     /// Commits what came of a call.
-    async fn take_back(&mut self, id: CallId, returned: Returned) -> Result<Step, Error> {
-        let is_error = returned.result != CallResult::Done;
-        let result = Message::result(id.clone(), vec![Block::text(returned.text)]);
-        let said = [Message { is_error, ..result }];
-        let calls = vec![ReturnedCall { id, result: returned.result }];
-        let entries = digests(&said);
-        let returned = ReturnCalls { epoch: self.epoch, calls, entries };
-        self.try_commit(Command::ReturnCalls(returned), &said).await
+    async fn take_back(&mut self, id: CallId, returned: Returned) -> Result<Next, Error> {
+        let Returned { result, content, structured } = returned;
+        let step = self.session.run().and_then(|run| run.step).map(|step| step.number);
+        let is_error = result != CallResult::Done;
+        let said = Message { structured, is_error, ..Message::result(id.clone(), content) };
+        let said = vec![said.in_step(step)];
+        let calls = vec![ReturnedCall { id, result }];
+        let returned = ReturnCalls { epoch: self.epoch, calls, entries: digests(&said) };
+        self.try_commit(Command::ReturnCalls(returned), said).await
     }
 }

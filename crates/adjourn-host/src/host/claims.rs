@@ -10,10 +10,9 @@ use adjourn_store::{Error, Store};
 use tokio::time::Instant;
 
 use super::{Host, about};
-use crate::claimant::Prepared;
+use crate::claimant::{Equipment, Prepared};
 use crate::config::Claims;
 use crate::declined::Declined;
-use crate::driver::Driver;
 
 /// How many ready sessions are looked at to find those this host can run.
 const CANDIDATES: usize = 256;
@@ -146,11 +145,11 @@ impl<S: Store> Host<S> {
                 self.decline(id, Declined::unreadable(&error));
                 Ok(None)
             }
-            made => Ok(made?.map(|driver| Prepared { id, slot, driver })),
+            made => Ok(made?.map(|equipment| Prepared { id, slot, equipment })),
         }
     }
 
-    fn try_driver(&mut self, id: SessionId) -> Result<Option<Box<dyn Driver>>, Error> {
+    fn try_driver(&mut self, id: SessionId) -> Result<Option<Equipment>, Error> {
         let now = self.clock.now();
         if let Some(known) = self.declined.get(&id)
             && let Some(session) = self.store.session(id)?
@@ -160,9 +159,9 @@ impl<S: Store> Host<S> {
         }
         match self.claimant.driver(id)? {
             None => Ok(None),
-            Some(Ok(driver)) => {
+            Some(Ok(equipment)) => {
                 self.declined.remove(&id);
-                Ok(Some(driver))
+                Ok(Some(equipment))
             }
             Some(Err((why, again))) => {
                 if let Some(session) = self.store.session(id)? {

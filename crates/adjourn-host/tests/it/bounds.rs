@@ -26,14 +26,12 @@ async fn a_host_drives_no_more_at_once_than_it_may_and_takes_the_rest_later() {
     let mut idle = 0;
     while idle < ids.len() {
         assert!(fixture.store.driven_by(own).unwrap().len() <= 2);
-        let states = || ids.iter().map(|id| fixture.session(*id).state.name());
-        if states().filter(|state| *state == "running").count() == 2 {
-            let waiting = states().filter(|state| *state == "ready").count();
-            assert_eq!(waiting + 2 + states().filter(|state| *state == "idle").count(), 5);
-        }
+        let states: Vec<_> = ids.iter().map(|id| fixture.session(*id).state.name()).collect();
+        let count = |name: &str| states.iter().filter(|state| **state == name).count();
+        assert_eq!(count("ready") + count("running") + count("idle"), 5, "{states:?}");
         fixture.clock.advance(std::time::Duration::from_millis(100));
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-        idle = states().filter(|state| *state == "idle").count();
+        idle = count("idle");
     }
     host.stop().await;
 }

@@ -10,8 +10,8 @@ use adjourn_core::event::What;
 use adjourn_core::facts::Gate;
 use adjourn_core::id::{GateId, HostId, SessionId};
 use adjourn_core::{Command, Rejected};
+use adjourn_driver::{Driver, Drivers};
 use adjourn_host::clock::Clock;
-use adjourn_host::driver::{Driver, Drivers};
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claims, Config};
 use adjourn_store::rows::{GateRow, Scope};
@@ -94,8 +94,8 @@ async fn a_prompt_and_its_claim_are_one_commit() {
     let before = fixture.store.metrics().commits;
     host.claimant.give(prompt(id, "go")).await.unwrap();
     fixture.until_in_flight(id, "build").await;
-    // The prompt with its claim, the step, what the model asks for, and the start of the call.
-    assert_eq!(fixture.store.metrics().commits - before, 4);
+    // The prompt with its claim and the step, what the model asks for, and the start of the call.
+    assert_eq!(fixture.store.metrics().commits - before, 3);
     fixture.pass_until(id, "idle").await;
     host.stop().await;
 }

@@ -8,9 +8,9 @@ use adjourn_core::Command;
 use adjourn_core::command::Cancel;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
+use adjourn_driver::{Driver, Drivers};
 use adjourn_host::about::About;
 use adjourn_host::clock::Clock;
-use adjourn_host::driver::{Driver, Drivers};
 use adjourn_host::script::Scripted;
 use adjourn_store::{Environment as _, Store as _};
 

@@ -100,7 +100,8 @@ async fn a_pause_that_a_caller_makes_and_lifts_leaves_no_trace_in_the_transcript
         fixture.pass_until(id, "idle").await;
     }
     let words: Vec<_> = fixture.said(id).iter().map(Message::text).collect();
-    assert_eq!(words, ["first", "a done", "one", "second", "a done", "hurry", "two"]);
+    // A message without words asks for the call.
+    assert_eq!(words, ["first", "", "a done", "one", "second", "", "a done", "hurry", "two"]);
     host.stop().await;
 }
 
@@ -299,8 +300,7 @@ async fn what_is_ready_together_is_claimed_in_one_transaction() {
     for id in ids {
         fixture.until(id, "thinking", |session| session.run().is_some_and(|run| run.told)).await;
     }
-    // Each session has begun a step by itself; what is left is the host's.
-    let of_the_host = fixture.store.metrics().commands - before - SESSIONS;
+    let of_the_host = fixture.store.metrics().commands - before;
     assert!(of_the_host < SESSIONS / 2, "{of_the_host} transactions for {SESSIONS} claims");
     host.kill().await;
 }
@@ -319,9 +319,9 @@ async fn a_host_takes_the_write_lock_only_when_something_is_due() {
     fixture.prompt(id, "go");
     fixture.until_state(id, "idle").await;
     host.stop().await;
-    // The prompt, the claim, the step's start and its end, and the host's farewell; and nothing
+    // The prompt, the claim with the step's start, its end, and the host's farewell; and nothing
     // for all those rings.
-    assert_eq!(fixture.store.metrics().commands - before, 5);
+    assert_eq!(fixture.store.metrics().commands - before, 4);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -371,23 +371,18 @@ async fn a_script_that_cannot_be_read_is_left_to_others() {
 async fn a_driver_that_panics_takes_only_its_own_session_along() {
     use std::sync::Arc;
 
-    use adjourn_core::command::RunEnd;
     use adjourn_core::driver::DriverSpec;
-    use adjourn_core::ledger::AskedCall;
-    use adjourn_host::clock::{BoxFuture, Clock};
-    use adjourn_host::driver::{Driver, Drivers, Returned, Thought};
+    use adjourn_driver::{BoxStream, Call, CallPart, Driver, Drivers, Part, Step, emitting};
+    use adjourn_host::clock::Clock;
     use adjourn_host::script::Scripted;
 
     struct Panics;
     impl Driver for Panics {
-        fn think<'a>(&'a mut self, _: &'a Session) -> BoxFuture<'a, Thought> {
-            Box::pin(async { panic!("as it was told to") })
+        fn step(&mut self, _: Step) -> BoxStream<'static, Part> {
+            emitting(|_| async { panic!("as it was told to") })
         }
-        fn call(&mut self, _: &Session, _: &AskedCall) -> BoxFuture<'static, Returned> {
-            Box::pin(std::future::pending())
-        }
-        fn finish(&mut self, _: &Session) -> Option<RunEnd> {
-            None
+        fn call(&mut self, _: Call) -> BoxStream<'static, CallPart> {
+            emitting(|_| std::future::pending())
         }
     }
     struct Mixed(Scripted);

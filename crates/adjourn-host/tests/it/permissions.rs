@@ -7,11 +7,10 @@ use adjourn_core::Command;
 use adjourn_core::command::{Cancel, Mode, Resume, Suspend};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
-use adjourn_core::ledger::AskedCall;
-use adjourn_driver::{Message, Role};
+use adjourn_driver::{BoxFuture, Message, PermissionAnswer, PermissionRequest, Role};
 use adjourn_host::about::About;
-use adjourn_host::clock::{BoxFuture, Clock};
-use adjourn_host::permission::{Permission, Permissions};
+use adjourn_host::clock::Clock;
+use adjourn_host::permission::Permissions;
 use adjourn_host::script::{Script, Scripted};
 use adjourn_store::Store as _;
 use tokio::sync::oneshot;
@@ -26,14 +25,14 @@ struct Clerk(Arc<Mutex<Desk>>);
 
 #[derive(Default)]
 struct Desk {
-    open: Vec<(String, oneshot::Sender<Permission>)>,
+    open: Vec<(String, oneshot::Sender<PermissionAnswer>)>,
     asked: usize,
     is_away: bool,
 }
 
 impl Permissions for Clerk {
-    fn ask(&self, _: SessionId, call: &AskedCall) -> BoxFuture<'static, Permission> {
-        let (clerk, tool) = (self.clone(), call.tool.clone());
+    fn ask(&self, request: PermissionRequest) -> BoxFuture<'static, PermissionAnswer> {
+        let (clerk, tool) = (self.clone(), request.call.tool);
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             {
@@ -75,14 +74,14 @@ impl Clerk {
         }
     }
 
-    fn answer(&self, tool: &str, permission: Permission) {
+    fn answer(&self, tool: &str, permission: PermissionAnswer) {
         let mut desk = self.0.lock().unwrap();
         let index = desk.open.iter().position(|(open, _)| open == tool).unwrap();
         desk.open.remove(index).1.send(permission).unwrap();
     }
 
     fn refuse(&self, tool: &str) {
-        self.answer(tool, Permission::Refused("not today".to_owned()));
+        self.answer(tool, PermissionAnswer::Refused("not today".to_owned()));
     }
 
     async fn host(&self, fixture: &Fixture) -> Working {
@@ -116,7 +115,7 @@ async fn asking() -> (Fixture, Clerk, Working, SessionId) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_starts_when_it_is_allowed() {
     let (fixture, clerk, host, id) = asking().await;
-    clerk.answer("deploy", Permission::Granted);
+    clerk.answer("deploy", PermissionAnswer::Granted { always: false });
     fixture.until_in_flight(id, "deploy").await;
     fixture.pass_until(id, "idle").await;
     assert_eq!(results(&fixture, id), ["deploy done"]);
@@ -145,7 +144,7 @@ async fn a_suspend_takes_the_request_back_and_a_plain_resume_asks_again() {
         assert_eq!(fixture.dispatched(id), 0, "{mode:?}");
         fixture.resume(id, None).unwrap();
         clerk.until_open(&["deploy"]).await;
-        clerk.answer("deploy", Permission::Granted);
+        clerk.answer("deploy", PermissionAnswer::Granted { always: false });
         fixture.pass_until(id, "idle").await;
         assert_eq!(results(&fixture, id), ["deploy done"], "{mode:?}");
         assert_eq!((fixture.dispatched(id), clerk.asked()), (1, 2), "{mode:?}");
@@ -220,7 +219,7 @@ async fn a_host_that_stops_or_dies_leaves_the_asking_to_the_next() {
         clerk.until_open(&[]).await;
         let host = clerk.host(&fixture).await;
         clerk.until_open(&["deploy"]).await;
-        clerk.answer("deploy", Permission::Granted);
+        clerk.answer("deploy", PermissionAnswer::Granted { always: false });
         fixture.pass_until(id, "idle").await;
         assert_eq!((fixture.dispatched(id), clerk.asked()), (1, 2), "dies: {dies}");
         host.stop().await;
@@ -240,7 +239,7 @@ async fn of_several_calls_each_starts_as_soon_as_it_may() {
     fixture.prompt(id, "go");
     clerk.until_open(&["push", "tag"]).await;
     fixture.until_in_flight(id, "lint").await;
-    clerk.answer("tag", Permission::Granted);
+    clerk.answer("tag", PermissionAnswer::Granted { always: false });
     fixture.until_in_flight(id, "tag").await;
     assert_eq!(clerk.open(), ["push"]);
     // What may start belongs to the step; what still waits is deferred.
@@ -269,7 +268,7 @@ async fn a_sequence_asks_for_one_after_the_other() {
     );
     fixture.prompt(id, "go");
     clerk.until_open(&["same"]).await;
-    clerk.answer("same", Permission::Granted);
+    clerk.answer("same", PermissionAnswer::Granted { always: false });
     fixture.until_in_flight(id, "same").await;
     fixture.until(id, "the second", |_| fixture.dispatched(id) == 2).await;
     assert_eq!(clerk.asked(), 1, "a call is known by more than its name");
@@ -279,7 +278,7 @@ async fn a_sequence_asks_for_one_after_the_other() {
         clerk.open() == ["last"]
     };
     fixture.until(id, "the last", |_| last()).await;
-    clerk.answer("last", Permission::Granted);
+    clerk.answer("last", PermissionAnswer::Granted { always: false });
     fixture.until_state(id, "idle").await;
     assert_eq!(fixture.dispatched(id), 3);
     host.stop().await;

@@ -100,20 +100,19 @@ async fn a_tool_that_panics_has_failed() {
     use adjourn_core::Session;
     use adjourn_core::command::RunEnd;
     use adjourn_core::driver::DriverSpec;
-    use adjourn_core::ledger::AskedCall;
-    use adjourn_host::clock::{BoxFuture, Clock};
-    use adjourn_host::driver::{Driver, Drivers, Returned, Thought};
+    use adjourn_driver::{BoxStream, Call, CallPart, Driver, Drivers, Part, Step, emitting};
+    use adjourn_host::clock::Clock;
     use adjourn_host::script::Scripted;
 
     struct Panics(Box<dyn Driver>);
     impl Driver for Panics {
-        fn think<'a>(&'a mut self, session: &'a Session) -> BoxFuture<'a, Thought> {
-            self.0.think(session)
+        fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
+            self.0.step(step)
         }
-        fn call(&mut self, session: &Session, call: &AskedCall) -> BoxFuture<'static, Returned> {
-            match call.tool.as_str() {
-                "panics" => Box::pin(async { panic!("as it was told to") }),
-                _ => self.0.call(session, call),
+        fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
+            match call.content.tool.as_str() {
+                "panics" => emitting(|_| async { panic!("as it was told to") }),
+                _ => self.0.call(call),
             }
         }
         fn finish(&mut self, session: &Session) -> Option<RunEnd> {

@@ -102,7 +102,7 @@ impl Tour<'_> {
             if let Some(seen) = self.watcher.look()? {
                 for moment in &seen.moments {
                     for (object, (_, said)) in said(moment).zip(&moment.said) {
-                        if said.role == Role::Agent {
+                        if said.role == Role::Agent && said.words_len() > 0 {
                             let line = format!("agent: {}", said.text());
                             self.output.object(&json!({ "said": object }), &line);
                         }

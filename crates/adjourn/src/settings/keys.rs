@@ -85,6 +85,22 @@ pub const MAX_RUNNING: Key = Key {
     about: "Sessions that one host drives at once.",
     example: "64",
 };
+pub const WARM_FOR: Key = Key {
+    name: "host.warm_for",
+    flag: "",
+    variable: "ADJOURN_WARM_FOR",
+    whole: false,
+    about: "How long a host keeps what an agent has loaded, once it is parked, to wake it sooner.",
+    example: r#""5m""#,
+};
+pub const MAX_WARM: Key = Key {
+    name: "host.max_warm",
+    flag: "",
+    variable: "ADJOURN_MAX_WARM",
+    whole: true,
+    about: "Parked agents that a host keeps so at once; 0 keeps none.",
+    example: "8",
+};
 pub const DRAIN: Key = Key {
     name: "host.drain",
     flag: "--drain",
@@ -154,6 +170,8 @@ pub const KEYS: &[Key] = &[
     LISTEN,
     TOKEN_FILE,
     MAX_RUNNING,
+    WARM_FOR,
+    MAX_WARM,
     DRAIN,
     CANCEL_GRACE,
     CACHE,

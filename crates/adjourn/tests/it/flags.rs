@@ -144,12 +144,12 @@ fn every_flag_for_programs() {
         ? 3
         $ adjourn log sess:1 --transcript --json
         {"index":0,"revision":2,"at":"TIME","v":1,"role":"user","blocks":[{"type":"text","text":"go"}],"text":"go"}
-        {"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"one"}],"text":"one"}
+        {"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"one"}],"step":1,"text":"one"}
         {"index":2,"revision":12,"at":"TIME","v":1,"role":"host","blocks":[{"type":"text","text":"[adjourn] Woken after 0s by event review.done (e1 from cli). It had waited because: first.\nIts data: {\"ok\":true}"}],"text":"[adjourn] Woken after 0s by event review.done (e1 from cli). It had waited because: first.\nIts data: {\"ok\":true}"}
-        {"index":3,"revision":13,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"two"}],"text":"two"}
+        {"index":3,"revision":13,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"two"}],"step":3,"text":"two"}
         {"index":4,"revision":20,"at":"TIME","v":1,"role":"host","blocks":[{"type":"text","text":"[adjourn] The conversation so far is not shown. In short:\n- first prompt: go\n- last words: two\n- parked because: second\n"}],"digest":true,"text":"[adjourn] The conversation so far is not shown. In short:\n- first prompt: go\n- last words: two\n- parked because: second\n"}
         {"index":5,"revision":20,"at":"TIME","v":1,"role":"host","blocks":[{"type":"text","text":"[adjourn] Resumed after 0s. It had waited because: second."}],"text":"[adjourn] Resumed after 0s. It had waited because: second."}
-        {"index":6,"revision":21,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"three"}],"text":"three"}
+        {"index":6,"revision":21,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"three"}],"step":5,"text":"three"}
         $ adjourn resume sess:1 --input 'go on' --json
         {"resumed":{"handle":"suspend:2","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME"}}
         {"said":{"index":8,"revision":28,"at":"TIME","v":1,"role":"host","blocks":[{"type":"text","text":"[adjourn] Resumed after 0s. It had waited because: third. The answer is the user's message."}],"text":"[adjourn] Resumed after 0s. It had waited because: third. The answer is the user's message."}}

@@ -49,6 +49,8 @@ fn without_anything_the_defaults_hold() {
         serve.token  -  default
         serve.token_file  -  default
         host.max_running  64  default
+        host.warm_for  5m  default
+        host.max_warm  8  default
         host.drain  30s  default
         host.cancel_grace  2s  default
         host.cache  4096  default
@@ -82,6 +84,8 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"serve.token","value":"(hidden)","source":"ADJOURN_TOKEN"}
         {"key":"serve.token_file","value":"~/token","source":"~/.config/adjourn/config.toml:7"}
         {"key":"host.max_running","value":8,"source":"~/.config/adjourn/config.toml:10"}
+        {"key":"host.warm_for","value":"5m","source":"default"}
+        {"key":"host.max_warm","value":8,"source":"default"}
         {"key":"host.drain","value":"1s500ms","source":"~/.config/adjourn/config.toml:11"}
         {"key":"host.cancel_grace","value":"2s","source":"default"}
         {"key":"host.cache","value":100,"source":"~/.config/adjourn/config.toml:12"}

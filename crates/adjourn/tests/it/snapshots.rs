@@ -136,7 +136,7 @@ fn the_life_of_a_session_for_people() {
         TIME  session_created    cli:ann
         TIME  run_started        cli:ann    go
         TIME  claimed            host       host:0
-        TIME  step_started       agent
+        TIME  step_started       host
         TIME  step_finished      agent      building
         TIME  step_started       agent
         TIME  calls_asked        agent      build
@@ -151,7 +151,7 @@ fn the_life_of_a_session_for_people() {
         TIME  hold_lifted        cli:ann    suspend:2 explicit_resume
         TIME  resumed            host       suspend:0 condition_fired ci.passed:main
         TIME  claimed            host       host:1
-        TIME  step_started       agent
+        TIME  step_started       host
         TIME  step_finished      agent
         TIME  park_requested     agent
         TIME  suspended          agent      suspend:1 asks: which table?
@@ -159,7 +159,7 @@ fn the_life_of_a_session_for_people() {
         TIME  run_ended          cli:ann    canceled not needed
         TIME  run_started        cli:ann    once more
         TIME  claimed            host       host:2
-        TIME  step_started       agent
+        TIME  step_started       host
         TIME  step_finished      agent
         TIME  run_ended          agent      completed
         TIME  suspended          cli:ann    suspend:3
@@ -176,8 +176,9 @@ fn the_life_of_a_session_for_programs() {
         {"error":{"reason":"STORE","message":"there is no store ~/.local/share/adjourn/store.db","hint":"`adjourn run`, `new`, `event` and `serve` make one; `adjourn demo` needs none"}}
         ? 5
         $ adjourn run --script ~/ci.json --detach --json
-        {"said":{"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"text":"building"}}
-        {"said":{"index":2,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","text":"build done"}}
+        {"said":{"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"step":1,"text":"building"}}
+        {"said":{"index":2,"revision":7,"at":"TIME","v":1,"role":"agent","calls":[{"id":"0.1-0-6","tool":"build"}],"step":2,"text":""}}
+        {"said":{"index":3,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","step":2,"text":"build done"}}
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn ls --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
@@ -257,10 +258,11 @@ fn a_run_for_programs_has_all_that_people_see_and_ends_with_the_end() {
     transcript.type_in(&["log", &id, "--transcript", "--json"]);
     expect![[r#"
         $ adjourn run --script ~/quick.json --json
-        {"said":{"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"text":"building"}}
-        {"said":{"index":2,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","text":"build done"}}
+        {"said":{"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"step":1,"text":"building"}}
+        {"said":{"index":2,"revision":7,"at":"TIME","v":1,"role":"agent","calls":[{"id":"0.1-0-6","tool":"build"}],"step":2,"text":""}}
+        {"said":{"index":3,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","step":2,"text":"build done"}}
         {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"completed","totals":{}}
-        {"said":{"index":4,"revision":15,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"done"}],"text":"done"}}
+        {"said":{"index":5,"revision":15,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"done"}],"step":1,"text":"done"}}
         {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{}}
         {"sessionId":"sess:0","runId":"run:2","state":"idle","outcome":"failed","error":"the disk is full","totals":{}}
         {"sessionId":"sess:0","runId":"run:2","state":"ended","outcome":"failed","error":"the disk is full","totals":{}}
@@ -268,11 +270,12 @@ fn a_run_for_programs_has_all_that_people_see_and_ends_with_the_end() {
         ? 1
         $ adjourn log sess:0 --transcript --json
         {"index":0,"revision":2,"at":"TIME","v":1,"role":"user","blocks":[{"type":"text","text":"go"}],"text":"go"}
-        {"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"text":"building"}
-        {"index":2,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","text":"build done"}
-        {"index":3,"revision":12,"at":"TIME","v":1,"role":"user","blocks":[{"type":"text","text":"go"}],"text":"go"}
-        {"index":4,"revision":15,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"done"}],"text":"done"}
-        {"index":5,"revision":17,"at":"TIME","v":1,"role":"user","blocks":[{"type":"text","text":"go"}],"text":"go"}
+        {"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"step":1,"text":"building"}
+        {"index":2,"revision":7,"at":"TIME","v":1,"role":"agent","calls":[{"id":"0.1-0-6","tool":"build"}],"step":2,"text":""}
+        {"index":3,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","step":2,"text":"build done"}
+        {"index":4,"revision":12,"at":"TIME","v":1,"role":"user","blocks":[{"type":"text","text":"go"}],"text":"go"}
+        {"index":5,"revision":15,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"done"}],"step":1,"text":"done"}
+        {"index":6,"revision":17,"at":"TIME","v":1,"role":"user","blocks":[{"type":"text","text":"go"}],"text":"go"}
     "#]].assert_eq(&transcript.text());
 }
 

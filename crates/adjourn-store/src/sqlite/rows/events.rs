@@ -64,6 +64,12 @@ impl Events for SqliteRows<'_> {
         Ok(Seq(unsigned(seq)))
     }
 
+    fn event_data(&mut self, seq: Seq) -> Result<Option<String>, Error> {
+        let mut statement = self.prepare("SELECT data FROM event WHERE seq = ?1")?;
+        let data = statement.query_row([signed(seq.0)], |row| row.get(0)).optional()?;
+        Ok(data.flatten())
+    }
+
     fn event_after(&mut self, seq: Seq) -> Result<Option<(TenantNo, Arrival)>, Error> {
         let sql = format!("{ARRIVAL} WHERE seq > ?1 ORDER BY seq LIMIT 1");
         let mut statement = self.prepare(&sql)?;

@@ -206,7 +206,8 @@ fn a_suspend_takes_a_session_echoes_what_it_is_given_and_says_nothing_to_the_age
     editor.until("built", |message| message.to_string().contains("built"));
     let said = home.told(&["log", &session, "--transcript"]).data;
     let speakers: Vec<_> = said.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
-    assert_eq!(speakers, ["user", "tool", "agent"], "the pause left no words: {said}");
+    let spoke = ["user", "agent", "tool", "agent"];
+    assert_eq!(speakers, spoke, "the pause left no words: {said}");
 }
 
 /// SUS-101.

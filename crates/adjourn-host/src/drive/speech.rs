@@ -1,0 +1,438 @@
+//! What a step has said and done so far, and what of it is not durable yet.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use adjourn_core::carry::{Notes, Usage};
+use adjourn_core::command::{CallResult, ReturnedCall, RunEnd, StepEnd};
+use adjourn_core::ledger::{AskedCall, CallId};
+use adjourn_core::limits;
+use adjourn_driver::{
+    Block, CallContent, Failure, Message, Park, Part, Reported, RequestedCall, Role, Segment,
+    Shown, Words,
+};
+
+use super::told::digests;
+
+/// How long words of a message wait to be committed as a segment of it.
+const SEGMENT_AFTER: Duration = Duration::from_secs(1);
+/// How long anything else waits that may come with the end of the step.
+const COMMIT_AFTER: Duration = Duration::from_millis(50);
+
+/// What the host does with a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It polls on.
+    GoOn,
+    /// It commits what there is before it polls again.
+    Commit,
+    /// The step is over.
+    Over,
+}
+
+/// A message that is being said.
+#[derive(Debug)]
+struct OpenMessage {
+    /// Its number, as the driver has it.
+    number: u32,
+    id: String,
+    /// How many bytes of its words are committed.
+    committed: u64,
+    /// Words that are not.
+    fresh: Vec<(Words, String)>,
+    fresh_bytes: u64,
+}
+
+/// Words that have just come, for those who watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delta {
+    /// The message that they belong to.
+    pub message: String,
+    /// How many bytes of the message come before them.
+    pub offset: u64,
+    /// Whether they are said or thought.
+    pub words: Words,
+    /// The words.
+    pub text: String,
+}
+
+/// How a step came to its end.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    pub(super) calls: Vec<RequestedCall>,
+    pub(super) park: Option<Park>,
+    pub(super) failure: Option<Failure>,
+    pub(super) ends: Option<RunEnd>,
+    pub(super) is_broken: bool,
+}
+
+/// What a step has said and done so far.
+#[derive(Debug)]
+pub(super) struct Speech {
+    /// The step's number within its run.
+    step: u64,
+    /// What the ids of its messages begin with.
+    prefix: String,
+    /// How many messages it has begun.
+    begun: u64,
+    open: Option<OpenMessage>,
+    /// Entries that are not committed yet.
+    entries: Vec<Message>,
+    /// How long the transcript is without them.
+    transcript: u64,
+    /// The calls that the agent has reported.
+    own: HashSet<CallId>,
+    asked: Vec<AskedCall>,
+    started: Vec<CallId>,
+    returned: Vec<ReturnedCall>,
+    usage: Usage,
+    notes: Notes,
+    driver_state: Option<String>,
+    last_words: Option<String>,
+    /// Since when something of it has waited, and how long that may take.
+    waits: Option<(Duration, Duration)>,
+    pub(super) ending: Ending,
+}
+
+/// What of a step is to be committed while it goes on.
+#[derive(Debug, Default)]
+pub(super) struct Unsaved {
+    pub(super) entries: Vec<Message>,
+    pub(super) asked: Vec<AskedCall>,
+    pub(super) started: Vec<CallId>,
+    pub(super) returned: Vec<ReturnedCall>,
+    pub(super) usage: Usage,
+    pub(super) driver_state: Option<String>,
+}
+
+impl Speech {
+    /// Begins with a step: `revision` is the session's when it began.
+    pub(super) fn new(step: u64, revision: u64, transcript: u64) -> Self {
+        Self {
+            step,
+            prefix: format!("s{revision}"),
+            begun: 0,
+            open: None,
+            entries: Vec::new(),
+            transcript,
+            own: HashSet::new(),
+            asked: Vec::new(),
+            started: Vec::new(),
+            returned: Vec::new(),
+            usage: Usage::default(),
+            notes: Notes::default(),
+            driver_state: None,
+            last_words: None,
+            waits: None,
+            ending: Ending::default(),
+        }
+    }
+
+    /// Takes a part, and says what the host does next. Words are handed to `watchers` at once.
+    pub(super) fn take(
+        &mut self,
+        part: Part,
+        now: Duration,
+        watchers: impl FnOnce(Delta),
+    ) -> Taken {
+        match part {
+            Part::Delta { message, words, text } => {
+                if !text.is_empty() {
+                    watchers(self.say(message, words, text, now));
+                }
+            }
+            Part::Message(message) => {
+                self.close();
+                self.note_words(&message);
+                self.add(message, now);
+            }
+            Part::Calls(calls) => {
+                self.close();
+                self.ending.calls = calls;
+            }
+            Part::Reported(reported) => return self.report(reported, now),
+            Part::Spent(usage) => {
+                self.usage = add(self.usage, usage);
+                self.wait(now, COMMIT_AFTER);
+            }
+            Part::Noted(notes) => self.note(notes),
+            Part::Shown(shown) => self.show(shown, now),
+            Part::State(state) => {
+                self.driver_state = Some(state);
+                return Taken::Commit;
+            }
+            Part::Park(park) => self.ending.park = Some(park),
+            Part::Failed(failure) => {
+                self.ending.failure = Some(failure);
+                return Taken::Over;
+            }
+            Part::Finished(finish) => {
+                self.driver_state = finish.state.or(self.driver_state.take());
+                self.ending.ends = finish.ends;
+                return Taken::Over;
+            }
+            Part::Broken => {
+                self.ending.is_broken = true;
+                return Taken::Over;
+            }
+        }
+        Taken::GoOn
+    }
+
+    /// Returns when what waits is to be committed.
+    pub(super) fn commit_at(&self) -> Option<Duration> {
+        self.waits.map(|(since, at_most)| since.saturating_add(at_most))
+    }
+
+    /// Returns what was used and is not committed.
+    pub(super) const fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Hands out what is to be committed while the step goes on; nothing if there is nothing.
+    pub(super) fn unsaved(&mut self) -> Option<Unsaved> {
+        self.waits = None;
+        let segment = self.open.as_mut().and_then(|open| open.segment(false));
+        let segment = segment.map(|message| self.of_step(message));
+        self.entries.extend(segment);
+        let unsaved = Unsaved {
+            entries: std::mem::take(&mut self.entries),
+            asked: std::mem::take(&mut self.asked),
+            started: std::mem::take(&mut self.started),
+            returned: std::mem::take(&mut self.returned),
+            usage: std::mem::take(&mut self.usage),
+            driver_state: self.driver_state.take(),
+        };
+        self.transcript += unsaved.entries.len() as u64;
+        let nothing = unsaved.entries.is_empty()
+            && unsaved.asked.is_empty()
+            && unsaved.started.is_empty()
+            && unsaved.returned.is_empty()
+            && unsaved.usage == Usage::default()
+            && unsaved.driver_state.is_none();
+        (!nothing).then_some(unsaved)
+    }
+
+    /// Ends the step: returns what it leaves behind, and what was said and is not committed.
+    pub(super) fn end(&mut self) -> (StepEnd, Vec<Message>) {
+        self.close();
+        let entries = std::mem::take(&mut self.entries);
+        let step = StepEnd {
+            entries: digests(&entries),
+            last_words: self.last_words.take(),
+            usage: std::mem::take(&mut self.usage),
+            notes: std::mem::take(&mut self.notes),
+            driver_state: self.driver_state.take(),
+        };
+        (step, entries)
+    }
+
+    /// Ends a step that was broken off: returns what was said, marked as aborted, and what was
+    /// used.
+    pub(super) fn break_off(&mut self) -> (Vec<Message>, Usage) {
+        if let Some(mut open) = self.open.take() {
+            let whole = open.committed == 0;
+            let words = open.segment(false);
+            let words = words.map(|words| Message {
+                segment: words.segment.filter(|_| !whole),
+                aborted: true,
+                ..words
+            });
+            self.entries.extend(words.map(|message| message.in_step(Some(self.step))));
+        }
+        (std::mem::take(&mut self.entries), std::mem::take(&mut self.usage))
+    }
+
+    /// Returns the calls that the step ends with, as the ledger has them, and adds the message
+    /// that asks for them to what was said.
+    pub(super) fn ask(&mut self) -> Vec<AskedCall> {
+        let calls = std::mem::take(&mut self.ending.calls);
+        let content: Vec<_> = calls.iter().map(|call| call.content.clone()).collect();
+        // The words right before the calls are the same message: models take it as one.
+        let spoken = self.entries.last_mut().filter(|last| {
+            last.role == Role::Agent && last.shown.is_none() && last.calls.is_empty()
+        });
+        match spoken {
+            Some(spoken) => spoken.calls = content,
+            None => {
+                let asking = Message { calls: content, ..Message::new(Role::Agent, Vec::new()) };
+                self.entries.push(asking.in_step(Some(self.step)));
+            }
+        }
+        let entry = Some(self.transcript + self.entries.len() as u64 - 1);
+        let asked = |call: RequestedCall| AskedCall {
+            entry,
+            idempotent: call.idempotent,
+            permission: call.permission,
+            in_order: call.in_order,
+            ..AskedCall::new(call.content.id, call.content.tool)
+        };
+        calls.into_iter().map(asked).collect()
+    }
+
+    fn say(&mut self, number: u32, words: Words, text: String, now: Duration) -> Delta {
+        if self.open.as_ref().is_none_or(|open| open.number != number) {
+            self.close();
+            self.begun += 1;
+            self.open = Some(OpenMessage {
+                number,
+                id: format!("{}.{}", self.prefix, self.begun),
+                committed: 0,
+                fresh: Vec::new(),
+                fresh_bytes: 0,
+            });
+        }
+        self.wait(now, SEGMENT_AFTER);
+        let mut delta = Delta { message: String::new(), offset: 0, words, text };
+        if let Some(open) = &mut self.open {
+            delta.message.clone_from(&open.id);
+            delta.offset = open.committed + open.fresh_bytes;
+            open.add(words, &delta.text);
+        }
+        delta
+    }
+
+    /// Takes news of a call that the agent runs by itself.
+    fn report(&mut self, reported: Reported, now: Duration) -> Taken {
+        match reported {
+            Reported::Asked(call) => {
+                self.ask_own(call);
+                Taken::Commit
+            }
+            Reported::Started(call) => {
+                let id = call.id.clone();
+                if !self.own.contains(&id) {
+                    self.ask_own(call);
+                }
+                self.started.push(id);
+                // An agent is allowed to run it only when this is durable.
+                Taken::Commit
+            }
+            Reported::Updated(shown) => {
+                self.show(shown, now);
+                Taken::GoOn
+            }
+            Reported::Ended { id, result, content } => {
+                self.close();
+                let is_error = result != CallResult::Done;
+                let result_entry = Message { is_error, ..Message::result(id.clone(), content) };
+                let result_entry = self.of_step(result_entry);
+                self.entries.push(result_entry);
+                self.returned.push(ReturnedCall { id, result });
+                Taken::Commit
+            }
+        }
+    }
+
+    fn ask_own(&mut self, call: CallContent) {
+        self.close();
+        let entry = Some(self.transcript + self.entries.len() as u64);
+        let asked = AskedCall {
+            entry,
+            by_agent: true,
+            ..AskedCall::new(call.id.clone(), call.tool.clone())
+        };
+        self.asked.push(asked);
+        self.own.insert(call.id.clone());
+        let message = Message { calls: vec![call], ..Message::new(Role::Agent, Vec::new()) };
+        let message = self.of_step(message);
+        self.entries.push(message);
+    }
+
+    fn show(&mut self, shown: Shown, now: Duration) {
+        self.add(Message::showing(shown), now);
+    }
+
+    fn add(&mut self, message: Message, now: Duration) {
+        let message = self.of_step(message);
+        self.entries.push(message);
+        self.wait(now, COMMIT_AFTER);
+    }
+
+    fn of_step(&self, message: Message) -> Message {
+        message.in_step(Some(self.step))
+    }
+
+    fn note(&mut self, notes: Notes) {
+        self.notes.repeats.extend(notes.repeats);
+        self.notes.failures.extend(notes.failures);
+        self.notes.lessons.extend(notes.lessons);
+        self.notes.title = notes.title.or(self.notes.title.take());
+    }
+
+    fn note_words(&mut self, message: &Message) {
+        let text = message.text();
+        if message.role == Role::Agent && !text.is_empty() {
+            self.last_words = Some(excerpt(&text));
+        }
+    }
+
+    /// Begins to wait, or shortens the wait.
+    fn wait(&mut self, now: Duration, at_most: Duration) {
+        let until = now.saturating_add(at_most);
+        if self.commit_at().is_none_or(|earlier| until < earlier) {
+            self.waits = Some((now, at_most));
+        }
+    }
+
+    /// Ends the message that is being said: it is whole.
+    fn close(&mut self) {
+        let Some(mut open) = self.open.take() else { return };
+        let message = if open.committed == 0 {
+            open.segment(true).map(|message| Message { segment: None, ..message })
+        } else {
+            open.segment(true)
+        };
+        if let Some(message) = message {
+            let message = self.of_step(message);
+            self.note_words(&message);
+            self.entries.push(message);
+        }
+    }
+}
+
+impl OpenMessage {
+    fn add(&mut self, words: Words, text: &str) {
+        self.fresh_bytes += text.len() as u64;
+        match self.fresh.last_mut() {
+            Some((last, before)) if *last == words => before.push_str(text),
+            _ => self.fresh.push((words, text.to_owned())),
+        }
+    }
+
+    /// Takes out what was said since the last segment; nothing if that is nothing, and the message
+    /// is not over or has no segments.
+    fn segment(&mut self, last: bool) -> Option<Message> {
+        if self.fresh.is_empty() && !(last && self.committed > 0) {
+            return None;
+        }
+        let segment = Segment { offset: self.committed, last };
+        let block = |(words, text)| match words {
+            Words::Said => Block::text(text),
+            Words::Thought => Block::thought(text),
+        };
+        let blocks = std::mem::take(&mut self.fresh).into_iter().map(block).collect();
+        self.committed += std::mem::take(&mut self.fresh_bytes);
+        let id = Some(self.id.clone());
+        Some(Message { id, segment: Some(segment), ..Message::new(Role::Agent, blocks) })
+    }
+}
+
+const fn add(one: Usage, other: Usage) -> Usage {
+    Usage {
+        cost_micro_usd: one.cost_micro_usd.saturating_add(other.cost_micro_usd),
+        prompt_tokens: one.prompt_tokens.saturating_add(other.prompt_tokens),
+        completion_tokens: one.completion_tokens.saturating_add(other.completion_tokens),
+        active_ms: one.active_ms.saturating_add(other.active_ms),
+    }
+}
+
+/// Cuts a text to what the core takes as an excerpt.
+pub(super) fn excerpt(text: &str) -> String {
+    let mut bytes = 0;
+    let fits = |character: &char| {
+        bytes += character.len_utf8();
+        bytes <= limits::EXCERPT_BYTES
+    };
+    text.chars().take_while(fits).collect()
+}

@@ -1,0 +1,301 @@
+//! A step: the driver's stream is polled, and what comes of it is committed.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn_core::Command;
+use adjourn_core::carry::Limit;
+use adjourn_core::command::{AbortStep, Ask, AskCalls, Await, Mode, Progress, StepEnd};
+use adjourn_core::conditions::Conditions;
+use adjourn_core::ledger::CallId;
+use adjourn_core::session::{self, Quiescing, State, Stopping};
+use adjourn_core::{Rejected, Session};
+use adjourn_driver::{
+    BoxStream, Continuation, Driver, Failure, Message, Opening, Park, Part, Role, Step, Stop,
+    StopWatch, Transcript,
+};
+use adjourn_store::{Error, Request, Store};
+
+use super::speech::{Speech, Taken};
+use super::told::{digests, fates};
+use super::{Drive, Late, Next, encoded};
+use crate::transcript::StoredTranscript;
+
+/// What ends a wait for the next part.
+enum Woken {
+    Part(Option<Part>),
+    Signal,
+    Commit,
+    Late(Late),
+}
+
+impl<S: Store> Drive<S> {
+    /// Runs a step whose beginning is committed.
+    pub(super) async fn run_step(
+        &mut self,
+        driver: &mut dyn Driver,
+        step: session::Step,
+    ) -> Result<Next, Error> {
+        let (stop, watch) = StopWatch::new();
+        let Session { revision, transcript, .. } = *self.session;
+        let mut speech = Speech::new(step.number, revision, transcript.length);
+        stop.send_replace(self.stop());
+        let mut stream = driver.step(self.given(step, watch)?);
+        let mut signal = self.signal.clone();
+        loop {
+            let late = self.late();
+            let commit = self.until(speech.commit_at());
+            let woken = tokio::select! {
+                // A stream that always has something more must not keep a stop from being heard.
+                biased;
+                _ = signal.changed() => Woken::Signal,
+                late = late => Woken::Late(late),
+                part = next_part(&mut stream) => Woken::Part(part),
+                () = commit => Woken::Commit,
+            };
+            let taken = match woken {
+                Woken::Part(Some(part)) => {
+                    let (live, id) = (&self.live, self.session.id);
+                    let taken =
+                        speech.take(part, self.clock.elapsed(), |delta| live.tell(id, delta));
+                    // What was used is checked against the budget as it comes.
+                    let counts = speech.usage() != Default::default() && self.has_budget();
+                    if counts && taken == Taken::GoOn { Taken::Commit } else { taken }
+                }
+                Woken::Part(None) => Taken::Over,
+                Woken::Commit => Taken::Commit,
+                Woken::Signal => {
+                    if let Next::Over = self.reload()? {
+                        drop(stream);
+                        driver.kill().await;
+                        return Ok(Next::Over);
+                    }
+                    let asked = self.stop();
+                    stop.send_if_modified(|stop| std::mem::replace(stop, asked) != asked);
+                    Taken::GoOn
+                }
+                Woken::Late(late) => {
+                    drop(stream);
+                    driver.kill().await;
+                    // The words so far are kept; if that is refused, the state has moved on.
+                    let _ = self.progress(&mut speech).await?;
+                    return self.give_up(late).await;
+                }
+            };
+            match taken {
+                Taken::GoOn => {}
+                Taken::Commit => {
+                    if let Err(refused) = self.progress(&mut speech).await? {
+                        drop(stream);
+                        driver.kill().await;
+                        return self.refused(refused).await;
+                    }
+                }
+                Taken::Over => break,
+            }
+        }
+        drop(stream);
+        self.end_step(speech).await
+    }
+
+    /// Commits what a step has said and done so far, and stops the session if that used up its
+    /// budget.
+    async fn progress(&mut self, speech: &mut Speech) -> Result<Result<(), Rejected>, Error> {
+        let Some(unsaved) = speech.unsaved() else { return Ok(Ok(())) };
+        let progress = Progress {
+            epoch: self.epoch,
+            entries: digests(&unsaved.entries),
+            asked: unsaved.asked,
+            started: unsaved.started,
+            returned: unsaved.returned,
+            usage: unsaved.usage,
+            driver_state: unsaved.driver_state,
+        };
+        let committed = self.commit(Command::Progress(progress), unsaved.entries).await?;
+        let Session { budget, totals, state, .. } = &*self.session;
+        if committed.is_ok() && budget.is_spent(totals) && matches!(state, State::Running(_)) {
+            self.stop_by_limit(Limit::BudgetExceeded).await?;
+        }
+        Ok(committed)
+    }
+
+    /// Commits the end of a step.
+    async fn end_step(&mut self, mut speech: Speech) -> Result<Next, Error> {
+        if speech.ending.is_broken {
+            let (said, usage) = speech.break_off();
+            let abort = AbortStep { epoch: self.epoch, entries: digests(&said), usage };
+            return self.try_commit(Command::AbortStep(abort), said).await;
+        }
+        if let Some(failure) = speech.ending.failure.take() {
+            return self.failed(failure, speech).await;
+        }
+        let park = speech.ending.park.take();
+        if !speech.ending.calls.is_empty() {
+            return self.ask_calls(speech).await;
+        }
+        let ends = speech.ending.ends.take();
+        let (step, said) = self.step_end(&mut speech);
+        match park {
+            Some(park) => self.park(park, None, step, said).await,
+            None => self.finish(step, ends, said).await,
+        }
+    }
+
+    /// Returns what a step leaves behind, with what became of the agent's calls that are open.
+    fn step_end(&self, speech: &mut Speech) -> (StepEnd, Vec<Message>) {
+        let (mut step, mut said) = speech.end();
+        let fates = fates(&self.session);
+        if !fates.is_empty() {
+            said.extend(fates);
+            step.entries = digests(&said);
+        }
+        (step, said)
+    }
+
+    /// Commits the calls that a step ends with, and the park that one of them asks for.
+    async fn ask_calls(&mut self, mut speech: Speech) -> Result<Next, Error> {
+        let parks = speech.ending.calls.iter_mut();
+        let park =
+            parks.filter_map(|call| Some((call.content.id.clone(), call.parks.take()?))).next();
+        let (calls, epoch) = (speech.ask(), self.epoch);
+        let (step, said) = speech.end();
+        let StepEnd { entries, usage, driver_state, last_words, notes } = step;
+        let ask = AskCalls { epoch, calls, entries, usage, driver_state };
+        let Some((call, park)) = park else {
+            return self.try_commit(Command::AskCalls(ask), said).await;
+        };
+        // A call that parks is never dispatched, also not by another host after a crash.
+        let rest = StepEnd { last_words, notes, ..StepEnd::default() };
+        let ask = Request::new(self.session.id, self.agent(), Command::AskCalls(ask));
+        let park = Request::new(self.session.id, self.agent(), self.parked(park, Some(call), rest));
+        let committed = self.commit_both(ask.saying(encoded(&said)), Some(park)).await?;
+        self.after_park(committed, said).await
+    }
+
+    /// Parks the session as its agent wants it.
+    async fn park(
+        &mut self,
+        park: Park,
+        call: Option<CallId>,
+        step: StepEnd,
+        said: Vec<Message>,
+    ) -> Result<Next, Error> {
+        let command = self.parked(park, call, step);
+        let committed = self.commit(command, said.clone()).await?;
+        self.after_park(committed, said).await
+    }
+
+    fn parked(&self, park: Park, call: Option<CallId>, step: StepEnd) -> Command {
+        let epoch = self.epoch;
+        match park {
+            Park::Await { reason, conditions, summary } => {
+                let (limit, meta) = (None, None);
+                let wait = Await { epoch, step, reason, conditions, summary, call, limit, meta };
+                Command::Await(wait)
+            }
+            Park::Ask(question) => Command::Ask(Ask { epoch, step, question, call, meta: None }),
+        }
+    }
+
+    /// An agent that asks for something impossible fails its run, and is told why.
+    async fn after_park(
+        &mut self,
+        committed: Result<(), Rejected>,
+        said: Vec<Message>,
+    ) -> Result<Next, Error> {
+        match committed {
+            Ok(()) => Ok(Next::GoOn),
+            Err(refused @ Rejected::Invalid { .. }) => {
+                let step = StepEnd { entries: digests(&said), ..StepEnd::default() };
+                self.fail(&refused.to_string(), step, said).await
+            }
+            Err(refused) => self.refused(refused).await,
+        }
+    }
+
+    /// A step failed: the session waits until trying again makes sense, or its run fails.
+    async fn failed(&mut self, failure: Failure, mut speech: Speech) -> Result<Next, Error> {
+        let (step, said) = self.step_end(&mut speech);
+        let Failure { kind, message, retry_at } = failure;
+        match retry_at {
+            Some(at) => {
+                let conditions = Some(Conditions::at(at));
+                let reason = format!("{kind}: {message}");
+                let park = Park::Await { reason, conditions, summary: None };
+                self.park(park, None, step, said).await
+            }
+            None => self.fail(&format!("{kind}: {message}"), step, said).await,
+        }
+    }
+
+    /// Returns what the step is to be told about its end.
+    fn stop(&self) -> Option<Stop> {
+        let asked = match &self.session.state {
+            State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                parking.client.as_ref().map(|client| client.mode)
+            }
+            // The answer is not wanted any more.
+            State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => {
+                Some(Mode::InterruptImmediate)
+            }
+            _ => None,
+        };
+        let asked = asked.filter(|mode| *mode > Mode::WaitForCompletion);
+        let mode = asked.max(self.drain_by().map(|_| Mode::FinishStep))?;
+        let now = self.clock.elapsed();
+        let within = self.late_at().map(|(at, _)| at.saturating_sub(now));
+        Some(Stop { mode, within })
+    }
+
+    /// Returns what the driver is given for a step.
+    fn given(&self, step: session::Step, stop: StopWatch) -> Result<Step, Error> {
+        let source = StoredTranscript { store: self.store.clone(), session: self.session.id };
+        let transcript = Transcript::new(Arc::new(source), self.session.transcript.length);
+        let opening = match self.session.run().map(|run| &run.opening) {
+            Some(session::Opening::Wake(report)) if step.opens => {
+                Opening::Wake(Box::new(report.clone()))
+            }
+            _ if step.opens => Opening::Prompt,
+            _ => Opening::Next,
+        };
+        let continues = step.continues.then(|| {
+            let opens = |message: &Message| match message.role {
+                Role::User => true,
+                Role::Host => message.answers.is_none(),
+                Role::Agent | Role::Tool => false,
+            };
+            transcript.since(opens).map(|turn| Continuation::of(&turn))
+        });
+        let continues = continues.transpose().map_err(|error| Error::Damaged(error.to_string()))?;
+        Ok(Step {
+            session: Arc::clone(&self.session),
+            opening,
+            continues,
+            transcript,
+            stop,
+            client: Arc::clone(&self.client),
+            environment: Arc::clone(&self.environment),
+        })
+    }
+
+    fn has_budget(&self) -> bool {
+        let budget = &self.session.budget;
+        budget.cost_micro_usd.is_some() || budget.tokens.is_some()
+    }
+
+    /// Waits until a time, as [`Clock::elapsed`] shows it; for ever if there is none.
+    fn until(&self, at: Option<Duration>) -> impl Future<Output = ()> + use<S> {
+        let sleep = at.map(|at| self.clock.sleep(at.saturating_sub(self.clock.elapsed())));
+        async move {
+            match sleep {
+                Some(sleep) => sleep.await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+async fn next_part(stream: &mut BoxStream<'static, Part>) -> Option<Part> {
+    poll_fn(|context| stream.as_mut().poll_next(context)).await
+}

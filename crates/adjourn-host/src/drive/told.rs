@@ -1,0 +1,87 @@
+//! What a model is told by the host before it speaks: wake reports, digests, the fates of calls.
+
+use adjourn_core::id::Seq;
+use adjourn_core::ledger::{CallState, OpenCall};
+use adjourn_core::session::{Cause, Initiator, Opening, Resumption, WakeReport};
+use adjourn_core::transcript::Digest;
+use adjourn_core::{Session, json};
+use adjourn_driver::{Fate, Message};
+use adjourn_store::Error;
+use serde_json::Value;
+
+/// Returns what stands between the last thing the model saw and its next answer.
+///
+/// `event_data` reads what an event carries.
+pub(crate) fn told_first(
+    session: &Session,
+    event_data: impl FnOnce(Seq) -> Result<Option<String>, Error>,
+) -> Result<Vec<Message>, Error> {
+    let mut said = Vec::new();
+    let Some(run) = session.run() else { return Ok(said) };
+    if let Opening::Wake(report) = &run.opening
+        && !run.told
+    {
+        if !report.resumption.continue_transcript {
+            said.push(Message { digest: true, ..Message::host(session.digest()) });
+        }
+        if !is_silent(report) {
+            let call = session.calls.at(CallState::Waiting).into_iter().next();
+            let data = match woken_by(report) {
+                Some(seq) => event_data(seq)?.map(data_line),
+                None => None,
+            };
+            let text = report.text(&session.status().unknown_calls) + &data.unwrap_or_default();
+            said.push(Message::host(text).answering(call));
+        }
+    }
+    said.extend(fates(session));
+    Ok(said)
+}
+
+/// Returns what became of calls that have no result: the model is told before it speaks again, or
+/// with the end of the step that asked for them.
+pub(crate) fn fates(session: &Session) -> Vec<Message> {
+    let fate = |open: &OpenCall| {
+        let fate = match open.state {
+            CallState::NotRun => Fate::NotRun,
+            CallState::Unknown => Fate::Unknown,
+            // The agent ran these by itself, and its step is over without their end.
+            CallState::Asked if open.call.by_agent => Fate::NotRun,
+            CallState::Dispatched if open.call.by_agent => Fate::Unknown,
+            CallState::Asked | CallState::Dispatched | CallState::Waiting | CallState::Deferred => {
+                return None;
+            }
+        };
+        Some(Message::fate(open.call.id.clone(), &open.call.tool, fate))
+    };
+    session.calls.iter().filter_map(fate).collect()
+}
+
+/// Returns the digests by which a command names what is said with it.
+pub(crate) fn digests(said: &[Message]) -> Vec<Digest> {
+    said.iter().map(|said| Digest::of(&said.encode())).collect()
+}
+
+/// Returns the event that woke the session, or that did before a wake which brought none.
+fn woken_by(report: &WakeReport) -> Option<Seq> {
+    let earlier = report.earlier.as_ref().and_then(|earlier| earlier.arrival.as_ref());
+    report.arrival.as_ref().or(earlier).map(|arrival| arrival.seq)
+}
+
+/// Returns what an event carries as a line of its own: quoted, so that no event can be taken for
+/// further words of the host's.
+fn data_line(data: String) -> String {
+    let value = json::stored(data.as_bytes()).unwrap_or(Value::String(data));
+    format!("\nIts data: {value}")
+}
+
+/// Returns whether a turn goes on as if there had been no pause: a person outside made it and
+/// lifted it, and the transcript shows no trace of either.
+fn is_silent(report: &WakeReport) -> bool {
+    let Resumption { initiator, cause, continue_transcript, .. } = report.resumption;
+    initiator == Initiator::Client
+        && cause == Cause::ExplicitResume
+        && continue_transcript
+        && !report.host_interrupted
+        && report.earlier.is_none()
+}

@@ -1,0 +1,241 @@
+//! The scripted driver: does what comes next in its script.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn_core::Session;
+use adjourn_core::carry::Notes;
+use adjourn_core::command::{CallResult, RunEnd};
+use adjourn_core::driver::{DriverKind, DriverSpec, Need};
+use adjourn_core::id::SessionId;
+use adjourn_core::ledger::CallId;
+use adjourn_core::session::Outcome;
+use adjourn_driver::{
+    Block, BoxStream, Call, CallContent, CallPart, Client, Driver, Drivers, Emitter, Finish,
+    Message, NoClient, Park, Part, RequestedCall, Step, Words, breakable, emitting,
+};
+
+use super::{Item, Say, Script, Tool};
+use crate::clock::Clock;
+use crate::permission::{Permissions, SessionClient};
+
+/// A place in a script: the next item of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Place {
+    run: usize,
+    item: usize,
+}
+
+impl Place {
+    /// Returns where the session has got to.
+    fn of(session: &Session) -> Self {
+        let place = session.driver_state.as_deref().and_then(Self::parse).unwrap_or_default();
+        // A run that was canceled never came to its end; the next prompt does not go on with it.
+        let fresh = session.run().is_some_and(|run| run.turn == 1 && run.progress.iterations == 0);
+        if fresh && place.item > 0 { place.next_run() } else { place }
+    }
+
+    /// Returns the place of the item that a call belongs to.
+    fn of_call(call: &CallId) -> Option<Self> {
+        call.0.split('-').next().and_then(Self::parse)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (run, item) = text.split_once('.')?;
+        Some(Self { run: run.parse().ok()?, item: item.parse().ok()? })
+    }
+
+    const fn next(self) -> Self {
+        Self { run: self.run, item: self.item + 1 }
+    }
+
+    const fn next_run(self) -> Self {
+        Self { run: self.run + 1, item: 0 }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.run, self.item)
+    }
+}
+
+/// Drives a session by its script.
+pub struct ScriptDriver {
+    script: Script,
+    clock: Arc<dyn Clock>,
+}
+
+impl ScriptDriver {
+    /// Makes a driver.
+    pub const fn new(script: Script, clock: Arc<dyn Clock>) -> Self {
+        Self { script, clock }
+    }
+
+    /// Returns what the script says of a call.
+    fn tool(&self, call: &CallId) -> Option<&Tool> {
+        // By its number: two tools may have the same name.
+        let index: usize = call.0.split('-').nth(1)?.parse().ok()?;
+        match self.item(Place::of_call(call)?)? {
+            Item::Tools { tools, .. } => tools.get(index),
+            _ => None,
+        }
+    }
+
+    fn item(&self, place: Place) -> Option<&Item> {
+        self.script.run(place.run)?.get(place.item)
+    }
+
+    /// How the run ends if nothing comes at `place`.
+    fn end_at(&self, place: Place) -> Option<RunEnd> {
+        self.item(place).is_none().then_some(RunEnd {
+            outcome: Outcome::Completed,
+            error: None,
+            ends_session: false,
+        })
+    }
+}
+
+impl Driver for ScriptDriver {
+    fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
+        let place = Place::of(&step.session);
+        let item = self.item(place).cloned();
+        let ends = match &item {
+            Some(Item::Fail(why)) => {
+                let (outcome, error) = (Outcome::Failed, Some(why.clone()));
+                Some(RunEnd { outcome, error, ends_session: false })
+            }
+            Some(Item::End) => {
+                Some(RunEnd { outcome: Outcome::Completed, error: None, ends_session: true })
+            }
+            // The step is over only when the calls have returned, or the wait is.
+            Some(Item::Tools { .. } | Item::Await { .. } | Item::Ask(_)) => None,
+            Some(Item::Say(_) | Item::Title(_)) | None => self.end_at(place.next()),
+        };
+        let next = if ends.is_some() { place.next_run() } else { place.next() };
+        let finish = Finish { state: Some(next.to_string()), ends };
+        let (clock, revision) = (Arc::clone(&self.clock), step.session.revision);
+        let parts = emitting(move |out| async move {
+            match item {
+                Some(Item::Say(say)) => say.emit(&out, clock.as_ref()).await,
+                Some(Item::Tools { tools, at_once }) => {
+                    let call = |(index, tool): (usize, Tool)| {
+                        tool.call(CallId(format!("{place}-{index}-{revision}")), !at_once)
+                    };
+                    let calls = tools.into_iter().enumerate().map(call).collect();
+                    out.emit(Part::Calls(calls)).await;
+                }
+                Some(Item::Await { reason, summary, conditions }) => {
+                    out.emit(Part::Park(Park::Await { reason, conditions, summary })).await;
+                }
+                Some(Item::Ask(question)) => out.emit(Part::Park(Park::Ask(question))).await,
+                Some(Item::Title(title)) => {
+                    let notes = Notes { title: Some(title), ..Notes::default() };
+                    out.emit(Part::Noted(notes)).await;
+                }
+                Some(Item::Fail(_) | Item::End) | None => {}
+            }
+            out.emit(Part::Finished(finish)).await;
+        });
+        breakable(step.stop, parts)
+    }
+
+    fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
+        let ms = self.tool(&call.content.id).map_or(0, |tool| tool.ms);
+        let sleep = self.clock.sleep(Duration::from_millis(ms));
+        emitting(move |out| async move {
+            sleep.await;
+            let content = vec![Block::text(format!("{} done", call.content.tool))];
+            let (result, structured) = (CallResult::Done, None);
+            out.emit(CallPart::Ended { result, content, structured }).await;
+        })
+    }
+
+    fn finish(&mut self, session: &Session) -> Option<RunEnd> {
+        self.end_at(Place::of(session))
+    }
+}
+
+impl Say {
+    /// Says the words: at once, or word by word in the time that they take.
+    async fn emit(self, out: &Emitter<Part>, clock: &dyn Clock) {
+        if self.ms == 0 {
+            out.emit(Part::Message(Message::agent(self.text))).await;
+            return;
+        }
+        let pieces: Vec<_> = self.text.split_inclusive(char::is_whitespace).collect();
+        let total = Duration::from_millis(self.ms);
+        let each = total / u32::try_from(pieces.len().max(1)).unwrap_or(u32::MAX);
+        let mut passed = Duration::ZERO;
+        for (index, piece) in pieces.iter().enumerate() {
+            // The last word takes what division has left over.
+            let pause = if index + 1 == pieces.len() { total - passed } else { each };
+            passed += pause;
+            clock.sleep(pause).await;
+            let (words, text) = (Words::Said, (*piece).to_owned());
+            out.emit(Part::Delta { message: 0, words, text }).await;
+        }
+    }
+}
+
+impl Tool {
+    fn call(self, id: CallId, in_order: bool) -> RequestedCall {
+        RequestedCall {
+            idempotent: self.idempotent,
+            permission: self.permission,
+            in_order,
+            ..RequestedCall::new(CallContent::new(id, self.name))
+        }
+    }
+}
+
+/// Makes scripted drivers, and no others.
+pub struct Scripted {
+    clock: Arc<dyn Clock>,
+    permissions: Option<Arc<dyn Permissions>>,
+}
+
+impl Scripted {
+    /// Makes drivers where no client can be asked for permissions.
+    pub const fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, permissions: None }
+    }
+
+    /// Says which clients can be asked for permissions.
+    #[must_use]
+    pub fn asking(mut self, permissions: Arc<dyn Permissions>) -> Self {
+        self.permissions = Some(permissions);
+        self
+    }
+}
+
+impl Drivers for Scripted {
+    fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String> {
+        match &spec.kind {
+            DriverKind::Script { source } => {
+                let script = Script::parse(source).map_err(|error| error.to_string())?;
+                Ok(Box::new(ScriptDriver::new(script, Arc::clone(&self.clock))))
+            }
+            other => Err(format!("it has no driver for {} agents", other.name())),
+        }
+    }
+
+    fn lacks(&self, session: SessionId, spec: &DriverSpec) -> Option<String> {
+        if !spec.needs.contains(&Need::Permissions) {
+            return None;
+        }
+        let lack = match &self.permissions {
+            Some(permissions) if permissions.is_attended(session) => return None,
+            Some(_) => "no editor of this host shows it",
+            None => "no editor is connected to this host",
+        };
+        Some(format!("it asks for permissions, and {lack}"))
+    }
+
+    fn client(&self, _: SessionId) -> Arc<dyn Client> {
+        match &self.permissions {
+            Some(permissions) => Arc::new(SessionClient(Arc::clone(permissions))),
+            None => Arc::new(NoClient),
+        }
+    }
+}

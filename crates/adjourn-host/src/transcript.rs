@@ -1,0 +1,42 @@
+//! Transcripts of the store, as drivers and faces read them.
+
+use adjourn_core::id::SessionId;
+use adjourn_core::ledger::AskedCall;
+use adjourn_driver::{CallContent, Message, ReadTranscript, TranscriptError};
+use adjourn_store::{Error, Store};
+
+/// Reads the transcript of one session from its store.
+pub(crate) struct StoredTranscript<S> {
+    pub(crate) store: S,
+    pub(crate) session: SessionId,
+}
+
+impl<S: Store> ReadTranscript for StoredTranscript<S> {
+    fn read(&self, from: u64, limit: usize) -> Result<Vec<Message>, TranscriptError> {
+        let unread = |error: &dyn std::fmt::Display| TranscriptError(error.to_string());
+        let entries = self.store.transcript(self.session, from, limit);
+        let entries = entries.map_err(|error| unread(&error))?;
+        let read = |bytes: &Vec<u8>| Message::decode(bytes).map_err(|error| unread(&error));
+        entries.iter().map(read).collect()
+    }
+}
+
+/// Reads what a call was asked for with: its arguments are in the transcript alone.
+///
+/// # Errors
+/// The store fails, or the transcript does not have the call where the journal says.
+pub fn call_content<S: Store>(
+    store: &S,
+    session: SessionId,
+    call: &AskedCall,
+) -> Result<CallContent, Error> {
+    let Some(entry) = call.entry else {
+        return Ok(CallContent::new(call.id.clone(), call.tool.clone()));
+    };
+    let entries = store.transcript(session, entry, 1)?;
+    let asked = entries.first().and_then(|bytes| Message::decode(bytes).ok());
+    let mut calls = asked.into_iter().flat_map(|message| message.calls);
+    calls.find(|content| content.id == call.id).ok_or_else(|| {
+        Error::Damaged(format!("session {session}: the transcript has no call {}", call.id))
+    })
+}

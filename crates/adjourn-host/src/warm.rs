@@ -1,0 +1,91 @@
+//! Drivers that are kept warm while their sessions are parked, so that a wake need not load them.
+//!
+//! Nothing depends on it: a session whose driver is kept nowhere is driven by a new one. Other
+//! hosts leave a session that wakes to the host that keeps its driver, for a moment, as they do for
+//! one that a client of that host sees.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use adjourn_core::id::{Epoch, SessionId};
+use adjourn_driver::Driver;
+use tokio::time::Instant;
+
+use crate::shown::Showing;
+
+/// The drivers that a host keeps warm.
+#[derive(Clone)]
+pub(crate) struct Warm {
+    kept: Arc<Mutex<HashMap<SessionId, Kept>>>,
+    at_most: usize,
+    keep_for: Duration,
+}
+
+/// A driver that is kept.
+struct Kept {
+    driver: Box<dyn Driver>,
+    /// The claim under which it was parked.
+    epoch: Epoch,
+    until: Instant,
+    /// Tells other hosts, as long as it is held, that the session is this host's to wake.
+    _showing: Showing,
+}
+
+impl Warm {
+    pub(crate) fn new(at_most: usize, keep_for: Duration) -> Self {
+        Self { kept: Arc::default(), at_most, keep_for }
+    }
+
+    /// Keeps a driver; returns the one that there is no room for.
+    pub(crate) fn keep(
+        &self,
+        id: SessionId,
+        epoch: Epoch,
+        driver: Box<dyn Driver>,
+        showing: Showing,
+    ) -> Option<Box<dyn Driver>> {
+        if self.at_most == 0 || self.keep_for.is_zero() {
+            return Some(driver);
+        }
+        let until = Instant::now() + self.keep_for;
+        let mut kept = self.kept();
+        let before = kept.insert(id, Kept { driver, epoch, until, _showing: showing });
+        let oldest = || kept.iter().min_by_key(|(_, kept)| kept.until).map(|(id, _)| *id);
+        let surplus = if kept.len() > self.at_most { oldest() } else { None };
+        let surplus = surplus.and_then(|id| kept.remove(&id));
+        before.or(surplus).map(|kept| kept.driver)
+    }
+
+    /// Takes the driver of a session that is about to be claimed.
+    pub(crate) fn take(&self, id: SessionId) -> Option<Box<dyn Driver>> {
+        let kept = self.kept().remove(&id)?;
+        (kept.until > Instant::now()).then_some(kept.driver)
+    }
+
+    /// Takes out the drivers whose time is over, or whose session has been claimed since: `epoch`
+    /// returns the last claim of a session.
+    pub(crate) fn stale(&self, epoch: impl Fn(SessionId) -> Option<Epoch>) -> Vec<Box<dyn Driver>> {
+        let now = Instant::now();
+        let mut held = self.kept();
+        let stale = held.iter().filter(|(id, kept)| {
+            kept.until <= now || epoch(**id).is_none_or(|epoch| epoch != kept.epoch)
+        });
+        let stale: Vec<_> = stale.map(|(id, _)| *id).collect();
+        stale.iter().filter_map(|id| held.remove(id)).map(|kept| kept.driver).collect()
+    }
+
+    /// Takes out all of them.
+    pub(crate) fn clear(&self) -> Vec<Box<dyn Driver>> {
+        self.kept().drain().map(|(_, kept)| kept.driver).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept().is_empty()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
+        // Nothing that is done with it can leave it half done.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
