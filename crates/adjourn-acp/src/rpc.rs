@@ -178,9 +178,12 @@ impl<'a> Incoming<'a> {
     pub fn read(line: &'a [u8]) -> Result<Self, (Id, Error)> {
         let envelope = Envelope::read(line)?;
         let invalid = |id: Id, problem: &str| (id, Error::new(INVALID_REQUEST, problem));
-        let id = match envelope.id {
-            Some(raw) => Some(Id::read(raw).ok_or_else(|| invalid(Id::null(), NO_ID))?),
-            None => None,
+        let answers = envelope.result.is_some() || envelope.error.is_some();
+        let id = match envelope.id.map(|raw| Id::read(raw).ok_or(NO_ID)).transpose() {
+            Ok(id) => id,
+            // An answer to nothing that was asked is not answered either.
+            Err(_) if envelope.method.is_none() && answers => Some(Id::null()),
+            Err(problem) => return Err(invalid(Id::null(), problem)),
         };
         // Nothing in it is read before it is known to be harmless; a client that waits for an
         // answer is told so all the same.
@@ -338,6 +341,11 @@ mod tests {
             };
             assert_eq!((id.as_json(), answer(result)), ("1", Err(Value::Null)));
         }
+        let line = br#"{"jsonrpc":"2.0","id":{},"result":{}}"#;
+        let Ok(Incoming::Response { id, .. }) = Incoming::read(line) else {
+            panic!("it is an answer, to nothing that was asked");
+        };
+        assert_eq!(id, Id::null());
         let line = format!(r#"{{"jsonrpc":"2.0","method":"session/cancel","params":{private}}}"#);
         let Ok(Incoming::Notification { method, params }) = Incoming::read(line.as_bytes()) else {
             panic!("{line} is a notification");

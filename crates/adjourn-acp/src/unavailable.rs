@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use crate::lines::Line;
-use crate::rpc::{Error, INTERNAL_ERROR, Incoming, Outgoing};
+use crate::rpc::{Error, INTERNAL_ERROR, Incoming, Outgoing, Start};
 use crate::wire::Wire;
 
 /// Answers every request with what is wrong, until the client goes away or `stop`.
@@ -35,12 +35,19 @@ where
         let mut answer = Outgoing::default();
         match line {
             None => return Ok(()),
-            Some(Line::Whole(line)) => {
-                if let Ok(Incoming::Request { id, .. }) = Incoming::read(line) {
+            // Empty lines between messages are ignored.
+            Some(Line::Whole(line)) if line.trim_ascii().is_empty() => {}
+            Some(Line::Whole(line)) => match Incoming::read(line) {
+                Ok(Incoming::Request { id, .. }) | Err((id, _)) => {
+                    answer.respond(&id, &Err(error.clone()));
+                }
+                Ok(Incoming::Notification { .. } | Incoming::Response { .. }) => {}
+            },
+            Some(Line::TooLong(start)) => {
+                if let Start { id: Some(id), answers: false } = Start::read(start) {
                     answer.respond(&id, &Err(error.clone()));
                 }
             }
-            Some(Line::TooLong(_)) => {}
         }
         tokio::select! {
             written = async {
@@ -49,5 +56,28 @@ where
             } => written?,
             () = &mut stop => return Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::LINE_BYTES;
+
+    #[tokio::test]
+    async fn every_request_is_told_what_is_wrong_however_long_it_is() {
+        let long = "x".repeat(LINE_BYTES);
+        let input = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}}\n\
+             {{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/prompt\",\"params\":\"{long}\"}}\n\
+             {{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":\"{long}\"}}\n"
+        );
+        let mut output = Vec::new();
+        let wire = Wire::new(input.as_bytes(), &mut output);
+        refuse("the script is wrong", wire, std::future::pending()).await.unwrap();
+        let output = String::from_utf8(output).unwrap();
+        let ids: Vec<_> = output.lines().map(|line| line.get(..24).unwrap()).collect();
+        assert_eq!(ids, [r#"{"jsonrpc":"2.0","id":1,"#, r#"{"jsonrpc":"2.0","id":2,"#]);
+        assert_eq!(output.matches("the script is wrong").count(), 4, "{output}");
     }
 }

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use crate::session::Attachment;
 use crate::update::{self, Call};
 
-/// How long another process may take for its next move before it is said what is waited for: calls
-/// that nobody has to allow start in less time.
+/// How long another process may take for its next move before it is said what is waited for: a call
+/// that needs no permission starts in less time.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// What a client is told of a call that another process asks permission for.
@@ -75,12 +75,11 @@ impl<S: Store> Attachment<S> {
         let open =
             |id: &CallId| session.calls.get(id).is_some_and(|open| open.state == CallState::Asked);
         self.notice.elsewhere.retain(open);
-        let other = session.owner().is_some_and(|owner| owner.host != self.face.claimant.host());
-        let waits = self.attached.load(Ordering::Relaxed)
-            && other
-            && session.driver.needs.contains(&Need::Permissions)
+        let waits = session.driver.needs.contains(&Need::Permissions)
+            && self.attached.load(Ordering::Relaxed)
             && !session.withdraws_permissions()
-            && !session.run().and_then(|run| run.step).is_some_and(|step| step.model_in_flight);
+            && !session.in_flight()
+            && session.owner().is_some_and(|owner| owner.host != self.face.claimant.host());
         let calls = session.calls.iter().filter(|open| waits && open.state == CallState::Asked);
         let calls = calls.map(|open| open.call.id.clone());
         calls.filter(|id| !self.notice.elsewhere.contains(id)).collect()

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use crate::initialize::initialize;
 use crate::lines::{Line, Lines};
 use crate::peer::{Peer, Profile};
-use crate::rpc::{Error, INVALID_REQUEST, Incoming, Outgoing};
+use crate::rpc::{Error, INVALID_REQUEST, Incoming, Outgoing, Start};
 
 /// The streams to a client.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
             let mut answer = Outgoing::default();
             match self.lines.next().await? {
                 None => return Ok(false),
+                // Empty lines between messages are ignored.
+                Some(Line::Whole(line)) if line.trim_ascii().is_empty() => {}
                 Some(Line::Whole(line)) => match Incoming::read(line) {
                     Ok(Incoming::Request { id, method, params }) if method == "initialize" => {
                         let greeted =
@@ -55,7 +57,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
                     Ok(Incoming::Notification { .. } | Incoming::Response { .. }) => {}
                     Err((id, error)) => answer.respond(&id, &Err(error)),
                 },
-                Some(Line::TooLong(_)) => {}
+                Some(Line::TooLong(start)) => {
+                    if let Start { id: Some(id), answers: false } = Start::read(start) {
+                        answer.respond(&id, &Err(not_initialized()));
+                    }
+                }
             }
             self.output.write_all(&answer.take()).await?;
             self.output.flush().await?;

@@ -107,6 +107,7 @@ mod tests {
             assert_eq!(committed == 0, *entry.event.asked_by() == entry.event.by);
             names.insert(entry.event.what.name());
         }
-        assert_eq!(names.len(), 26, "{names:?}");
+        // That there is one for every event is checked where they are written.
+        assert!(names.len() >= 26, "{names:?}");
     }
 }

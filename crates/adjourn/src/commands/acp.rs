@@ -148,10 +148,11 @@ impl Agent {
             }
         };
         let served = adjourn_acp::serve(Arc::new(face), editor, stop, drain).await;
-        served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))?;
+        // A host that failed is why the rest did.
         if let Some(failure) = failed {
             return Err(failure);
         }
+        served.map_err(|error| Failure::other(format!("the editor cannot be reached: {error}")))?;
         match hurried? {
             None => Ok(()),
             Some(Ended(second)) => Err(did_not_wait(ended.map_or(second, |Ended(first)| first))),

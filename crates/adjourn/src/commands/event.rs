@@ -66,7 +66,9 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
     let line = match (fresh, addressed) {
         (false, _) => "known already, and taken once".to_owned(),
         (true, Some(id)) if told.is_nothing() => {
-            deaf(&*place.session(id)?).unwrap_or_else(|| told.to_string())
+            // The event is taken, whatever can be said of the session.
+            let session = place.session(id).ok();
+            session.and_then(|session| deaf(&session)).unwrap_or_else(|| told.to_string())
         }
         (true, _) => told.to_string(),
     };

@@ -62,20 +62,18 @@ fn every_flag_for_people() {
         $ adjourn show sess:1
         sess:1  suspended for 0s: second; wakes on a resume
           prompt               go
-          lastWords            two
+          last words           two
           runs                 1
-          runId                run:0
-          state                suspended
+          run                  run:0
           handle               suspend:0
-          initiator            agent
-          wait                 open
+          paused by            the agent
           reason               second
-          suspendedAt          TIME
+          paused at            TIME
+          wakes                on a resume
           summary              paused by the agent: second
-          cause                external_event
-          hadResumeInput       false
-          continueTranscript   true
-          resumedAt            TIME
+          woken by             an event for this session, or its host, without a value
+          woken at             TIME
+          its turn sees        the whole transcript
         $ adjourn resume sess:1 --handle suspend:1
         2> error: handle suspend:1 does not name the suspension of this session
         2> hint: `adjourn show` has the handle that is open, if there is one
