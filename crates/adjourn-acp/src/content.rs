@@ -15,11 +15,16 @@ pub fn said(blocks: Vec<Map<String, Value>>) -> Result<Message, Error> {
         return Err(Error::invalid("prompt", "must not be empty"));
     }
     let read = |(index, fields): (usize, Map<String, Value>)| {
+        let wrong = |field: &str, problem: &str| {
+            Error::invalid(format!("prompt[{index}].{field}"), problem)
+        };
         let typed = fields.get("type").is_some_and(Value::is_string);
-        Block::from_fields(fields).ok_or_else(|| {
-            let field = if typed { "text" } else { "type" };
-            Error::invalid(format!("prompt[{index}].{field}"), "expected a text")
-        })
+        let missing = if typed { "text" } else { "type" };
+        let block = Block::from_fields(fields).ok_or_else(|| wrong(missing, "expected a text"))?;
+        match block.is_thought() {
+            true => Err(wrong("type", "a prompt has no thoughts")),
+            false => Ok(block),
+        }
     };
     let blocks = blocks.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
     Ok(Message::new(Role::User, blocks))

@@ -152,9 +152,7 @@ impl<S: Store> Attachment<S> {
                         self.update(&update);
                     }
                 }
-                // One that only asks for calls has no words.
-                Role::Agent if said.blocks.is_empty() => {}
-                Role::Agent => self.agent_says(&id, &said.text(), said.aborted),
+                Role::Agent => self.agent_message(&id, said),
                 // A tool's words go with its call; the host's are for the model.
                 Role::Tool | Role::Host => {}
             }
@@ -191,12 +189,12 @@ impl<S: Store> Attachment<S> {
                         said.role == Role::Tool && said.answers.as_ref() == Some(&call.id)
                     };
                     let mut said = moment.said.iter().map(|(_, said)| said);
-                    let words = said.find(own).map(Message::text);
+                    let result = said.find(own);
                     let status = match call.result {
                         CallResult::Done => Call::Completed,
                         CallResult::Failed | CallResult::Declined => Call::Failed,
                     };
-                    self.update(&update::call(version, &call.id, status, words.as_deref()));
+                    self.update(&update::call_returned(version, &call.id, status, result));
                 }
             }
             what => self.parks_begin(session, what),

@@ -8,7 +8,7 @@ use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{CallId, CallState};
 use adjourn_core::pause::Initiator;
 use adjourn_core::session::{LastRun, Outcome, Phase, Prior, Wait};
-use adjourn_driver::CallContent;
+use adjourn_driver::{Block, CallContent, Message};
 use serde_json::{Map, Value, json};
 
 use crate::content::text;
@@ -62,19 +62,39 @@ pub fn user_message(version: Version, id: &str, blocks: Vec<Value>) -> Vec<Value
     }
 }
 
-/// What the agent said.
-pub fn agent_message(version: Version, id: &str, words: &str, aborted: bool) -> Value {
-    let update = match version {
-        Version::V1 => json!({
-            "sessionUpdate": "agent_message_chunk", "messageId": id, "content": text(words),
-        }),
-        Version::V2 => json!({
-            "sessionUpdate": "agent_message", "messageId": id, "content": [text(words)],
-        }),
+/// What the agent said and thought, as updates: one per block in v1 and for a segment, which goes
+/// on with what was told of its message; else one for all that was thought and one for all that
+/// was said.
+pub fn agent_message(version: Version, id: &str, said: &Message) -> Vec<Value> {
+    let update = |thought: bool, chunk: bool, content: Value| {
+        let (kind, id) = match thought {
+            true => ("agent_thought", format!("{id}-thought")),
+            false => ("agent_message", id.to_owned()),
+        };
+        let kind = if chunk { format!("{kind}_chunk") } else { kind.to_owned() };
+        let update = json!({ "sessionUpdate": kind, "messageId": id, "content": content });
+        match said.aborted {
+            true => with(update, "_meta", json!({ EXTENSION: { "aborted": true } })),
+            false => update,
+        }
     };
-    match aborted {
-        true => with(update, "_meta", json!({ EXTENSION: { "aborted": true } })),
-        false => update,
+    if version == Version::V1 || said.segment.is_some() {
+        let blocks = said.blocks.iter();
+        return blocks.map(|block| update(block.is_thought(), true, shown(block))).collect();
+    }
+    let (thoughts, words): (Vec<_>, Vec<_>) = said.blocks.iter().partition(|b| b.is_thought());
+    let updates = [(true, thoughts), (false, words)].into_iter();
+    updates
+        .filter(|(_, blocks)| !blocks.is_empty())
+        .map(|(thought, blocks)| update(thought, false, blocks.into_iter().map(shown).collect()))
+        .collect()
+}
+
+/// Returns a block as clients know it: a thought is text that is told as a thought.
+fn shown(block: &Block) -> Value {
+    match block.is_thought() {
+        true => with(block.to_value(), "type", "text"),
+        false => block.to_value(),
     }
 }
 
@@ -128,12 +148,32 @@ pub fn call(version: Version, id: &CallId, status: Call, words: Option<&str>) ->
         "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status.word(version),
     });
     match words {
-        Some(words) => {
-            let content = json!([{ "type": "content", "content": text(words) }]);
-            with(update, "content", content)
-        }
+        Some(words) => with(update, "content", json!([content(text(words))])),
         None => update,
     }
+}
+
+/// A call has come back, with what came of it.
+pub fn call_returned(
+    version: Version,
+    id: &CallId,
+    status: Call,
+    result: Option<&Message>,
+) -> Value {
+    let mut update = call(version, id, status, None);
+    if let Some(Message { blocks, structured, .. }) = result {
+        let blocks: Value = blocks.iter().map(|block| content(shown(block))).collect();
+        update = with(update, "content", blocks);
+        if let Some(value) = structured {
+            update = with(update, "rawOutput", value.clone());
+        }
+    }
+    update
+}
+
+/// A block as a part of what came of a call.
+fn content(block: Value) -> Value {
+    json!({ "type": "content", "content": block })
 }
 
 /// Returns the id of the call that stands for the agent's own wait, if it waits (v2).
@@ -384,4 +424,83 @@ fn envelope(session: &Session) -> Option<Value> {
         "initiator": parked.pause.initiator,
         "suspended_at": parked.suspended_at.to_string(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use adjourn_driver::Segment;
+
+    use super::*;
+
+    fn block(value: &Value) -> Block {
+        Block::from_fields(value.as_object().unwrap().clone()).unwrap()
+    }
+
+    /// Returns a message with words, thoughts and a picture, and its blocks as clients know them.
+    fn mixed() -> (Message, [Value; 4]) {
+        let shown = [
+            json!({ "type": "text", "text": "hm", "_meta": { "signature": "c2ln" } }),
+            json!({ "type": "text", "text": "look", "annotations": { "priority": 1.0 } }),
+            json!({ "type": "image", "data": "AA==", "mimeType": "image/png" }),
+            json!({ "type": "text", "text": "so" }),
+        ];
+        let [hm, look, picture, so] = &shown;
+        let thought = |value: &Value| block(&with(value.clone(), "type", "thought"));
+        let said = vec![thought(hm), block(look), block(picture), thought(so)];
+        (Message { blocks: said, ..Message::agent("") }, shown)
+    }
+
+    fn update(kind: &str, id: &str, content: &Value) -> Value {
+        json!({ "sessionUpdate": kind, "messageId": id, "content": content })
+    }
+
+    #[test]
+    fn what_the_agent_says_and_thinks_is_told_block_by_block_in_v1() {
+        let (said, [hm, look, picture, so]) = mixed();
+        let expected = [
+            update("agent_thought_chunk", "7-thought", &hm),
+            update("agent_message_chunk", "7", &look),
+            update("agent_message_chunk", "7", &picture),
+            update("agent_thought_chunk", "7-thought", &so),
+        ];
+        assert_eq!(agent_message(Version::V1, "7", &said), expected);
+        // A segment goes on with its message, so in v2 it must not take its place.
+        let segment = Some(Segment { offset: 3, last: true });
+        assert_eq!(agent_message(Version::V2, "7", &Message { segment, ..said }), expected);
+    }
+
+    #[test]
+    fn what_the_agent_says_and_thinks_is_two_messages_in_v2() {
+        let (said, [hm, look, picture, so]) = mixed();
+        let expected = [
+            update("agent_thought", "7-thought", &json!([hm, so])),
+            update("agent_message", "7", &json!([look, picture])),
+        ];
+        assert_eq!(agent_message(Version::V2, "7", &said), expected);
+        let aborted = agent_message(Version::V2, "7", &Message { aborted: true, ..said });
+        assert!(aborted.iter().all(|update| update["_meta"][EXTENSION]["aborted"] == true));
+        let calls_only = Message { blocks: Vec::new(), ..Message::agent("") };
+        for version in [Version::V1, Version::V2] {
+            assert_eq!(agent_message(version, "7", &calls_only), [Value::Null; 0]);
+        }
+    }
+
+    #[test]
+    fn a_result_is_told_with_all_its_blocks_and_its_value() {
+        let (Message { blocks, .. }, [_, look, picture, _]) = mixed();
+        let blocks = blocks.into_iter().filter(|block| !block.is_thought()).collect();
+        let id = CallId("c".to_owned());
+        let structured = Some(json!({ "exitCode": 2 }));
+        let result = Message { structured, ..Message::result(id.clone(), blocks) };
+        let expected = json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "failed",
+            "content": [
+                { "type": "content", "content": look }, { "type": "content", "content": picture },
+            ],
+            "rawOutput": { "exitCode": 2 },
+        });
+        for version in [Version::V1, Version::V2] {
+            assert_eq!(call_returned(version, &id, Call::Failed, Some(&result)), expected);
+        }
+    }
 }

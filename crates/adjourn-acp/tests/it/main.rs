@@ -8,6 +8,7 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod content;
 mod permissions;
 mod process;
 mod questions;

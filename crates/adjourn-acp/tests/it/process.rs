@@ -7,6 +7,7 @@ use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, Stat
 use adjourn_core::driver::DriverKind;
 use adjourn_core::session::Phase;
 use adjourn_core::time::Timestamp;
+use adjourn_driver::Message;
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
 use adjourn_host::script::{Script, Scripted};
@@ -79,9 +80,24 @@ impl Process {
         tokio::time::timeout(PATIENCE, asks).await.unwrap();
     }
 
+    /// Returns what was said in a session.
+    pub fn transcript(&self, session: &str) -> Vec<Message> {
+        let said = self.face.store.transcript(session.parse().unwrap(), 0, 1024).unwrap();
+        said.iter().map(|bytes| Message::decode(bytes).unwrap()).collect()
+    }
+
     /// Connects a client that speaks version 2.
     pub async fn connect(&self) -> Client {
         self.connect_by(1 << 20, json!({})).await
+    }
+
+    /// Connects a client that speaks version 1.
+    pub async fn connect_of_today(&self) -> Client {
+        let mut client = self.connect_unheard(1 << 20);
+        let greeting = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+        client.call("initialize", greeting).await;
+        client.of_today = true;
+        client
     }
 
     /// Connects a client that can show forms.
@@ -95,6 +111,14 @@ impl Process {
     }
 
     async fn connect_by(&self, width: usize, capabilities: Value) -> Client {
+        let mut client = self.connect_unheard(width);
+        let greeting = json!({ "protocolVersion": 2, "capabilities": capabilities });
+        client.call("initialize", greeting).await;
+        client
+    }
+
+    /// Connects a client that has not said which version it speaks.
+    fn connect_unheard(&self, width: usize) -> Client {
         let (ours, theirs) = tokio::io::duplex(width);
         let (input, output) = tokio::io::split(theirs);
         let (stop, drain) = (std::future::pending(), std::future::ready(()));
@@ -103,10 +127,7 @@ impl Process {
         let serving = tokio::spawn(adjourn_acp::serve(face, wire, stop, drain));
         let (input, output) = tokio::io::split(ours);
         let lines = BufReader::new(input).lines();
-        let mut client = Client { lines, output, serving, next: 1, heard: Vec::new() };
-        let greeting = json!({ "protocolVersion": 2, "capabilities": capabilities });
-        client.call("initialize", greeting).await;
-        client
+        Client { lines, output, serving, next: 1, heard: Vec::new(), of_today: false }
     }
 }
 
@@ -122,6 +143,7 @@ pub struct Client {
     serving: JoinHandle<std::io::Result<()>>,
     next: u64,
     heard: Vec<Value>,
+    of_today: bool,
 }
 
 impl Client {
@@ -197,6 +219,11 @@ impl Client {
     pub async fn prompt(&mut self, session: &str) {
         let prompt = json!([{ "type": "text", "text": "go" }]);
         self.call("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await;
+    }
+
+    /// Returns whether it speaks version 1.
+    pub const fn is_of_today(&self) -> bool {
+        self.of_today
     }
 
     pub fn heard(&self) -> &[Value] {
