@@ -11,11 +11,10 @@ use adjourn_core::Command;
 use adjourn_core::command::{self, Mode};
 use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::session::State;
-use adjourn_host::watch::Bell;
 use adjourn_store::{Request, Store};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::content;
@@ -60,16 +59,9 @@ where
     let Wire { lines, output, peer } = wire;
     let (out, written) = Outbox::new();
     let mut writer = tokio::spawn(outbox::write(written, output));
-    let (ring, rung) = watch::channel(());
-    let bell = Bell::new(&face.hosts, &*face.clock);
-    let ringer = tokio::spawn(async move {
-        loop {
-            bell.rung().await;
-            if ring.send(()).is_err() {
-                return;
-            }
-        }
-    });
+    let feed = face.claimant.feed().clone();
+    // The host of this process hears rings, as long as it runs; what it misses is found all the same.
+    let looking = tokio::spawn(async move { feed.keep_looking().await });
     let mut connection = Connection {
         face,
         peer,
@@ -77,7 +69,6 @@ where
         lines: Outgoing::default(),
         asked: Arc::default(),
         room: Room::default(),
-        rung,
         sessions: HashMap::new(),
         unreadable: HashSet::new(),
         tasks: JoinSet::new(),
@@ -93,7 +84,7 @@ where
     drain.await;
     connection.end().await;
     drop(connection);
-    ringer.abort();
+    looking.abort();
     // What was sent is still written, as long as the client reads it.
     let written = tokio::time::timeout(LAST_WORDS, &mut writer).await;
     writer.abort();
@@ -138,7 +129,6 @@ pub(crate) struct Connection<S> {
     pub(crate) lines: Outgoing,
     asked: Arc<PendingRequests>,
     room: Room,
-    rung: watch::Receiver<()>,
     sessions: HashMap<SessionId, Open>,
     /// Sessions that the log names because they cannot be read.
     pub(crate) unreadable: HashSet<SessionId>,
@@ -383,7 +373,7 @@ impl<S: Store> Connection<S> {
                 ended_calls: HashSet::new(),
                 notice: WaitingNotice::default(),
             };
-            self.tasks.spawn(attachment.run(self.rung.clone()));
+            self.tasks.spawn(attachment.run());
             Open { ask: sender, attached, run, asked: 0, done }
         });
         open.send(ask).await;
@@ -397,6 +387,8 @@ impl<S: Store> Connection<S> {
 
     /// Ends what serves the sessions, when it has said what is left to say.
     async fn end(&mut self) {
+        // The host has gone, and hears no more rings. What cannot be read is told as such.
+        let _ = self.face.claimant.feed().catch_up();
         self.sessions.clear();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         // A client that stops reading must not delay the shutdown.

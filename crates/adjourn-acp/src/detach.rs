@@ -10,7 +10,6 @@ use adjourn_core::ledger::{CallId, CallState};
 use adjourn_core::session::State;
 use adjourn_store::Store;
 use serde_json::json;
-use tokio::sync::watch;
 
 use crate::face::Face;
 use crate::inbox::LATER;
@@ -20,7 +19,7 @@ use crate::update::{self, Call};
 use crate::waiting_notice::WaitingNotice;
 
 impl<S: Store> Attachment<S> {
-    pub(crate) async fn close(&mut self, id: &Id, rung: &mut watch::Receiver<()>) {
+    pub(crate) async fn close(&mut self, id: &Id) {
         let runs = self.face.store.session(self.id).ok().flatten().is_some_and(|session| {
             matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
         });
@@ -29,7 +28,7 @@ impl<S: Store> Attachment<S> {
             let _ = self.give(self.face.options.cancel()).await;
         }
         self.say_last().await;
-        self.until_calls_are_over(rung).await;
+        self.until_calls_are_over().await;
         self.leave(id);
     }
 
@@ -37,14 +36,12 @@ impl<S: Store> Attachment<S> {
     ///
     /// A host that hangs gives up nothing, and what is parked stays parked. The client sees no more
     /// of either, so that it is told now.
-    async fn until_calls_are_over(&mut self, rung: &mut watch::Receiver<()>) {
+    async fn until_calls_are_over(&mut self) {
         let mut late = std::pin::pin!(tokio::time::sleep_until(self.patience()));
         while self.shows_calls_in_flight() && self.flush().await.is_ok() {
+            let changed = self.changed();
             tokio::select! {
-                changed = rung.changed() => match changed {
-                    Ok(()) => self.say_last().await,
-                    Err(_) => break,
-                },
+                () = changed => self.say_last().await,
                 Some(ask) = self.inbox.recv(), if self.later.len() < LATER => self.hear(ask).await,
                 () = &mut late => break,
             }

@@ -12,7 +12,7 @@ use adjourn_core::id::SessionId;
 use adjourn_driver::{BoxFuture, CallContent, PermissionAnswer, PermissionRequest};
 use adjourn_host::Showing;
 use adjourn_host::permission::Permissions;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 
 /// The open permission requests of a process, which all its connections share with its host.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +21,6 @@ pub struct PendingPermissions(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     book: Mutex<Book>,
-    changed: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -29,8 +28,8 @@ struct Book {
     /// The number of the next request; none is used twice.
     next: u64,
     open: BTreeMap<u64, Request>,
-    /// The number of clients that see each session.
-    viewers: HashMap<SessionId, usize>,
+    /// The clients that see each session: how each is told that a request comes or goes.
+    viewers: HashMap<SessionId, Vec<Arc<Notify>>>,
 }
 
 #[derive(Debug)]
@@ -45,6 +44,7 @@ struct Request {
 pub(crate) struct Viewer {
     permissions: PendingPermissions,
     session: SessionId,
+    changed: Arc<Notify>,
     /// Tells other hosts, as long as it is held, that the session is shown here.
     _showing: Showing,
 }
@@ -58,8 +58,11 @@ struct Open {
 impl PendingPermissions {
     /// Registers a client that sees a session.
     pub(crate) fn attend(&self, session: SessionId, showing: Showing) -> Viewer {
-        *self.book().viewers.entry(session).or_default() += 1;
-        Viewer { permissions: self.clone(), session, _showing: showing }
+        let changed = Arc::<Notify>::default();
+        // What is asked already is for this client, too.
+        changed.notify_one();
+        self.book().viewers.entry(session).or_default().push(Arc::clone(&changed));
+        Viewer { permissions: self.clone(), session, changed, _showing: showing }
     }
 
     /// Returns what is asked of a session, the oldest first.
@@ -67,11 +70,6 @@ impl PendingPermissions {
         let book = self.book();
         let own = book.open.iter().filter(|(_, request)| request.session == session);
         own.map(|(number, request)| (*number, request.call.clone())).collect()
-    }
-
-    /// Returns what changes when a request comes or goes.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.0.changed.subscribe()
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -83,16 +81,25 @@ impl PendingPermissions {
         let mut book = self.book();
         let number = book.next;
         book.next += 1;
+        book.tell_viewers(request.session);
         book.open.insert(number, request);
         drop(book);
-        self.0.changed.send_replace(());
         Open { permissions: self.clone(), number }
     }
 
     fn close(&self, number: u64) -> Option<Request> {
-        let request = self.book().open.remove(&number)?;
-        self.0.changed.send_replace(());
+        let mut book = self.book();
+        let request = book.open.remove(&number)?;
+        book.tell_viewers(request.session);
         Some(request)
+    }
+}
+
+impl Book {
+    fn tell_viewers(&self, session: SessionId) {
+        for viewer in self.viewers.get(&session).into_iter().flatten() {
+            viewer.notify_one();
+        }
     }
 }
 
@@ -119,6 +126,12 @@ impl Viewer {
         self.permissions.open(self.session)
     }
 
+    /// Returns what resolves when a request for this session has come or gone.
+    pub(crate) fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let changed = Arc::clone(&self.changed);
+        async move { changed.notified().await }
+    }
+
     /// Answers a request; the first answer counts.
     pub(crate) fn answer(&self, number: u64, permission: PermissionAnswer) {
         if let Some(request) = self.permissions.close(number) {
@@ -132,8 +145,8 @@ impl Drop for Viewer {
     fn drop(&mut self) {
         let mut book = self.permissions.book();
         if let Some(viewers) = book.viewers.get_mut(&self.session) {
-            *viewers -= 1;
-            if *viewers == 0 {
+            viewers.retain(|viewer| !Arc::ptr_eq(viewer, &self.changed));
+            if viewers.is_empty() {
                 book.viewers.remove(&self.session);
             }
         }

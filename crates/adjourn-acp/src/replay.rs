@@ -104,6 +104,7 @@ impl<S: Store> Attachment<S> {
             let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
             let open = asks.map(|suspended| suspended.park.pause.handle);
             self.question = self.question.take().filter(|shown| Some(shown.handle) == open);
+            let watcher = watcher.following(self.face.claimant.feed());
             self.view = Some(View::new(session, watcher));
         }
         Ok(())

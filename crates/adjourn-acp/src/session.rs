@@ -21,7 +21,7 @@ use adjourn_driver::Message;
 use adjourn_host::watch::Watcher;
 use adjourn_store::{Done, Request, Store};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::cancel_timeout::until;
@@ -172,23 +172,19 @@ pub(crate) struct Attachment<S> {
 
 impl<S: Store> Attachment<S> {
     /// Serves until the connection is gone.
-    pub(crate) async fn run(mut self, mut rung: watch::Receiver<()>) {
-        let mut permissions = self.face.permissions.changes();
+    pub(crate) async fn run(mut self) {
         loop {
             let late = until(self.cancel_until);
             let look = until(self.notice.look_at);
+            let changed = self.changed();
+            let asked = self.viewer.as_ref().map(Viewer::changed);
             tokio::select! {
                 ask = self.next_ask() => match ask {
-                    Some(ask) => self.take(ask, &mut rung).await,
+                    Some(ask) => self.take(ask).await,
                     None => return self.end().await,
                 },
-                changed = rung.changed(), if self.view.is_some() => {
-                    if changed.is_err() {
-                        break;
-                    }
-                }
-                // The face has the other end as long as this runs.
-                _ = permissions.changed(), if self.viewer.is_some() => {}
+                () = changed => {}
+                () = or_never(asked) => {}
                 () = late => {}
                 () = look => {}
             }
@@ -211,7 +207,12 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    async fn take(&mut self, ask: Ask, rung: &mut watch::Receiver<()>) {
+    /// Returns what resolves when something has happened that was not shown; never without a view.
+    pub(crate) fn changed(&self) -> impl Future<Output = ()> + Send + use<S> {
+        or_never(self.view.as_ref().map(|view| view.watcher.changed()))
+    }
+
+    async fn take(&mut self, ask: Ask) {
         match ask {
             Ask::Begin { id } => match self.watch() {
                 Ok(()) => {
@@ -229,7 +230,7 @@ impl<S: Store> Attachment<S> {
                 }
             }
             Ask::Cancel => self.cancel().await,
-            Ask::Close { id } => self.close(&id, rung).await,
+            Ask::Close { id } => self.close(&id).await,
             Ask::Delete { id } => self.delete(&id).await,
             Ask::TakeBack { id } => self.take_back(&id).await,
             Ask::Answered { id, result } => self.answered(&id, result.into_inner()).await,
@@ -252,6 +253,7 @@ impl<S: Store> Attachment<S> {
         if self.view.is_none() {
             let session = self.face.find(&self.id.to_string())?;
             let watcher = Watcher::after(self.face.store.clone(), &session);
+            let watcher = watcher.following(self.face.claimant.feed());
             self.view = Some(View::new(Session::clone(&session), watcher));
         }
         Ok(())
@@ -396,6 +398,14 @@ impl<S: Store> Attachment<S> {
     /// Returns an id for a request of ours.
     pub(crate) fn number(&self) -> Id {
         self.asked.register(self.id)
+    }
+}
+
+/// Waits for something, or for ever.
+async fn or_never(wait: Option<impl Future<Output = ()>>) {
+    match wait {
+        Some(wait) => wait.await,
+        None => std::future::pending().await,
     }
 }
 

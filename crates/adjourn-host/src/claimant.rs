@@ -31,6 +31,7 @@ use crate::declined::Again;
 use crate::doorbell::Hosts;
 use crate::drive::told::{digests, told_first};
 use crate::drive::{Drive, Signal};
+use crate::feed::{Feed, Place};
 use crate::live::Live;
 use crate::shown::{Showing, Shown};
 use crate::slots::{Slot, Slots};
@@ -55,13 +56,13 @@ impl<S> Clone for Claimant<S> {
 struct Inner<S> {
     store: S,
     clock: Arc<dyn Clock>,
-    hosts: Hosts,
     drivers: Arc<dyn Drivers>,
     claims: Claims,
     slots: Arc<Slots>,
     /// What the host has said about itself.
     row: Mutex<HostRow>,
     shown: Shown,
+    feed: Feed<S>,
     /// Where the host gets to know what faces have claimed for it. Whoever sends holds a slot, so
     /// there is room for as many as there are slots.
     handed_over: mpsc::Sender<Driving>,
@@ -85,6 +86,9 @@ pub(crate) struct Prepared {
     pub(crate) id: SessionId,
     pub(crate) slot: Slot,
     pub(crate) equipment: Equipment,
+    signal: (watch::Sender<Signal>, watch::Receiver<Signal>),
+    /// Held while the session is driven: its task is told what happens from before the claim on.
+    told: Place,
 }
 
 /// The driver of a session, and what it is given that is not durable.
@@ -102,11 +106,12 @@ impl<S: Store> Claimant<S> {
     /// what faces have claimed for it.
     pub(crate) fn new(
         store: S,
-        hosts: Hosts,
+        hosts: &Hosts,
         clock: Arc<dyn Clock>,
         drivers: Arc<dyn Drivers>,
         config: &Config,
         row: HostRow,
+        feed: Feed<S>,
     ) -> (Self, mpsc::Receiver<Driving>) {
         let claims = config.claims;
         let most = match claims {
@@ -119,12 +124,12 @@ impl<S: Store> Claimant<S> {
         let inner = Inner {
             store,
             clock,
-            hosts,
             drivers,
             claims,
             slots,
             row,
             shown,
+            feed,
             handed_over,
             live: Live::default(),
             warm: Warm::new(config.max_warm, config.warm_for),
@@ -145,17 +150,18 @@ impl<S: Store> Claimant<S> {
         let prepared = self.prepare_at_once(id, &request.command).await;
         let claims = prepared.iter().map(|_| id).collect();
         let (done, claimed) = self.commit(claims, move |tx| tx.command(request)).await?;
-        match (prepared, claimed.into_iter().flatten().next()) {
-            (Some((prepared, host)), Some(session)) => {
-                host.send(self.drive(session, prepared));
-                // The host knows by now.
-                self.0.hosts.ring_others(self.host());
-            }
-            _ => {
-                self.0.hosts.ring();
-            }
+        if let (Some((prepared, host)), Some(session)) =
+            (prepared, claimed.into_iter().flatten().next())
+        {
+            host.send(self.drive(session, prepared));
         }
+        self.0.feed.ring();
         Ok(done)
+    }
+
+    /// Returns the feed of this process.
+    pub fn feed(&self) -> &Feed<S> {
+        &self.0.feed
     }
 
     /// Returns whether the host could take one more session: it does not stop, and has a slot.
@@ -186,7 +192,14 @@ impl<S: Store> Claimant<S> {
         let slot = self.slots().reserve_after_last(id).await?;
         let host = self.0.handed_over.clone().try_reserve_owned().ok()?;
         let equipment = self.driver(id).ok()??.ok()?;
-        Some((Prepared { id, slot, equipment }, host))
+        Some((self.prepared(id, slot, equipment), host))
+    }
+
+    /// Puts together what it takes to drive a session, before it is claimed.
+    pub(crate) fn prepared(&self, id: SessionId, slot: Slot, equipment: Equipment) -> Prepared {
+        let signal = watch::channel(Signal::default());
+        let told = self.0.feed.tell_drive(id, signal.0.clone());
+        Prepared { id, slot, equipment, signal, told }
     }
 
     /// Returns whether the host drives a session, if it can.
@@ -257,10 +270,9 @@ impl<S: Store> Claimant<S> {
 
     /// Drives a session under the claim it was just given.
     pub(crate) fn drive(&self, session: Arc<Session>, prepared: Prepared) -> Driving {
-        let Prepared { id, slot, equipment } = prepared;
+        let Prepared { id, slot, equipment, signal: (signal, heard), told } = prepared;
         let Equipment { driver, client, environment } = equipment;
-        let (signal, heard) = watch::channel(Signal::default());
-        let (hosts, host, epoch) = (self.0.hosts.clone(), self.host(), session.epoch);
+        let (feed, host, epoch) = (self.0.feed.clone(), self.host(), session.epoch);
         let drive = Drive {
             store: self.0.store.clone(),
             clock: Arc::clone(&self.0.clock),
@@ -270,9 +282,7 @@ impl<S: Store> Claimant<S> {
             grace: None,
             signal: heard,
             // What it leaves to do here shows when its task ends.
-            ring: Arc::new(move || {
-                hosts.ring_others(host);
-            }),
+            ring: Arc::new(move || feed.ring()),
             live: self.0.live.clone(),
             client,
             environment: Arc::new(environment),
@@ -287,6 +297,7 @@ impl<S: Store> Claimant<S> {
                 }
                 Err(error) => Err(error),
             };
+            drop(told);
             drop(slot);
             driven
         });
@@ -298,7 +309,8 @@ impl<S: Store> Claimant<S> {
     async fn keep_or_kill(&self, session: &Session, epoch: Epoch, mut driver: Box<dyn Driver>) {
         let parked = session.suspended().is_some() && session.epoch == epoch;
         let surplus = if parked && driver.keep() {
-            self.0.warm.keep(session.id, epoch, driver, self.show(session.id))
+            let kept = (self.show(session.id), self.0.feed.wake_host(session.id));
+            self.0.warm.keep(session.id, epoch, driver, kept)
         } else {
             Some(driver)
         };

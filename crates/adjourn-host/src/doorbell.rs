@@ -2,8 +2,9 @@
 //!
 //! Beside the store lies a directory with files of each host: a lock that the host holds while it
 //! lives, a socket, and the sessions that its process shows to clients. A host is dead if and only if its lock can be taken, whatever clocks,
-//! laptops and debuggers do. Whoever has committed something rings all sockets with an empty
-//! datagram; a lost one costs at most a second, because hosts look by themselves that often.
+//! laptops and debuggers do. Whoever has committed something rings all sockets with a datagram
+//! that names the sessions (`ring.rs`); an empty one says that anything may have changed. A lost one
+//! costs at most a second, because hosts look by themselves that often.
 //!
 //! A host that is stopped or stuck still holds its lock. So it also gives a sign of life every few
 //! seconds, the time of the lock's file, which says nothing about its death and much about its health.
@@ -23,6 +24,7 @@ use std::time::{Duration, SystemTime};
 
 use adjourn_core::id::{HostId, SessionId};
 
+use crate::ring::{BYTES, Ring};
 use crate::shown::{self, Shown};
 
 /// The longest path a socket can be bound to, in bytes.
@@ -31,6 +33,10 @@ const SOCKET_PATH: usize = 107;
 /// is about to clear it away.
 const TRIES: u32 = 200;
 const REST: Duration = Duration::from_millis(5);
+
+/// How many rings are taken at once for all there were: the shortest queue of a socket that is in
+/// use holds more than twice as many.
+const MERGED: usize = 4;
 
 /// What the operating system answers where a process, or the machine, has no descriptor left.
 const NO_DESCRIPTOR: [i32; 2] = [24, 23];
@@ -252,17 +258,17 @@ impl Hosts {
         dead
     }
 
-    /// Rings every host; returns how many heard it.
+    /// Rings every host, to look for itself what has changed; returns how many heard it.
     pub fn ring(&self) -> usize {
-        self.ring_but(None)
+        self.ring_but(None, &Ring::anything())
     }
 
     /// Rings every host but the one that rings, which knows; returns how many heard it.
-    pub fn ring_others(&self, own: HostId) -> usize {
-        self.ring_but(Some(self.socket(own)))
+    pub fn ring_others(&self, own: HostId, ring: &Ring) -> usize {
+        self.ring_but(Some(self.socket(own)), ring)
     }
 
-    fn ring_but(&self, silent: Option<PathBuf>) -> usize {
+    fn ring_but(&self, silent: Option<PathBuf>, ring: &Ring) -> usize {
         let Ok(entries) = fs::read_dir(&self.directory) else { return 0 };
         let mut sockets = entries
             .flatten()
@@ -278,10 +284,11 @@ impl Hosts {
             return 0;
         };
         let _ = socket.set_nonblocking(true);
+        let bytes = ring.encode();
         sockets
-            .filter(|path| match socket.send_to(&[], near.path(path)) {
+            .filter(|path| match socket.send_to(&bytes, near.path(path)) {
                 Ok(_) => true,
-                // A full socket has a ring in it already.
+                // Whoever empties a full socket looks for itself; see `Presence::rung`.
                 Err(error) => error.kind() == io::ErrorKind::WouldBlock,
             })
             .count()
@@ -358,12 +365,23 @@ impl Presence {
         let _ = self.lock.set_modified(SystemTime::now());
     }
 
-    /// Waits until somebody rings.
-    pub async fn rung(&self) {
-        let mut nothing = [0; 1];
-        // An error is taken for a ring: looking once too often does no harm.
-        let _ = self.socket.recv(&mut nothing).await;
-        while self.socket.try_recv(&mut nothing).is_ok() {}
+    /// Waits until somebody rings, and returns what was rung meanwhile.
+    pub async fn rung(&self) -> Ring {
+        // One byte longer than any ring, so that one of something else shows.
+        let mut bytes = [0; BYTES + 1];
+        let read = |length: usize, bytes: &[u8]| Ring::decode(bytes.get(..length).unwrap_or(&[]));
+        let mut ring = match self.socket.recv(&mut bytes).await {
+            Ok(length) => read(length, &bytes),
+            // An error is taken for a ring: looking once too often does no harm.
+            Err(_) => Ring::anything(),
+        };
+        let mut rings = 1;
+        while let Ok(length) = self.socket.try_recv(&mut bytes) {
+            ring.merge(read(length, &bytes));
+            rings += 1;
+        }
+        // The socket may have been full, and further rings are lost.
+        if rings > MERGED { Ring::anything() } else { ring }
     }
 }
 

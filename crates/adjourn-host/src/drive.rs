@@ -39,8 +39,8 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 /// What the host tells the task of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Signal {
-    /// Grows when the session may have changed.
-    pub(crate) changes: u64,
+    /// The last revision of the session that is known of.
+    pub(crate) revision: u64,
     /// When the host stops: by then, as [`Clock::elapsed`] shows it, everything must be given back.
     pub(crate) drain_by: Option<Duration>,
 }
@@ -336,6 +336,14 @@ impl<S: Store> Drive<S> {
     /// Returns the agent, as the one who asks for something.
     fn agent(&self) -> Actor {
         Actor::new(Face::Agent, "").on(self.host).for_session(self.session.id)
+    }
+
+    /// Reads the session again if others have changed it.
+    fn look(&mut self) -> Result<Next, Error> {
+        if self.signal.borrow().revision > self.session.revision {
+            return self.reload();
+        }
+        Ok(if self.owned() { Next::GoOn } else { Next::Over })
     }
 
     fn reload(&mut self) -> Result<Next, Error> {

@@ -29,6 +29,8 @@ use crate::config::{Claims, Config};
 use crate::declined::{Again, Declined};
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::Signal;
+use crate::feed::Feed;
+use crate::ring::Ring;
 use claims::Left;
 use upkeep::Upkeep;
 
@@ -55,6 +57,8 @@ pub struct Host<S> {
     id: HostId,
     hosts: Hosts,
     presence: Presence,
+    /// What is committed, by this process and others.
+    feed: Feed<S>,
     /// How it claims, as the faces of its process do.
     claimant: Claimant<S>,
     /// What these faces have claimed for it.
@@ -69,6 +73,8 @@ pub struct Host<S> {
     left: HashMap<SessionId, Left>,
     /// Whether a task has ended and left its session to this host.
     undriven: bool,
+    /// Whether there was something to claim that a slot was missing for.
+    starved: bool,
     /// When to look next whether others know of it.
     be_known_at: Instant,
     /// When to give the next sign of life.
@@ -94,8 +100,16 @@ impl<S: Store> Host<S> {
         let presence = hosts.join(id).map_err(|error| unannounced(&hosts, error))?;
         let about = about(&config).to_text();
         let row = HostRow { id, since: clock.now(), about };
-        let (claimant, handed_over) =
-            Claimant::new(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, &config, row);
+        let feed = Feed::new(store.clone(), hosts.clone(), id)?;
+        let (claimant, handed_over) = Claimant::new(
+            store.clone(),
+            &hosts,
+            Arc::clone(&clock),
+            drivers,
+            &config,
+            row,
+            feed.clone(),
+        );
         let host = Self {
             store,
             clock,
@@ -103,6 +117,7 @@ impl<S: Store> Host<S> {
             id,
             hosts,
             presence,
+            feed,
             claimant,
             handed_over,
             tasks: JoinSet::new(),
@@ -111,6 +126,7 @@ impl<S: Store> Host<S> {
             others: Vec::new(),
             left: HashMap::new(),
             undriven: false,
+            starved: false,
             be_known_at: Instant::now(),
             sign_at: Instant::now(),
             sweep_at: Timestamp::from_millis(0),
@@ -139,6 +155,7 @@ impl<S: Store> Host<S> {
         let mut stop = std::pin::pin!(stop);
         let mut worked = true;
         let mut look = true;
+        let mut due = None;
         loop {
             if look {
                 worked = match self.work().await {
@@ -146,11 +163,14 @@ impl<S: Store> Host<S> {
                     Err(error) if error.passes() => false,
                     Err(error) => return Err(error),
                 };
+                // Whatever deadline is committed meanwhile wakes the host again.
+                self.feed.plan(None);
+                // What could not be done now is still due: it is tried again when the host looks.
+                due = self.store.next_due()?.filter(|_| worked);
+                self.feed.plan(due);
             }
             look = true;
             let clock = Arc::clone(&self.clock);
-            // What could not be done now is still due: it is tried again when the host looks.
-            let due = self.store.next_due()?.filter(|_| worked);
             let due = due.map(|due| clock.sleep_until(due));
             let rest = if worked { LOOK.min(self.upkeep.rest()) } else { LOOK };
             let due = async {
@@ -162,26 +182,38 @@ impl<S: Store> Host<S> {
             let waited = self.waited_for_others();
             tokio::select! {
                 () = &mut stop => break,
-                () = self.presence.rung() => {}
+                ring = self.presence.rung() => {
+                    self.hear(&ring)?;
+                    // If there is something to do, the feed says so.
+                    look = false;
+                }
+                () = self.feed.work() => {}
                 Some(done) = self.tasks.join_next() => {
                     self.done(done)?;
-                    // What one session has come to changes no other.
-                    continue;
+                    // What one session has come to changes no other, but for the slot.
+                    look = self.starved || self.undriven;
                 }
                 Some(driving) = self.handed_over.recv() => {
                     self.supervise(driving);
                     // A claim leaves nothing else to do.
                     look = false;
-                    continue;
                 }
                 () = due => {}
                 () = until(waited) => {}
                 // Not by the wall clock, which may be set back.
                 () = tokio::time::sleep(rest) => {}
             }
-            self.tell(None);
         }
         self.drain().await
+    }
+
+    /// Brings what another process has rung for to those who follow it.
+    fn hear(&self, ring: &Ring) -> Result<(), Error> {
+        match self.feed.heard(ring) {
+            // It is found when the host looks by itself.
+            Err(error) if error.passes() => Ok(()),
+            heard => heard,
+        }
     }
 
     /// Does everything that the store says is due.
@@ -189,6 +221,7 @@ impl<S: Store> Host<S> {
     /// The write lock is taken only where a read has found something: every host is rung by every
     /// commit of the others.
     async fn work(&mut self) -> Result<(), Error> {
+        self.feed.catch_up()?;
         self.be_known().await?;
         self.recover().await?;
         if self.undriven {
@@ -196,29 +229,23 @@ impl<S: Store> Host<S> {
         }
         self.claimant.end_stale_drivers().await;
         self.mend().await?;
-        let mut rings = false;
         while self.anything_due()? {
             let by = self.by();
-            let (changed, more) = self
+            let more = self
                 .store
                 .transact(move |tx| -> Result<_, CommandError> {
                     let delivered = tx.deliver(&by, BATCH)?;
                     let expired = tx.expire(&by, BATCH)?;
-                    let more = delivered.more || expired.len() == BATCH;
-                    Ok((!delivered.changed.is_empty() || !expired.is_empty(), more))
+                    Ok(delivered.more || expired.len() == BATCH)
                 })
                 .await
                 .map_err(store_error)?;
-            rings |= changed;
             if !more {
                 break;
             }
         }
-        if rings {
-            self.tell(None);
-            self.hosts.ring_others(self.id);
-        }
         self.claim().await?;
+        self.feed.ring();
         self.retain().await
     }
 
@@ -373,8 +400,6 @@ impl<S: Store> Host<S> {
     /// Tells a session that is driven of changes from now on, and waits for its end.
     fn supervise(&mut self, driving: Driving) {
         let Driving { id, epoch, signal, task } = driving;
-        // What has changed before this was told to others only.
-        signal.send_modify(|signal| signal.changes += 1);
         self.running.insert((id, epoch), signal);
         self.tasks.spawn(async move { ((id, epoch), task.await) });
     }
@@ -416,13 +441,10 @@ impl<S: Store> Host<S> {
         Ok(())
     }
 
-    /// Tells every task that its session may have changed.
-    fn tell(&mut self, drain_by: Option<Duration>) {
+    /// Tells every task that the host stops, and by when.
+    fn tell_to_drain(&self, by: Duration) {
         for signal in self.running.values() {
-            signal.send_modify(|signal| {
-                signal.changes += 1;
-                signal.drain_by = drain_by.or(signal.drain_by);
-            });
+            signal.send_modify(|signal| signal.drain_by = Some(by));
         }
     }
 
@@ -432,7 +454,7 @@ impl<S: Store> Host<S> {
         self.claimant.shown().close();
         self.handed_over.close();
         let by = self.clock.elapsed().saturating_add(self.config.drain);
-        self.tell(Some(by));
+        self.tell_to_drain(by);
         // Faces may be in the middle of a claim.
         let mut claiming = true;
         while claiming || !self.tasks.is_empty() {
@@ -442,15 +464,15 @@ impl<S: Store> Host<S> {
                 driving = self.handed_over.recv(), if claiming => match driving {
                     Some(driving) => {
                         self.supervise(driving);
-                        self.tell(Some(by));
+                        self.tell_to_drain(by);
                     }
                     None => claiming = false,
                 },
                 // What goes on until its calls return can still be suspended and canceled.
-                () = self.presence.rung() => self.tell(None),
+                ring = self.presence.rung() => self.hear(&ring)?,
                 () = tokio::time::sleep(LOOK) => {
                     self.store.still_there()?;
-                    self.tell(None);
+                    self.hear(&Ring::anything())?;
                 }
             }
         }

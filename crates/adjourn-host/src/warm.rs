@@ -12,6 +12,7 @@ use adjourn_core::id::{Epoch, SessionId};
 use adjourn_driver::Driver;
 use tokio::time::Instant;
 
+use crate::feed::Place;
 use crate::shown::Showing;
 
 /// The drivers that a host keeps warm.
@@ -30,6 +31,8 @@ struct Kept {
     until: Instant,
     /// Tells other hosts, as long as it is held, that the session is this host's to wake.
     _showing: Showing,
+    /// Wakes the host when another process has done something with the session.
+    _followed: Place,
 }
 
 impl Warm {
@@ -43,14 +46,15 @@ impl Warm {
         id: SessionId,
         epoch: Epoch,
         driver: Box<dyn Driver>,
-        showing: Showing,
+        (showing, followed): (Showing, Place),
     ) -> Option<Box<dyn Driver>> {
         if self.at_most == 0 || self.keep_for.is_zero() {
             return Some(driver);
         }
         let until = Instant::now() + self.keep_for;
         let mut kept = self.kept();
-        let before = kept.insert(id, Kept { driver, epoch, until, _showing: showing });
+        let before =
+            kept.insert(id, Kept { driver, epoch, until, _showing: showing, _followed: followed });
         let oldest = || kept.iter().min_by_key(|(_, kept)| kept.until).map(|(id, _)| *id);
         let surplus = if kept.len() > self.at_most { oldest() } else { None };
         let surplus = surplus.and_then(|id| kept.remove(&id));

@@ -11,10 +11,12 @@ use adjourn_core::journal::{Entry, STATE_EVERY};
 use adjourn_core::transcript::Head;
 use adjourn_driver::Message;
 use adjourn_store::rows::EntryNo;
-use adjourn_store::{Error, Store};
+use adjourn_store::{Change, Error, Store};
 
 use crate::clock::Clock;
 use crate::doorbell::{Hosts, Presence};
+use crate::feed::{Feed, Following, Found};
+use crate::ring::Ring;
 
 /// How often somebody who watches looks without being rung.
 const LOOK: Duration = Duration::from_millis(250);
@@ -41,7 +43,6 @@ pub struct Moment {
 ///
 /// It holds the places of what it has not read yet, and one page of it: a journal of any length
 /// is read in little memory, whatever was said in it.
-#[derive(Debug, Clone)]
 pub struct Watcher<S> {
     store: S,
     id: SessionId,
@@ -54,21 +55,23 @@ pub struct Watcher<S> {
     /// The revision that `ahead` begins with.
     next: u64,
     ahead: VecDeque<EntryNo>,
+    /// What comes without being read.
+    following: Option<Following>,
 }
 
 impl<S: Store> Watcher<S> {
     /// Watches a session from its beginning.
-    pub const fn from_start(store: S, id: SessionId) -> Self {
+    pub fn from_start(store: S, id: SessionId) -> Self {
         Self::from(store, id, 1, 0)
     }
 
     /// Watches what happens to a session after the state it is seen in.
-    pub const fn after(store: S, session: &Session) -> Self {
+    pub fn after(store: S, session: &Session) -> Self {
         let Head { length, .. } = session.transcript;
         Self::from(store, session.id, session.revision + 1, length)
     }
 
-    const fn from(store: S, id: SessionId, revision: u64, said: u64) -> Self {
+    fn from(store: S, id: SessionId, revision: u64, said: u64) -> Self {
         Self {
             store,
             id,
@@ -77,6 +80,25 @@ impl<S: Store> Watcher<S> {
             read: VecDeque::new(),
             next: revision,
             ahead: VecDeque::new(),
+            following: None,
+        }
+    }
+
+    /// Takes what this process commits from its feed from now on, and reads only what others do.
+    #[must_use]
+    pub fn following(mut self, feed: &Feed<S>) -> Self {
+        self.following = Some(feed.follow(self.id));
+        self
+    }
+
+    /// Returns what resolves when there may be more; never without a feed.
+    pub fn changed(&self) -> impl Future<Output = ()> + Send + use<S> {
+        let changed = self.following.as_ref().map(Following::changed);
+        async {
+            match changed {
+                Some(changed) => changed.await,
+                None => std::future::pending().await,
+            }
         }
     }
 
@@ -123,6 +145,11 @@ impl<S: Store> Watcher<S> {
         self.store.session(self.id)
     }
 
+    /// Returns the session that is watched.
+    pub const fn id(&self) -> SessionId {
+        self.id
+    }
+
     /// Returns whether more was found than was handed out.
     pub fn is_behind(&self) -> bool {
         !self.read.is_empty() || !self.ahead.is_empty()
@@ -134,7 +161,42 @@ impl<S: Store> Watcher<S> {
     /// # Errors
     /// The store fails.
     pub fn page(&mut self) -> Result<Vec<Moment>, Error> {
-        self.page_before(u64::MAX)
+        if !self.is_behind()
+            && let Some(following) = &self.following
+        {
+            match following.inbox().from(self.revision) {
+                Found::Nothing => return Ok(Vec::new()),
+                Found::Here(changes) => {
+                    let moments = changes.iter().flat_map(|change| self.take(change));
+                    return Ok(moments.collect());
+                }
+                Found::InStore => {}
+            }
+        }
+        self.page_before(u64::MAX).inspect_err(|_| {
+            if let Some(following) = &self.following {
+                following.inbox().look_again();
+            }
+        })
+    }
+
+    /// Takes what the feed has brought: the change behind what was handed out.
+    fn take(&mut self, change: &Change) -> Vec<Moment> {
+        let last = change.session.revision;
+        let said = change.said.iter().map(Vec::as_slice);
+        let mut words = (self.said..).zip(said).peekable();
+        let mut moments = Vec::with_capacity(change.events.len());
+        for (revision, event) in (self.revision..).zip(&change.events) {
+            let to = event.transcript().map_or(self.said, |head| head.length);
+            let own = std::iter::from_fn(|| words.next_if(|(index, _)| *index < to));
+            let read = |(index, bytes): (u64, &[u8])| Some((index, Message::decode(bytes).ok()?));
+            let said = own.filter_map(read).collect();
+            moments.push(Moment { revision, event: event.clone(), ends: revision == last, said });
+        }
+        self.said = change.session.transcript.length;
+        self.revision = last + 1;
+        self.next = self.revision;
+        moments
     }
 
     /// Returns the next revision that it would hand out.
@@ -230,9 +292,18 @@ impl Bell {
 
     /// Waits until there may be something new.
     pub async fn rung(&self) {
+        self.rung_for(|_| true).await;
+    }
+
+    /// Waits until there may be something new of a session.
+    pub async fn rung_of(&self, id: SessionId) {
+        self.rung_for(|ring| ring.concerns(id)).await;
+    }
+
+    async fn rung_for(&self, concerns: impl Fn(&Ring) -> bool) {
         let rung = async {
             match &self.0 {
-                Some(presence) => presence.rung().await,
+                Some(presence) => while !concerns(&presence.rung().await) {},
                 None => std::future::pending().await,
             }
         };

@@ -15,6 +15,7 @@
 )]
 
 mod cache;
+mod committed;
 pub mod conformance;
 mod environment;
 mod error;
@@ -25,6 +26,7 @@ pub mod sqlite;
 mod store;
 mod transaction;
 
+pub use committed::{Appended, Change, Committed, Listener};
 pub use environment::Environment;
 pub use error::{CommandError, Error};
 pub use retention::{Pruned, Retention};

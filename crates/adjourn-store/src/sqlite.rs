@@ -18,7 +18,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use adjourn_core::Session;
@@ -37,6 +37,7 @@ pub use sidecar::SetAside;
 pub use verify::{Fault, Verified};
 
 use crate::cache::Cache;
+use crate::committed::{Appended, Listener, Listeners};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::retention::Retention;
@@ -118,6 +119,7 @@ struct Inner {
     readers: Mutex<Vec<Connection>>,
     cache: Arc<Cache>,
     counters: Arc<Counters>,
+    listeners: Arc<Listeners>,
     /// The log that was found beside the file, and was not its own.
     set_aside: Option<SetAside>,
     /// Held as long as any connection is open: others may not put another file in place.
@@ -154,6 +156,7 @@ impl Sqlite {
         connection.busy_timeout(Duration::ZERO)?;
         let cache = Arc::new(Cache::new(cache));
         let counters = Arc::new(Counters::default());
+        let listeners = Arc::<Listeners>::default();
         let next_keys = Arc::new(Mutex::new(None));
         let opened = Arc::new(Opened::new(path, file, incarnation).with_log()?);
         let (queue, receiver) = mpsc::channel(QUEUE);
@@ -167,6 +170,7 @@ impl Sqlite {
             next_keys: Arc::clone(&next_keys),
             cache: Arc::clone(&cache),
             counters: Arc::clone(&counters),
+            listeners: Arc::clone(&listeners),
         };
         let writer = std::thread::Builder::new()
             .name("adjourn-writer".to_owned())
@@ -182,6 +186,7 @@ impl Sqlite {
             readers: Mutex::new(Vec::new()),
             cache,
             counters,
+            listeners,
             set_aside,
             _sidecar: Some(sidecar),
         })))
@@ -229,6 +234,7 @@ impl Sqlite {
             readers: Mutex::new(vec![connection]),
             cache: Arc::new(Cache::new(cache)),
             counters: Arc::default(),
+            listeners: Arc::default(),
             set_aside,
             _sidecar: sidecar,
         })))
@@ -315,6 +321,7 @@ impl Sqlite {
 
     /// Lends a reading connection; no statement on it may outlive one page of results.
     fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        self.0.counters.reads.fetch_add(1, Ordering::Relaxed);
         let idle = self.readers().pop();
         let connection = match idle {
             Some(connection) => connection,
@@ -408,6 +415,18 @@ impl Store for Sqlite {
         self.read_of(id, |connection| reader::entries(connection, id, places))
     }
 
+    fn appended(&self, after: EntryNo, limit: usize) -> Result<Vec<Appended>, Error> {
+        self.read(|connection| reader::appended(connection, after, limit))
+    }
+
+    fn last_entry(&self) -> Result<EntryNo, Error> {
+        self.read(reader::last_entry)
+    }
+
+    fn listen(&self, listener: Weak<dyn Listener>) {
+        self.0.listeners.add(listener);
+    }
+
     fn founding(&self, id: SessionId) -> Result<Option<Entry>, Error> {
         self.read_of(id, |connection| reader::founding(connection, id))
     }
@@ -492,6 +511,7 @@ impl Store for Sqlite {
             commits: counters.commits.load(Ordering::Relaxed),
             commands: counters.commands.load(Ordering::Relaxed),
             retries: counters.retries.load(Ordering::Relaxed),
+            reads: counters.reads.load(Ordering::Relaxed),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
@@ -13,6 +13,7 @@ use adjourn_core::id::{HostId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
 
+use crate::committed::{Appended, Listener};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::retention::Retention;
@@ -99,6 +100,21 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// # Errors
     /// The store fails.
     fn entries(&self, id: SessionId, places: &[EntryNo]) -> Result<Vec<Entry>, Error>;
+
+    /// Returns a page of what any process has appended to the journal behind `after`, oldest first.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn appended(&self, after: EntryNo, limit: usize) -> Result<Vec<Appended>, Error>;
+
+    /// Returns the place of the last entry in the journal of all sessions, or zero.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn last_entry(&self) -> Result<EntryNo, Error>;
+
+    /// Tells a listener of the commits of this process from now on, as long as it is there.
+    fn listen(&self, listener: Weak<dyn Listener>);
 
     /// Returns the entry that created a session, unless it was pruned.
     ///
@@ -277,6 +293,8 @@ pub struct Metrics {
     pub commands: u64,
     /// How often the write lock was found taken by another process.
     pub retries: u64,
+    /// Reads of the file, outside of commits.
+    pub reads: u64,
 }
 
 /// The answer to a transaction, once its commit is durable.

@@ -27,6 +27,7 @@ use adjourn_record::entry::{self, Codec};
 use adjourn_record::merkle::Tree;
 
 use crate::cache::{Cache, Folded};
+use crate::committed::{Change, Committed};
 use crate::environment::Environment;
 use crate::error::{CommandError, Error};
 use crate::fold::{damaged, fold};
@@ -45,6 +46,10 @@ pub struct Transaction<'a> {
     links: Vec<adjourn_record::Hash>,
     /// What the store failed with while something was appended: half of it may be there.
     failed: Option<Error>,
+    /// What is told of this when it is committed.
+    committed: Committed,
+    /// Whether anybody is told.
+    is_listened_to: bool,
 }
 
 /// A command, and the actor that gives it.
@@ -94,7 +99,22 @@ impl<'a> Transaction<'a> {
         environment: &'a dyn Environment,
         cache: &'a Cache,
     ) -> Self {
-        Self { rows, environment, cache, changed: BTreeMap::new(), links: Vec::new(), failed: None }
+        Self {
+            rows,
+            environment,
+            cache,
+            changed: BTreeMap::new(),
+            links: Vec::new(),
+            failed: None,
+            committed: Committed::default(),
+            is_listened_to: false,
+        }
+    }
+
+    /// Keeps what was done to sessions for those who are told of commits.
+    pub(crate) const fn listened_to(mut self, is_listened_to: bool) -> Self {
+        self.is_listened_to = is_listened_to;
+        self
     }
 
     /// Returns what the store failed with, whatever the caller made of it.
@@ -103,11 +123,13 @@ impl<'a> Transaction<'a> {
     }
 
     /// Keeps all of this: changed sessions enter the cache, links of new entries the commit's tree.
-    pub(crate) fn keep(self, tree: &mut Tree) {
+    /// Returns what is told of it once it is committed.
+    pub(crate) fn keep(self, tree: &mut Tree) -> Committed {
         for (no, folded) in self.changed {
             self.cache.put(no, folded);
         }
         tree.extend(self.links);
+        self.committed
     }
 
     /// Returns the time of this transaction.
@@ -165,6 +187,7 @@ impl<'a> Transaction<'a> {
                 self.failed = Some(error.clone());
             }
             lagging?;
+            self.committed.leaves_work = true;
         }
         Ok(done)
     }
@@ -202,6 +225,7 @@ impl<'a> Transaction<'a> {
         {
             return Err(CommandError::NotFound(id));
         }
+        self.committed.leaves_work = true;
         Ok((seq, first))
     }
 
@@ -240,6 +264,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// The store fails.
     pub fn release_gate(&mut self, id: GateId) -> Result<bool, Error> {
+        self.committed.leaves_work = true;
         self.rows.remove_gate(id)
     }
 
@@ -458,6 +483,8 @@ impl<'a> Transaction<'a> {
                 body: Some(body),
             };
             row.head = self.rows.add_entry(&stored)?;
+            let (first, _) = self.committed.entries.unwrap_or((row.head, row.head));
+            self.committed.entries = Some((first, row.head));
             row.tip = tip;
             self.links.push(tip.link);
             if let Some((key, answer)) = entry.event.answer() {
@@ -484,6 +511,11 @@ impl<'a> Transaction<'a> {
         let session = Arc::new(session);
         let folded = Folded { link: row.tip.link, session: Arc::clone(&session) };
         self.changed.insert(row.no, folded);
+        if self.is_listened_to {
+            let (session, events) = (Arc::clone(&session), events.clone());
+            let change = Change { session, events, said: said.to_vec() };
+            self.committed.changes.push(Arc::new(change));
+        }
         Ok(Done { session, events, answered: None })
     }
 

@@ -75,6 +75,6 @@ impl Watch {
 
     /// Waits until there may be something new.
     pub async fn wait(&self) {
-        self.bell.rung().await;
+        self.bell.rung_of(self.watcher.id()).await;
     }
 }

@@ -248,7 +248,7 @@ impl<S: Store> Drive<S> {
                 let why = "not run: nobody can be asked for permission";
                 self.take_back(id, Returned::failed(CallResult::Declined, why)).await
             }
-            Woken::Signal => self.reload(),
+            Woken::Signal => self.look(),
             Woken::Late(late) => {
                 calls.running.abort_all();
                 driver.kill().await;

@@ -66,7 +66,7 @@ impl<S: Store> Drive<S> {
                 Woken::Part(None) => Taken::Over,
                 Woken::Commit => Taken::Commit,
                 Woken::Signal => {
-                    if let Next::Over = self.reload()? {
+                    if let Next::Over = self.look()? {
                         drop(stream);
                         driver.kill().await;
                         return Ok(Next::Over);

@@ -32,7 +32,11 @@ impl<S: Store> Host<S> {
     /// Claims what is ready and can be run here, and tells others what cannot.
     pub(super) async fn claim(&mut self) -> Result<(), Error> {
         match self.config.claims {
-            Claims::All => self.claim_as_there_is_room().await?,
+            Claims::All => {
+                self.starved = false;
+                self.claim_as_there_is_room().await?;
+                self.starved |= self.claimant.slots().free() == 0;
+            }
             Claims::Only(id) => self.claim_only(id).await?,
         }
         self.say_what_is_declined().await
@@ -135,7 +139,10 @@ impl<S: Store> Host<S> {
     /// Reserves a slot for a session and makes its driver, if it can be run here.
     fn prepare(&mut self, id: SessionId) -> Result<Option<Prepared>, Error> {
         // One that was taken from this host is claimed again when its task has let go.
-        let Some(slot) = self.claimant.slots().reserve(id) else { return Ok(None) };
+        let Some(slot) = self.claimant.slots().reserve(id) else {
+            self.starved = true;
+            return Ok(None);
+        };
         match self.try_driver(id) {
             // A session that cannot be read must not hold up the others.
             Err(error) if error.is_of_a_session() => {
@@ -145,7 +152,7 @@ impl<S: Store> Host<S> {
                 self.decline(id, Declined::unreadable(&error));
                 Ok(None)
             }
-            made => Ok(made?.map(|equipment| Prepared { id, slot, equipment })),
+            made => Ok(made?.map(|equipment| self.claimant.prepared(id, slot, equipment))),
         }
     }
 

@@ -22,7 +22,7 @@ use adjourn_host::{Claimant, Claims, Config, Host};
 use adjourn_record::keys::{Key, Keys};
 use adjourn_store::rows::NewEvent;
 use adjourn_store::sqlite::Options;
-use adjourn_store::{CommandError, Done, Environment, Request, Sqlite, Store as _};
+use adjourn_store::{CommandError, Done, Environment, Request, Sqlite, Store as _, Transaction};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -245,15 +245,29 @@ impl Fixture {
     }
 
     pub fn create_with(&self, driver: DriverSpec) -> SessionId {
-        let founding = Founding {
+        let founding = self.founding(driver);
+        self.store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap().session.id
+    }
+
+    /// Makes many sessions, in one commit.
+    pub fn create_many(&self, count: usize, script: &str) -> Vec<SessionId> {
+        let founding = |_| self.founding(DriverSpec::script(script));
+        let all: Vec<_> = (0..count).map(founding).collect();
+        let create = move |tx: &mut Transaction<'_>| -> Result<Vec<_>, CommandError> {
+            all.into_iter().map(|founding| Ok(tx.create(ann(), founding)?.session.id)).collect()
+        };
+        self.store.transact(create).wait().unwrap()
+    }
+
+    fn founding(&self, driver: DriverSpec) -> Founding {
+        Founding {
             id: SessionId::new(self.clock.uuid()),
             tenant: "acme".to_owned(),
             labels: BTreeMap::new(),
             parent: None,
             driver,
             budget: Budget::default(),
-        };
-        self.store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap().session.id
+        }
     }
 
     pub fn give(

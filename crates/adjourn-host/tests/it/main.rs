@@ -12,6 +12,7 @@ mod clocks;
 mod declining;
 mod doorbell;
 mod driving;
+mod feeding;
 mod fixture;
 mod hung;
 mod permissions;

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use adjourn_core::Command;
-use adjourn_core::command::Close;
-use adjourn_core::id::SessionId;
+use adjourn_core::command::{Close, Mode, Requester, Suspend, Withdraw};
+use adjourn_core::id::{RequestId, SessionId};
 use adjourn_host::script::Scripted;
 use adjourn_host::{Config, Notes};
 use adjourn_store::rows::{NewEvent, SessionNo};
-use adjourn_store::{CommandError, Environment as _, Retention, Store as _, Transaction};
+use adjourn_store::{CommandError, Environment as _, Request, Retention, Store as _, Transaction};
 
-use crate::fixture::{Fixture, Working};
+use crate::fixture::{Fixture, Working, ann};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const WAITS: &str = r#"{"steps": [{"await": {"reason": "x", "conditions": {"onEvent": "go"}}},
@@ -56,6 +56,20 @@ fn write(fixture: &Fixture, id: SessionId, body: &[u8]) -> Vec<u8> {
     let sql = "UPDATE journal SET body = ?2 WHERE no = (SELECT head FROM session WHERE id = ?1)";
     connection.execute(sql, rusqlite::params![id.as_bytes(), body]).unwrap();
     there
+}
+
+/// Returns the number of the last entry of a session.
+fn head(fixture: &Fixture, id: SessionId) -> i64 {
+    let connection = rusqlite::Connection::open(fixture.store.path()).unwrap();
+    let sql = "SELECT head FROM session WHERE id = ?1";
+    connection.query_row(sql, [id.uuid().as_bytes()], |row| row.get(0)).unwrap()
+}
+
+/// Puts an entry back as it was.
+fn put_back(fixture: &Fixture, (no, body): (i64, Vec<u8>)) {
+    let connection = rusqlite::Connection::open(fixture.store.path()).unwrap();
+    let sql = "UPDATE journal SET body = ?2 WHERE no = ?1";
+    connection.execute(sql, rusqlite::params![no, body]).unwrap();
 }
 
 #[tokio::test]
@@ -178,12 +192,24 @@ const AGAIN: &str = r#"{"steps": [{"tool": {"name": "again", "ms": 1000, "idempo
 async fn unreadable_in_flight(
     fixture: &Fixture,
     log: &Arc<Mutex<Vec<String>>>,
-) -> (SessionId, Vec<u8>) {
+) -> (SessionId, (i64, Vec<u8>)) {
     let (id, other) = (fixture.create(AGAIN), fixture.create(AGAIN));
     fixture.prompt(id, "go");
     fixture.until_in_flight(id, "again").await;
-    let whole = write(fixture, id, &[0x11]);
+    // Another program asks for something in words that only it knows, and takes it back.
+    let newer = fixture.another();
+    let request = RequestId::new(fixture.clock.uuid());
+    let mode = Mode::WaitForCompletion;
+    let requester = Some(Requester::Call(request));
+    let suspend = Command::Suspend(Suspend { mode, requester, ..Suspend::default() });
+    let give = |command| {
+        let request = Request::new(id, ann(), command);
+        newer.transact(move |tx| tx.command(request)).wait().unwrap();
+    };
+    give(suspend);
+    let whole = (head(fixture, id), write(fixture, id, &[0x11]));
     fixture.session(other);
+    give(Command::Withdraw(Withdraw { request }));
     fixture.hosts().ring();
     until("noted", || !log.lock().unwrap().is_empty()).await;
     let said = log.lock().unwrap().join("\n");
@@ -202,7 +228,7 @@ async fn what_a_living_host_cannot_read_any_more_goes_on_at_one_that_can() {
     let older = host(&fixture, &log).await;
     let (id, whole) = unreadable_in_flight(&fixture, &log).await;
     assert_eq!(fixture.store.driven_by(older.id).unwrap(), []);
-    write(&fixture, id, &whole);
+    put_back(&fixture, whole);
     let newer = host(&fixture, &log).await;
     fixture.pass_until(id, "idle").await;
     assert_eq!(fixture.dispatched(id), 2, "it may be run twice, and was");
@@ -219,7 +245,7 @@ async fn what_a_host_cannot_read_when_it_stops_goes_on_at_the_next() {
     let (id, whole) = unreadable_in_flight(&fixture, &log).await;
     first.stop().await;
     assert_eq!(fixture.store.hosts().unwrap(), []);
-    write(&fixture, id, &whole);
+    put_back(&fixture, whole);
     let second = host(&fixture, &log).await;
     fixture.pass_until(id, "idle").await;
     assert!(fixture.happened(id).contains(&"host_lost"));

@@ -18,6 +18,7 @@ use super::schema;
 use super::sidecar::sync_directory;
 use super::turnstile::beside;
 use crate::cache::{Cache, Folded};
+use crate::committed::Appended;
 use crate::error::Error;
 use crate::fold::{decode, fold};
 use crate::retention::{Retention, before};
@@ -212,6 +213,36 @@ pub(super) fn entries(
     }
     page.finish()?;
     Ok(entries)
+}
+
+pub(super) fn appended(
+    connection: &Connection,
+    after: EntryNo,
+    limit: usize,
+) -> Result<Vec<Appended>, Error> {
+    let sql = "SELECT journal.no, id, journal.revision, state, due
+               FROM journal LEFT JOIN session ON session.no = journal.session
+               WHERE journal.no > ?1 ORDER BY journal.no LIMIT ?2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![after.0, limit], |row| {
+        let id: Option<[u8; 16]> = row.get(1)?;
+        let state: Option<i64> = row.get(3)?;
+        let due: Option<i64> = row.get(4)?;
+        Ok(Appended {
+            no: EntryNo(row.get(0)?),
+            session: id.map(|id| SessionId::new(Uuid::from_bytes(id))),
+            revision: unsigned(row.get(2)?),
+            is_ready: state.is_some_and(|state| state_name(state) == "ready"),
+            due: due.map(Timestamp::from_millis),
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn last_entry(connection: &Connection) -> Result<EntryNo, Error> {
+    let sql = "SELECT coalesce(max(no), 0) FROM journal";
+    Ok(EntryNo(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?))
 }
 
 pub(super) fn founding(connection: &Connection, id: SessionId) -> Result<Option<Entry>, Error> {

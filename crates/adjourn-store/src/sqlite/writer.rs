@@ -22,6 +22,7 @@ use super::schema;
 use super::signers::register;
 use super::turnstile::Turnstile;
 use crate::cache::Cache;
+use crate::committed::{Committed, Listeners};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::transaction::Transaction;
@@ -57,6 +58,7 @@ pub(super) struct Counters {
     pub(super) commits: AtomicU64,
     pub(super) commands: AtomicU64,
     pub(super) retries: AtomicU64,
+    pub(super) reads: AtomicU64,
 }
 
 pub(super) struct Writer {
@@ -70,6 +72,8 @@ pub(super) struct Writer {
     pub(super) next_keys: Arc<Mutex<Option<Keys>>>,
     pub(super) cache: Arc<Cache>,
     pub(super) counters: Arc<Counters>,
+    /// Those who are told of what is committed.
+    pub(super) listeners: Arc<Listeners>,
 }
 
 impl Writer {
@@ -77,11 +81,15 @@ impl Writer {
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
         while let Some(first) = next(&mut queue) {
             let mut told = Vec::new();
-            let committed = self.commit(first, &mut queue, &mut told).map_err(|error| {
+            let mut changes = Committed::default();
+            let committed = self.commit(first, &mut queue, &mut told, &mut changes);
+            let committed = committed.map_err(|error| {
                 // The pages of another file are read as damage.
                 self.opened.still_there().err().unwrap_or(error)
             });
-            if committed.is_err() {
+            if committed.is_ok() {
+                self.listeners.tell(&changes);
+            } else {
                 // What was cached on the way may never have happened.
                 self.cache.clear();
                 if !self.connection.is_autocommit() {
@@ -116,6 +124,7 @@ impl Writer {
         first: Box<dyn Job>,
         queue: &mut mpsc::Receiver<Box<dyn Job>>,
         told: &mut Vec<Box<dyn Job>>,
+        changes: &mut Committed,
     ) -> Result<(), Error> {
         told.push(first);
         self.take_up_keys();
@@ -127,9 +136,9 @@ impl Writer {
             let alone = told.len() == 1;
             let Some(job) = told.last_mut() else { break };
             if alone {
-                self.run_alone(job.as_mut(), &mut tree)?;
+                self.run_alone(job.as_mut(), &mut tree, changes)?;
             } else {
-                self.run_beside(job.as_mut(), &mut tree)?;
+                self.run_beside(job.as_mut(), &mut tree, changes)?;
             }
             if told.len() == GROUP || start.elapsed() > GROUP_TIME {
                 break;
@@ -167,8 +176,13 @@ impl Writer {
     /// Runs a job that has the transaction to itself: what undoes it is a new transaction.
     ///
     /// A savepoint would have SQLite copy every page before it is changed, on disk if they are many.
-    fn run_alone(&mut self, job: &mut dyn Job, tree: &mut Tree) -> Result<(), Error> {
-        if !self.run_one(job, tree)? {
+    fn run_alone(
+        &mut self,
+        job: &mut dyn Job,
+        tree: &mut Tree,
+        changes: &mut Committed,
+    ) -> Result<(), Error> {
+        if !self.run_one(job, tree, changes)? {
             self.connection.prepare_cached("ROLLBACK")?.execute([])?;
             self.begin()?;
         }
@@ -176,9 +190,14 @@ impl Writer {
     }
 
     /// Runs a job beside others, in a savepoint.
-    fn run_beside(&self, job: &mut dyn Job, tree: &mut Tree) -> Result<(), Error> {
+    fn run_beside(
+        &self,
+        job: &mut dyn Job,
+        tree: &mut Tree,
+        changes: &mut Committed,
+    ) -> Result<(), Error> {
         self.connection.prepare_cached("SAVEPOINT job")?.execute([])?;
-        if !self.run_one(job, tree)? {
+        if !self.run_one(job, tree, changes)? {
             self.connection.prepare_cached("ROLLBACK TO job")?.execute([])?;
         }
         self.connection.prepare_cached("RELEASE job")?.execute([])?;
@@ -186,9 +205,15 @@ impl Writer {
     }
 
     /// Runs one job; returns whether it is to be kept, as a whole, or undone, as a whole.
-    fn run_one(&self, job: &mut dyn Job, tree: &mut Tree) -> Result<bool, Error> {
+    fn run_one(
+        &self,
+        job: &mut dyn Job,
+        tree: &mut Tree,
+        changes: &mut Committed,
+    ) -> Result<bool, Error> {
         let mut rows = SqliteRows::writing(&self.connection);
-        let mut transaction = Transaction::new(&mut rows, &*self.environment, &self.cache);
+        let mut transaction = Transaction::new(&mut rows, &*self.environment, &self.cache)
+            .listened_to(!self.listeners.is_empty());
         // A panic of one caller must not take the others' answers with it.
         let result = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
         let undo = match result {
@@ -200,7 +225,7 @@ impl Writer {
             }
             Ok(Ok(())) if self.connection.is_autocommit() => return Err(given_up()),
             Ok(Ok(())) => {
-                transaction.keep(tree);
+                changes.extend(transaction.keep(tree));
                 None
             }
             Ok(Err(undo)) => Some(undo),

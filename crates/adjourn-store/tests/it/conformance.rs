@@ -1,8 +1,8 @@
 //! The suite of promises, against SQLite.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use adjourn_core::command::{Resume, Suspend};
 use adjourn_core::id::{HostId, Seq, SessionId};
@@ -13,8 +13,8 @@ use adjourn_store::conformance::{FAMILIES, VirtualEnvironment, exercise_family};
 use adjourn_store::rows::{EntryNo, HostRow, SessionNo};
 use adjourn_store::sqlite::Options;
 use adjourn_store::{
-    CommandError, Environment, Error, Listed, Metrics, Pending, Request, Retention, Size, Sqlite,
-    Store, Tally, Transaction,
+    Appended, CommandError, Environment, Error, Listed, Listener, Metrics, Pending, Request,
+    Retention, Size, Sqlite, Store, Tally, Transaction,
 };
 use tempfile::TempDir;
 
@@ -122,6 +122,18 @@ impl Store for Twice {
         self.next().entries(id, places)
     }
 
+    fn appended(&self, after: EntryNo, limit: usize) -> Result<Vec<Appended>, Error> {
+        self.next().appended(after, limit)
+    }
+
+    fn last_entry(&self) -> Result<EntryNo, Error> {
+        self.next().last_entry()
+    }
+
+    fn listen(&self, listener: Weak<dyn Listener>) {
+        self.both.iter().for_each(|one| one.listen(listener.clone()));
+    }
+
     fn driven_by(&self, host: HostId) -> Result<Vec<SessionId>, Error> {
         self.next().driven_by(host)
     }
@@ -186,6 +198,7 @@ impl Store for Twice {
             commits: one.commits + two.commits,
             commands: one.commands + two.commands,
             retries: one.retries + two.retries,
+            reads: one.reads + two.reads,
         }
     }
 }

@@ -12,12 +12,12 @@ use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
+use adjourn_host::feed::Following;
 use adjourn_host::script::Scripted;
-use adjourn_host::watch::Bell;
 use adjourn_host::{Claimant, Config, Host};
 use adjourn_store::{Sqlite, Store as _};
 use anyhow::{Context as _, Result};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::child::runtime;
@@ -67,12 +67,12 @@ impl Work {
         let store = open(path)?;
         let ids: Vec<_> = (0..sessions).map(|_| create(&store, SCRIPT)).collect::<Result<_>>()?;
         let runtime = runtime()?;
-        runtime.block_on(hosted(&store, path, async |claimant, rung| {
+        runtime.block_on(hosted(&store, path, async |claimant| {
             // The first run of each is not measured: what is made once is there by then.
-            all(&store, &ids, &claimant, &rung, |_, runs| runs < 1).await?;
+            all(&store, &ids, &claimant, |_, runs| runs < 1).await?;
             let decisions = decisions(&store, &ids)?;
             let (before, cpu, start) = (store.metrics(), processor_time()?, Instant::now());
-            let runs = all(&store, &ids, &claimant, &rung, go_on).await?;
+            let runs = all(&store, &ids, &claimant, go_on).await?;
             let (spent, cpu) = (start.elapsed(), processor_time()?.saturating_sub(cpu));
             let commits = store.metrics().commits - before.commits;
             let commands = self::decisions(&store, &ids)? - decisions;
@@ -93,7 +93,7 @@ impl Work {
 async fn hosted<T, F>(
     store: &Sqlite,
     path: &Path,
-    work: impl FnOnce(Claimant<Sqlite>, watch::Receiver<()>) -> F,
+    work: impl FnOnce(Claimant<Sqlite>) -> F,
 ) -> Result<T>
 where
     F: Future<Output = Result<T>>,
@@ -102,22 +102,13 @@ where
     let hosts = Hosts::beside(path);
     let drivers = Arc::new(Scripted::new(Arc::clone(&clock)));
     let config = Config { max_running: SESSIONS, ..Config::default() };
-    let host = Host::join(store.clone(), hosts.clone(), clock, drivers, config).await?;
+    let host = Host::join(store.clone(), hosts, clock, drivers, config).await?;
     let claimant = host.claimant();
     let (stop, stopped) = oneshot::channel::<()>();
     let working = tokio::spawn(host.run(async move {
         let _ = stopped.await;
     }));
-    let bell = Bell::new(&hosts, &Machine);
-    let (ring, rung) = watch::channel(());
-    let ringer = tokio::spawn(async move {
-        loop {
-            bell.rung().await;
-            ring.send_replace(());
-        }
-    });
-    let result = work(claimant, rung).await;
-    ringer.abort();
+    let result = work(claimant).await;
     let _ = stop.send(());
     working.await??;
     result
@@ -128,14 +119,14 @@ async fn all(
     store: &Sqlite,
     ids: &[SessionId],
     claimant: &Claimant<Sqlite>,
-    rung: &watch::Receiver<()>,
     go_on: fn(Instant, u64) -> bool,
 ) -> Result<u64> {
     let start = Instant::now();
     let mut tasks = JoinSet::new();
     for id in ids.iter().copied() {
         let store = store.clone();
-        let mut client = Client { id, store, claimant: claimant.clone(), rung: rung.clone() };
+        let following = claimant.feed().follow(id);
+        let client = Client { id, store, claimant: claimant.clone(), following };
         tasks.spawn(async move {
             let mut runs = 0;
             while go_on(start, runs) {
@@ -157,25 +148,28 @@ struct Client {
     id: SessionId,
     store: Sqlite,
     claimant: Claimant<Sqlite>,
-    rung: watch::Receiver<()>,
+    following: Following,
 }
 
 impl Client {
     /// One run, from the prompt to the end.
-    async fn run(&mut self) -> Result<()> {
+    async fn run(&self) -> Result<()> {
         self.claimant.give(prompt(self.id, "go")).await?;
         self.until(|session| session.suspended().is_some()).await?;
         self.claimant.give(resume(self.id)).await?;
         self.until(|session| matches!(session.state, State::Idle)).await
     }
 
-    async fn until(&mut self, is_so: impl Fn(&Session) -> bool) -> Result<()> {
+    async fn until(&self, is_so: impl Fn(&Session) -> bool) -> Result<()> {
         loop {
-            let session = self.store.session(self.id)?.context("the session is there")?;
+            let session = match self.following.session() {
+                Some(session) => session,
+                None => self.store.session(self.id)?.context("the session is there")?,
+            };
             if is_so(&session) {
                 return Ok(());
             }
-            self.rung.changed().await?;
+            self.following.changed().await;
         }
     }
 }

@@ -1,0 +1,437 @@
+//! The feed: what is committed, brought to those of this process who wait for it.
+//!
+//! Commits of this process come from the thread that writes them, with everything that they
+//! changed, so that those who follow a session need not read anything. Commits of other processes
+//! are found in the journal, from the last place on that was seen: when a ring says that they are
+//! there, and at least a few times a second, because rings can be lost. Either way only those are
+//! woken who follow the session, so that the price of a commit does not depend on how many sessions
+//! are attached or run.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use adjourn_core::Session;
+use adjourn_core::id::{HostId, SessionId};
+use adjourn_core::session::State;
+use adjourn_core::time::Timestamp;
+use adjourn_store::rows::EntryNo;
+use adjourn_store::{Change, Committed, Error, Listener, Store};
+use tokio::sync::{Notify, watch};
+
+use crate::doorbell::Hosts;
+use crate::drive::Signal;
+use crate::ring::Ring;
+
+/// How often somebody looks for commits of other processes without being rung.
+const LOOK: Duration = Duration::from_millis(250);
+/// Entries of the journal that are looked at in one read.
+const PAGE: usize = 1024;
+/// Changes that are kept for somebody who follows a session; with more of them it reads the journal.
+const KEPT: usize = 64;
+
+/// What is committed, for those of a process who wait for it. It is cheap to clone.
+pub struct Feed<S> {
+    store: S,
+    hosts: Hosts,
+    /// The host of this process, which need not be rung.
+    own: HostId,
+    followed: Arc<Followed>,
+}
+
+impl<S: Clone> Clone for Feed<S> {
+    fn clone(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            hosts: self.hosts.clone(),
+            own: self.own,
+            followed: Arc::clone(&self.followed),
+        }
+    }
+}
+
+/// Who follows which session, and how far the journal was seen.
+struct Followed {
+    state: Mutex<Seen>,
+    /// Wakes the host when there may be something to do for it.
+    work: Notify,
+}
+
+struct Seen {
+    /// Everything up to this entry was told.
+    last: EntryNo,
+    /// When the journal was looked at.
+    looked: Instant,
+    followers: HashMap<SessionId, Vec<Follower>>,
+    /// The number of the next follower.
+    next: u64,
+    /// What other processes have to be told.
+    ring: Ring,
+    /// When the host looks by itself for a deadline.
+    planned: Option<Timestamp>,
+}
+
+struct Follower {
+    number: u64,
+    how: How,
+}
+
+/// How somebody is told that a session has changed.
+enum How {
+    /// Somebody who shows what happens.
+    Watches(Weak<Inbox>),
+    /// The task that drives the session.
+    Drives(watch::Sender<Signal>),
+    /// The host, which is to know what other processes do with the session.
+    Hosts,
+}
+
+impl<S: Store> Feed<S> {
+    /// Makes the feed of a process, from where the journal is now.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub(crate) fn new(store: S, hosts: Hosts, own: HostId) -> Result<Self, Error> {
+        let seen = Seen {
+            last: EntryNo(0),
+            looked: Instant::now(),
+            followers: HashMap::new(),
+            next: 0,
+            ring: Ring::default(),
+            planned: None,
+        };
+        let followed = Arc::new(Followed { state: Mutex::new(seen), work: Notify::new() });
+        let listener: Arc<dyn Listener> = Arc::<Followed>::clone(&followed);
+        store.listen(Arc::downgrade(&listener));
+        // Behind the listener: no commit falls between the two.
+        let last = store.last_entry()?;
+        followed.state().reached(last);
+        Ok(Self { store, hosts, own, followed })
+    }
+
+    /// Follows a session from now on, as long as what it returns is there.
+    ///
+    /// What happened before is not told: the first look is at the store.
+    pub fn follow(&self, id: SessionId) -> Following {
+        let inbox = Arc::<Inbox>::default();
+        let followed = self.follow_as(id, How::Watches(Arc::downgrade(&inbox)));
+        Following { inbox, _followed: followed }
+    }
+
+    /// Tells the task that drives a session of its changes.
+    pub(crate) fn tell_drive(&self, id: SessionId, signal: watch::Sender<Signal>) -> Place {
+        self.follow_as(id, How::Drives(signal))
+    }
+
+    /// Wakes the host when another process has done something with a session.
+    pub(crate) fn wake_host(&self, id: SessionId) -> Place {
+        self.follow_as(id, How::Hosts)
+    }
+
+    fn follow_as(&self, id: SessionId, how: How) -> Place {
+        let mut seen = self.followed.state();
+        let number = seen.next;
+        seen.next += 1;
+        seen.followers.entry(id).or_default().push(Follower { number, how });
+        Place { followed: Arc::clone(&self.followed), id, number }
+    }
+
+    /// Takes note of a ring of another process.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn heard(&self, ring: &Ring) -> Result<(), Error> {
+        let concerned = {
+            let seen = self.followed.state();
+            ring.concerns_any(|id| seen.followers.contains_key(&id))
+        };
+        if concerned {
+            self.catch_up()?;
+        }
+        if ring.leaves_work() {
+            self.followed.work.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Finds what other processes have committed, and tells those who follow these sessions.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn catch_up(&self) -> Result<(), Error> {
+        loop {
+            let after = self.followed.state().last;
+            let page = self.store.appended(after, PAGE)?;
+            let mut seen = self.followed.state();
+            seen.looked = Instant::now();
+            let mut work = false;
+            for appended in &page {
+                seen.reached(appended.no);
+                if let Some(id) = appended.session {
+                    seen.tell(id, &News::Revision(appended.revision));
+                    work |= appended.is_ready
+                        || seen.is_earlier(appended.due)
+                        || seen.concerns_host(id);
+                }
+            }
+            drop(seen);
+            if work {
+                self.followed.work.notify_one();
+            }
+            if page.len() < PAGE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Looks for commits of other processes a few times a second, whether or not it is rung.
+    pub async fn keep_looking(&self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            // Whoever looked meanwhile looked for all. A store that cannot be read now is read
+            // again in a moment, and says what is wrong to those who ask it for something.
+            if self.followed.state().looked.elapsed() >= LOOK {
+                let _ = self.catch_up();
+            }
+        }
+    }
+
+    /// Rings other processes, if there is anything that they have not been told.
+    pub(crate) fn ring(&self) {
+        let ring = std::mem::take(&mut self.followed.state().ring);
+        if !ring.is_empty() {
+            self.hosts.ring_others(self.own, &ring);
+        }
+    }
+
+    /// Waits until there may be something to do for a host.
+    pub(crate) async fn work(&self) {
+        self.followed.work.notified().await;
+    }
+
+    /// Takes note when the host looks for the next deadline; it is woken for an earlier one. While
+    /// it finds out, any deadline is earlier.
+    pub(crate) fn plan(&self, due: Option<Timestamp>) {
+        self.followed.state().planned = due;
+    }
+}
+
+/// What there is to tell of a session.
+enum News<'a> {
+    /// What this process has committed.
+    Change(&'a Arc<Change>),
+    /// The revision that another process has brought it to.
+    Revision(u64),
+}
+
+impl Followed {
+    fn state(&self) -> MutexGuard<'_, Seen> {
+        // Nothing that is done with it can leave it half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    fn reached(&mut self, entry: EntryNo) {
+        self.last = self.last.max(entry);
+    }
+
+    fn is_earlier(&self, due: Option<Timestamp>) -> bool {
+        due.is_some_and(|due| self.planned.is_none_or(|planned| due < planned))
+    }
+
+    fn concerns_host(&self, id: SessionId) -> bool {
+        let mut followers = self.followers.get(&id).into_iter().flatten();
+        followers.any(|follower| matches!(follower.how, How::Hosts))
+    }
+
+    fn tell(&self, id: SessionId, news: &News<'_>) {
+        for follower in self.followers.get(&id).into_iter().flatten() {
+            match &follower.how {
+                How::Watches(inbox) => {
+                    if let Some(inbox) = inbox.upgrade() {
+                        inbox.put(news);
+                    }
+                }
+                How::Drives(signal) => {
+                    let revision = news.revision();
+                    signal.send_if_modified(|signal| {
+                        let is_news = revision > signal.revision;
+                        signal.revision = signal.revision.max(revision);
+                        is_news
+                    });
+                }
+                How::Hosts => {}
+            }
+        }
+    }
+}
+
+impl News<'_> {
+    fn revision(&self) -> u64 {
+        match self {
+            Self::Change(change) => change.session.revision,
+            Self::Revision(revision) => *revision,
+        }
+    }
+}
+
+impl Listener for Followed {
+    fn committed(&self, committed: &Committed) {
+        let mut seen = self.state();
+        // What lies between is of other processes, and is found when the journal is looked at.
+        if let Some((first, last)) = committed.entries
+            && first.0 <= seen.last.0 + 1
+        {
+            seen.reached(last);
+        }
+        let mut work = committed.leaves_work;
+        for (index, change) in committed.changes.iter().enumerate() {
+            let id = change.session.id;
+            let later = committed.changes.iter().skip(index + 1);
+            let is_last = || !later.clone().any(|later| later.session.id == id);
+            // A session that the same commit claims is nobody else's to claim.
+            let leaves_work = (matches!(change.session.state, State::Ready(_)) && is_last())
+                || seen.is_earlier(change.session.due());
+            work |= leaves_work;
+            seen.ring.name(id, leaves_work);
+            seen.tell(id, &News::Change(change));
+        }
+        if committed.leaves_work {
+            seen.ring.add_work();
+        }
+        drop(seen);
+        if work {
+            self.work.notify_one();
+        }
+    }
+}
+
+/// Somebody's place among those who follow a session; it is free when this is dropped.
+pub(crate) struct Place {
+    followed: Arc<Followed>,
+    id: SessionId,
+    number: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut seen = self.followed.state();
+        if let Some(followers) = seen.followers.get_mut(&self.id) {
+            followers.retain(|follower| follower.number != self.number);
+            if followers.is_empty() {
+                seen.followers.remove(&self.id);
+            }
+        }
+    }
+}
+
+/// What somebody who follows a session has yet to take.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    kept: Mutex<Kept>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// The last revision that was told.
+    revision: u64,
+    /// The session at that revision, if this process has brought it there.
+    session: Option<Arc<Session>>,
+    /// What led there, as far as it was told whole.
+    changes: VecDeque<Arc<Change>>,
+    /// Whether the store was looked at since this is there.
+    looked: bool,
+}
+
+/// Where somebody finds what comes after a revision.
+pub(crate) enum Found {
+    /// There is nothing.
+    Nothing,
+    /// Here, without a gap.
+    Here(VecDeque<Arc<Change>>),
+    /// In the store.
+    InStore,
+}
+
+impl Inbox {
+    fn put(&self, news: &News<'_>) {
+        let mut kept = self.kept();
+        if let News::Change(change) = news {
+            // Somebody who takes nothing for so long reads the journal when it does.
+            if kept.changes.len() >= KEPT {
+                kept.changes.clear();
+            }
+            kept.changes.push_back(Arc::clone(change));
+        }
+        if news.revision() <= kept.revision {
+            return;
+        }
+        kept.revision = news.revision();
+        kept.session = match news {
+            News::Change(change) => Some(Arc::clone(&change.session)),
+            News::Revision(_) => None,
+        };
+        drop(kept);
+        self.changed.notify_one();
+    }
+
+    /// Returns where to find what happened from a revision on.
+    pub(crate) fn from(&self, revision: u64) -> Found {
+        let mut kept = self.kept();
+        if !kept.looked {
+            kept.looked = true;
+            kept.changes.clear();
+            return Found::InStore;
+        }
+        if kept.revision < revision {
+            kept.changes.clear();
+            return Found::Nothing;
+        }
+        let mut changes = std::mem::take(&mut kept.changes);
+        while changes.front().is_some_and(|change| change.session.revision < revision) {
+            changes.pop_front();
+        }
+        let mut next = revision;
+        let whole = changes.iter().all(|change| {
+            let fits = change.first_revision() == next;
+            next = change.session.revision + 1;
+            fits
+        });
+        if whole && next == kept.revision + 1 { Found::Here(changes) } else { Found::InStore }
+    }
+
+    /// The store could not be read: it is looked at again.
+    pub(crate) fn look_again(&self) {
+        self.kept().looked = false;
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session that is followed, as long as this is there.
+pub struct Following {
+    inbox: Arc<Inbox>,
+    _followed: Place,
+}
+
+impl Following {
+    pub(crate) fn inbox(&self) -> &Inbox {
+        &self.inbox
+    }
+
+    /// Returns the session as this process has committed it, if nothing is known to have happened to
+    /// it since, and something has since it is followed.
+    pub fn session(&self) -> Option<Arc<Session>> {
+        self.inbox.kept().session.clone()
+    }
+
+    /// Returns what resolves when the session has changed since the last time it did.
+    pub fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let inbox = Arc::clone(&self.inbox);
+        async move { inbox.changed.notified().await }
+    }
+}
