@@ -263,7 +263,7 @@ impl<S: Store> Drive<S> {
         let step = self.session.run().and_then(|run| run.step).map(|step| step.number);
         let is_error = result != CallResult::Done;
         let said = Message { structured, is_error, ..Message::result(id.clone(), content) };
-        let said = vec![said.in_step(step)];
+        let said = vec![said.cut().in_step(step)];
         let calls = vec![ReturnedCall { id, result }];
         let returned = ReturnCalls { epoch: self.epoch, calls, entries: digests(&said) };
         self.try_commit(Command::ReturnCalls(returned), said).await

@@ -316,7 +316,7 @@ impl Speech {
                 self.close();
                 let is_error = result != CallResult::Done;
                 let result_entry = Message { is_error, ..Message::result(id.clone(), content) };
-                let result_entry = self.of_step(result_entry);
+                let result_entry = self.of_step(result_entry.cut());
                 self.entries.push(result_entry);
                 self.returned.push(ReturnedCall { id, result });
                 Taken::Commit

@@ -9,6 +9,7 @@
 mod bounds;
 mod claiming;
 mod clocks;
+mod content;
 mod declining;
 mod doorbell;
 mod driving;
