@@ -147,7 +147,7 @@ impl<S: Store> Attachment<S> {
                 // A client of v1 shows its own words by itself.
                 Role::User if own && version == Version::V1 => {}
                 Role::User => {
-                    let blocks = said.blocks.iter().map(Block::to_value).collect();
+                    let blocks = said.said_blocks().iter().map(Block::to_value).collect();
                     for update in update::user_message(version, &id, blocks) {
                         self.update(&update);
                     }

@@ -161,10 +161,11 @@ pub fn call_returned(
     result: Option<&Message>,
 ) -> Value {
     let mut update = call(version, id, status, None);
-    if let Some(Message { blocks, structured, .. }) = result {
-        let blocks: Value = blocks.iter().map(|block| content(shown(block))).collect();
+    if let Some(result) = result {
+        let blocks: Value =
+            result.said_blocks().iter().map(|block| content(shown(block))).collect();
         update = with(update, "content", blocks);
-        if let Some(value) = structured {
+        if let Some(value) = &result.structured {
             update = with(update, "rawOutput", value.clone());
         }
     }

@@ -4,6 +4,8 @@
 //! moment to be said. Its blocks are kept as the protocol had them that they came by, so that
 //! nothing is lost between ACP, A2A, MCP and a model.
 
+use std::borrow::Cow;
+
 use adjourn_core::ledger::CallId;
 use adjourn_core::transcript::Content;
 use adjourn_core::{MARK, json};
@@ -47,7 +49,8 @@ pub struct Message {
     /// The call that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<CallId>,
-    /// The result as a value, beside the blocks that show it.
+    /// What is given as a value: a tool's result beside the blocks that show it, or all that a
+    /// person or a program says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// Whether the result is that of a call that failed.
@@ -191,7 +194,7 @@ impl Message {
         }
         match Block::list(&value) {
             Some(blocks) => Self::new(Role::User, blocks),
-            None => Self { structured: Some(value.clone()), ..Self::user(value.to_string()) },
+            None => Self { structured: Some(value), ..Self::new(Role::User, Vec::new()) },
         }
     }
 
@@ -269,9 +272,18 @@ impl Message {
         Content { blank: content.blank && !shows, ..content }
     }
 
+    /// Returns its blocks; a message that is only a value says it in words.
+    pub fn said_blocks(&self) -> Cow<'_, [Block]> {
+        match &self.structured {
+            Some(value) if self.blocks.is_empty() => vec![Block::text(value.to_string())].into(),
+            _ => (&self.blocks).into(),
+        }
+    }
+
     /// Returns the words of its text blocks, thoughts left out.
     pub fn text(&self) -> String {
-        let texts = self.blocks.iter().filter(|block| !block.is_thought());
+        let blocks = self.said_blocks();
+        let texts = blocks.iter().filter(|block| !block.is_thought());
         texts.filter_map(Block::words).collect::<Vec<_>>().join("\n")
     }
 

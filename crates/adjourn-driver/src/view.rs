@@ -19,6 +19,7 @@
 //! Messages of the user's role may follow one another, and the last message may be the agent's: an
 //! adapter to a provider that takes neither joins the former and says that the agent is to go on.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use adjourn_core::MARK;
@@ -60,10 +61,15 @@ pub struct ModelMessage {
 pub fn model_view(entries: &[Message]) -> Vec<ModelMessage> {
     let from = entries.iter().rposition(|entry| entry.digest).unwrap_or(0);
     let mut messages = whole_messages(entries.get(from..).unwrap_or_default());
-    for Message { role, blocks, .. } in &mut messages {
+    for message in &mut messages {
         // Thoughts are an agent's.
-        blocks
-            .retain(|block| says_something(block) && (*role == Role::Agent || !block.is_thought()));
+        let thinks = message.role == Role::Agent;
+        message.blocks.retain(|block| says_something(block) && (thinks || !block.is_thought()));
+        let in_words = match message.said_blocks() {
+            Cow::Owned(blocks) => Some(blocks),
+            Cow::Borrowed(_) => None,
+        };
+        message.blocks.extend(in_words.into_iter().flatten());
     }
     quote_leading_agent(&mut messages);
     let Calls { asked, answers } = Calls::of(&messages);
@@ -142,8 +148,7 @@ fn said_length(blocks: &[Block]) -> usize {
 fn quote_leading_agent(messages: &mut Vec<Message>) {
     let shown = |message: &Message| match message.role {
         Role::Agent => said_length(&message.blocks) > 0,
-        Role::Tool => !message.blocks.is_empty() || message.structured.is_some(),
-        Role::User | Role::Host => !message.blocks.is_empty(),
+        Role::User | Role::Tool | Role::Host => !message.blocks.is_empty(),
     };
     // Calls that nothing comes before are not shown, either; their results are, as words.
     let first = messages.iter().position(shown).unwrap_or(messages.len());
@@ -160,31 +165,21 @@ fn quote_leading_agent(messages: &mut Vec<Message>) {
 
 /// Returns what a message says in its own place, where it is not shown as a result.
 fn told(message: Message, answer: Answer) -> Vec<Block> {
-    let is_result = message.role == Role::Tool;
-    let blocks = if is_result { result_blocks(&message) } else { message.blocks };
-    if !is_result || blocks.is_empty() {
-        // The host's words name what they are about.
-        return blocks;
+    // The host's words name what they are about.
+    if message.role != Role::Tool || message.blocks.is_empty() {
+        return message.blocks;
     }
     let further = if answer == Answer::Further { "further " } else { "" };
     let what = if message.is_error { "error" } else { "result" };
     let call = message.answers.map(|call| format!(" of call {call}")).unwrap_or_default();
     let words = format!("{MARK} A {further}{what}{call}:");
-    std::iter::once(Block::text(words)).chain(blocks).collect()
-}
-
-/// Returns the blocks of a result; one that is only a value is said in words.
-fn result_blocks(message: &Message) -> Vec<Block> {
-    match &message.structured {
-        Some(value) if message.blocks.is_empty() => vec![Block::text(value.to_string())],
-        _ => message.blocks.clone(),
-    }
+    std::iter::once(Block::text(words)).chain(message.blocks).collect()
 }
 
 /// Returns the result of a call.
 fn result_of(call: &CallContent, found: Option<Message>) -> ModelMessage {
     let (mut blocks, structured, is_error) = match found {
-        Some(found) => (result_blocks(&found), found.structured, found.is_error),
+        Some(found) => (found.blocks, found.structured, found.is_error),
         None => {
             let words = format!("{MARK} {}: no result of this call is known", call.tool);
             (vec![Block::text(words)], None, true)

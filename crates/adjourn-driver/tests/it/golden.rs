@@ -249,6 +249,9 @@ fn a_value_is_said_as_what_it_is() {
         let said = Message::user_value(value.clone());
         assert_eq!((said.text(), said.structured), (value.to_string(), Some(value)));
     }
+    // A value is stored once: what may be given is as long as the limit says.
+    let long = json!({ "rows": "x".repeat(1 << 20) });
+    assert!(Message::user_value(long).encode().len() < (1 << 20) + 100);
     assert!(Message::user_value(json!([])).content().blank);
     assert!(!Message::user_value(json!([{ "type": "image", "data": "" }])).content().blank);
 }

@@ -104,7 +104,7 @@ async fn the_next_step_is_given_what_was_said_and_long_results_are_cut() {
     fixture.prompt(id, "go");
     let done = fixture.until_state(id, "idle").await;
     assert_eq!(done.last_run.as_ref().unwrap().outcome, Outcome::Completed);
-    let given = given.lock().unwrap();
+    let given = given.lock().unwrap().clone();
     let lines: Vec<Vec<_>> = given.iter().map(|view| view.iter().map(line).collect()).collect();
     let image = picture().to_value();
     let (kept, missing) = (RESULT_TEXT_BYTES, RESULT_TEXT_BYTES);
