@@ -134,6 +134,29 @@ async fn a_call_that_is_refused_never_starts_and_the_run_goes_on() {
     host.stop().await;
 }
 
+/// The answer is in the journal: a host that takes the session over does not ask, either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_allowed_for_good_is_not_asked_for_again_by_any_host() {
+    let (fixture, clerk) = (Fixture::new(), Clerk::default());
+    let host = clerk.host(&fixture).await;
+    let deploys = r#"{"tool": {"name": "deploy", "permission": true}}"#;
+    let other = r#"{"tool": {"name": "drop", "permission": true}}"#;
+    let id =
+        create(&fixture, &format!(r#"{{"runs": [[{deploys}, {deploys}], [{deploys}, {other}]]}}"#));
+    fixture.prompt(id, "go");
+    clerk.until_open(&["deploy"]).await;
+    clerk.answer("deploy", PermissionAnswer::Granted { always: true });
+    fixture.pass_until(id, "idle").await;
+    host.kill().await;
+    let host = clerk.host(&fixture).await;
+    fixture.prompt(id, "again");
+    clerk.until_open(&["drop"]).await;
+    assert_eq!((fixture.dispatched(id), clerk.asked()), (3, 2));
+    clerk.refuse("drop");
+    fixture.pass_until(id, "idle").await;
+    host.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_suspend_takes_the_request_back_and_a_plain_resume_asks_again() {
     for mode in [Mode::FinishStep, Mode::InterruptImmediate] {

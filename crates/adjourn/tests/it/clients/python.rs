@@ -77,7 +77,7 @@ fn a_park_and_the_wake_by_an_event_are_seen_and_the_next_message_is_taken() {
 #[test]
 fn a_permission_is_given_and_refused() {
     let home = Home::new();
-    for (answer, expected) in [("1", "completed"), ("2", "failed")] {
+    for (answer, expected) in [("1", "completed"), ("3", "failed")] {
         let mut chat = chat(&home, "project", DEPLOYS, &[]);
         chat.until("Commands: ");
         chat.types("go");

@@ -145,7 +145,8 @@ await run({
       await client.request("session/prompt", { sessionId, prompt: text("go") });
       const { params } = client.asked.at(-1);
       assert.equal(params.sessionId, sessionId);
-      assert.deepEqual(params.options.map(({ kind }) => kind), ["allow_once", "reject_once"]);
+      const kinds = params.options.map(({ kind }) => kind);
+      assert.deepEqual(kinds, ["allow_once", "allow_always", "reject_once"]);
       const { toolCallId } = params.toolCall;
       await client.update(ending, (update) => {
         return update.toolCallId === toolCallId && update.status === ending;

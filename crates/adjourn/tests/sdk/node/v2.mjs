@@ -157,7 +157,8 @@ await run({
       const { params } = await client.until("asked", () => {
         return client.asked.find(({ params }) => params.sessionId === sessionId);
       });
-      assert.deepEqual(params.options.map(({ kind }) => kind), ["allow_once", "reject_once"]);
+      const kinds = params.options.map(({ kind }) => kind);
+      assert.deepEqual(kinds, ["allow_once", "allow_always", "reject_once"]);
       const { toolCallId } = params.subject.toolCall;
       await client.update(ending, (update) => {
         return update.toolCallId === toolCallId && update.status === ending;

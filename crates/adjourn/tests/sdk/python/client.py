@@ -295,7 +295,7 @@ async def permits():
             params = client.asked[-1]["params"]
             assert params["sessionId"] == session, params
             kinds = [option["kind"] for option in params["options"]]
-            assert kinds == ["allow_once", "reject_once"], kinds
+            assert kinds == ["allow_once", "allow_always", "reject_once"], kinds
             call = params["toolCall"]["toolCallId"]
 
             def ends(update):
