@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::carry::Notes;
-use adjourn_core::command::{CallResult, RunEnd};
+use adjourn_core::command::RunEnd;
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::Outcome;
 use adjourn_driver::{
-    Block, BoxStream, Call, CallContent, CallPart, Client, Driver, Drivers, Emitter, Finish,
-    Message, NoClient, Park, Part, RequestedCall, Step, Words, breakable, emitting,
+    BoxStream, Call, CallPart, Client, Driver, Drivers, Finish, NoClient, Park, Part, Step,
+    breakable, emitting,
 };
 
-use super::{Item, Say, Script, Tool};
+use super::item::Item;
+use super::tool::Tool;
+use super::{Script, spend};
 use crate::clock::Clock;
 use crate::permission::{Permissions, SessionClient};
 
@@ -110,7 +112,9 @@ impl Driver for ScriptDriver {
             }
             // The step is over only when the calls have returned, or the wait is.
             Some(Item::Tools { .. } | Item::Await { .. } | Item::Ask(_)) => None,
-            Some(Item::Say(_) | Item::Title(_)) | None => self.end_at(place.next()),
+            Some(Item::Say(_) | Item::Spend(_) | Item::Show(_) | Item::Title(_)) | None => {
+                self.end_at(place.next())
+            }
         };
         let next = if ends.is_some() { place.next_run() } else { place.next() };
         let finish = Finish { state: Some(next.to_string()), ends };
@@ -120,7 +124,7 @@ impl Driver for ScriptDriver {
                 Some(Item::Say(say)) => say.emit(&out, clock.as_ref()).await,
                 Some(Item::Tools { tools, at_once }) => {
                     let call = |(index, tool): (usize, Tool)| {
-                        tool.call(CallId(format!("{place}-{index}-{revision}")), !at_once)
+                        tool.request(CallId(format!("{place}-{index}-{revision}")), !at_once)
                     };
                     let calls = tools.into_iter().enumerate().map(call).collect();
                     out.emit(Part::Calls(calls)).await;
@@ -129,6 +133,8 @@ impl Driver for ScriptDriver {
                     out.emit(Part::Park(Park::Await { reason, conditions, summary })).await;
                 }
                 Some(Item::Ask(question)) => out.emit(Part::Park(Park::Ask(question))).await,
+                Some(Item::Spend(usage)) => spend::emit(usage, &out).await,
+                Some(Item::Show(shown)) => out.emit(Part::Shown(shown)).await,
                 Some(Item::Title(title)) => {
                     let notes = Notes { title: Some(title), ..Notes::default() };
                     out.emit(Part::Noted(notes)).await;
@@ -141,51 +147,19 @@ impl Driver for ScriptDriver {
     }
 
     fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
-        let ms = self.tool(&call.content.id).map_or(0, |tool| tool.ms);
-        let sleep = self.clock.sleep(Duration::from_millis(ms));
+        let Some(tool) = self.tool(&call.content.id).cloned() else {
+            // The host says that the call ended without a result.
+            return emitting(|_| std::future::ready(()));
+        };
+        let sleep = self.clock.sleep(Duration::from_millis(tool.ms));
         emitting(move |out| async move {
             sleep.await;
-            let content = vec![Block::text(format!("{} done", call.content.tool))];
-            let (result, structured) = (CallResult::Done, None);
-            out.emit(CallPart::Ended { result, content, structured }).await;
+            out.emit(tool.end()).await;
         })
     }
 
     fn finish(&mut self, session: &Session) -> Option<RunEnd> {
         self.end_at(Place::of(session))
-    }
-}
-
-impl Say {
-    /// Says the words: at once, or word by word in the time that they take.
-    async fn emit(self, out: &Emitter<Part>, clock: &dyn Clock) {
-        if self.ms == 0 {
-            out.emit(Part::Message(Message::agent(self.text))).await;
-            return;
-        }
-        let pieces: Vec<_> = self.text.split_inclusive(char::is_whitespace).collect();
-        let total = Duration::from_millis(self.ms);
-        let each = total / u32::try_from(pieces.len().max(1)).unwrap_or(u32::MAX);
-        let mut passed = Duration::ZERO;
-        for (index, piece) in pieces.iter().enumerate() {
-            // The last word takes what division has left over.
-            let pause = if index + 1 == pieces.len() { total - passed } else { each };
-            passed += pause;
-            clock.sleep(pause).await;
-            let (words, text) = (Words::Said, (*piece).to_owned());
-            out.emit(Part::Delta { message: 0, words, text }).await;
-        }
-    }
-}
-
-impl Tool {
-    fn call(self, id: CallId, in_order: bool) -> RequestedCall {
-        RequestedCall {
-            idempotent: self.idempotent,
-            permission: self.permission,
-            in_order,
-            ..RequestedCall::new(CallContent::new(id, self.name))
-        }
     }
 }
 

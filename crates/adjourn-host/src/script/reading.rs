@@ -1,6 +1,7 @@
 //! Reading a script's values field by field, so that what is wrong is told with its place and with
 //! what is expected there.
 
+use adjourn_core::rejected::Rejected;
 use serde_json::{Map, Value};
 
 /// What is wrong, and where in the item it is.
@@ -46,6 +47,26 @@ impl Fields {
         }
     }
 
+    /// Takes a whole number that must be there.
+    pub(super) fn number(&mut self, name: &str) -> Result<u64, Wrong> {
+        if self.fields.get(name).is_some_and(|value| !value.is_null()) {
+            return self.count(name);
+        }
+        let problem = format!("{name:?} is missing: expected a whole number from 0 on");
+        Err((self.place.clone(), problem))
+    }
+
+    /// Takes one of several words, if it is there.
+    pub(super) fn choice(&mut self, name: &str, words: &[&str]) -> Result<Option<String>, Wrong> {
+        match self.optional_text(name)? {
+            Some(word) if !words.contains(&word.as_str()) => {
+                let problem = format!("expected one of {}, found {word:?}", words.join(", "));
+                Err((self.at(name), problem))
+            }
+            word => Ok(word),
+        }
+    }
+
     /// Takes a truth; without one it is false.
     pub(super) fn truth(&mut self, name: &str) -> Result<bool, Wrong> {
         match self.take(name) {
@@ -83,7 +104,8 @@ impl Fields {
         }
     }
 
-    fn at(&self, name: &str) -> String {
+    /// Returns the place of a field.
+    pub(super) fn at(&self, name: &str) -> String {
         format!("{}.{name}", self.place)
     }
 }
@@ -112,4 +134,12 @@ pub(super) fn expected(place: &str, what: &str, found: &Value) -> Wrong {
 /// Says that there is no such field.
 pub(super) fn unknown(name: &str, known: &[&str]) -> String {
     format!("there is no {name:?} here; expected {}", known.join(", "))
+}
+
+/// Says where in an item something is that the lifecycle would refuse when the item is run.
+pub(super) fn within(place: &str, checked: Result<(), Rejected>) -> Result<(), Wrong> {
+    checked.map_err(|refused| match refused {
+        Rejected::Invalid { path, problem } => (format!("{place}.{path}"), problem),
+        other => (place.to_owned(), other.to_string()),
+    })
 }

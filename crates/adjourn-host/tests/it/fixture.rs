@@ -249,6 +249,12 @@ impl Fixture {
         self.store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap().session.id
     }
 
+    /// Makes a session that may not use more than so much.
+    pub fn create_within(&self, budget: Budget, script: &str) -> SessionId {
+        let founding = Founding { budget, ..self.founding(DriverSpec::script(script)) };
+        self.store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap().session.id
+    }
+
     /// Makes many sessions, in one commit.
     pub fn create_many(&self, count: usize, script: &str) -> Vec<SessionId> {
         let founding = |_| self.founding(DriverSpec::script(script));

@@ -7,6 +7,7 @@
 )]
 
 mod bounds;
+mod budgets;
 mod claiming;
 mod clocks;
 mod content;
@@ -17,6 +18,7 @@ mod feeding;
 mod fixture;
 mod hung;
 mod permissions;
+mod scripted;
 mod scripts;
 mod stopping;
 mod unharmed;
