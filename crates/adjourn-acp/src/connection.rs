@@ -177,9 +177,9 @@ impl<S: Store> Connection<S> {
         match method {
             "session/cancel" => {
                 if let Ok(Named { session_id }) = params.read()
-                    && let Ok(session) = self.face.find(&session_id)
+                    && let Ok(session) = self.face.find_to_command(&session_id)
                 {
-                    self.ask(session.id, Ask::Cancel).await;
+                    self.ask(session, Ask::Cancel).await;
                 }
             }
             "$/cancel_request" => {
@@ -271,10 +271,12 @@ impl<S: Store> Connection<S> {
     ) -> Result<(), Error> {
         let room = self.room.take(params.bytes())?;
         let attach: Attach = params.read()?;
-        let session = self.face.find(&attach.session_id)?;
+        let session = self.face.find_to_command(&attach.session_id)?;
         if let Some(cwd) = &attach.cwd {
             let wanted = absolute(cwd)?;
-            if self.face.cwd(session.id)?.is_some_and(|own| tidy(&own) != tidy(&wanted)) {
+            let spec = self.face.claimant.spec(session)?;
+            let own = spec.as_ref().and_then(|spec| spec.cwd.as_deref());
+            if own.is_some_and(|own| tidy(own) != tidy(&wanted)) {
                 return Err(Error::invalid("cwd", "not the directory the session works in"));
             }
         }
@@ -283,25 +285,25 @@ impl<S: Store> Connection<S> {
             wish.replay = Replay::From(1);
         }
         let ask = Ask::Resume { id: id.clone(), wish: Box::new(room.keep(wish)), load };
-        self.ask(session.id, ask).await;
+        self.ask(session, ask).await;
         Ok(())
     }
 
     async fn prompt(&mut self, id: &Id, params: Params<'_>, written: u64) -> Result<(), Error> {
         let room = self.room.take(params.bytes())?;
         let prompt: Prompt = params.read()?;
-        let session = self.face.find(&prompt.session_id)?;
+        let session = self.face.find_to_command(&prompt.session_id)?;
         let said = room.keep(content::said(prompt.prompt)?);
-        self.ask(session.id, Ask::Prompt { id: id.clone(), said, written }).await;
+        self.ask(session, Ask::Prompt { id: id.clone(), said, written }).await;
         Ok(())
     }
 
     async fn suspend(&mut self, id: &Id, params: Params<'_>, peer: &Peer) -> Result<(), Error> {
         let request = requests::read_suspend(params)?;
-        let session = self.face.find(&request.session_id)?;
+        let session = self.face.find_to_command(&request.session_id)?;
         let suspend = requests::suspend(request, peer)?;
         let spans = requests::spans(suspend.meta.as_ref());
-        self.ask(session.id, Ask::Suspend { id: id.clone(), suspend, spans }).await;
+        self.ask(session, Ask::Suspend { id: id.clone(), suspend, spans }).await;
         Ok(())
     }
 

@@ -169,6 +169,19 @@ impl<S: Store> Face<S> {
         Ok(session)
     }
 
+    /// Finds the session that a command is for. Where it stands is for the command to find out, so
+    /// a session that this process has just changed is not read again.
+    pub(crate) fn find_to_command(&self, name: &str) -> Result<SessionId, Error> {
+        let known = name.parse().ok().and_then(|id| self.claimant.feed().session(id));
+        let is_own = |session: &Arc<Session>| {
+            session.tenant == self.options.tenant && !matches!(session.state, State::Ended(_))
+        };
+        match known.filter(is_own) {
+            Some(session) => Ok(session.id),
+            None => Ok(self.find(name)?.id),
+        }
+    }
+
     /// Returns the directory a session works in.
     pub(crate) fn cwd(&self, id: SessionId) -> Result<Option<String>, Error> {
         Ok(self.store.founding(id)?.and_then(|entry| match entry.event.what {

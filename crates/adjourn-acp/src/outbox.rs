@@ -106,10 +106,23 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
     mut written: Written,
     mut output: W,
 ) -> std::io::Result<()> {
-    while let Some(batch) = written.queue.recv().await {
+    while let Some(mut batch) = written.queue.recv().await {
         let mut place = written.count.load(Ordering::Relaxed);
-        if let Some(Marked { mark, end }) = &batch.mark {
-            mark.0.store(place + *end as u64, Ordering::Release);
+        let set_mark = |batch: &Batch, before: usize| {
+            if let Some(Marked { mark, end }) = &batch.mark {
+                mark.0.store(place + (before + end) as u64, Ordering::Release);
+            }
+        };
+        set_mark(&batch, 0);
+        // Many sessions are told of one commit, and a write costs more than what it writes. The room
+        // of each batch is held until all are written.
+        let mut with = Vec::new();
+        while batch.bytes.len() < BATCH_BYTES
+            && let Ok(mut next) = written.queue.try_recv()
+        {
+            set_mark(&next, batch.bytes.len());
+            batch.bytes.append(&mut next.bytes);
+            with.push(next);
         }
         let mut rest = batch.bytes.as_slice();
         while !rest.is_empty() {
@@ -123,6 +136,7 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
             written.count.store(place, Ordering::Release);
             rest = rest.get(count..).unwrap_or_default();
         }
+        drop(with);
         if written.queue.is_empty() {
             output.flush().await?;
         }

@@ -6,6 +6,7 @@
 //! with whatever made the session ready; a process that dies after that commit is an ordinary
 //! host's death.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,6 +38,9 @@ use crate::shown::{Showing, Shown};
 use crate::slots::{Slot, Slots};
 use crate::warm::Warm;
 
+/// How many sessions it is remembered of what they were created with.
+const SPECS: usize = 256;
+
 /// How the driving of a session ended: with the claim, with the store, or with a panic.
 pub(crate) type Driven = Result<Result<(), Error>, JoinError>;
 
@@ -63,6 +67,8 @@ struct Inner<S> {
     row: Mutex<HostRow>,
     shown: Shown,
     feed: Feed<S>,
+    /// What sessions were created with, which never changes.
+    specs: Mutex<HashMap<SessionId, Arc<DriverSpec>>>,
     /// Where the host gets to know what faces have claimed for it. Whoever sends holds a slot, so
     /// there is room for as many as there are slots.
     handed_over: mpsc::Sender<Driving>,
@@ -130,6 +136,7 @@ impl<S: Store> Claimant<S> {
             row,
             shown,
             feed,
+            specs: Mutex::default(),
             handed_over,
             live: Live::default(),
             warm: Warm::new(config.max_warm, config.warm_for),
@@ -185,7 +192,11 @@ impl<S: Store> Claimant<S> {
         if !matches!(command, Command::Prompt(_) | Command::Resume(_)) || !self.claims(id) {
             return None;
         }
-        let session = self.0.store.session(id).ok()??;
+        // Only whether it is worth trying: the claim is decided in the commit.
+        let session = match self.0.feed.session(id) {
+            Some(session) => session,
+            None => self.0.store.session(id).ok()??,
+        };
         if !may_make_ready(command, &session.state) {
             return None;
         }
@@ -367,12 +378,29 @@ impl<S: Store> Claimant<S> {
         self.row().id
     }
 
-    /// Reads what a session was created with.
-    fn spec(&self, id: SessionId) -> Result<Option<DriverSpec>, Error> {
-        Ok(self.0.store.founding(id)?.and_then(|entry| match entry.event.what {
-            What::SessionCreated(created) => Some(created.driver),
+    /// Returns what a session was created with, unless that was erased; it is read once for those
+    /// that are claimed again and again.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn spec(&self, id: SessionId) -> Result<Option<Arc<DriverSpec>>, Error> {
+        let specs = || self.0.specs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(spec) = specs().get(&id) {
+            return Ok(Some(Arc::clone(spec)));
+        }
+        let spec = self.0.store.founding(id)?.and_then(|entry| match entry.event.what {
+            What::SessionCreated(created) => Some(Arc::new(created.driver)),
             _ => None,
-        }))
+        });
+        if let Some(spec) = &spec {
+            let mut specs = specs();
+            // Which of them are in use cannot be told cheaply; those that are come back at once.
+            if specs.len() >= SPECS {
+                specs.clear();
+            }
+            specs.insert(id, Arc::clone(spec));
+        }
+        Ok(spec)
     }
 }
 

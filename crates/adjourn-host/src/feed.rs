@@ -118,6 +118,17 @@ impl<S: Store> Feed<S> {
         Following { inbox, _followed: followed }
     }
 
+    /// Returns a session as this process has committed it, if it is followed and nothing is known to
+    /// have happened to it since. Nothing is read for it.
+    pub fn session(&self, id: SessionId) -> Option<Arc<Session>> {
+        let seen = self.followed.state();
+        let mut followers = seen.followers.get(&id)?.iter();
+        followers.find_map(|follower| match &follower.how {
+            How::Watches(inbox) => inbox.upgrade()?.kept().session.clone(),
+            How::Drives(_) | How::Hosts => None,
+        })
+    }
+
     /// Tells the task that drives a session of its changes.
     pub(crate) fn tell_drive(&self, id: SessionId, signal: watch::Sender<Signal>) -> Place {
         self.follow_as(id, How::Drives(signal))

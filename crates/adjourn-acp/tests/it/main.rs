@@ -12,4 +12,5 @@ mod content;
 mod permissions;
 mod process;
 mod questions;
+mod reads;
 mod slow;

@@ -1,10 +1,15 @@
 //! A process with a host and any number of clients.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
-use adjourn_core::driver::DriverKind;
+use adjourn_core::Founding;
+use adjourn_core::actor::{self, Actor};
+use adjourn_core::carry::Budget;
+use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::id::SessionId;
 use adjourn_core::session::Phase;
 use adjourn_core::time::Timestamp;
 use adjourn_driver::Message;
@@ -13,7 +18,7 @@ use adjourn_host::doorbell::Hosts;
 use adjourn_host::script::{Script, Scripted};
 use adjourn_host::{Config, Host, Notes};
 use adjourn_record::keys::{Key, Keys};
-use adjourn_store::{Sqlite, Store as _, sqlite};
+use adjourn_store::{CommandError, Environment as _, Sqlite, Store as _, Transaction, sqlite};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{
@@ -66,6 +71,30 @@ impl Process {
         let notes = Notes::default();
         let face = Arc::new(Face { store, hosts, clock, claimant, permissions, notes, options });
         Self { directory, face, host }
+    }
+
+    /// Makes many sessions, in one commit, and returns their names.
+    pub async fn create_many(&self, count: usize) -> Vec<String> {
+        let founding = |_| Founding {
+            id: SessionId::new(self.face.clock.uuid()),
+            tenant: self.face.options.tenant.clone(),
+            labels: BTreeMap::new(),
+            parent: None,
+            driver: DriverSpec { kind: self.face.options.driver.clone(), ..DriverSpec::script("") },
+            budget: Budget::default(),
+        };
+        let all: Vec<_> = (0..count).map(founding).collect();
+        let create = move |tx: &mut Transaction<'_>| -> Result<Vec<_>, CommandError> {
+            let by = || Actor::new(actor::Face::Library, "test");
+            all.into_iter().map(|founding| Ok(tx.create(by(), founding)?.session.id)).collect()
+        };
+        let ids: Vec<SessionId> = self.face.store.transact(create).await.unwrap();
+        ids.iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns how often the store was read so far.
+    pub fn reads(&self) -> u64 {
+        self.face.store.metrics().reads
     }
 
     /// Waits until a session asks its question, as the store has it.

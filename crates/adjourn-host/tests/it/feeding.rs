@@ -102,9 +102,8 @@ async fn reads_beside_running(running: usize) -> u64 {
     while let Some(prompted) = prompts.join_next().await {
         prompted.unwrap().unwrap();
     }
-    for id in &ids {
-        fixture.until_in_flight(*id, "long").await;
-    }
+    // Each call has started, and its task reads no more.
+    fixture.clock.until_waited_for(running).await;
     let following = host.claimant.feed().follow(ids[0]);
     let before = reads(&fixture.store);
     let (mode, grace_ms) = (Mode::InterruptImmediate, Some(1000));

@@ -27,7 +27,10 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     drop(alone);
     let mut many = Editor::start(place, "acp-runs", SESSIONS)?;
     many.run_for(SPAN / 4)?;
+    let before = many.child.processor_time()?;
     let Runs { mut times, spent } = many.run_for(SPAN)?;
+    let cpu = many.child.processor_time()?.saturating_sub(before);
+    figures.add("acp_run_cpu_us", cpu.as_secs_f64() * 1e6 / times.len() as f64);
     figures.add("acp_run_cycles_per_s_n64", times.len() as f64 / spent.as_secs_f64());
     figures.add("acp_run_p50_ms_n64", percentile(&mut times, 0.5) / 1000.0);
     drop(many);

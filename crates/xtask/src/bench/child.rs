@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
@@ -12,6 +13,9 @@ use adjourn_host::{Config, Host};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{acp, commits, http, sessions};
+
+/// Ticks of the kernel's clock of processor time in one second.
+const TICKS: f64 = 100.0;
 
 /// A process that ends when it is dropped.
 pub struct Child {
@@ -67,6 +71,11 @@ impl Child {
         Ok(kilobytes.context("status has the peak")?.parse::<u64>()? * 1024)
     }
 
+    /// Returns the processor time that the child has used.
+    pub fn processor_time(&self) -> Result<Duration> {
+        processor_time(self.process.id())
+    }
+
     /// Returns the memory that the child has in use, in bytes.
     pub fn resident(&self) -> Result<u64> {
         const PAGE: u64 = 4096;
@@ -82,6 +91,16 @@ impl Drop for Child {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Returns the processor time that a process has used, by all its threads.
+pub fn processor_time(process: u32) -> Result<Duration> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name of the program may have anything in it, and ends with the last bracket.
+    let (_, fields) = status.rsplit_once(')').context("stat has a name")?;
+    let ticks: Vec<f64> =
+        fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
+    Ok(Duration::from_secs_f64(ticks.iter().sum::<f64>() / TICKS))
 }
 
 /// Does what the first process asks for.

@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::child::runtime;
+use super::child::{processor_time, runtime};
 use super::figures::Figures;
 use super::sessions::{create, open, prompt, resume};
 
@@ -33,8 +33,6 @@ pub const SESSIONS: usize = 64;
 pub const SPAN: Duration = Duration::from_millis(1500);
 /// Runs that are counted exactly.
 const COUNTED: u64 = 50;
-/// Ticks of the kernel's clock of processor time in one second.
-const TICKS: f64 = 100.0;
 
 /// Measures one round.
 pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
@@ -71,9 +69,11 @@ impl Work {
             // The first run of each is not measured: what is made once is there by then.
             all(&store, &ids, &claimant, |_, runs| runs < 1).await?;
             let decisions = decisions(&store, &ids)?;
-            let (before, cpu, start) = (store.metrics(), processor_time()?, Instant::now());
+            let (before, cpu, start) =
+                (store.metrics(), processor_time(std::process::id())?, Instant::now());
             let runs = all(&store, &ids, &claimant, go_on).await?;
-            let (spent, cpu) = (start.elapsed(), processor_time()?.saturating_sub(cpu));
+            let (spent, cpu) =
+                (start.elapsed(), processor_time(std::process::id())?.saturating_sub(cpu));
             let commits = store.metrics().commits - before.commits;
             let commands = self::decisions(&store, &ids)? - decisions;
             Ok(Self { runs, spent, cpu, commits, commands })
@@ -182,14 +182,4 @@ fn decisions(store: &Sqlite, ids: &[SessionId]) -> Result<u64> {
         count += entries.iter().filter(|entry| entry.begins_decision()).count() as u64;
     }
     Ok(count)
-}
-
-/// Returns the processor time that this process has used, by all its threads.
-fn processor_time() -> Result<Duration> {
-    let status = std::fs::read_to_string("/proc/self/stat")?;
-    // The name of the program may have anything in it, and ends with the last bracket.
-    let (_, fields) = status.rsplit_once(')').context("stat has a name")?;
-    let ticks: Vec<f64> =
-        fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
-    Ok(Duration::from_secs_f64(ticks.iter().sum::<f64>() / TICKS))
 }
