@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::content::Message;
-use crate::view::{ModelMessage, model_view};
+use crate::view::{INPUTS, ModelMessage, model_view, said_last};
 
 /// How many entries are read at a time.
 const PAGE: usize = 256;
@@ -90,6 +90,13 @@ impl Transcript {
     /// # Errors
     /// The transcript cannot be read.
     pub fn messages(&self) -> Result<Vec<ModelMessage>, TranscriptError> {
-        Ok(model_view(&self.since(|message| message.digest)?))
+        let mut entries = self.since(|message| message.digest)?;
+        if entries.first().is_some_and(|first| first.digest) {
+            // What a person said right before a digest is shown with it.
+            let mut before = self.before(self.length - entries.len() as u64, INPUTS)?;
+            let said = before.split_off(before.len() - said_last(&before));
+            entries.splice(..0, said);
+        }
+        Ok(model_view(&entries))
     }
 }

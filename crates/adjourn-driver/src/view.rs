@@ -1,6 +1,7 @@
 //! The model's view: what was said, in the shape that model providers take.
 //!
-//! - Nothing from before the last digest.
+//! - Nothing from before the last digest, but for what a person said right before it: that is what
+//!   the turn that is given the digest begins with.
 //! - The segments of a message are one message; one that was broken off is left out.
 //! - Each call has its one result right behind the message that asks for it, in the order of the
 //!   calls. A call whose result never came is answered by the host; further results of it, and
@@ -28,6 +29,10 @@ use serde_json::Value;
 
 use crate::content::{Block, CallContent, Message, Role};
 use crate::segments::whole_messages;
+
+/// How many messages of a person's are shown that were said right before a digest. It is one, or
+/// one for each wake that no step had begun with.
+pub(crate) const INPUTS: usize = 16;
 
 /// Who a model is told that something comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +64,7 @@ pub struct ModelMessage {
 
 /// Returns what a model is shown of a transcript.
 pub fn model_view(entries: &[Message]) -> Vec<ModelMessage> {
-    let from = entries.iter().rposition(|entry| entry.digest).unwrap_or(0);
-    let mut messages = whole_messages(entries.get(from..).unwrap_or_default());
+    let mut messages = whole_messages(&since_digest(entries));
     for message in &mut messages {
         // Thoughts are an agent's.
         let thinks = message.role == Role::Agent;
@@ -101,6 +105,29 @@ pub fn model_view(entries: &[Message]) -> Vec<ModelMessage> {
     }
     view.retain_mut(end_in_words);
     view
+}
+
+/// Returns what is shown of a transcript with a digest: the digest, what a person said right before
+/// it, and what came behind it.
+fn since_digest(entries: &[Message]) -> Cow<'_, [Message]> {
+    let Some(digest) = entries.iter().rposition(|entry| entry.digest) else {
+        return Cow::Borrowed(entries);
+    };
+    let (before, from) = entries.split_at(digest);
+    let input = before.len() - said_last(before);
+    match (from, before.get(input..)) {
+        ([digest, behind @ ..], Some(input)) if !input.is_empty() => {
+            let all = std::iter::once(digest).chain(input).chain(behind);
+            Cow::Owned(all.cloned().collect())
+        }
+        _ => Cow::Borrowed(from),
+    }
+}
+
+/// Returns how many of the last entries are a person's, as far as they are looked for.
+pub(crate) fn said_last(entries: &[Message]) -> usize {
+    let last = entries.iter().rev().take(INPUTS);
+    last.take_while(|entry| entry.role == Role::User).count()
 }
 
 const fn plain(role: ModelRole, blocks: Vec<Block>) -> ModelMessage {

@@ -7,6 +7,7 @@
 )]
 
 mod golden;
+mod provider;
 mod segments;
 mod transcript;
 mod view;

@@ -25,7 +25,7 @@ fn transcript(entries: Vec<Message>) -> (Arc<Entries>, Transcript) {
 }
 
 fn said(count: usize) -> Vec<Message> {
-    (0..count).map(|number| Message::user(number.to_string())).collect()
+    (0..count).map(|number| Message::host(number.to_string())).collect()
 }
 
 #[test]
@@ -51,7 +51,26 @@ fn nothing_before_the_page_of_the_last_digest_is_read() {
     entries[800].digest = true;
     let (source, transcript) = transcript(entries);
     assert_eq!(transcript.messages().unwrap().len(), 200);
-    assert_eq!(*source.read.lock().unwrap(), [(744, 256)]);
+    assert_eq!(*source.read.lock().unwrap(), [(744, 256), (784, 16)]);
+}
+
+/// A turn that is given a digest begins with what a person said, which was said before it.
+#[test]
+fn what_a_person_said_right_before_a_digest_is_shown_behind_it() {
+    for said_before in [0, 3, 300] {
+        let mut entries = said(said_before);
+        entries.push(Message { digest: true, ..Message::host("an earlier digest") });
+        entries.push(Message::user("before"));
+        entries.push(Message::agent("an answer"));
+        entries.extend(["one", "two"].map(Message::user));
+        entries.push(Message { digest: true, ..Message::host("in short") });
+        entries.push(Message::host("woken"));
+        let (source, transcript) = transcript(entries);
+        let view = transcript.messages().unwrap();
+        let words: Vec<_> = view.iter().map(|said| said.blocks[0].words().unwrap()).collect();
+        assert_eq!(words, ["in short", "one", "two", "woken"]);
+        assert_eq!(view, model_view(&source.entries));
+    }
 }
 
 #[test]

@@ -1,15 +1,13 @@
 //! Every view is one that model providers take, and has all that was said.
 
-use std::collections::HashSet;
-
 use adjourn_core::ledger::CallId;
 use adjourn_driver::content::Fate;
-use adjourn_driver::{
-    Block, CallContent, Message, ModelMessage, ModelRole, Role, Segment, Shown, model_view,
-};
+use adjourn_driver::{Block, CallContent, Message, ModelMessage, Role, Segment, Shown, model_view};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use serde_json::json;
+
+use crate::provider;
 
 /// Something that is said in one entry or in several.
 #[derive(Debug, Clone)]
@@ -132,7 +130,19 @@ fn transcript(sayings: &[Saying]) -> Transcript {
     };
     let mut offsets = vec![0; sayings.len()];
     let digest = parts.iter().rposition(|(_, number, _)| sayings[*number].message.digest);
-    for (_, number, part) in parts.iter().copied() {
+    // What a person said right before a digest is shown behind it.
+    let is_lost = |number: usize, part: usize| {
+        let Saying { parts, harm, .. } = &sayings[number];
+        parts.len() > 1 && part == 0 && *harm == Harm::NoBeginning
+    };
+    let before = parts.get(..digest.unwrap_or(0)).unwrap_or_default().iter().enumerate().rev();
+    let before = before.filter(|(_, (_, number, part))| !is_lost(*number, *part));
+    let by_person = |(_, (_, number, _)): &(usize, &(u16, usize, usize))| {
+        sayings[*number].message.role == Role::User
+    };
+    let input: Vec<_> = before.take_while(by_person).map(|(at, _)| at).collect();
+    for (at, (_, number, part)) in parts.iter().copied().enumerate() {
+        let is_input = input.contains(&at);
         let saying = &sayings[number];
         let count = saying.parts.len();
         let begins = parts.iter().position(|(_, other, _)| *other == number).unwrap();
@@ -142,7 +152,8 @@ fn transcript(sayings: &[Saying]) -> Transcript {
             Harm::Aborted => true,
             Harm::NoEnd | Harm::NoBeginning => segmented,
         };
-        let hidden = broken || digest.is_some_and(|digest| begins < digest);
+        let old = digest.is_some_and(|digest| begins < digest) && !is_input;
+        let hidden = broken || old;
         let mut entry = saying.message.clone();
         for (at, kind) in saying.parts[part].iter().enumerate() {
             let words = format!("<{number}.{part}.{at}>");
@@ -162,7 +173,11 @@ fn transcript(sayings: &[Saying]) -> Transcript {
                 _ if hidden => all.hidden.push(words),
                 Kind::Thought => all.thought.push(words),
                 Kind::Text | Kind::NotedText | Kind::Picture => {
-                    if !segmented && entry.role != Role::Tool && entry.answers.is_none() {
+                    if !segmented
+                        && !is_input
+                        && entry.role != Role::Tool
+                        && entry.answers.is_none()
+                    {
                         all.ordered.push(words.clone());
                     }
                     all.said.push(words);
@@ -180,8 +195,7 @@ fn transcript(sayings: &[Saying]) -> Transcript {
         }
         entry.aborted = saying.harm == Harm::Aborted && part + 1 == count;
         // A program that cannot read the first one finds the others numbered as before.
-        let lost = segmented && part == 0 && saying.harm == Harm::NoBeginning;
-        if !lost {
+        if !is_lost(number, part) {
             all.entries.push(entry);
         }
     }
@@ -194,40 +208,6 @@ fn words(message: &ModelMessage) -> impl Iterator<Item = &str> {
         true => block.fields()["data"].as_str(),
         false => block.words(),
     })
-}
-
-/// Checks what every provider wants of a conversation.
-fn check(view: &[ModelMessage]) -> Result<(), TestCaseError> {
-    let mut ids = HashSet::new();
-    let mut owed: Vec<CallId> = Vec::new();
-    prop_assert!(view.first().is_none_or(|first| first.role == ModelRole::User));
-    let mut last = None;
-    for message in view {
-        // No message and no text is empty, also if thoughts are not sent.
-        let blank = |block: &Block| block.words().is_some_and(|words| words.trim().is_empty());
-        prop_assert!(!message.blocks.iter().any(blank), "{message:?}");
-        let said = message.blocks.iter().any(|block| !block.is_thought());
-        prop_assert!(said || !message.calls.is_empty(), "{message:?}");
-        // Results are behind their calls, one for each, before anything else.
-        prop_assert_eq!(message.role == ModelRole::Tool, !owed.is_empty());
-        prop_assert_eq!(message.role == ModelRole::Tool, message.answers.is_some());
-        if let Some(answers) = &message.answers {
-            prop_assert_eq!(answers, &owed.remove(0));
-        }
-        prop_assert!(message.role == ModelRole::Agent || message.calls.is_empty());
-        for call in &message.calls {
-            prop_assert!(ids.insert(call.id.clone()), "{} is not the only one", call.id);
-            owed.push(call.id.clone());
-        }
-        if message.role == ModelRole::Agent {
-            prop_assert_ne!(last, Some(ModelRole::Agent), "two messages of the agent's");
-            let ends_in_thought = message.blocks.last().is_some_and(Block::is_thought);
-            prop_assert!(!(ends_in_thought && message.calls.is_empty()), "{message:?}");
-        }
-        last = Some(message.role);
-    }
-    prop_assert_eq!(owed, Vec::new(), "calls without a result");
-    Ok(())
 }
 
 /// The same random transcripts every time, unless `ADJOURN_SEED` asks for others.
@@ -246,7 +226,7 @@ proptest! {
     ) {
         let Transcript { entries, said, ordered, thought, hidden } = transcript(&sayings);
         let view = model_view(&entries);
-        check(&view)?;
+        provider::takes(&view);
         let shown: Vec<_> = view.iter().flat_map(words).collect();
         let text = shown.concat();
         let count = |words: &str| text.matches(words).count();
@@ -275,7 +255,7 @@ proptest! {
     ) {
         let Transcript { entries, .. } = transcript(&sayings);
         for end in 0..=entries.len() {
-            check(&model_view(&entries[..end]))?;
+            provider::takes(&model_view(&entries[..end]));
         }
     }
 }

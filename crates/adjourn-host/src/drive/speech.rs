@@ -146,10 +146,8 @@ impl Speech {
                 self.note_words(&message);
                 self.add(message, now);
             }
-            Part::Calls(calls) => {
-                self.close();
-                self.ending.calls = calls;
-            }
+            // The words before them are the same message, which is whole when the step is over.
+            Part::Calls(calls) => self.ending.calls.extend(calls),
             Part::Reported(reported) => return self.report(reported, now),
             Part::Spent(usage) => {
                 self.usage = add(self.usage, usage);
@@ -246,6 +244,7 @@ impl Speech {
     /// Returns the calls that the step ends with, as the ledger has them, and adds the message
     /// that asks for them to what was said.
     pub(super) fn ask(&mut self) -> Vec<AskedCall> {
+        self.close();
         let calls = std::mem::take(&mut self.ending.calls);
         let content: Vec<_> = calls.iter().map(|call| call.content.clone()).collect();
         // The words right before the calls are the same message: models take it as one.

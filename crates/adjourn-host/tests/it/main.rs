@@ -8,6 +8,7 @@
 
 mod bounds;
 mod budgets;
+mod canned_model;
 mod claiming;
 mod clocks;
 mod content;
@@ -18,6 +19,9 @@ mod feeding;
 mod fixture;
 mod hung;
 mod permissions;
+mod points;
+#[path = "../../../adjourn-driver/tests/it/provider.rs"]
+mod provider;
 mod scripted;
 mod scripts;
 mod stopping;

@@ -1,0 +1,384 @@
+//! An agent whose loop is ours: its model answers from a list, and is broken off at every point.
+//!
+//! The model looks around with one call. Then it asks for three at once, of which the one in the
+//! middle asks a person and so parks the session; the others must not run. At last it has done.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use adjourn_core::Session;
+use adjourn_core::command::{CallResult, Mode, Question, Resume, RunEnd, Suspend};
+use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::id::SessionId;
+use adjourn_core::ledger::CallId;
+use adjourn_core::session::{Outcome, Wait};
+use adjourn_driver::{
+    Block, BoxStream, Call, CallContent, CallPart, Driver, Drivers, Finish, Message, ModelMessage,
+    ModelRole, Park, Part, RequestedCall, Step, Words, breakable, emitting,
+};
+use serde_json::json;
+
+use crate::fixture::{Fixture, Working};
+use crate::points::Points;
+use crate::provider;
+
+/// What the model says at each of its turns, in two pieces.
+const WORDS: [[&str; 2]; 3] = [["Let me ", "look."], ["I have to ", "ask."], ["It is ", "done."]];
+
+/// The model, its tools, and what they saw and did.
+#[derive(Clone)]
+struct Canned {
+    points: Points,
+    /// The view that each step was given.
+    views: Arc<Mutex<Vec<Vec<ModelMessage>>>>,
+    /// The calls that were really started.
+    ran: Arc<Mutex<Vec<CallContent>>>,
+}
+
+impl Canned {
+    fn new(hold_at: Option<usize>) -> Self {
+        Self { points: Points::new(hold_at), views: Arc::default(), ran: Arc::default() }
+    }
+
+    fn ran(&self) -> Vec<CallContent> {
+        self.ran.lock().unwrap().clone()
+    }
+}
+
+impl Drivers for Canned {
+    fn make(&self, _: &DriverSpec) -> Result<Box<dyn Driver>, String> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+fn calls(answer: usize, revision: u64) -> Vec<RequestedCall> {
+    let call = |tool: &str| {
+        let content = CallContent::new(CallId(format!("{tool}-{revision}")), tool);
+        RequestedCall::new(CallContent { arguments: json!({ "path": tool }), ..content })
+    };
+    let question = Question {
+        question: "which table?".to_owned(),
+        context: None,
+        choices: Vec::new(),
+        originating_failure_kind: None,
+    };
+    let ask = RequestedCall { parks: Some(Park::Ask(question)), ..call("ask_user") };
+    match answer {
+        0 => vec![call("look")],
+        1 => vec![call("write"), ask, call("read")],
+        _ => Vec::new(),
+    }
+}
+
+impl Driver for Canned {
+    fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
+        self.views.lock().unwrap().push(step.transcript.messages().unwrap());
+        let answer: usize = step.session.driver_state.as_deref().unwrap_or("0").parse().unwrap();
+        let calls = calls(answer, step.session.revision);
+        let ends = calls.is_empty().then_some(RunEnd {
+            outcome: Outcome::Completed,
+            error: None,
+            ends_session: false,
+        });
+        let finish = Finish { state: Some((answer + 1).to_string()), ends };
+        let (points, stop) = (self.points.clone(), step.stop.clone());
+        let parts = emitting(move |out| async move {
+            points.pass("before the first word", Some(&stop)).await;
+            for text in WORDS[answer] {
+                let (words, text) = (Words::Said, text.to_owned());
+                out.emit(Part::Delta { message: 0, words, text }).await;
+                points.pass("behind words", Some(&stop)).await;
+            }
+            if !calls.is_empty() {
+                out.emit(Part::Calls(calls)).await;
+                points.pass("behind the calls", Some(&stop)).await;
+            }
+            out.emit(Part::Finished(finish)).await;
+        });
+        breakable(step.stop, parts)
+    }
+
+    fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
+        self.ran.lock().unwrap().push(call.content.clone());
+        let points = self.points.clone();
+        emitting(move |out| async move {
+            points.pass("in a call", None).await;
+            let content = vec![Block::text(format!("{} ran", call.content.tool))];
+            let (result, structured) = (CallResult::Done, None);
+            out.emit(CallPart::Ended { result, content, structured }).await;
+        })
+    }
+}
+
+/// What happens to the agent where it is held.
+#[derive(Debug, Clone, Copy, Default)]
+struct Act {
+    suspends: Option<Mode>,
+    /// Whether the words so far had time to be committed.
+    aged: bool,
+    /// Whether the host is killed.
+    crashes: bool,
+}
+
+/// Everything that is to be known about one life of the agent.
+struct Life {
+    fixture: Fixture,
+    canned: Canned,
+    id: SessionId,
+    host: Working,
+    /// What the digest said at each pause.
+    digests: Vec<String>,
+    /// Whether it was ever parked because its host was lost.
+    interrupted: bool,
+}
+
+impl Life {
+    async fn begin(hold_at: Option<usize>) -> Self {
+        let fixture = Fixture::new();
+        let canned = Canned::new(hold_at);
+        let host = fixture.host_with(Arc::new(canned.clone())).await;
+        let kind = DriverKind::Native { model: "canned".to_owned() };
+        let id = fixture.create_with(DriverSpec { kind, ..DriverSpec::script("") });
+        fixture.prompt(id, "tidy up");
+        Self { fixture, canned, id, host, digests: Vec::new(), interrupted: false }
+    }
+
+    /// Lifts pauses and answers questions until the driver is held or the run is over; returns the
+    /// point.
+    async fn until_held(&mut self) -> Option<&'static str> {
+        loop {
+            let (fixture, id) = (&self.fixture, self.id);
+            let rests = async {
+                fixture.until(id, "at rest", is_at_rest).await;
+            };
+            if let Some(point) = self.canned.points.until_held(rests).await {
+                return Some(point);
+            }
+            if fixture.session(id).state.name() == "idle" {
+                return None;
+            }
+            self.wake(true);
+        }
+    }
+
+    /// Lets something happen to the agent where it is held.
+    async fn suffer(&mut self, act: Act, point: &str) {
+        if act.aged {
+            let before = self.fixture.session(self.id);
+            self.fixture.clock.advance(Duration::from_secs(2));
+            // Words that wait are committed; where none do, nothing is.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            assert!(self.fixture.session(self.id).revision <= before.revision + 1);
+        }
+        if let Some(mode) = act.suspends {
+            self.fixture.suspend(self.id, Suspend { mode, ..Suspend::default() });
+        }
+        if act.crashes {
+            let drivers = Arc::new(self.canned.clone());
+            let host = self.fixture.host_with(drivers).await;
+            std::mem::replace(&mut self.host, host).kill().await;
+            self.canned.points.until_heard().await;
+            self.fixture.hosts().ring();
+        } else if act.suspends > Some(Mode::WaitForCompletion) && point != "in a call" {
+            self.canned.points.until_heard().await;
+        }
+        self.canned.points.release();
+    }
+
+    /// Drives it to its end.
+    async fn end(&mut self, continue_transcript: bool) -> Arc<Session> {
+        loop {
+            let session = self.fixture.until(self.id, "at rest", is_at_rest).await;
+            if session.state.name() == "idle" {
+                return session;
+            }
+            self.wake(continue_transcript);
+        }
+    }
+
+    /// Answers the question, or lifts the pause.
+    fn wake(&mut self, continue_transcript: bool) {
+        let session = self.fixture.session(self.id);
+        self.digests.push(session.digest());
+        let shown = &session.suspended().unwrap().shown().pause;
+        self.interrupted |= shown.host_interrupted;
+        let input = matches!(shown.wait, Wait::Question(_)).then(|| Message::user("monthly"));
+        let resume = Resume {
+            handle: Some(shown.handle),
+            input: input.as_ref().map(Message::content),
+            continue_transcript: continue_transcript || input.is_none(),
+            ..Resume::default()
+        };
+        let said = input.into_iter().collect();
+        self.fixture.give(self.id, adjourn_core::Command::Resume(resume), said).unwrap();
+    }
+
+    /// Returns what a model would be shown next.
+    fn view(&self) -> Vec<ModelMessage> {
+        adjourn_driver::model_view(&self.fixture.said(self.id))
+    }
+}
+
+fn is_at_rest(session: &Session) -> bool {
+    matches!(session.state.name(), "suspended" | "idle")
+}
+
+/// Returns a view in short: the role, the words up to how long something took, the calls.
+fn in_short(view: &[ModelMessage]) -> Vec<String> {
+    let line = |message: &ModelMessage| {
+        let role = match message.role {
+            ModelRole::User => "user",
+            ModelRole::Agent => "agent",
+            ModelRole::Tool => "tool",
+        };
+        let words: Vec<_> = message.blocks.iter().filter_map(Block::words).collect();
+        let words = words.concat();
+        let (begins, rest) = words.split_once(" after ").unwrap_or((&words, ""));
+        let rest = rest.split_once(". ").map_or("", |(_, rest)| rest);
+        let tools: Vec<_> = message.calls.iter().map(|call| call.tool.as_str()).collect();
+        format!("{role}: {begins} {rest} {}", tools.join(",")).trim_end().to_owned()
+    };
+    view.iter().map(line).collect()
+}
+
+fn expected(look: &str, interrupted: bool) -> Vec<String> {
+    let not_run = "not run: it was stopped before it started";
+    let interrupted = interrupted.then(|| {
+        "user: [adjourn] Resumed It had waited because its host stopped. It is unknown what became \
+         of: look."
+            .to_owned()
+    });
+    let before = ["user: tidy up", "agent: Let me look.  look", look].map(str::to_owned);
+    let behind = [
+        "agent: I have to ask.  write,ask_user,read".to_owned(),
+        format!("tool: [adjourn] write: {not_run}"),
+        "tool: [adjourn] Resumed The answer is the user's message.".to_owned(),
+        format!("tool: [adjourn] read: {not_run}"),
+        "user: monthly".to_owned(),
+        "agent: It is done.".to_owned(),
+    ];
+    before.into_iter().chain(interrupted).chain(behind).collect()
+}
+
+/// Lets one thing happen at one point; returns whether there is such a point.
+async fn lives_through(hold_at: usize, act: Act) -> bool {
+    let mut life = Life::begin(Some(hold_at)).await;
+    let Some(point) = life.until_held().await else {
+        life.host.stop().await;
+        return false;
+    };
+    let what = format!("{act:?} at {hold_at}, {point}");
+    println!("{what}");
+    life.suffer(act, point).await;
+    let session = life.end(true).await;
+    assert_eq!(session.last_run.as_ref().unwrap().outcome.as_str(), "completed", "{what}");
+
+    let ran = life.canned.ran();
+    let tools: Vec<_> = ran.iter().map(|call| call.tool.as_str()).collect();
+    assert_eq!(
+        tools,
+        ["look"],
+        "{what}: the siblings of a question do not run, nothing runs twice"
+    );
+    assert_eq!(ran[0].arguments, json!({ "path": "look" }), "{what}");
+    assert_eq!(life.fixture.dispatched(life.id), 1, "{what}");
+
+    let lost = act.crashes && point == "in a call";
+    let result = match lost {
+        true => "tool: [adjourn] look: its outcome is unknown: it was cut off while it ran",
+        false => "tool: look ran",
+    };
+    assert_eq!(life.interrupted, lost && act.suspends.is_none(), "{what}");
+    assert_eq!(in_short(&life.view()), expected(result, life.interrupted), "{what}");
+    for view in life.canned.views.lock().unwrap().iter() {
+        provider::takes(view);
+    }
+    let given = life.canned.views.lock().unwrap().last().unwrap().clone();
+    let all = expected(result, life.interrupted);
+    assert_eq!(in_short(&given), all[..all.len() - 1], "{what}: given to the last step");
+
+    // What the digest says at the question is what the ledger knows.
+    let asked = life.digests.iter().find(|digest| digest.contains("write, read")).unwrap();
+    assert_eq!(asked.contains("what ran: look (1×)"), !lost, "{what}: {asked}");
+    let unknown = life.digests.iter().any(|digest| digest.contains("outcome unknown: look"));
+    assert_eq!(unknown, lost, "{what}: {:?}", life.digests);
+    assert!(session.calls.is_empty(), "{what}: the model was told everything");
+    life.host.stop().await;
+    true
+}
+
+/// Lets something happen at every point, once each.
+async fn lives_through_at_every_point(act: Act) {
+    let mut point = 0;
+    while lives_through(point, act).await {
+        point += 1;
+    }
+    // Before the first word, behind each of two pieces of words, behind the calls; and in a call.
+    assert_eq!(point, 4 + 1 + 4 + 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_at_every_point_runs_nothing_twice_and_the_model_knows_what_ran() {
+    for aged in [false, true] {
+        lives_through_at_every_point(Act { crashes: true, aged, ..Act::default() }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_suspend_at_every_point_leaves_the_model_its_conversation() {
+    for mode in [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion] {
+        let suspends = Some(mode);
+        lives_through_at_every_point(Act { suspends, ..Act::default() }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_of_a_host_that_is_to_suspend_loses_nothing_at_any_point() {
+    for mode in [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion] {
+        let (suspends, crashes, aged) = (Some(mode), true, mode == Mode::FinishStep);
+        lives_through_at_every_point(Act { suspends, crashes, aged }).await;
+    }
+}
+
+/// A host that dies while the session waits for its answer changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_behind_the_question_and_behind_the_answer_loses_neither() {
+    for answered_first in [false, true] {
+        let mut life = Life::begin(None).await;
+        life.fixture.until_state(life.id, "suspended").await;
+        if answered_first {
+            // The answer is there, and no host is any more.
+            let host = life.fixture.host_for(life.fixture.create("")).await;
+            std::mem::replace(&mut life.host, host).kill().await;
+            life.wake(true);
+        }
+        let host = life.fixture.host_with(Arc::new(life.canned.clone())).await;
+        std::mem::replace(&mut life.host, host).kill().await;
+        life.end(true).await;
+        assert_eq!(in_short(&life.view()), expected("tool: look ran", false));
+        assert_eq!(life.canned.ran().len(), 1);
+        life.host.stop().await;
+    }
+}
+
+/// A turn that does not see the transcript is told in short what ran and what did not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_is_given_a_digest_knows_what_ran_and_what_did_not() {
+    let mut life = Life::begin(None).await;
+    life.end(false).await;
+    let given = life.canned.views.lock().unwrap().last().unwrap().clone();
+    provider::takes(&given);
+    let digest = given[0].blocks[0].words().unwrap().to_owned();
+    for line in [
+        "first prompt: tidy up",
+        "last words: I have to ask.",
+        "what ran: look (1×)",
+        "never run: write, read",
+        "asked: which table?",
+    ] {
+        assert!(digest.contains(line), "{line:?} is not in {digest}");
+    }
+    let told = in_short(&given).join("\n");
+    assert!(told.contains("monthly"), "the answer is not part of the digest: {told}");
+    life.host.stop().await;
+}
