@@ -8,6 +8,7 @@ use adjourn_core::Command;
 use adjourn_core::carry::Limit;
 use adjourn_core::command::{AbortStep, Ask, AskCalls, Await, Mode, Progress, StepEnd};
 use adjourn_core::conditions::Conditions;
+use adjourn_core::event::What;
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::{self, Quiescing, State, Stopping};
 use adjourn_core::{Rejected, Session};
@@ -21,6 +22,9 @@ use super::speech::{Speech, Taken};
 use super::told::{digests, fates};
 use super::{Drive, Late, Next, encoded};
 use crate::transcript::StoredTranscript;
+
+/// Entries of the journal that are read at a time to find where a broken step began.
+const JOURNAL_PAGE: u64 = 64;
 
 /// What ends a wait for the next part.
 enum Woken {
@@ -259,15 +263,10 @@ impl<S: Store> Drive<S> {
             _ if step.opens => Opening::Prompt,
             _ => Opening::Next,
         };
-        let continues = step.continues.then(|| {
-            let opens = |message: &Message| match message.role {
-                Role::User => true,
-                Role::Host => message.answers.is_none(),
-                Role::Agent | Role::Tool => false,
-            };
-            transcript.since(opens).map(|turn| Continuation::of(&turn))
-        });
-        let continues = continues.transpose().map_err(|error| Error::Damaged(error.to_string()))?;
+        let continues = match step.continues {
+            true => Some(self.continuation(&transcript)?),
+            false => None,
+        };
         Ok(Step {
             session: Arc::clone(&self.session),
             opening,
@@ -277,6 +276,55 @@ impl<S: Store> Drive<S> {
             client: Arc::clone(&self.client),
             environment: Arc::clone(&self.environment),
         })
+    }
+
+    /// Reads what became of the calls of the steps that were broken off right before this one.
+    ///
+    /// A wake may lie between, with an input and a report: what was broken off is found by where
+    /// the journal says that it began, and the fates of its calls come up to this step's beginning.
+    fn continuation(&self, transcript: &Transcript) -> Result<Continuation, Error> {
+        let entries = match self.broken_off_at()? {
+            Some(from) => {
+                let count = transcript.len().saturating_sub(from);
+                transcript.before(transcript.len(), usize::try_from(count).unwrap_or(usize::MAX))
+            }
+            // It was pruned. The turn is all that can be known.
+            None => transcript.since(|message| match message.role {
+                Role::User => true,
+                Role::Host => message.answers.is_none(),
+                Role::Agent | Role::Tool => false,
+            }),
+        };
+        let entries = entries.map_err(|error| Error::Damaged(error.to_string()))?;
+        Ok(Continuation::of(&entries))
+    }
+
+    /// Returns how long the transcript was when the first of the steps began that were broken off
+    /// right before this one.
+    fn broken_off_at(&self) -> Result<Option<u64>, Error> {
+        let mut began = None;
+        let mut is_this_step = true;
+        let mut until = self.session.revision;
+        while until > 0 {
+            let first = until.saturating_sub(JOURNAL_PAGE).max(1);
+            let count = usize::try_from(until - first + 1).unwrap_or(usize::MAX);
+            let entries = self.store.journal(self.session.id, first, count)?;
+            for entry in entries.iter().rev() {
+                match &entry.event.what {
+                    What::StepStarted(_) if is_this_step => is_this_step = false,
+                    What::StepStarted(started) => began = Some(started.transcript.length),
+                    What::StepFinished(_) | What::CallsAsked(_) | What::RunStarted(_) => {
+                        return Ok(began);
+                    }
+                    _ => {}
+                }
+            }
+            if entries.len() < count {
+                break;
+            }
+            until = first - 1;
+        }
+        Ok(began)
     }
 
     fn has_budget(&self) -> bool {

@@ -15,9 +15,11 @@ mod content;
 mod declining;
 mod doorbell;
 mod driving;
+mod fake;
 mod feeding;
 mod fixture;
 mod hung;
+mod own_loop;
 mod permissions;
 mod points;
 #[path = "../../../adjourn-driver/tests/it/provider.rs"]
