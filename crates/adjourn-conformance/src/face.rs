@@ -134,4 +134,6 @@ pub struct Ending {
     pub tools: BTreeMap<String, u32>,
     /// What the agent said to the end.
     pub said: Vec<String>,
+    /// What the driver was given for each step, if the runner can tell.
+    pub given: Option<Vec<Value>>,
 }

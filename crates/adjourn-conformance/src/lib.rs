@@ -49,6 +49,9 @@
 //! - Drain graces are settings of a host in most places: [`Scenario::graces`] tells them before
 //!   the hosts are started.
 //!
+//! - A runner that makes its drivers itself hands [`given::Recording`] to its hosts, and puts what
+//!   it has recorded into [`Ending::given`]; any other leaves that out.
+//!
 //! Nothing in an implementation looks at a clock. Where a scenario fails on a machine that was too
 //! slow for it, the player takes it again at a slower pace; [`play`] says when.
 
@@ -58,6 +61,7 @@
 )]
 
 mod face;
+pub mod given;
 pub mod logs;
 pub mod matching;
 pub mod play;

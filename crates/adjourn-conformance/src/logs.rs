@@ -25,9 +25,18 @@ pub fn ending(journal: &str, transcript: &str) -> Result<Ending, String> {
     for line in transcript.lines() {
         words.push(serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))?);
     }
-    let mut reader = Reader { words, ..Reader::default() };
-    for line in journal.lines() {
-        let (revision, event) = entry(line).map_err(|error| format!("{line}: {error}"))?;
+    let entry = |line| entry(line).map_err(|error| format!("{line}: {error}"));
+    look_back(journal.lines().map(entry).collect::<Result<Vec<_>, _>>()?, words)
+}
+
+/// Returns what there is to look back on, from a session's journal and the objects that the command
+/// line would show for its transcript.
+///
+/// # Errors
+/// The journal does not begin with a session.
+pub fn look_back(journal: Vec<(u64, Event)>, transcript: Vec<Value>) -> Result<Ending, String> {
+    let mut reader = Reader { words: transcript, ..Reader::default() };
+    for (revision, event) in journal {
         reader.take(revision, &event)?;
     }
     Ok(reader.ending)

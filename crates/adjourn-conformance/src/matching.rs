@@ -60,6 +60,9 @@ impl Matcher {
         {
             found.push(format!("said: expected {expected:?}, found {:?}", ending.said));
         }
+        if let (Some(expected), Some(actual)) = (&scenario.given, &ending.given) {
+            self.list("given", expected, actual, &mut found);
+        }
         found
     }
 
@@ -85,6 +88,15 @@ impl Matcher {
         }
     }
 
+    /// Compares two objects whole: what is not named must not be there.
+    fn whole(&mut self, path: &str, expected: &Value, actual: &Value, found: &mut Vec<String>) {
+        let mut named = expected.as_object().cloned().unwrap_or_default();
+        for name in actual.as_object().into_iter().flat_map(Fields::keys) {
+            named.entry(name.clone()).or_insert(Value::Null);
+        }
+        self.fields(path, &named, actual, found);
+    }
+
     fn value(
         &mut self,
         path: &str,
@@ -106,7 +118,15 @@ impl Matcher {
             ("state", Value::String(word), Value::String(state)) if word == "working" => {
                 matches!(state.as_str(), "ready" | "running")
             }
-            ("told", Value::Array(pieces), Value::String(told)) => {
+            ("messages", Value::Array(expected), Value::Array(actual))
+                if expected.len() == actual.len() =>
+            {
+                for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
+                    self.whole(&format!("{path}[{index}]"), expected, actual, found);
+                }
+                return;
+            }
+            ("told" | "text", Value::Array(pieces), Value::String(told)) => {
                 pieces.iter().all(|piece| piece.as_str().is_some_and(|piece| told.contains(piece)))
             }
             // A value that is no text reaches the agent as its JSON.

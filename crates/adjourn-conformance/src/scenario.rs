@@ -33,6 +33,8 @@ pub struct Scenario {
     pub turns: Option<Vec<Fields>>,
     /// What the agent said, if that is looked at.
     pub said: Option<Vec<String>>,
+    /// What the driver was given for each step, if that is looked at.
+    pub given: Option<Vec<Fields>>,
 }
 
 /// Expected values by field; each step, notice or turn may name any part of them.
@@ -252,6 +254,7 @@ const SUSPENDED: &[&str] = &["handle", "initiator", "reason", "suspendedAt", "re
 /// What a suspend is answered.
 const SUSPENSION: &[&str] = &["handle", "reason", "suspendedAt", "resumeWhen"];
 const RESUMED: &[&str] = &["handle", "cause", "hadResumeInput", "continueTranscript", "resumedAt"];
+const GIVEN: &[&str] = &["opening", "continues", "messages"];
 const TURN: &[&str] = &["sees", "prompt", "cause", "input", "event", "told"];
 
 /// How many lines REQUIREMENTS.md has of each kind.
@@ -309,6 +312,7 @@ impl Scenario {
             };
             check_names("timeline", fields, known)?;
         }
+        self.given.iter().flatten().try_for_each(|step| check_names("given", step, GIVEN))?;
         self.turns.iter().flatten().try_for_each(|turn| check_names("turns", turn, TURN))
     }
 }

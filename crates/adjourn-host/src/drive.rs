@@ -196,7 +196,9 @@ impl<S: Store> Drive<S> {
         ends: Option<RunEnd>,
         said: Vec<Message>,
     ) -> Result<Next, Error> {
-        let next = ends.is_none() && self.drain_by().is_none();
+        // A turn that went on with calls of the step before it has not been told why it woke.
+        let told = self.session.run().is_none_or(|run| run.told);
+        let next = ends.is_none() && self.drain_by().is_none() && told;
         let finish = FinishStep { epoch: self.epoch, step, ends, next };
         self.try_commit(Command::FinishStep(finish), said).await
     }

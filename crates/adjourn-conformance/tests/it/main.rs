@@ -1,6 +1,9 @@
 //! The player, tried with a face that is made up.
 
+#![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
+
 mod answers;
+mod given;
 
 use std::time::Duration;
 

@@ -314,6 +314,7 @@ impl<'a> Play<'a> {
             turns: trace.turns.clone(),
             tools: trace.tools.clone(),
             said: trace.said.clone(),
+            given: None,
         };
         let mut failures = self.matcher.ending(scenario, &ending);
         let never = |(handle, _)| format!("answer: {handle} never took effect");

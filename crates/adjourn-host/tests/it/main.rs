@@ -11,6 +11,7 @@ mod budgets;
 mod canned_model;
 mod claiming;
 mod clocks;
+mod conformance;
 mod content;
 mod declining;
 mod doorbell;
