@@ -18,7 +18,7 @@ use adjourn_host::doorbell::Hosts;
 use adjourn_host::script::{Script, Scripted};
 use adjourn_host::{Config, Host, Notes};
 use adjourn_record::keys::{Key, Keys};
-use adjourn_store::{CommandError, Environment as _, Sqlite, Store as _, Transaction, sqlite};
+use adjourn_store::{CommandError, Sqlite, Store as _, Transaction, sqlite};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{
