@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use adjourn_core::actor::Actor;
-use adjourn_core::command::Loss;
+use adjourn_core::command::{CallResult, Loss};
 use adjourn_core::event::{Event, What};
 use adjourn_core::id::{Handle, Seq, SessionId};
 use adjourn_core::journal::Entry;
@@ -182,7 +182,9 @@ fn ledger(journal: &[Entry]) -> (BTreeSet<String>, BTreeSet<String>) {
                 dispatched.extend(calls.calls.iter().map(|call| call.0.clone()));
             }
             What::CallsReturned(calls) => {
-                returned.extend(calls.calls.iter().map(|call| call.id.0.clone()));
+                // One that was declined never began: what came before it in its sequence is unknown.
+                let ran = calls.calls.iter().filter(|call| call.result != CallResult::Declined);
+                returned.extend(ran.map(|call| call.id.0.clone()));
             }
             _ => {}
         }

@@ -122,7 +122,7 @@ fn a_script_that_asks_for_too_much_is_refused_on_reading() {
     let home = Home::new();
     let long = |bytes: usize| "x".repeat(bytes);
     let at_once = [
-        (format!(r#"{{"steps": [{{"say": "{}"}}]}}"#, long(513 * 1024)), "longer than 524288"),
+        (format!(r#"{{"steps": [{{"say": "{}"}}]}}"#, long(513 * 1024)), "longer than 512 KiB"),
         (
             r#"{"steps": [{"await": {"reason": "x", "why": 1}}]}"#.to_owned(),
             "there is no \"why\" here",
