@@ -2,7 +2,7 @@
 
 use adjourn_core::{MARK, limits};
 
-use crate::content::{Block, Message};
+use crate::content::{Block, Message, Role};
 
 impl Message {
     /// Cuts a result to what is kept of one, and says in a block behind it how much is missing.
@@ -47,7 +47,8 @@ impl Message {
             missing.insert(0, format!("{missing_text} bytes of text"));
         }
         if !missing.is_empty() {
-            let words = format!("{MARK} This result is cut. Missing: {}.", missing.join(", "));
+            let what = if self.role == Role::Tool { "result" } else { "message" };
+            let words = format!("{MARK} This {what} is cut. Missing: {}.", missing.join(", "));
             self.blocks.push(Block::text(words));
         }
         self

@@ -23,7 +23,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// A stream that can be kept and sent.
 pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
 
-/// Something that runs an agent, for one claim of one session.
+/// Something that runs an agent, for one claim of one session, or for several if it is kept.
+///
+/// Dropping it ends what it has outside of this process, too, as far as that can be without
+/// waiting: a host that is killed awaits nothing.
 pub trait Driver: Send {
     /// Runs one step: one model call of an agent whose loop is ours, or one prompt turn of an
     /// agent that has a loop of its own.
@@ -55,7 +58,7 @@ pub trait Driver: Send {
     }
 
     /// Ends everything that it has outside of this process. The host awaits it before it commits
-    /// that nothing runs.
+    /// that nothing runs, for some seconds at most.
     fn kill(&mut self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -126,6 +129,9 @@ impl std::fmt::Debug for Environment {
 /// Makes drivers.
 pub trait Drivers: Send + Sync + 'static {
     /// Makes a driver, or says why it cannot be run here.
+    ///
+    /// It has nothing outside of this process before its first step: it is dropped if the session is
+    /// another host's by then, or if its driver was kept.
     ///
     /// # Errors
     /// What is missing, in words for a person who looks at a session that stays Ready.

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -24,7 +25,7 @@ use adjourn_store::rows::HostRow;
 use adjourn_store::{CommandError, Done, Error, Request, Store, Transaction};
 use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::clock::Clock;
 use crate::config::{Claims, Config};
@@ -32,6 +33,7 @@ use crate::declined::Again;
 use crate::doorbell::Hosts;
 use crate::drive::told::{digests, told_first};
 use crate::drive::{Drive, Signal};
+use crate::ending::{caught, end};
 use crate::feed::{Feed, Place};
 use crate::live::Live;
 use crate::shown::{Showing, Shown};
@@ -74,6 +76,8 @@ struct Inner<S> {
     handed_over: mpsc::Sender<Driving>,
     live: Live,
     warm: Warm,
+    /// Kept drivers that are being ended.
+    ending: Mutex<JoinSet<()>>,
 }
 
 /// A session that is being driven: the host tells it of changes, and waits for its end.
@@ -140,6 +144,7 @@ impl<S: Store> Claimant<S> {
             handed_over,
             live: Live::default(),
             warm: Warm::new(config.max_warm, config.warm_for),
+            ending: Mutex::default(),
         };
         (Self(Arc::new(inner)), received)
     }
@@ -228,10 +233,7 @@ impl<S: Store> Claimant<S> {
         Ok(Some(match self.0.drivers.lacks(id, &spec) {
             Some(why) => Err((why, Again::Soon)),
             None => {
-                let made = match self.0.warm.take(id) {
-                    Some(driver) => Ok(driver),
-                    None => self.0.drivers.make(&spec),
-                };
+                let made = self.0.drivers.make(&spec);
                 let (client, environment) =
                     (self.0.drivers.client(id), self.0.drivers.environment(&spec));
                 let now = self.0.clock.now();
@@ -283,6 +285,7 @@ impl<S: Store> Claimant<S> {
     pub(crate) fn drive(&self, session: Arc<Session>, prepared: Prepared) -> Driving {
         let Prepared { id, slot, equipment, signal: (signal, heard), told } = prepared;
         let Equipment { driver, client, environment } = equipment;
+        let mut driver = self.kept_driver(&session).unwrap_or(driver);
         let (feed, host, epoch) = (self.0.feed.clone(), self.host(), session.epoch);
         let drive = Drive {
             store: self.0.store.clone(),
@@ -301,51 +304,85 @@ impl<S: Store> Claimant<S> {
         let claimant = self.clone();
         // In a task of its own, so that a panic in it is known by the session's name.
         let task = tokio::spawn(async move {
-            let driven = match drive.run(driver).await {
-                Ok((session, driver)) => {
-                    claimant.keep_or_kill(&session, epoch, driver).await;
-                    Ok(())
-                }
-                Err(error) => Err(error),
-            };
+            let driven = caught(drive.run(driver.as_mut())).await;
+            match &driven {
+                Ok(Ok(session)) => claimant.keep_or_end(session, epoch, driver).await,
+                // Whatever becomes of the session, what its driver has outside ends first.
+                Ok(Err(_)) | Err(_) => end(driver.as_mut(), claimant.0.clock.as_ref()).await,
+            }
             drop(told);
             drop(slot);
-            driven
+            match driven {
+                Ok(driven) => driven.map(|_| ()),
+                Err(panic) => resume_unwind(panic),
+            }
         });
         Driving { id, epoch, signal, task: Aborts(task) }
     }
 
+    /// Returns the driver that was kept for a session which has just been claimed.
+    ///
+    /// It is taken behind the claim: a command that is refused, or a claim that another host was
+    /// faster with, leaves it where it is.
+    fn kept_driver(&self, session: &Session) -> Option<Box<dyn Driver>> {
+        match self.0.warm.take(session.id, session.epoch, self.0.clock.elapsed())? {
+            Ok(driver) => Some(driver),
+            Err(stale) => {
+                self.end_apart(stale);
+                None
+            }
+        }
+    }
+
     /// Keeps the driver of a session that was parked under its claim, if that is worth it, and ends
     /// it otherwise.
-    async fn keep_or_kill(&self, session: &Session, epoch: Epoch, mut driver: Box<dyn Driver>) {
+    async fn keep_or_end(&self, session: &Session, epoch: Epoch, mut driver: Box<dyn Driver>) {
         let parked = session.suspended().is_some() && session.epoch == epoch;
-        let surplus = if parked && driver.keep() {
-            let kept = (self.show(session.id), self.0.feed.wake_host(session.id));
-            self.0.warm.keep(session.id, epoch, driver, kept)
-        } else {
-            Some(driver)
-        };
-        if let Some(mut driver) = surplus {
-            driver.kill().await;
+        let mut keeps = || catch_unwind(AssertUnwindSafe(|| driver.keep())).unwrap_or(false);
+        if !(parked && self.0.warm.has_room() && keeps()) {
+            return end(driver.as_mut(), self.0.clock.as_ref()).await;
+        }
+        let kept = (self.show(session.id), self.0.feed.wake_host(session.id));
+        let now = self.0.clock.elapsed();
+        if let Some(surplus) = self.0.warm.keep(session.id, epoch, driver, kept, now) {
+            self.end_apart(surplus);
         }
     }
 
     /// Ends drivers that were kept and are of no use any more.
-    pub(crate) async fn end_stale_drivers(&self) {
+    pub(crate) fn end_stale_drivers(&self) {
         if self.0.warm.is_empty() {
             return;
         }
-        let epoch = |id| Some(self.0.store.session(id).ok()??.epoch);
-        for mut driver in self.0.warm.stale(epoch) {
-            driver.kill().await;
+        let epoch = |id| {
+            let session = self.0.store.session(id).ok()??;
+            (!matches!(session.state, State::Ended(_))).then_some(session.epoch)
+        };
+        for driver in self.0.warm.stale(epoch, self.0.clock.elapsed()) {
+            self.end_apart(driver);
         }
     }
 
     /// Ends every driver that is kept: the host stops.
     pub(crate) async fn end_kept_drivers(&self) {
-        for mut driver in self.0.warm.clear() {
-            driver.kill().await;
+        for driver in self.0.warm.clear() {
+            self.end_apart(driver);
         }
+        let mut ending = std::mem::take(&mut *self.ending());
+        while ending.join_next().await.is_some() {}
+    }
+
+    /// Ends a driver beside whatever else goes on.
+    fn end_apart(&self, mut driver: Box<dyn Driver>) {
+        let clock = Arc::clone(&self.0.clock);
+        let mut ending = self.ending();
+        while ending.try_join_next().is_some() {}
+        ending.spawn(async move { end(driver.as_mut(), clock.as_ref()).await });
+    }
+
+    fn ending(&self) -> MutexGuard<'_, JoinSet<()>> {
+        // Nothing that is done with it can leave it half done.
+        self.0.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the words of this process's steps, as they come.

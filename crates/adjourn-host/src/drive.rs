@@ -14,14 +14,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_core::actor::{Actor, Face};
-use adjourn_core::carry::Limit;
-use adjourn_core::command::{FinishStep, Owned, Requester, RunEnd, StartStep, StepEnd, Suspend};
+use adjourn_core::carry::{Limit, Notes, Usage};
+use adjourn_core::command::{
+    AbortStep, FinishRun, FinishStep, Owned, Requester, RunEnd, StartStep, StepEnd, Suspend,
+};
 use adjourn_core::id::{Epoch, HostId};
 use adjourn_core::ledger::CallState;
 use adjourn_core::session::Outcome;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Rejected, Session};
-use adjourn_driver::{BoxFuture, Client, Driver, Environment, Message};
+use adjourn_driver::{BoxFuture, Client, Driver, Environment, Fate, Message};
 use adjourn_store::{CommandError, Error, Request, Store};
 use tokio::sync::watch;
 
@@ -95,22 +97,19 @@ enum Next {
 }
 
 impl<S: Store> Drive<S> {
-    /// Drives until the claim is over, and returns where the session stands and its driver.
+    /// Drives until the claim is over, and returns where the session stands.
     ///
     /// # Errors
     /// The store fails; another host will find the session.
-    pub(crate) async fn run(
-        mut self,
-        mut driver: Box<dyn Driver>,
-    ) -> Result<(Arc<Session>, Box<dyn Driver>), Error> {
+    pub(crate) async fn run(mut self, driver: &mut dyn Driver) -> Result<Arc<Session>, Error> {
         // Dropped at the end, and with it whatever has no session left to answer to.
         let mut calls = Calls::default();
         while self.owned() {
-            if let Next::Over = self.next(driver.as_mut(), &mut calls).await? {
+            if let Next::Over = self.next(driver, &mut calls).await? {
                 break;
             }
         }
-        Ok((self.session, driver))
+        Ok(self.session)
     }
 
     fn owned(&self) -> bool {
@@ -148,7 +147,7 @@ impl<S: Store> Drive<S> {
     async fn start_step(&mut self) -> Result<Next, Error> {
         let said = told_first(&self.session, |seq| self.store.event_data(seq))?;
         let start = StartStep { epoch: self.epoch, entries: digests(&said) };
-        match self.commit(Command::StartStep(start), said).await? {
+        match self.commit(Command::StartStep(start), &said).await? {
             Ok(()) => Ok(Next::GoOn),
             Err(Rejected::LimitReached { limit }) => {
                 self.stop_by_limit(limit).await?;
@@ -159,10 +158,10 @@ impl<S: Store> Drive<S> {
                 let suspend = Suspend { reason, requester, ..Suspend::default() };
                 // Nothing runs, so it takes effect at once; if it is refused, the state has moved
                 // on.
-                let _ = self.commit_by(by, Command::Suspend(suspend), Vec::new()).await?;
+                let _ = self.commit_by(by, Command::Suspend(suspend), &[]).await?;
                 self.reload()
             }
-            Err(refused) => self.refused(refused).await,
+            Err(refused) => self.refused(refused, StepEnd::default(), Vec::new()).await,
         }
     }
 
@@ -172,7 +171,7 @@ impl<S: Store> Drive<S> {
         let reason = Some(limit.as_str().to_owned());
         let suspend = Suspend { reason, limit: Some(limit), ..Suspend::default() };
         let by = Actor::new(Face::Policy, "budget").on(self.host);
-        let _ = self.commit_by(by, Command::Suspend(suspend), Vec::new()).await?;
+        let _ = self.commit_by(by, Command::Suspend(suspend), &[]).await?;
         Ok(())
     }
 
@@ -182,7 +181,7 @@ impl<S: Store> Drive<S> {
             Late::Grace => Command::Abandon(Owned { epoch: self.epoch }),
             Late::Drain | Late::Lost => return self.drain().await,
         };
-        match self.commit(abandon, Vec::new()).await? {
+        match self.commit(abandon, &[]).await? {
             Ok(()) => Ok(Next::GoOn),
             // What limited these calls was taken back, and they are lost all the same.
             Err(_) => self.drain().await,
@@ -199,8 +198,8 @@ impl<S: Store> Drive<S> {
         // A turn that went on with calls of the step before it has not been told why it woke.
         let told = self.session.run().is_none_or(|run| run.told);
         let next = ends.is_none() && self.drain_by().is_none() && told;
-        let finish = FinishStep { epoch: self.epoch, step, ends, next };
-        self.try_commit(Command::FinishStep(finish), said).await
+        let finish = FinishStep { epoch: self.epoch, step: step.clone(), ends, next };
+        self.try_commit(Command::FinishStep(finish), step, said).await
     }
 
     async fn drain(&mut self) -> Result<Next, Error> {
@@ -208,39 +207,81 @@ impl<S: Store> Drive<S> {
         // The host stops, not the agent. It is refused only if the session is no longer this
         // host's, which is all that is wanted.
         let by = Actor::new(Face::Host, "").on(self.host);
-        let _ = self.commit_by(by, drain, Vec::new()).await?;
+        let _ = self.commit_by(by, drain, &[]).await?;
         Ok(Next::Over)
     }
 
     /// Fails the run.
     async fn fail(&mut self, why: &str, step: StepEnd, said: Vec<Message>) -> Result<Next, Error> {
-        let error = Some(excerpt(why));
-        let ends = Some(RunEnd { outcome: Outcome::Failed, error, ends_session: false });
-        let finish = FinishStep { epoch: self.epoch, step, ends, next: false };
-        let _ = self.commit(Command::FinishStep(finish), said).await?;
+        let (epoch, error) = (self.epoch, Some(excerpt(why)));
+        let end = RunEnd { outcome: Outcome::Failed, error, ends_session: false };
+        let finish = FinishStep { epoch, step, ends: Some(end.clone()), next: false };
+        let failed = self.commit(Command::FinishStep(finish), &said).await?;
+        if let Err(Rejected::Invalid { .. }) = failed {
+            // What the step leaves behind finds no room. Its words do, and the run fails with them.
+            let (entries, usage) = (digests(&said), Usage::default());
+            let abort = AbortStep { epoch, entries, usage };
+            if self.commit(Command::AbortStep(abort), &said).await?.is_ok() {
+                let _ = self.commit(Command::FinishRun(FinishRun { epoch, end }), &[]).await?;
+            }
+        }
         self.reload()
     }
 
-    /// The state has moved on: it is read again, and what is pending is let happen.
-    async fn refused(&mut self, refused: Rejected) -> Result<Next, Error> {
+    /// The state has moved on: it is read again, and what is pending is let happen. Otherwise the
+    /// driver wants something impossible, and its run fails.
+    ///
+    /// Either way, what the step has said and leaves behind is kept.
+    async fn refused(
+        &mut self,
+        refused: Rejected,
+        step: StepEnd,
+        said: Vec<Message>,
+    ) -> Result<Next, Error> {
+        if matches!(refused, Rejected::NotOwner { .. } | Rejected::Ended { .. }) {
+            return Ok(Next::Over);
+        }
+        if let Next::Over = self.reload()? {
+            return Ok(Next::Over);
+        }
         match refused {
-            Rejected::Stopping { .. } => {
-                if let Next::Over = self.reload()? {
-                    return Ok(Next::Over);
-                }
-                // Nothing is in flight and nothing may start: the step ends here.
-                self.finish_where_it_is().await
+            // Nothing is in flight and nothing may start: the step ends here.
+            Rejected::Stopping { .. } => self.finish_where_it_is(step, said).await,
+            other => {
+                let (step, said) = self.with_fates(step, said);
+                // What the driver wants to leave behind may be what was refused.
+                let step = StepEnd { driver_state: None, notes: Notes::default(), ..step };
+                self.fail(&other.to_string(), step, said).await
             }
-            Rejected::NotOwner { .. } | Rejected::Ended { .. } => Ok(Next::Over),
-            other => self.fail(&other.to_string(), StepEnd::default(), Vec::new()).await,
         }
     }
 
-    async fn finish_where_it_is(&mut self) -> Result<Next, Error> {
-        let said = fates(&self.session);
-        let step = StepEnd { entries: digests(&said), ..StepEnd::default() };
+    /// Adds to what is said what became of calls that will not be heard of any more: those of the
+    /// ledger, and those that never came there.
+    fn with_fates(&self, step: StepEnd, mut said: Vec<Message>) -> (StepEnd, Vec<Message>) {
+        let mut fates = fates(&self.session);
+        for call in said.iter().flat_map(|said| &said.calls) {
+            let answered = said.iter().any(|said| said.answers.as_ref() == Some(&call.id));
+            if !answered && self.session.calls.get(&call.id).is_none() {
+                fates.push(Message::fate(call.id.clone(), &call.tool, Fate::NotRun));
+            }
+        }
+        said.retain(|said| {
+            // What is said already is not said again.
+            said.fate.is_none() || !fates.iter().any(|fate| fate.answers == said.answers)
+        });
+        said.extend(fates);
+        (StepEnd { entries: digests(&said), ..step }, said)
+    }
+
+    async fn finish_where_it_is(
+        &mut self,
+        step: StepEnd,
+        said: Vec<Message>,
+    ) -> Result<Next, Error> {
+        let (step, said) = self.with_fates(step, said);
         let finish = FinishStep { epoch: self.epoch, step, ends: None, next: false };
-        match self.commit(Command::FinishStep(finish), said).await? {
+        match self.commit(Command::FinishStep(finish), &said).await? {
             Ok(()) => Ok(Next::GoOn),
             Err(_) => self.reload(),
         }
@@ -287,17 +328,24 @@ impl<S: Store> Drive<S> {
         self.drain_by().is_some() || self.session.withdraws_permissions()
     }
 
-    async fn try_commit(&mut self, command: Command, said: Vec<Message>) -> Result<Next, Error> {
-        match self.commit(command, said).await? {
+    /// Commits a command with what is said; if it is refused, what the step leaves behind is kept
+    /// as [`Drive::refused`] has it.
+    async fn try_commit(
+        &mut self,
+        command: Command,
+        step: StepEnd,
+        said: Vec<Message>,
+    ) -> Result<Next, Error> {
+        match self.commit(command, &said).await? {
             Ok(()) => Ok(Next::GoOn),
-            Err(refused) => self.refused(refused).await,
+            Err(refused) => self.refused(refused, step, said).await,
         }
     }
 
     async fn commit(
         &mut self,
         command: Command,
-        said: Vec<Message>,
+        said: &[Message],
     ) -> Result<Result<(), Rejected>, Error> {
         self.commit_by(self.agent(), command, said).await
     }
@@ -306,9 +354,9 @@ impl<S: Store> Drive<S> {
         &mut self,
         by: Actor,
         command: Command,
-        said: Vec<Message>,
+        said: &[Message],
     ) -> Result<Result<(), Rejected>, Error> {
-        let request = Request::new(self.session.id, by, command).saying(encoded(&said));
+        let request = Request::new(self.session.id, by, command).saying(encoded(said));
         self.commit_both(request, None).await
     }
 

@@ -227,7 +227,7 @@ impl<S: Store> Host<S> {
         if self.undriven {
             self.give_back_undriven().await?;
         }
-        self.claimant.end_stale_drivers().await;
+        self.claimant.end_stale_drivers();
         self.mend().await?;
         while self.anything_due()? {
             let by = self.by();

@@ -12,6 +12,7 @@ mod config;
 mod declined;
 pub mod doorbell;
 mod drive;
+mod ending;
 pub mod feed;
 mod host;
 pub mod live;

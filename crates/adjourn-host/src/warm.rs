@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use adjourn_core::id::{Epoch, SessionId};
 use adjourn_driver::Driver;
-use tokio::time::Instant;
 
 use crate::feed::Place;
 use crate::shown::Showing;
@@ -28,7 +27,8 @@ struct Kept {
     driver: Box<dyn Driver>,
     /// The claim under which it was parked.
     epoch: Epoch,
-    until: Instant,
+    /// When its time is over, as [`Clock::elapsed`](crate::clock::Clock::elapsed) shows it.
+    until: Duration,
     /// Tells other hosts, as long as it is held, that the session is this host's to wake.
     _showing: Showing,
     /// Wakes the host when another process has done something with the session.
@@ -40,6 +40,11 @@ impl Warm {
         Self { kept: Arc::default(), at_most, keep_for }
     }
 
+    /// Returns whether any driver is kept at all.
+    pub(crate) const fn has_room(&self) -> bool {
+        self.at_most > 0 && !self.keep_for.is_zero()
+    }
+
     /// Keeps a driver; returns the one that there is no room for.
     pub(crate) fn keep(
         &self,
@@ -47,30 +52,37 @@ impl Warm {
         epoch: Epoch,
         driver: Box<dyn Driver>,
         (showing, followed): (Showing, Place),
+        now: Duration,
     ) -> Option<Box<dyn Driver>> {
-        if self.at_most == 0 || self.keep_for.is_zero() {
-            return Some(driver);
-        }
-        let until = Instant::now() + self.keep_for;
-        let mut kept = self.kept();
-        let before =
-            kept.insert(id, Kept { driver, epoch, until, _showing: showing, _followed: followed });
-        let oldest = || kept.iter().min_by_key(|(_, kept)| kept.until).map(|(id, _)| *id);
-        let surplus = if kept.len() > self.at_most { oldest() } else { None };
-        let surplus = surplus.and_then(|id| kept.remove(&id));
-        before.or(surplus).map(|kept| kept.driver)
+        let until = now.saturating_add(self.keep_for);
+        let mut held = self.kept();
+        let oldest = held.iter().min_by_key(|(_, kept)| kept.until).map(|(id, _)| *id);
+        let full = held.len() >= self.at_most && !held.contains_key(&id);
+        let surplus = oldest.filter(|_| full).and_then(|oldest| held.remove(&oldest));
+        let kept = Kept { driver, epoch, until, _showing: showing, _followed: followed };
+        held.insert(id, kept).or(surplus).map(|kept| kept.driver)
     }
 
-    /// Takes the driver of a session that is about to be claimed.
-    pub(crate) fn take(&self, id: SessionId) -> Option<Box<dyn Driver>> {
-        let kept = self.kept().remove(&id)?;
-        (kept.until > Instant::now()).then_some(kept.driver)
+    /// Takes the driver that was kept for a session which has been claimed: one to go on with, or
+    /// one of no use, because its time is over or the session was driven elsewhere meanwhile.
+    pub(crate) fn take(
+        &self,
+        id: SessionId,
+        claimed: Epoch,
+        now: Duration,
+    ) -> Option<Result<Box<dyn Driver>, Box<dyn Driver>>> {
+        let Kept { driver, epoch, until, .. } = self.kept().remove(&id)?;
+        let is_next_claim = claimed.0 == epoch.0.saturating_add(1);
+        Some(if is_next_claim && now < until { Ok(driver) } else { Err(driver) })
     }
 
-    /// Takes out the drivers whose time is over, or whose session has been claimed since: `epoch`
-    /// returns the last claim of a session.
-    pub(crate) fn stale(&self, epoch: impl Fn(SessionId) -> Option<Epoch>) -> Vec<Box<dyn Driver>> {
-        let now = Instant::now();
+    /// Takes out the drivers whose time is over, or whose session has been claimed since or is
+    /// over: `epoch` returns the last claim of a session.
+    pub(crate) fn stale(
+        &self,
+        epoch: impl Fn(SessionId) -> Option<Epoch>,
+        now: Duration,
+    ) -> Vec<Box<dyn Driver>> {
         let mut held = self.kept();
         let stale = held.iter().filter(|(id, kept)| {
             kept.until <= now || epoch(**id).is_none_or(|epoch| epoch != kept.epoch)

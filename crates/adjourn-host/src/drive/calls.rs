@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use adjourn_core::command::{CallResult, Dispatch, ReturnCalls, ReturnedCall};
+use adjourn_core::command::{CallResult, Dispatch, ReturnCalls, ReturnedCall, StepEnd};
 use adjourn_core::ledger::{AskedCall, CallId, CallState, OpenCall};
 use adjourn_core::{Command, Session};
 use adjourn_driver::{
@@ -18,6 +18,7 @@ use tokio::task::{self, JoinError, JoinSet};
 
 use super::told::digests;
 use super::{Drive, Late, Next};
+use crate::ending::end;
 use crate::transcript::call_content;
 
 /// What goes on in this process for the calls of a session.
@@ -161,7 +162,7 @@ impl<S: Store> Drive<S> {
             (false, _) => self.start(driver, free, Vec::new(), calls).await,
             (true, true) => Ok(Next::GoOn),
             // All that is left waits for a permission that is not asked for any more.
-            (true, false) => self.finish_where_it_is().await,
+            (true, false) => self.finish_where_it_is(StepEnd::default(), Vec::new()).await,
         }
     }
 
@@ -192,8 +193,8 @@ impl<S: Store> Drive<S> {
         calls: &mut Calls,
     ) -> Result<Next, Error> {
         let dispatch = Dispatch { epoch: self.epoch, calls: ids.clone(), always };
-        if let Err(refused) = self.commit(Command::Dispatch(dispatch), Vec::new()).await? {
-            return self.refused(refused).await;
+        if let Err(refused) = self.commit(Command::Dispatch(dispatch), &[]).await? {
+            return self.refused(refused, StepEnd::default(), Vec::new()).await;
         }
         // A process that was stopped in the middle of its commit may have lost the session since,
         // and what it was about to start may have been started elsewhere.
@@ -251,7 +252,7 @@ impl<S: Store> Drive<S> {
             Woken::Signal => self.look(),
             Woken::Late(late) => {
                 calls.running.abort_all();
-                driver.kill().await;
+                end(driver, self.clock.as_ref()).await;
                 self.give_up(late).await
             }
         }
@@ -259,13 +260,20 @@ impl<S: Store> Drive<S> {
 
     /// Commits what came of a call.
     async fn take_back(&mut self, id: CallId, returned: Returned) -> Result<Next, Error> {
-        let Returned { result, content, structured } = returned;
+        let Returned { mut result, content, structured } = returned;
+        // What has started is not declined any more, whatever its tool says.
+        let open = self.session.calls.get(&id);
+        if result == CallResult::Declined
+            && open.is_some_and(|open| open.state == CallState::Dispatched)
+        {
+            result = CallResult::Failed;
+        }
         let step = self.session.run().and_then(|run| run.step).map(|step| step.number);
         let is_error = result != CallResult::Done;
         let said = Message { structured, is_error, ..Message::result(id.clone(), content) };
         let said = vec![said.cut().in_step(step)];
         let calls = vec![ReturnedCall { id, result }];
         let returned = ReturnCalls { epoch: self.epoch, calls, entries: digests(&said) };
-        self.try_commit(Command::ReturnCalls(returned), said).await
+        self.try_commit(Command::ReturnCalls(returned), StepEnd::default(), said).await
     }
 }

@@ -1,6 +1,6 @@
 //! What a step has said and done so far, and what of it is not durable yet.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use adjourn_core::carry::{Notes, Usage};
@@ -18,6 +18,12 @@ use super::told::digests;
 const SEGMENT_AFTER: Duration = Duration::from_secs(1);
 /// How long anything else waits that may come with the end of the step.
 const COMMIT_AFTER: Duration = Duration::from_millis(50);
+
+/// How many entries wait at most: a commit takes no more than [`limits::ENTRIES`], and the end of a
+/// step adds some.
+const ENTRIES: usize = limits::ENTRIES / 4;
+/// How many bytes of words wait at most.
+const WORDS_BYTES: u64 = 256 * 1024;
 
 /// What the host does with a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +87,7 @@ pub(super) struct Speech {
     /// How long the transcript is without them.
     transcript: u64,
     /// The calls that the agent has reported.
-    own: HashSet<CallId>,
+    own: HashMap<CallId, Own>,
     asked: Vec<AskedCall>,
     started: Vec<CallId>,
     returned: Vec<ReturnedCall>,
@@ -92,6 +98,14 @@ pub(super) struct Speech {
     /// Since when something of it has waited, and how long that may take.
     waits: Option<(Duration, Duration)>,
     pub(super) ending: Ending,
+}
+
+/// Where a call stands that the agent has reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Own {
+    Asked,
+    Started,
+    Ended,
 }
 
 /// What of a step is to be committed while it goes on.
@@ -115,7 +129,7 @@ impl Speech {
             open: None,
             entries: Vec::new(),
             transcript,
-            own: HashSet::new(),
+            own: HashMap::new(),
             asked: Vec::new(),
             started: Vec::new(),
             returned: Vec::new(),
@@ -135,6 +149,15 @@ impl Speech {
         now: Duration,
         watchers: impl FnOnce(Delta),
     ) -> Taken {
+        let taken = self.take_in(part, now, watchers);
+        // A stream that always has something more must not keep what waits from being committed.
+        let is_due = self.commit_at().is_some_and(|at| at <= now);
+        let is_full = self.entries.len() >= ENTRIES
+            || self.open.as_ref().is_some_and(|open| open.fresh_bytes >= WORDS_BYTES);
+        if taken == Taken::GoOn && (is_due || is_full) { Taken::Commit } else { taken }
+    }
+
+    fn take_in(&mut self, part: Part, now: Duration, watchers: impl FnOnce(Delta)) -> Taken {
         match part {
             Part::Delta { message, words, text } => {
                 if !text.is_empty() {
@@ -144,7 +167,7 @@ impl Speech {
             Part::Message(message) => {
                 self.close();
                 self.note_words(&message);
-                self.add(message, now);
+                self.add(bounded(message), now);
             }
             // The words before them are the same message, which is whole when the step is over.
             Part::Calls(calls) => self.ending.calls.extend(calls),
@@ -294,16 +317,22 @@ impl Speech {
     /// Takes news of a call that the agent runs by itself.
     fn report(&mut self, reported: Reported, now: Duration) -> Taken {
         match reported {
-            Reported::Asked(call) => {
-                self.ask_own(call);
-                Taken::Commit
-            }
+            // An agent may say the same thing twice.
+            Reported::Asked(call) => match self.own.get(&call.id) {
+                Some(Own::Asked | Own::Started) => Taken::GoOn,
+                Some(Own::Ended) | None => {
+                    self.ask_own(call);
+                    Taken::Commit
+                }
+            },
             Reported::Started(call) => {
                 let id = call.id.clone();
-                if !self.own.contains(&id) {
-                    self.ask_own(call);
+                match self.own.get(&id) {
+                    Some(Own::Started) => return Taken::GoOn,
+                    Some(Own::Asked) => {}
+                    Some(Own::Ended) | None => self.ask_own(call),
                 }
-                self.started.push(id);
+                self.start_own(id);
                 // An agent is allowed to run it only when this is durable.
                 Taken::Commit
             }
@@ -317,10 +346,32 @@ impl Speech {
                 let result_entry = Message { is_error, ..Message::result(id.clone(), content) };
                 let result_entry = self.of_step(result_entry.cut());
                 self.entries.push(result_entry);
+                let result = match (self.own.get(&id), result) {
+                    // No such call is open: it is words, and no more.
+                    (Some(Own::Ended) | None, _) => {
+                        self.wait(now, COMMIT_AFTER);
+                        return Taken::GoOn;
+                    }
+                    // It ran, and the agent did not say so before.
+                    (Some(Own::Asked), CallResult::Done | CallResult::Failed) => {
+                        self.start_own(id.clone());
+                        result
+                    }
+                    // What runs is not declined any more.
+                    (Some(Own::Started), CallResult::Declined) => CallResult::Failed,
+                    (Some(Own::Asked), CallResult::Declined)
+                    | (Some(Own::Started), CallResult::Done | CallResult::Failed) => result,
+                };
+                self.own.insert(id.clone(), Own::Ended);
                 self.returned.push(ReturnedCall { id, result });
                 Taken::Commit
             }
         }
+    }
+
+    fn start_own(&mut self, id: CallId) {
+        self.own.insert(id.clone(), Own::Started);
+        self.started.push(id);
     }
 
     fn ask_own(&mut self, call: CallContent) {
@@ -332,7 +383,7 @@ impl Speech {
             ..AskedCall::new(call.id.clone(), call.tool.clone())
         };
         self.asked.push(asked);
-        self.own.insert(call.id.clone());
+        self.own.insert(call.id.clone(), Own::Asked);
         let message = Message { calls: vec![call], ..Message::new(Role::Agent, Vec::new()) };
         let message = self.of_step(message);
         self.entries.push(message);
@@ -424,6 +475,12 @@ const fn add(one: Usage, other: Usage) -> Usage {
         completion_tokens: one.completion_tokens.saturating_add(other.completion_tokens),
         active_ms: one.active_ms.saturating_add(other.active_ms),
     }
+}
+
+/// Cuts a message that is longer than any prompt may be, as results are cut.
+fn bounded(message: Message) -> Message {
+    let length = u64::try_from(message.encode().len()).unwrap_or(u64::MAX);
+    if length > limits::INPUT_BYTES { message.cut() } else { message }
 }
 
 /// Cuts a text to what the core takes as an excerpt.

@@ -21,6 +21,7 @@ use adjourn_store::{Error, Request, Store};
 use super::speech::{Speech, Taken};
 use super::told::{digests, fates};
 use super::{Drive, Late, Next, encoded};
+use crate::ending::end;
 use crate::transcript::StoredTranscript;
 
 /// Entries of the journal that are read at a time to find where a broken step began.
@@ -48,6 +49,8 @@ impl<S: Store> Drive<S> {
         let mut stream = driver.step(self.given(step, watch)?);
         let mut signal = self.signal.clone();
         loop {
+            // A stream that is never pending must not keep others of its thread from running.
+            tokio::task::consume_budget().await;
             let late = self.late();
             let commit = self.until(speech.commit_at());
             let woken = tokio::select! {
@@ -72,7 +75,7 @@ impl<S: Store> Drive<S> {
                 Woken::Signal => {
                     if let Next::Over = self.look()? {
                         drop(stream);
-                        driver.kill().await;
+                        end(driver, self.clock.as_ref()).await;
                         return Ok(Next::Over);
                     }
                     let asked = self.stop();
@@ -81,7 +84,7 @@ impl<S: Store> Drive<S> {
                 }
                 Woken::Late(late) => {
                     drop(stream);
-                    driver.kill().await;
+                    end(driver, self.clock.as_ref()).await;
                     // The words so far are kept; if that is refused, the state has moved on.
                     let _ = self.progress(&mut speech).await?;
                     return self.give_up(late).await;
@@ -90,10 +93,12 @@ impl<S: Store> Drive<S> {
             match taken {
                 Taken::GoOn => {}
                 Taken::Commit => {
-                    if let Err(refused) = self.progress(&mut speech).await? {
+                    if let Err((refused, said)) = self.progress(&mut speech).await? {
                         drop(stream);
-                        driver.kill().await;
-                        return self.refused(refused).await;
+                        end(driver, self.clock.as_ref()).await;
+                        let (step, rest) = speech.end();
+                        let said = said.into_iter().chain(rest).collect();
+                        return self.refused(refused, step, said).await;
                     }
                 }
                 Taken::Over => break,
@@ -105,7 +110,13 @@ impl<S: Store> Drive<S> {
 
     /// Commits what a step has said and done so far, and stops the session if that used up its
     /// budget.
-    async fn progress(&mut self, speech: &mut Speech) -> Result<Result<(), Rejected>, Error> {
+    ///
+    /// What is refused is returned: a driver that asks for something impossible does not take back
+    /// what it said.
+    async fn progress(
+        &mut self,
+        speech: &mut Speech,
+    ) -> Result<Result<(), (Rejected, Vec<Message>)>, Error> {
         let Some(unsaved) = speech.unsaved() else { return Ok(Ok(())) };
         let progress = Progress {
             epoch: self.epoch,
@@ -116,12 +127,13 @@ impl<S: Store> Drive<S> {
             usage: unsaved.usage,
             driver_state: unsaved.driver_state,
         };
-        let committed = self.commit(Command::Progress(progress), unsaved.entries).await?;
+        let said = unsaved.entries;
+        let committed = self.commit(Command::Progress(progress), &said).await?;
         let Session { budget, totals, state, .. } = &*self.session;
         if committed.is_ok() && budget.is_spent(totals) && matches!(state, State::Running(_)) {
             self.stop_by_limit(Limit::BudgetExceeded).await?;
         }
-        Ok(committed)
+        Ok(committed.map_err(|refused| (refused, said)))
     }
 
     /// Commits the end of a step.
@@ -129,7 +141,7 @@ impl<S: Store> Drive<S> {
         if speech.ending.is_broken {
             let (said, usage) = speech.break_off();
             let abort = AbortStep { epoch: self.epoch, entries: digests(&said), usage };
-            return self.try_commit(Command::AbortStep(abort), said).await;
+            return self.try_commit(Command::AbortStep(abort), StepEnd::default(), said).await;
         }
         if let Some(failure) = speech.ending.failure.take() {
             return self.failed(failure, speech).await;
@@ -141,7 +153,7 @@ impl<S: Store> Drive<S> {
         let ends = speech.ending.ends.take();
         let (step, said) = self.step_end(&mut speech);
         match park {
-            Some(park) => self.park(park, None, step, said).await,
+            Some(park) => self.park(park, step, said).await,
             None => self.finish(step, ends, said).await,
         }
     }
@@ -164,30 +176,35 @@ impl<S: Store> Drive<S> {
             parks.filter_map(|call| Some((call.content.id.clone(), call.parks.take()?))).next();
         let (calls, epoch) = (speech.ask(), self.epoch);
         let (step, said) = speech.end();
-        let StepEnd { entries, usage, driver_state, last_words, notes } = step;
-        let ask = AskCalls { epoch, calls, entries, usage, driver_state };
+        let rest = StepEnd {
+            last_words: step.last_words.clone(),
+            notes: step.notes.clone(),
+            ..StepEnd::default()
+        };
+        let StepEnd { entries, usage, driver_state, .. } = step.clone();
+        let ask = Command::AskCalls(AskCalls { epoch, calls, entries, usage, driver_state });
         let Some((call, park)) = park else {
-            return self.try_commit(Command::AskCalls(ask), said).await;
+            return self.try_commit(ask, step, said).await;
         };
         // A call that parks is never dispatched, also not by another host after a crash.
-        let rest = StepEnd { last_words, notes, ..StepEnd::default() };
-        let ask = Request::new(self.session.id, self.agent(), Command::AskCalls(ask));
-        let park = Request::new(self.session.id, self.agent(), self.parked(park, Some(call), rest));
-        let committed = self.commit_both(ask.saying(encoded(&said)), Some(park)).await?;
-        self.after_park(committed, said).await
+        let request = |command| Request::new(self.session.id, self.agent(), command);
+        let first = request(ask.clone()).saying(encoded(&said));
+        let then = request(self.parked(park, Some(call), rest));
+        match self.commit_both(first, Some(then)).await? {
+            // It stops already, or does so with the calls: nothing of the batch runs, and the model
+            // is told so.
+            Err(Rejected::Stopping { .. } | Rejected::NotOwner { .. }) => {
+                self.try_commit(ask, step, said).await
+            }
+            committed => self.after_park(committed, step, said).await,
+        }
     }
 
     /// Parks the session as its agent wants it.
-    async fn park(
-        &mut self,
-        park: Park,
-        call: Option<CallId>,
-        step: StepEnd,
-        said: Vec<Message>,
-    ) -> Result<Next, Error> {
-        let command = self.parked(park, call, step);
-        let committed = self.commit(command, said.clone()).await?;
-        self.after_park(committed, said).await
+    async fn park(&mut self, park: Park, step: StepEnd, said: Vec<Message>) -> Result<Next, Error> {
+        let command = self.parked(park, None, step.clone());
+        let committed = self.commit(command, &said).await?;
+        self.after_park(committed, step, said).await
     }
 
     fn parked(&self, park: Park, call: Option<CallId>, step: StepEnd) -> Command {
@@ -206,15 +223,12 @@ impl<S: Store> Drive<S> {
     async fn after_park(
         &mut self,
         committed: Result<(), Rejected>,
+        step: StepEnd,
         said: Vec<Message>,
     ) -> Result<Next, Error> {
         match committed {
             Ok(()) => Ok(Next::GoOn),
-            Err(refused @ Rejected::Invalid { .. }) => {
-                let step = StepEnd { entries: digests(&said), ..StepEnd::default() };
-                self.fail(&refused.to_string(), step, said).await
-            }
-            Err(refused) => self.refused(refused).await,
+            Err(refused) => self.refused(refused, step, said).await,
         }
     }
 
@@ -227,7 +241,7 @@ impl<S: Store> Drive<S> {
                 let conditions = Some(Conditions::at(at));
                 let reason = format!("{kind}: {message}");
                 let park = Park::Await { reason, conditions, summary: None };
-                self.park(park, None, step, said).await
+                self.park(park, step, said).await
             }
             None => self.fail(&format!("{kind}: {message}"), step, said).await,
         }

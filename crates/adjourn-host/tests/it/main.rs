@@ -19,6 +19,7 @@ mod driving;
 mod fake;
 mod feeding;
 mod fixture;
+mod hostile;
 mod hung;
 mod own_loop;
 mod permissions;
