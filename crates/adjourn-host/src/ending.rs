@@ -10,15 +10,21 @@ use adjourn_driver::Driver;
 
 use crate::clock::Clock;
 
-/// How long a driver may take to end what it has outside of this process. Then it is dropped.
+/// How long a driver may take to end what it has outside of this process, and its calls to be gone.
+/// Then they are dropped.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// Ends what a driver has outside of this process.
 pub(crate) async fn end(driver: &mut dyn Driver, clock: &dyn Clock) {
     let Ok(ended) = catch_unwind(AssertUnwindSafe(|| driver.kill())) else { return };
+    // One that panics has nothing more to say.
+    in_time(caught(ended), clock).await;
+}
+
+/// Waits for the end of something, but not for ever.
+pub(crate) async fn in_time<T>(ended: impl Future<Output = T>, clock: &dyn Clock) {
     tokio::select! {
-        // One that panics has nothing more to say.
-        _ = caught(ended) => {}
+        _ = ended => {}
         () = clock.sleep(END_WITHIN) => {}
     }
 }

@@ -18,7 +18,8 @@ use tokio::task::{self, JoinError, JoinSet};
 
 use super::told::digests;
 use super::{Drive, Late, Next};
-use crate::ending::end;
+use crate::clock::Clock;
+use crate::ending::{end, in_time};
 use crate::transcript::call_content;
 
 /// What goes on in this process for the calls of a session.
@@ -68,6 +69,13 @@ impl Calls {
     /// Returns whether a person is asked.
     pub(super) const fn is_asking(&self) -> bool {
         !self.asking.is_empty()
+    }
+
+    /// Drops all that runs, and returns when it is gone.
+    async fn abandon(&mut self, clock: &dyn Clock) {
+        let mut running = std::mem::take(&mut self.running);
+        self.ids.clear();
+        in_time(running.shutdown(), clock).await;
     }
 
     /// Takes back what is asked.
@@ -251,7 +259,7 @@ impl<S: Store> Drive<S> {
             }
             Woken::Signal => self.look(),
             Woken::Late(late) => {
-                calls.running.abort_all();
+                calls.abandon(self.clock.as_ref()).await;
                 end(driver, self.clock.as_ref()).await;
                 self.give_up(late).await
             }

@@ -251,17 +251,21 @@ impl Speech {
     /// Ends a step that was broken off: returns what was said, marked as aborted, and what was
     /// used.
     pub(super) fn break_off(&mut self) -> (Vec<Message>, Usage) {
-        if let Some(mut open) = self.open.take() {
-            let whole = open.committed == 0;
-            let words = open.segment(false);
-            let words = words.map(|words| Message {
-                segment: words.segment.filter(|_| !whole),
-                aborted: true,
-                ..words
-            });
-            self.entries.extend(words.map(|message| message.in_step(Some(self.step))));
-        }
+        self.abort();
         (std::mem::take(&mut self.entries), std::mem::take(&mut self.usage))
+    }
+
+    /// Ends the message that is being said: it is not whole.
+    pub(super) fn abort(&mut self) {
+        let Some(mut open) = self.open.take() else { return };
+        let whole = open.committed == 0;
+        let words = open.segment(false);
+        let words = words.map(|words| Message {
+            segment: words.segment.filter(|_| !whole),
+            aborted: true,
+            ..words
+        });
+        self.entries.extend(words.map(|message| message.in_step(Some(self.step))));
     }
 
     /// Returns the calls that the step ends with, as the ledger has them, and adds the message

@@ -18,7 +18,7 @@ use adjourn_driver::{
 };
 use adjourn_store::{Error, Request, Store};
 
-use super::speech::{Speech, Taken};
+use super::speech::{Speech, Taken, excerpt};
 use super::told::{digests, fates};
 use super::{Drive, Late, Next, encoded};
 use crate::ending::end;
@@ -234,16 +234,17 @@ impl<S: Store> Drive<S> {
 
     /// A step failed: the session waits until trying again makes sense, or its run fails.
     async fn failed(&mut self, failure: Failure, mut speech: Speech) -> Result<Next, Error> {
+        speech.abort();
         let (step, said) = self.step_end(&mut speech);
         let Failure { kind, message, retry_at } = failure;
+        let reason = excerpt(&format!("{kind}: {message}"));
         match retry_at {
             Some(at) => {
                 let conditions = Some(Conditions::at(at));
-                let reason = format!("{kind}: {message}");
                 let park = Park::Await { reason, conditions, summary: None };
                 self.park(park, step, said).await
             }
-            None => self.fail(&format!("{kind}: {message}"), step, said).await,
+            None => self.fail(&reason, step, said).await,
         }
     }
 

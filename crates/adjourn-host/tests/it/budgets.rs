@@ -1,12 +1,17 @@
 //! Budgets: a session that has spent its own stops, and goes on when it has more.
 
+use std::sync::Arc;
+
 use adjourn_core::actor::Face;
-use adjourn_core::carry::{AddBudget, Budget, Limit};
-use adjourn_core::command::Resume;
+use adjourn_core::carry::{AddBudget, Budget, Limit, Usage};
+use adjourn_core::command::{Mode, Resume, RunEnd};
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Initiator, Outcome};
 use adjourn_core::{Command, Rejected, Session};
-use adjourn_driver::Role;
+use adjourn_driver::{
+    BoxStream, Call, CallPart, Driver, Drivers, Finish, Part, Role, Step, Words, emitting,
+};
 use adjourn_store::{CommandError, Done};
 
 use crate::fixture::Fixture;
@@ -113,5 +118,50 @@ async fn tokens_have_a_budget_of_their_own() {
     resume(&fixture, id, Some(AddBudget { cost_micro_usd: 1, tokens: 0 })).unwrap_err();
     resume(&fixture, id, Some(AddBudget { cost_micro_usd: 0, tokens: 1 })).unwrap();
     fixture.until_state(id, "idle").await;
+    host.stop().await;
+}
+
+/// An agent with a loop of its own: it spends, and goes on until it is told to stop.
+struct Spender;
+
+impl Drivers for Spender {
+    fn make(&self, _: &DriverSpec) -> Result<Box<dyn Driver>, String> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl Driver for Spender {
+    fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
+        let mut stop = step.stop.clone();
+        emitting(|out| async move {
+            let say =
+                |text: &str| Part::Delta { message: 0, words: Words::Said, text: text.to_owned() };
+            out.emit(say("spending")).await;
+            for cost_micro_usd in [10_000, 15_000] {
+                out.emit(Part::Spent(Usage { cost_micro_usd, ..Usage::default() })).await;
+            }
+            let stop = stop.at_least(Mode::FinishStep).await;
+            out.emit(say(&format!(", told {:?}", stop.mode))).await;
+            let end = RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
+            out.emit(Part::Finished(Finish { ends: Some(end), ..Finish::default() })).await;
+        })
+    }
+
+    fn call(&mut self, _: Call) -> BoxStream<'static, CallPart> {
+        emitting(|_| std::future::ready(()))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_that_is_spent_stops_a_step_that_goes_on() {
+    let fixture = Fixture::new();
+    let host = fixture.host_with(Arc::new(Spender)).await;
+    let id = fixture.create_within(TWO_CENTS, "{}");
+    fixture.prompt(id, "go");
+    let parked = fixture.until_state(id, "suspended").await;
+    assert_parked_by_the_budget(&parked);
+    assert_eq!(parked.totals.cost_micro_usd, 25_000);
+    assert_eq!(words(&fixture, id).concat(), "spending, told FinishStep");
+    assert_needs_budget(&fixture, id);
     host.stop().await;
 }
