@@ -25,6 +25,7 @@ pub use content::{Block, CallContent, Fate, Message, Role, Segment, Shown};
 pub use driver::{BoxFuture, BoxStream, Call, CallPart, Driver, Drivers, Environment, Step};
 pub use opening::{Continuation, Opening};
 pub use part::{Failure, Finish, Park, Part, Reported, RequestedCall, Words};
+pub use segments::Joining;
 pub use stop::{Stop, StopWatch, breakable};
 pub use stream::{Emitter, emitting};
 pub use transcript::{ReadTranscript, Transcript, TranscriptError};

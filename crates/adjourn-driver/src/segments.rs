@@ -52,6 +52,50 @@ pub(crate) fn whole_messages(entries: &[Message]) -> Vec<Message> {
     messages
 }
 
+/// Puts messages together whose segments come one after the other.
+#[derive(Debug, Clone, Default)]
+pub struct Joining {
+    /// Messages that are not over, each under the number of its first segment.
+    open: Vec<(u64, Message)>,
+}
+
+impl Joining {
+    /// Takes an entry of the transcript, and returns the message that is over with it, under the
+    /// number of its first entry.
+    pub fn take(&mut self, number: u64, entry: &Message) -> Option<(u64, Message)> {
+        let Some(segment) = entry.segment else { return Some((number, entry.clone())) };
+        let index = self.open.iter().position(|(_, open)| open.id == entry.id);
+        let index = match index {
+            Some(index) => {
+                if let Some((_, message)) = self.open.get_mut(index) {
+                    append(message, entry);
+                }
+                index
+            }
+            None => {
+                self.open.push((number, entry.clone()));
+                self.open.len() - 1
+            }
+        };
+        (segment.last || entry.aborted).then(|| whole(self.open.remove(index)))
+    }
+
+    /// Returns the messages that are not over, as far as they were said.
+    pub fn open(&self) -> impl Iterator<Item = (u64, Message)> {
+        self.open.iter().cloned().map(whole)
+    }
+
+    /// Returns the messages that were never said to their end, when their step is over.
+    pub fn break_off(&mut self) -> Vec<(u64, Message)> {
+        let open = std::mem::take(&mut self.open).into_iter().map(whole);
+        open.map(|(number, message)| (number, Message { aborted: true, ..message })).collect()
+    }
+}
+
+fn whole((number, message): (u64, Message)) -> (u64, Message) {
+    (number, Message { segment: None, ..message })
+}
+
 fn break_off(messages: &mut [Message], left: &Open) {
     if let Some(message) = messages.get_mut(left.index) {
         message.aborted = true;

@@ -21,6 +21,7 @@ mod ring;
 pub mod script;
 mod shown;
 mod slots;
+pub mod telling;
 mod transcript;
 mod warm;
 pub mod watch;

@@ -8,11 +8,46 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjourn_core::id::SessionId;
 use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 pub use crate::drive::Delta;
 
 /// How many deltas a watcher may be behind; what it misses, it gets from the journal.
-const BEHIND: usize = 256;
+const BEHIND: usize = 64;
+
+/// Words of a session as they come; none if the session is not watched.
+pub type LiveWords = Option<broadcast::Receiver<Arc<Delta>>>;
+
+/// Waits for words, or for the news that some were missed; for ever, if the session is not watched.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub async fn next_words(live: &mut LiveWords) -> Result<Arc<Delta>, Missed> {
+    loop {
+        match live {
+            Some(words) => match words.recv().await {
+                Ok(delta) => return Ok(delta),
+                Err(RecvError::Lagged(_)) => return Err(Missed),
+                Err(RecvError::Closed) => *live = None,
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Returns words that have come already, or the news that some were missed; nothing if there are
+/// none.
+pub fn more_words(live: &mut LiveWords) -> Option<Result<Arc<Delta>, Missed>> {
+    match live.as_mut()?.try_recv() {
+        Ok(delta) => Some(Ok(delta)),
+        Err(TryRecvError::Lagged(_)) => Some(Err(Missed)),
+        Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+    }
+}
+
+/// Words came faster than they were taken; they are told when they are committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missed;
 
 /// The sessions of this process whose words are watched.
 #[derive(Debug, Clone, Default)]

@@ -60,6 +60,10 @@ pub struct Delta {
     pub words: Words,
     /// The words.
     pub text: String,
+    /// The session's revision when the step began that they belong to.
+    pub since: u64,
+    /// The number that the entry with them will have in the transcript.
+    pub entry: u64,
 }
 
 /// How a step came to its end.
@@ -77,8 +81,8 @@ pub(super) struct Ending {
 pub(super) struct Speech {
     /// The step's number within its run.
     step: u64,
-    /// What the ids of its messages begin with.
-    prefix: String,
+    /// The session's revision when it began; the ids of its messages begin with it.
+    since: u64,
     /// How many messages it has begun.
     begun: u64,
     open: Option<OpenMessage>,
@@ -124,7 +128,7 @@ impl Speech {
     pub(super) fn new(step: u64, revision: u64, transcript: u64) -> Self {
         Self {
             step,
-            prefix: format!("s{revision}"),
+            since: revision,
             begun: 0,
             open: None,
             entries: Vec::new(),
@@ -213,9 +217,7 @@ impl Speech {
     /// Hands out what is to be committed while the step goes on; nothing if there is nothing.
     pub(super) fn unsaved(&mut self) -> Option<Unsaved> {
         self.waits = None;
-        let segment = self.open.as_mut().and_then(|open| open.segment(false));
-        let segment = segment.map(|message| self.of_step(message));
-        self.entries.extend(segment);
+        self.cut();
         let unsaved = Unsaved {
             entries: std::mem::take(&mut self.entries),
             asked: std::mem::take(&mut self.asked),
@@ -302,14 +304,15 @@ impl Speech {
             self.begun += 1;
             self.open = Some(OpenMessage {
                 number,
-                id: format!("{}.{}", self.prefix, self.begun),
+                id: format!("s{}.{}", self.since, self.begun),
                 committed: 0,
                 fresh: Vec::new(),
                 fresh_bytes: 0,
             });
         }
         self.wait(now, SEGMENT_AFTER);
-        let mut delta = Delta { message: String::new(), offset: 0, words, text };
+        let (since, entry) = (self.since, self.transcript + self.entries.len() as u64);
+        let mut delta = Delta { message: String::new(), offset: 0, words, text, since, entry };
         if let Some(open) = &mut self.open {
             delta.message.clone_from(&open.id);
             delta.offset = open.committed + open.fresh_bytes;
@@ -394,6 +397,8 @@ impl Speech {
     }
 
     fn show(&mut self, shown: Shown, now: Duration) {
+        // What was said before it stands before it.
+        self.cut();
         self.add(Message::showing(shown), now);
     }
 
@@ -427,6 +432,13 @@ impl Speech {
         if self.commit_at().is_none_or(|earlier| until < earlier) {
             self.waits = Some((now, at_most));
         }
+    }
+
+    /// Ends a segment of the message that is being said.
+    fn cut(&mut self) {
+        let segment = self.open.as_mut().and_then(|open| open.segment(false));
+        let segment = segment.map(|message| self.of_step(message));
+        self.entries.extend(segment);
     }
 
     /// Ends the message that is being said: it is whole.

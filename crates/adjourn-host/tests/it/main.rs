@@ -31,6 +31,7 @@ mod provider;
 mod scripted;
 mod scripts;
 mod stopping;
+mod telling;
 mod unharmed;
 mod upkeep;
 mod watching;
