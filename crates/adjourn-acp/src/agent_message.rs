@@ -1,55 +1,126 @@
-//! What the agent says, as messages that stay apart.
+//! What the agent says and thinks, as it comes, as messages that stay apart.
+//!
+//! Words are told when they come, if the session runs in this process, or else when they are
+//! committed; [`Telling`] sees to it that each is told once.
 //!
 //! Several clients of today take no notice of message ids and put what an agent says one behind
 //! the other. So in v1, if nothing that a client shows lies between two messages, a blank line is
 //! added to the first one before the second begins; the second is sent as it was said, and the
 //! transcript has neither changed. Clients of v2 tell messages apart by their ids.
 
-use adjourn_driver::Message;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use adjourn_core::Session;
+use adjourn_driver::{Block, Message, Words};
+use adjourn_host::live::{Delta, Missed, more_words};
+use adjourn_host::telling::{Piece, Telling, unfinished};
 use adjourn_store::Store;
 use serde_json::Value;
 
+use crate::agent_update::agent_pieces;
 use crate::peer::Version;
+use crate::rpc::Error;
 use crate::session::Attachment;
-use crate::update;
 
 /// What keeps two messages apart.
 const BLANK_LINE: &str = "\n\n";
 
 impl<S: Store> Attachment<S> {
-    /// Tells what the agent says.
-    pub(crate) fn agent_says(&mut self, id: &str, words: &str) {
-        self.agent_message(id, &Message::agent(words));
+    /// Takes words that have come, and all that come with them.
+    pub(crate) fn hear_words(&mut self, heard: Result<Arc<Delta>, Missed>) {
+        let mut next = Some(heard);
+        while let Some(heard) = next {
+            self.telling.hear(heard);
+            next = more_words(&mut self.live);
+        }
     }
 
-    /// Tells a message of the agent's, or a segment of one.
-    pub(crate) fn agent_message(&mut self, id: &str, said: &Message) {
+    /// Tells words that have come and are not committed; returns whether all are told.
+    pub(crate) fn preview(&mut self) -> bool {
+        let Some(view) = self.view.as_ref().filter(|_| self.attached.load(Ordering::Relaxed))
+        else {
+            self.telling.forget_heard();
+            return true;
+        };
+        // What the client is not shown lies before them.
+        if view.session.revision + 1 < self.visible_from {
+            return !self.telling.waits();
+        }
+        for piece in self.telling.due(&view.session) {
+            self.agent_says(&[piece]);
+        }
+        !self.telling.waits()
+    }
+
+    /// Tells what is committed of the agent's words, as far as the client has not been told.
+    pub(crate) fn agent_entry(&mut self, number: u64, entry: &Message) {
+        let pieces = self.telling.entry(number, entry);
+        self.agent_says(&pieces);
+    }
+
+    /// Tells which messages are broken off by what has just happened.
+    pub(crate) fn messages_over(&mut self, session: &Session) {
+        let pieces = self.telling.after(session);
+        self.agent_says(&pieces);
+    }
+
+    /// Begins to count with a session as the client knows it. A message that is being said is told
+    /// from its beginning in v2, where that takes the place of what the client may have of it; a
+    /// client of v1 is told how it goes on.
+    pub(crate) fn count_words_from(&mut self, session: &Session) -> Result<(), Error> {
+        self.telling = Telling::new(session);
+        for (number, entry) in unfinished(&self.face.store, session)? {
+            let pieces = self.telling.entry(number, &entry);
+            if self.peer.version == Version::V2 {
+                self.agent_says(&pieces);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a message that stands in no transcript.
+    pub(crate) fn say(&mut self, message: String, words: &str) {
+        let (words, content) = (Words::Said, Some(Block::text(words)));
+        let (begins, apart, aborted) = (true, false, false);
+        self.agent_says(&[Piece { message, words, begins, apart, content, aborted }]);
+    }
+
+    /// Tells pieces of the agent's messages.
+    fn agent_says(&mut self, pieces: &[Piece]) {
         let version = self.peer.version;
-        // Blocks of text are kept apart like messages.
-        let mut behind_text = false;
-        for update in update::agent_message(version, id, said) {
-            let has = |path, word| update.pointer(path).is_some_and(|value| value == word);
-            let says = has("/sessionUpdate", "agent_message_chunk");
-            let is_text = says && has("/content/type", "text");
-            if version == Version::V1
-                && says
-                && let Some(last) = self.last_message.take()
-                && (last != id || (behind_text && is_text))
-            {
-                let apart = update::agent_message(version, &last, &Message::agent(BLANK_LINE));
-                apart.iter().for_each(|update| self.update(update));
+        for pieces in
+            pieces.chunk_by(|one, next| version == Version::V2 && one.message == next.message)
+        {
+            for piece in pieces {
+                if version == Version::V1 && piece.content.is_some() {
+                    self.keep_apart(piece);
+                }
+                self.last_message = Some((piece.message.clone(), piece.words));
             }
+            for update in agent_pieces(version, pieces) {
+                self.update(&update);
+            }
+        }
+    }
+
+    /// Adds a blank line to the message before, if another begins right behind it.
+    fn keep_apart(&mut self, next: &Piece) {
+        let Some((message, words)) = self.last_message.take() else { return };
+        if words != next.words || (message == next.message && !next.apart) {
+            return;
+        }
+        let content = Some(Block::text(BLANK_LINE));
+        let (begins, apart, aborted) = (false, false, false);
+        let blank = Piece { message, words, begins, apart, content, aborted };
+        for update in agent_pieces(Version::V1, &[blank]) {
             self.update(&update);
-            if says {
-                self.last_message = Some(id.to_owned());
-            }
-            behind_text = is_text;
         }
     }
 
     /// Takes note of what lies behind the agent's last message, as far as clients show it.
     pub(crate) fn lies_between(&mut self, update: &Value) {
-        let shown = ["user_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"];
+        let shown = ["user_message_chunk", "tool_call", "tool_call_update", "plan"];
         if shown.iter().any(|kind| update["sessionUpdate"] == *kind) {
             self.last_message = None;
         }

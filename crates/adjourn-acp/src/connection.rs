@@ -11,6 +11,7 @@ use adjourn_core::Command;
 use adjourn_core::command::{self, Mode};
 use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::session::State;
+use adjourn_host::telling::Telling;
 use adjourn_store::{Request, Store};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -361,6 +362,8 @@ impl<S: Store> Connection<S> {
                 mark: None,
                 title: None,
                 last_message: None,
+                live: None,
+                telling: Telling::default(),
                 waits: HashSet::new(),
                 aliases: HashMap::new(),
                 foreground: None,

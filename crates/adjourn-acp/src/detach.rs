@@ -120,7 +120,7 @@ impl<S: Store> Attachment<S> {
         for id in asked {
             self.call_off(&id);
         }
-        self.view = None;
+        self.unwatch();
     }
 
     /// Ends with the connection: what has come to an end meanwhile is still told, and every request
@@ -137,7 +137,7 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn rest(&mut self) {
         let waits = self.queued.is_some() || !self.prompts.is_empty() || !self.suspends.is_empty();
         if !waits && !self.attached.load(Ordering::Relaxed) {
-            self.view = None;
+            self.unwatch();
         }
     }
 

@@ -9,6 +9,7 @@
 //! which a client is told things.
 
 mod agent_message;
+mod agent_update;
 mod alias;
 mod answers;
 #[cfg(feature = "artifacts")]

@@ -11,16 +11,18 @@
 use std::sync::atomic::Ordering;
 
 use adjourn_core::Session;
-use adjourn_core::command::CallResult;
+use adjourn_core::command::{CallResult, ReturnedCall};
 use adjourn_core::event::{SuspendedEvent, What};
 use adjourn_core::ledger::AskedCall;
 use adjourn_core::pause::{Initiator, Parked, Resumption};
 use adjourn_core::session::{Phase, Wait};
 use adjourn_driver::{Block, CallContent, Message, Role};
+use adjourn_host::telling;
 use adjourn_host::watch::Moment;
 use adjourn_store::Store;
 use serde_json::{Value, json};
 
+use crate::agent_update;
 use crate::park;
 use crate::peer::{Dialect, EXTENSION, Version};
 use crate::rpc::Error;
@@ -59,6 +61,10 @@ impl<S: Store> Attachment<S> {
         self.take_back_permissions();
         self.answer_taken(moment.revision, next_message);
         let visible = self.attached.load(Ordering::Relaxed) && moment.revision >= self.visible_from;
+        if let (false, Some(view)) = (visible, &self.view) {
+            // Nothing was told of messages that this breaks off.
+            self.telling.after(&view.session);
+        }
         match &moment.event.what {
             What::Resumed(_) | What::HoldLifted(_) | What::SuspendWithdrawn(_) => {
                 if visible {
@@ -72,7 +78,7 @@ impl<S: Store> Attachment<S> {
                 if visible {
                     self.lifecycle(moment);
                     self.title_if_unknown();
-                    self.words(moment);
+                    self.words_of(moment);
                     self.calls_of(moment, &left);
                 }
                 self.answer_prompts(moment, interrupted);
@@ -80,7 +86,7 @@ impl<S: Store> Attachment<S> {
             _ => {
                 if visible {
                     self.owed_news(moment);
-                    self.words(moment);
+                    self.words_of(moment);
                     if retitled {
                         self.tell_title();
                     }
@@ -131,18 +137,26 @@ impl<S: Store> Attachment<S> {
         let left = update::calls_over(&view.session);
         view.session = Session { revision: moment.revision - 1, ..Session::clone(&now) };
         if self.attached.load(Ordering::Relaxed) {
+            self.messages_over(&now);
             self.calls_left(&left);
             self.parks_erased();
         }
         Ok(())
     }
 
-    /// Tells what was said.
-    pub(crate) fn words(&mut self, moment: &Moment) {
+    fn words_of(&mut self, moment: &Moment) {
+        let Some(view) = self.view.take() else { return };
+        self.words(&view.session, moment);
+        self.view = Some(view);
+    }
+
+    /// Tells what was said, and which messages were broken off; `session` is as the moment leaves
+    /// it.
+    pub(crate) fn words(&mut self, session: &Session, moment: &Moment) {
         let version = self.peer.version;
         let own = self.own.iter().any(|own| own.contains(&moment.revision));
         for (index, said) in &moment.said {
-            let id = said.id.clone().unwrap_or_else(|| message_id(*index));
+            let id = telling::message_id(*index, said);
             match said.role {
                 // A client of v1 shows its own words by itself.
                 Role::User if own && version == Version::V1 => {}
@@ -152,11 +166,20 @@ impl<S: Store> Attachment<S> {
                         self.update(&update);
                     }
                 }
-                Role::Agent => self.agent_message(&id, said),
+                Role::Agent => {
+                    let shown = said.shown.as_ref();
+                    if let Some(update) =
+                        shown.and_then(|shown| agent_update::shown(&self.peer, session, shown))
+                    {
+                        self.update(&update);
+                    }
+                    self.agent_entry(*index, said);
+                }
                 // A tool's words go with its call; the host's are for the model.
                 Role::Tool | Role::Host => {}
             }
         }
+        self.messages_over(session);
     }
 
     fn calls_of(&mut self, moment: &Moment, left: &[Left]) {
@@ -180,26 +203,38 @@ impl<S: Store> Attachment<S> {
                     self.update(&update::call(version, id, Call::InProgress, None));
                 }
             }
-            What::CallsReturned(returned) => {
-                for call in &returned.calls {
-                    if self.ended_calls.contains(&call.id) {
-                        continue;
-                    }
-                    let own = |said: &&Message| {
-                        said.role == Role::Tool && said.answers.as_ref() == Some(&call.id)
-                    };
-                    let mut said = moment.said.iter().map(|(_, said)| said);
-                    let result = said.find(own);
-                    let status = match call.result {
-                        CallResult::Done => Call::Completed,
-                        CallResult::Failed | CallResult::Declined => Call::Failed,
-                    };
-                    self.update(&update::call_returned(version, &call.id, status, result));
+            What::CallsReturned(returned) => self.calls_returned(moment, &returned.calls),
+            // Calls that the agent runs by itself.
+            What::Progressed(progressed) => {
+                for call in &progressed.asked {
+                    self.update(&update::call_asked(version, &content_of(moment, call)));
                 }
+                for id in &progressed.started {
+                    self.update(&update::call(version, id, Call::InProgress, None));
+                }
+                self.calls_returned(moment, &progressed.returned);
             }
             what => self.parks_begin(session, what),
         }
         self.calls_left(left);
+    }
+
+    /// Tells what came of calls.
+    fn calls_returned(&mut self, moment: &Moment, returned: &[ReturnedCall]) {
+        let version = self.peer.version;
+        for ReturnedCall { id, result } in returned {
+            if self.ended_calls.contains(id) {
+                continue;
+            }
+            let status = match result {
+                CallResult::Done => Call::Completed,
+                CallResult::Failed | CallResult::Declined => Call::Failed,
+            };
+            let own =
+                |said: &&Message| said.role == Role::Tool && said.answers.as_ref() == Some(id);
+            let result = moment.said.iter().map(|(_, said)| said).find(own);
+            self.update(&update::call_returned(version, id, status, result));
+        }
     }
 
     /// Tells of calls that are over without a result.

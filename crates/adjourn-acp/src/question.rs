@@ -120,7 +120,7 @@ impl<S: Store> Attachment<S> {
              most {} MiB as a message.",
             INPUT_BYTES >> 20
         );
-        self.agent_says(&format!("not-taken-{}", id.as_json()), &words);
+        self.say(format!("not-taken-{}", id.as_json()), &words);
     }
 
     /// Adds the question to a refusal that has its cause in it, for clients that show only that.
@@ -176,7 +176,7 @@ impl<S: Store> Attachment<S> {
             words += &format!("\n- {choice}");
         }
         let handle = parked.pause.handle;
-        self.agent_says(&format!("question-{handle}"), &words);
+        self.say(format!("question-{handle}"), &words);
         // A later question of the same batch marks all that goes before it.
         let marked = self.mark.get_or_insert_default();
         marked.end = self.lines.len();

@@ -96,14 +96,19 @@ impl<S: Store> Attachment<S> {
         self.attach(view.session.revision + 1);
         self.state(true);
         if unseen {
-            self.introduce_calls();
+            self.introduce_turn();
         }
         self.ask_again();
     }
 
-    /// Tells of the calls under way, to a client that comes in the middle of a turn: it is told of
-    /// their end.
-    pub(crate) fn introduce_calls(&mut self) {
+    /// Tells of the message and the calls under way, to a client that comes in the middle of a
+    /// turn: it is told of their end.
+    pub(crate) fn introduce_turn(&mut self) {
+        if let Some(view) = self.view.take() {
+            // A message that cannot be read is told as it goes on.
+            let _ = self.count_words_from(&view.session);
+            self.view = Some(view);
+        }
         let Some(view) = &self.view else { return };
         let version = self.peer.version;
         let mut updates = Vec::new();

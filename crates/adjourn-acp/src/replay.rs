@@ -3,6 +3,7 @@
 use adjourn_core::Session;
 use adjourn_core::event::What;
 use adjourn_core::session::Phase;
+use adjourn_host::telling::Telling;
 use adjourn_host::watch::{Moment, Watcher};
 use adjourn_store::Store;
 
@@ -41,12 +42,13 @@ impl<S: Store> Attachment<S> {
         from: u64,
         until: u64,
     ) -> Result<(), Error> {
-        let before = (self.question.clone(), self.waits.clone(), self.news);
+        let telling = self.telling.clone();
+        let before = (self.question.clone(), self.waits.clone(), self.news, telling);
         self.replaying = request.cloned();
         let replayed = self.replay_between(from, until).await;
         self.replaying = None;
         if replayed.is_err() {
-            (self.question, self.waits, self.news) = before;
+            (self.question, self.waits, self.news, self.telling) = before;
         }
         replayed
     }
@@ -70,7 +72,7 @@ impl<S: Store> Attachment<S> {
             for moment in page {
                 if moment.revision >= from && !begun {
                     begun = true;
-                    self.knew(session.as_ref());
+                    self.knew(session.as_ref())?;
                 }
                 let past = match &mut session {
                     Some(session) => {
@@ -98,7 +100,7 @@ impl<S: Store> Attachment<S> {
             }
         }
         if !begun {
-            self.knew(session.as_ref());
+            self.knew(session.as_ref())?;
         }
         if let Some(session) = session {
             let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
@@ -111,9 +113,14 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Takes note that a client which comes back for what has happened since has seen the rest.
-    fn knew(&mut self, session: Option<&Session>) {
-        if let Some(session) = session {
-            self.knows_parks(session);
+    fn knew(&mut self, session: Option<&Session>) -> Result<(), Error> {
+        self.telling = Telling::default();
+        match session {
+            Some(session) => {
+                self.knows_parks(session);
+                self.count_words_from(session)
+            }
+            None => Ok(()),
         }
     }
 
@@ -126,7 +133,7 @@ impl<S: Store> Attachment<S> {
                 if opted_in {
                     self.lifecycle_of(session, moment, false);
                 }
-                self.words(moment);
+                self.words(session, moment);
                 self.calls(session, moment, &past.left);
                 self.question_again(session, moment);
             }
@@ -134,7 +141,7 @@ impl<S: Store> Attachment<S> {
                 if opted_in {
                     self.owed_news_of(session, moment);
                 }
-                self.words(moment);
+                self.words(session, moment);
                 self.calls(session, moment, &past.left);
                 self.question_again(session, moment);
                 self.parks_over(&past.over);

@@ -73,7 +73,7 @@ impl<S: Store> Attachment<S> {
             }
         }
         if comes_new {
-            self.introduce_calls();
+            self.introduce_turn();
         }
         Ok(())
     }

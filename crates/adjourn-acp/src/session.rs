@@ -17,7 +17,9 @@ use adjourn_core::id::{Handle, RequestId, RunId, SessionId};
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::Phase;
 use adjourn_core::{Command, Rejected, Session, json};
-use adjourn_driver::Message;
+use adjourn_driver::{Message, Words};
+use adjourn_host::live::{Delta, LiveWords, Missed, next_words};
+use adjourn_host::telling::Telling;
 use adjourn_host::watch::Watcher;
 use adjourn_store::{Done, Request, Store};
 use serde_json::{Value, json};
@@ -91,6 +93,16 @@ pub(crate) struct WaitingResume {
     pub(crate) answer: Value,
 }
 
+/// What wakes an attachment.
+enum Woken {
+    /// The client asks for something, or is gone.
+    Ask(Option<Ask>),
+    /// The agent says something.
+    Words(Result<Arc<Delta>, Missed>),
+    /// There may be something new.
+    Look,
+}
+
 /// A session as far as it was told.
 pub(crate) struct View<S> {
     pub(crate) session: Session,
@@ -143,8 +155,12 @@ pub(crate) struct Attachment<S> {
     pub(crate) mark: Option<Marked>,
     /// What this client was told that the session is called.
     pub(crate) title: Option<String>,
-    /// The agent's last message, while nothing that clients show lies behind it.
-    pub(crate) last_message: Option<String>,
+    /// The agent's last message, said or thought, while nothing that clients show lies behind it.
+    pub(crate) last_message: Option<(String, Words)>,
+    /// The agent's words as they come, while the session is watched.
+    pub(crate) live: LiveWords,
+    /// What the client was told of the agent's words.
+    pub(crate) telling: Telling,
     /// Suspensions that this client was shown as calls.
     pub(crate) waits: HashSet<Handle>,
     /// Names that the client gave to suspensions.
@@ -178,15 +194,30 @@ impl<S: Store> Attachment<S> {
             let look = until(self.notice.look_at);
             let changed = self.changed();
             let asked = self.viewer.as_ref().map(Viewer::changed);
-            tokio::select! {
-                ask = self.next_ask() => match ask {
-                    Some(ask) => self.take(ask).await,
-                    None => return self.end().await,
-                },
-                () = changed => {}
-                () = or_never(asked) => {}
-                () = late => {}
-                () = look => {}
+            let mut live = self.live.take();
+            let woken = tokio::select! {
+                ask = self.next_ask() => Woken::Ask(ask),
+                words = next_words(&mut live) => Woken::Words(words),
+                () = changed => Woken::Look,
+                () = or_never(asked) => Woken::Look,
+                () = late => Woken::Look,
+                () = look => Woken::Look,
+            };
+            self.live = live;
+            match woken {
+                Woken::Ask(Some(ask)) => self.take(ask).await,
+                Woken::Ask(None) => return self.end().await,
+                Woken::Words(words) => {
+                    self.hear_words(words);
+                    // The journal is not read for words that go on with what was told.
+                    if self.preview() {
+                        if self.flush().await.is_err() {
+                            break;
+                        }
+                        continue;
+                    }
+                }
+                Woken::Look => {}
             }
             loop {
                 if let Err(error) = self.catch_up().await {
@@ -197,6 +228,7 @@ impl<S: Store> Attachment<S> {
                     break;
                 }
             }
+            self.preview();
             self.ask_permissions();
             self.say_what_is_awaited();
             self.rest();
@@ -251,12 +283,21 @@ impl<S: Store> Attachment<S> {
     /// Makes sure that the session is watched.
     pub(crate) fn watch(&mut self) -> Result<(), Error> {
         if self.view.is_none() {
+            // From before the look on, so that no word falls between.
+            self.live = Some(self.face.claimant.live().watch(self.id));
             let session = self.face.find(&self.id.to_string())?;
+            self.telling = Telling::new(&session);
             let watcher = Watcher::after(self.face.store.clone(), &session);
             let watcher = watcher.following(self.face.claimant.feed());
             self.view = Some(View::new(Session::clone(&session), watcher));
         }
         Ok(())
+    }
+
+    /// Watches the session no more.
+    pub(crate) fn unwatch(&mut self) {
+        self.view = None;
+        self.live = None;
     }
 
     /// Shows the session to the client from a revision on.

@@ -62,36 +62,8 @@ pub fn user_message(version: Version, id: &str, blocks: Vec<Value>) -> Vec<Value
     }
 }
 
-/// What the agent said and thought, as updates: one per block in v1 and for a segment, which goes
-/// on with what was told of its message; else one for all that was thought and one for all that
-/// was said.
-pub fn agent_message(version: Version, id: &str, said: &Message) -> Vec<Value> {
-    let update = |thought: bool, chunk: bool, content: Value| {
-        let (kind, id) = match thought {
-            true => ("agent_thought", format!("{id}-thought")),
-            false => ("agent_message", id.to_owned()),
-        };
-        let kind = if chunk { format!("{kind}_chunk") } else { kind.to_owned() };
-        let update = json!({ "sessionUpdate": kind, "messageId": id, "content": content });
-        match said.aborted {
-            true => with(update, "_meta", json!({ EXTENSION: { "aborted": true } })),
-            false => update,
-        }
-    };
-    if version == Version::V1 || said.segment.is_some() {
-        let blocks = said.blocks.iter();
-        return blocks.map(|block| update(block.is_thought(), true, shown(block))).collect();
-    }
-    let (thoughts, words): (Vec<_>, Vec<_>) = said.blocks.iter().partition(|b| b.is_thought());
-    let updates = [(true, thoughts), (false, words)].into_iter();
-    updates
-        .filter(|(_, blocks)| !blocks.is_empty())
-        .map(|(thought, blocks)| update(thought, false, blocks.into_iter().map(shown).collect()))
-        .collect()
-}
-
 /// Returns a block as clients know it: a thought is text that is told as a thought.
-fn shown(block: &Block) -> Value {
+pub fn shown(block: &Block) -> Value {
     match block.is_thought() {
         true => with(block.to_value(), "type", "text"),
         false => block.to_value(),
@@ -101,7 +73,7 @@ fn shown(block: &Block) -> Value {
 /// The model asks for a call.
 pub fn call_asked(version: Version, call: &CallContent) -> Value {
     let status = Call::Pending.word(version);
-    let kind = call.kind.as_deref().unwrap_or("other");
+    let kind = kind(version, call.kind.as_deref().unwrap_or("other"));
     let mut update = match version {
         Version::V1 => json!({
             "sessionUpdate": "tool_call", "toolCallId": call.id, "title": call.title(),
@@ -115,10 +87,58 @@ pub fn call_asked(version: Version, call: &CallContent) -> Value {
     if !call.arguments.is_null() {
         update = with(update, "rawInput", call.arguments.clone());
     }
-    if !call.locations.is_empty() {
-        update = with(update, "locations", call.locations.clone());
+    let locations = locations(version, &call.locations);
+    if !locations.is_empty() {
+        update = with(update, "locations", locations);
     }
     update
+}
+
+/// Kinds of tools that v1 has.
+const KINDS: [&str; 10] = [
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+];
+
+/// Returns the kind of a tool in the words of a version: the list of v1 is closed.
+fn kind(version: Version, kind: &str) -> &str {
+    match version {
+        Version::V1 if !KINDS.contains(&kind) => "other",
+        Version::V1 | Version::V2 => kind,
+    }
+}
+
+/// Returns the places that a client can go to: in v2 they are absolute.
+fn locations(version: Version, locations: &[Value]) -> Vec<Value> {
+    let named = |location: &&Value| {
+        let path = location.get("path").and_then(Value::as_str);
+        path.is_some_and(|path| version == Version::V1 || path.starts_with('/'))
+    };
+    locations.iter().filter(named).cloned().collect()
+}
+
+/// Returns what an agent says anew of its call, as far as a version has it. How the call stands is
+/// told as the journal has it.
+pub fn call_fields(version: Version, update: &Map<String, Value>) -> Map<String, Value> {
+    let told = |(name, value): (&String, &Value)| {
+        let value = match (name.as_str(), value) {
+            ("title" | "rawInput" | "rawOutput" | "content" | "_meta", value) => value.clone(),
+            ("name", value) if version == Version::V2 => value.clone(),
+            ("kind", Value::String(word)) => kind(version, word).into(),
+            ("locations", Value::Array(list)) => locations(version, list).into(),
+            _ => return None,
+        };
+        Some((name.clone(), value))
+    };
+    update.iter().filter_map(told).collect()
 }
 
 /// Asks whether a call may start.
@@ -172,9 +192,12 @@ pub fn call_returned(
     update
 }
 
-/// A block as a part of what came of a call.
+/// A block as a part of what came of a call: what only calls have stands for itself.
 fn content(block: Value) -> Value {
-    json!({ "type": "content", "content": block })
+    match block.get("type").and_then(Value::as_str) {
+        Some("content" | "diff" | "terminal") => block,
+        _ => json!({ "type": "content", "content": block }),
+    }
 }
 
 /// Returns the id of the call that stands for the agent's own wait, if it waits (v2).
@@ -429,8 +452,6 @@ fn envelope(session: &Session) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use adjourn_driver::Segment;
-
     use super::*;
 
     fn block(value: &Value) -> Block {
@@ -449,41 +470,6 @@ mod tests {
         let thought = |value: &Value| block(&with(value.clone(), "type", "thought"));
         let said = vec![thought(hm), block(look), block(picture), thought(so)];
         (Message { blocks: said, ..Message::agent("") }, shown)
-    }
-
-    fn update(kind: &str, id: &str, content: &Value) -> Value {
-        json!({ "sessionUpdate": kind, "messageId": id, "content": content })
-    }
-
-    #[test]
-    fn what_the_agent_says_and_thinks_is_told_block_by_block_in_v1() {
-        let (said, [hm, look, picture, so]) = mixed();
-        let expected = [
-            update("agent_thought_chunk", "7-thought", &hm),
-            update("agent_message_chunk", "7", &look),
-            update("agent_message_chunk", "7", &picture),
-            update("agent_thought_chunk", "7-thought", &so),
-        ];
-        assert_eq!(agent_message(Version::V1, "7", &said), expected);
-        // A segment goes on with its message, so in v2 it must not take its place.
-        let segment = Some(Segment { offset: 3, last: true });
-        assert_eq!(agent_message(Version::V2, "7", &Message { segment, ..said }), expected);
-    }
-
-    #[test]
-    fn what_the_agent_says_and_thinks_is_two_messages_in_v2() {
-        let (said, [hm, look, picture, so]) = mixed();
-        let expected = [
-            update("agent_thought", "7-thought", &json!([hm, so])),
-            update("agent_message", "7", &json!([look, picture])),
-        ];
-        assert_eq!(agent_message(Version::V2, "7", &said), expected);
-        let aborted = agent_message(Version::V2, "7", &Message { aborted: true, ..said });
-        assert!(aborted.iter().all(|update| update["_meta"][EXTENSION]["aborted"] == true));
-        let calls_only = Message { blocks: Vec::new(), ..Message::agent("") };
-        for version in [Version::V1, Version::V2] {
-            assert_eq!(agent_message(version, "7", &calls_only), [Value::Null; 0]);
-        }
     }
 
     #[test]

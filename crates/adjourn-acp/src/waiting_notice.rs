@@ -62,7 +62,7 @@ impl<S: Store> Attachment<S> {
             self.notice.look_at = None;
             match self.peer.notices {
                 true => self.update(&update::notice("Your message waits", Some(&words))),
-                false => self.agent_says(&format!("waits-{}", self.heard), &words),
+                false => self.say(format!("waits-{}", self.heard), &words),
             }
         }
     }

@@ -9,6 +9,7 @@
 )]
 
 mod content;
+mod live;
 mod permissions;
 mod process;
 mod questions;

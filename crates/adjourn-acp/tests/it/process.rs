@@ -12,7 +12,7 @@ use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
 use adjourn_core::session::Phase;
 use adjourn_core::time::Timestamp;
-use adjourn_driver::Message;
+use adjourn_driver::{Drivers, Message};
 use adjourn_host::clock::{Clock, Machine};
 use adjourn_host::doorbell::Hosts;
 use adjourn_host::script::{Script, Scripted};
@@ -41,20 +41,36 @@ impl Process {
         Self::start_in(Arc::new(TempDir::new().unwrap()), script).await
     }
 
+    /// Starts one whose agents are run by other drivers.
+    pub async fn start_with(drivers: Arc<dyn Drivers>) -> Self {
+        let directory = Arc::new(TempDir::new().unwrap());
+        Self::start_by(directory, r#"{"steps": []}"#, |_| drivers).await
+    }
+
     /// Starts another one on the same store.
     pub async fn beside(&self, script: &str) -> Self {
         Self::start_in(Arc::clone(&self.directory), script).await
     }
 
     async fn start_in(directory: Arc<TempDir>, script: &str) -> Self {
+        let scripted = |permissions: PendingPermissions| -> Arc<dyn Drivers> {
+            Arc::new(Scripted::new(Arc::new(Machine)).asking(Arc::new(permissions)))
+        };
+        Self::start_by(directory, script, scripted).await
+    }
+
+    async fn start_by(
+        directory: Arc<TempDir>,
+        script: &str,
+        drivers: impl FnOnce(PendingPermissions) -> Arc<dyn Drivers>,
+    ) -> Self {
         let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
         let path = directory.path().join("store.db");
         let options = sqlite::Options::new(path, Arc::new(Machine), Keys::only(key));
         let store = Sqlite::open(options).unwrap();
         let (hosts, permissions) = (Hosts::beside(store.path()), PendingPermissions::default());
         let clock: Arc<dyn Clock> = Arc::new(Machine);
-        let drivers = Scripted::new(Arc::clone(&clock)).asking(Arc::new(permissions.clone()));
-        let (config, drivers) = (Config::default(), Arc::new(drivers));
+        let (config, drivers) = (Config::default(), drivers(permissions.clone()));
         let host = Host::join(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, config);
         let host = host.await.unwrap();
         let claimant = host.claimant();
@@ -95,6 +111,20 @@ impl Process {
     /// Returns how often the store was read so far.
     pub fn reads(&self) -> u64 {
         self.face.store.metrics().reads
+    }
+
+    /// Ends its host as a kill does: nothing is given back.
+    pub async fn kill(&self) {
+        self.host.abort();
+        while !self.host.is_finished() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Returns what a session does, as the store has it.
+    pub fn phase(&self, session: &str) -> String {
+        let session = self.face.store.session(session.parse().unwrap()).unwrap().unwrap();
+        serde_json::to_value(session.phase()).unwrap().as_str().unwrap().to_owned()
     }
 
     /// Waits until a session asks its question, as the store has it.

@@ -8,6 +8,7 @@ mod corners;
 mod dialogs;
 pub mod editor;
 mod hostile;
+mod live;
 mod lives;
 mod permission;
 mod proposals;

@@ -25,6 +25,19 @@ const PARKS: &str = r#"{"runs": [[
   {"say": "done"}
 ]]}"#;
 
+/// All that an agent can say and show, and a message that takes longer than a segment waits.
+const EVERYTHING: &str = r#"{"steps": [
+  {"say": {"think": "let me see ", "text": "I look around. ", "ms": 1400}},
+  {"plan": [{"content": "look", "priority": "high", "status": "in_progress"}, "write"]},
+  {"spend": {"usd": 0.25, "tokens": 1000}},
+  {"context": {"used": 1000, "size": 200000}},
+  {"mode": "ask"},
+  {"commands": [{"name": "test", "description": "runs the tests"}]},
+  {"tool": {"name": "build", "title": "Build it", "kind": "execute", "locations": ["/src"],
+            "args": {"target": "all"}, "result": {"status": 0}}},
+  {"say": {"text": "built", "ms": 50}}
+]}"#;
+
 const ASKS: &str = r#"{"runs": [[
   {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}},
   {"say": "done"}
@@ -125,6 +138,11 @@ fn drive_in_peace(sdks: &[Sdk], scenario: &str, script: &str) {
 #[test]
 fn a_session_is_suspended_asked_after_resumed_with_a_value_and_replayed() {
     drive_in_peace(&ALL, "suspends", BUILD);
+}
+
+#[test]
+fn words_thoughts_plans_and_all_the_rest_are_handed_on() {
+    drive_in_peace(&ALL, "streams", EVERYTHING);
 }
 
 #[test]

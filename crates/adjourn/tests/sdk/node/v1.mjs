@@ -71,6 +71,16 @@ await run({
     assert.deepEqual(words, ["go", "building", "looks fine", "built"]);
   },
 
+  // Without the extension: everything that is told here is in the protocol.
+  async streams() {
+    const client = await connect({});
+    const sessionId = await newSession(client);
+    await client.request("session/prompt", { sessionId, prompt: text("go") });
+    await client.close();
+    const words = await load({}, sessionId);
+    assert.equal(words.join(""), "goI look around. built");
+  },
+
   async takesBack() {
     const client = await connect(knowsExtension);
     const sessionId = await newSession(client);

@@ -87,6 +87,17 @@ await run({
     assert(client.updates.some(isState("_suspended")));
   },
 
+  async streams() {
+    const client = await connect({});
+    const sessionId = await newSession(client);
+    await prompt(client, sessionId, "go");
+    await client.update("idle", isEnd);
+    const kinds = client.updates.map(({ sessionUpdate }) => sessionUpdate);
+    assert(kinds.includes("agent_message_chunk") && kinds.includes("agent_thought_chunk"));
+    await client.close();
+    await load({}, sessionId);
+  },
+
   // Version 2 hands on what it does not know, so that the proposal's own words arrive.
   async bare() {
     const client = await suspend({}, "session/suspend");

@@ -238,6 +238,14 @@ async def suspends():
     assert words == ["go", "building", "looks fine", "built"], words
 
 
+async def streams():
+    async with connected({}) as (client, connection):
+        session = await new_session(connection)
+        await prompt(connection, session, "go")
+    words = await load({}, session)
+    assert "".join(words) == "goI look around. built", words
+
+
 async def parks():
     answer = {"handle": "mine", "suspendedAt": "2026-11-15T10:00:00Z"}
     async with connected(KNOWS_EXTENSION, answer) as (client, connection):
@@ -346,6 +354,7 @@ async def today():
 
 
 SCENARIOS = {
+    "streams": streams,
     "suspends": suspends,
     "parks": parks,
     "asks": asks,
