@@ -6,6 +6,7 @@
 
 use adjourn_core::Event;
 use adjourn_core::time::Timestamp;
+use adjourn_driver::Message;
 use adjourn_host::watch::Moment;
 use serde_json::{Map, Value, json};
 
@@ -53,21 +54,18 @@ fn write_times(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Returns what was said as objects, each with its place in the transcript, the entry of the
-/// journal that it came with, and its words beside the blocks that they stand in.
-pub fn said(moment: &Moment) -> impl Iterator<Item = Value> {
-    let Moment { revision, event, said, .. } = moment;
-    said.iter().map(move |(index, said)| {
-        let mut object =
-            json!({ "index": index, "revision": revision, "at": event.at.to_string() });
-        if let (Some(object), Ok(Value::Object(fields))) =
-            (object.as_object_mut(), serde_json::to_value(said))
-        {
-            object.extend(fields);
-            object.insert("text".to_owned(), said.text().into());
-        }
-        object
-    })
+/// Returns what was said as an object, with its place in the transcript, the entry of the journal
+/// that it came with, and its words beside the blocks that they stand in.
+pub fn said(moment: &Moment, index: u64, said: &Message) -> Value {
+    let Moment { revision, event, .. } = moment;
+    let mut object = json!({ "index": index, "revision": revision, "at": event.at.to_string() });
+    if let (Some(object), Ok(Value::Object(fields))) =
+        (object.as_object_mut(), serde_json::to_value(said))
+    {
+        object.extend(fields);
+        object.insert("text".to_owned(), said.text().into());
+    }
+    object
 }
 
 #[cfg(test)]

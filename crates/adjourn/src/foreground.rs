@@ -8,22 +8,22 @@ use std::time::Duration;
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Outcome, Phase, State};
-use adjourn_driver::Role;
 use adjourn_host::clock::Clock;
+use adjourn_host::live::{LiveWords, next_words};
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claimant, Claims, Config, Host, Notes};
 use adjourn_record::keys::KeyDir;
 use adjourn_store::{Retention, Sqlite};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::durations::span;
-use crate::entry;
 use crate::failure::Failure;
 use crate::liveness::Living;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
+use crate::spoken::Spoken;
 use crate::terminal::{Output, one_line};
 use crate::view::{View, short};
 use crate::watch::Watch;
@@ -87,6 +87,10 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
     let host: Host<Sqlite> =
         Host::join(place.store.clone(), place.hosts.clone(), clock, drivers, config).await?;
     let claimant = host.claimant();
+    let words = match claims {
+        Claims::Only(id) => Some(claimant.live().watch(id)),
+        Claims::All => None,
+    };
     let (stop, stopped) = oneshot::channel::<()>();
     let (store, keys) = (place.store.clone(), place.keys.clone());
     let task = tokio::spawn(async move {
@@ -99,7 +103,7 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
             never = follow_keys(store, keys) => match never {},
         }
     });
-    Ok(Stop { claims, claimant, stop, task })
+    Ok(Stop { claims, words, claimant, stop, task })
 }
 
 /// Writes a line of the host's log, where logs go: with `--json`, stdout is for objects alone.
@@ -146,6 +150,8 @@ async fn follow_keys(store: Sqlite, keys: Option<KeyDir>) -> Infallible {
 /// A host that works until it is told to stop.
 pub struct Stop {
     claims: Claims,
+    /// The words of the one session that it claims, from its first one on.
+    words: LiveWords,
     /// How commands are given, so that it runs what they make ready.
     pub claimant: Claimant<Sqlite>,
     stop: oneshot::Sender<()>,
@@ -251,8 +257,28 @@ pub async fn stay(
     signals: &mut Signals,
     output: &Output,
 ) -> Result<Stayed, Failure> {
+    let mut words = None;
+    let stayed = stay_hearing(&mut words, place, from, until, working, signals, output).await;
+    // What is said from now on is for the next stay.
+    if let (Some(working), Some(words)) = (working, words) {
+        working.words = Some(words);
+    }
+    stayed
+}
+
+/// Stays with a session, and takes the words of this process's own host as they come.
+async fn stay_hearing(
+    words: &mut LiveWords,
+    place: &Place,
+    from: &Session,
+    until: Until,
+    working: &mut Option<Stop>,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<Stayed, Failure> {
     let id = from.id;
     let mut watcher = Watch::after(place, from);
+    let mut spoken = Spoken::after(from, output);
     let mut last = None;
     let mut printed = Value::Null;
     loop {
@@ -269,10 +295,10 @@ pub async fn stay(
             },
             State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,
         };
+        for moment in &seen.moments {
+            spoken.moment(moment, session, output);
+        }
         if output.json {
-            for words in seen.moments.iter().flat_map(entry::said) {
-                output.data(&json!({ "said": words }).to_string());
-            }
             // Steps and claims are no news by themselves.
             let object = view().json();
             if !seen.moments.is_empty() && object != printed {
@@ -280,16 +306,6 @@ pub async fn stay(
                 printed = object;
             }
         } else {
-            for said in seen.said() {
-                match said.role {
-                    // One that only asks for calls, or shows something, has no words.
-                    Role::Agent if !said.aborted && said.words_len() > 0 => {
-                        output.data(&said.text());
-                    }
-                    Role::Tool => output.talk(&format!("· {}", said.text())),
-                    Role::Agent | Role::User | Role::Host => {}
-                }
-            }
             // Where a live line shows what moves, only what stands is worth a line of its own.
             let moves = session.run().is_some() && session.suspended().is_none();
             // What waits for this process's own host does not wait.
@@ -319,10 +335,21 @@ pub async fn stay(
             }
             _ => {}
         }
-        tokio::select! {
-            () = output.live_while(watcher.wait(), || live(&view())) => {}
-            ended = signals.next() => return Ok(Stayed::Ended(ended)),
-            failure = host_ended(working) => return Err(failure),
+        if spoken.is_live() && words.is_none() {
+            *words = working.as_mut().and_then(|working| working.words.take());
+        }
+        loop {
+            tokio::select! {
+                () = output.live_while(watcher.wait(), || live(&view())) => break,
+                heard = next_words(words) => {
+                    // The journal is not read for words that go on with what was printed.
+                    if spoken.hear(heard, output) {
+                        break;
+                    }
+                }
+                ended = signals.next() => return Ok(Stayed::Ended(ended)),
+                failure = host_ended(working) => return Err(failure),
+            }
         }
     }
 }

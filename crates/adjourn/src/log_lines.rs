@@ -10,7 +10,8 @@ use adjourn_core::event::{Event, What};
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::{Pause, Resumption, Wait};
 use adjourn_core::time::Timestamp;
-use adjourn_driver::{Message, Role};
+use adjourn_driver::{Message, Role, Shown};
+use serde_json::Value;
 
 use crate::terminal::{Look, Output, one_line};
 use crate::times::Times;
@@ -162,11 +163,39 @@ pub fn words(at: &str, said: &Message) -> String {
         true => format!("→ {}", call.tool),
         false => format!("→ {} {}", call.tool, call.arguments),
     });
-    let words = Some(said.text()).filter(|text| !text.is_empty());
-    let text = words.into_iter().chain(calls).collect::<Vec<_>>().join("\n");
+    let said_blocks = said.said_blocks();
+    let blocks = said_blocks.iter().map(|block| match (block.words(), block.is_thought()) {
+        (Some(words), false) => words.to_owned(),
+        (Some(words), true) => format!("(thinks) {words}"),
+        (None, _) => format!("[{}]", block.kind()),
+    });
+    let shown = said.shown.iter().map(shown);
+    let text = blocks.chain(calls).chain(shown).collect::<Vec<_>>().join("\n");
     let text = text.trim_end_matches('\n');
     let text = text.replace('\n', &format!("\n{:1$}", "", at.len() + 9));
     format!("{at}  {role:<6} {text}")
+}
+
+/// Says what people are shown beside words.
+fn shown(shown: &Shown) -> String {
+    let named = |list: &[Value], field: &str| {
+        let names = list.iter().filter_map(|one| one.get(field)?.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    match shown {
+        Shown::Plan(entries) => format!("[plan: {}]", named(entries, "content")),
+        Shown::Context { used, size } => format!("[context: {used} of {size} tokens]"),
+        Shown::Commands(commands) => format!("[commands: {}]", named(commands, "name")),
+        Shown::Mode(mode) => format!("[mode: {mode}]"),
+        Shown::Call { update, .. } => {
+            let title = update.get("title").and_then(Value::as_str);
+            format!("[call: {}]", title.unwrap_or("goes on"))
+        }
+        Shown::Raw(update) => {
+            let kind = update.get("sessionUpdate").and_then(Value::as_str);
+            format!("[{}]", kind.unwrap_or("an update of the agent's own"))
+        }
+    }
 }
 
 fn detail(what: &What) -> String {

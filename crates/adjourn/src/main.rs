@@ -21,6 +21,7 @@ mod place;
 mod question;
 mod settings;
 mod signals;
+mod spoken;
 mod terminal;
 mod text_argument;
 mod times;

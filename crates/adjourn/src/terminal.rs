@@ -67,6 +67,8 @@ pub struct Output {
     live: bool,
     /// Whether a live line stands at the end of stderr.
     drawn: Cell<bool>,
+    /// Whether a line that goes on stands at the end of stdout.
+    goes_on: Cell<bool>,
     started: Instant,
     /// Why data could not be written; what would follow it is not written either.
     broken: RefCell<Option<io::Error>>,
@@ -91,6 +93,7 @@ impl Output {
             json_on_terminal: json && io::stdout().is_terminal(),
             live: able && io::stderr().is_terminal(),
             drawn: Cell::new(false),
+            goes_on: Cell::new(false),
             started: Instant::now(),
             broken: RefCell::new(None),
         }
@@ -108,6 +111,24 @@ impl Output {
                 _ => line.to_owned(),
             };
             self.wrote(writeln!(io::stdout(), "{shown}"));
+        }
+    }
+
+    /// Prints words of data on a terminal, whose line may go on.
+    pub fn words(&self, look: Look, text: &str) {
+        self.erase();
+        if self.is_read() && !text.is_empty() {
+            let shown = paint(self.data_in_colour, look, &lines(text));
+            let written = write!(io::stdout(), "{shown}").and_then(|()| io::stdout().flush());
+            self.wrote(written);
+            self.goes_on.set(!text.ends_with('\n'));
+        }
+    }
+
+    /// Ends a line of words, if one goes on.
+    pub fn end_words(&self) {
+        if self.goes_on.replace(false) {
+            self.wrote(writeln!(io::stdout()));
         }
     }
 
@@ -214,7 +235,8 @@ impl Output {
 
     /// Shows what is going on, in a line that the next one replaces.
     pub fn live(&self, line: &str) {
-        if !self.live {
+        // It would take the place of the words.
+        if !self.live || self.goes_on.get() {
             return;
         }
         let frame = self.started.elapsed().as_millis() / FRAME.as_millis();
@@ -244,8 +266,13 @@ impl Output {
         }
     }
 
-    /// Takes the live line away.
+    /// Takes the live line away, and ends a line of words.
     pub fn clear(&self) {
+        self.erase();
+        self.end_words();
+    }
+
+    fn erase(&self) {
         if self.drawn.replace(false) {
             let _ = write!(io::stderr(), "\r\x1b[2K");
             let _ = io::stderr().flush();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
-use adjourn_driver::Message;
 use adjourn_host::watch::{Bell, Moment, Watcher};
 use adjourn_store::{Error, Sqlite};
 
@@ -20,13 +19,6 @@ pub struct Watch {
 pub struct Seen {
     pub session: Arc<Session>,
     pub moments: Vec<Moment>,
-}
-
-impl Seen {
-    /// Returns what was said.
-    pub fn said(&self) -> impl Iterator<Item = &Message> {
-        self.moments.iter().flat_map(|moment| &moment.said).map(|(_, said)| said)
-    }
 }
 
 impl Watch {

@@ -101,9 +101,11 @@ impl Tour<'_> {
         loop {
             if let Some(seen) = self.watcher.look()? {
                 for moment in &seen.moments {
-                    for (object, (_, said)) in said(moment).zip(&moment.said) {
-                        if said.role == Role::Agent && said.words_len() > 0 {
-                            let line = format!("agent: {}", said.text());
+                    // Each message of this agent is one entry: it says everything at once.
+                    for (number, message) in &moment.said {
+                        if message.role == Role::Agent && message.words_len() > 0 {
+                            let line = format!("agent: {}", message.text());
+                            let object = said(moment, *number, message);
                             self.output.object(&json!({ "said": object }), &line);
                         }
                     }

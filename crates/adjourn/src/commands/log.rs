@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
+use adjourn_driver::Joining;
+use adjourn_host::telling::ends_words;
 use adjourn_host::watch::Moment;
 
 use crate::arguments::{Log, Since};
@@ -35,7 +37,8 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
             watcher = watch;
         }
     }
-    let mut lines = Lines { since, tail: log.tail, kept: VecDeque::new() };
+    let mut lines =
+        Lines { since, tail: log.tail, kept: VecDeque::new(), joining: Joining::default() };
     loop {
         let Some(Seen { session, moments }) = watcher.page()? else {
             return Err(Failure::no_session(id));
@@ -51,6 +54,9 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
         // a user who follows only when nothing comes after that was read.
         if watcher.is_behind() || (log.follow && !moments.is_empty() && lines.tail.is_none()) {
             continue;
+        }
+        if log.transcript && !log.follow && !output.json {
+            lines.end(session.at, &story, output);
         }
         lines.print(output);
         if !log.follow || (matches!(session.state, State::Ended(_)) && moments.is_empty()) {
@@ -68,6 +74,8 @@ struct Lines {
     /// How many lines are shown of what is there at first; nothing once they are shown.
     tail: Option<usize>,
     kept: VecDeque<String>,
+    /// Messages that were committed in segments: people are shown each once, when it is over.
+    joining: Joining,
 }
 
 impl Lines {
@@ -75,6 +83,12 @@ impl Lines {
     fn take(&mut self, moment: &Moment, transcript: bool, story: &mut LogLines, output: &Output) {
         let at = moment.event.at;
         let line = story.event(&moment.event, output);
+        let entries = moment.said.iter();
+        let mut over: Vec<_> =
+            entries.filter_map(|(number, said)| self.joining.take(*number, said)).collect();
+        if ends_words(&moment.event.what) {
+            over.extend(self.joining.break_off());
+        }
         if self.since.is_some_and(|since| at < since) {
             return;
         }
@@ -83,9 +97,22 @@ impl Lines {
             self.add(if output.json { object.to_string() } else { line }, output);
             return;
         }
-        for (object, (_, said)) in said(moment).zip(&moment.said) {
-            let line = words(&story.time(at), said);
-            self.add(if output.json { object.to_string() } else { line }, output);
+        if output.json {
+            for (number, message) in &moment.said {
+                self.add(said(moment, *number, message).to_string(), output);
+            }
+            return;
+        }
+        for (_, message) in over {
+            self.add(words(&story.time(at), &message), output);
+        }
+    }
+
+    /// Takes messages that are not over, where the log ends.
+    fn end(&mut self, at: Timestamp, story: &LogLines, output: &Output) {
+        let open: Vec<_> = self.joining.open().collect();
+        for (_, message) in open {
+            self.add(format!("{} …", words(&story.time(at), &message)), output);
         }
     }
 

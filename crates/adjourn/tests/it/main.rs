@@ -37,6 +37,7 @@ mod signals;
 mod snapshots;
 mod status;
 mod stores;
+mod streaming;
 mod takeover;
 mod terminal;
 mod transcript;
