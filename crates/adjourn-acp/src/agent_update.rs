@@ -70,7 +70,8 @@ pub fn agent_pieces(version: Version, pieces: &[Piece]) -> Vec<Value> {
 fn chunk_v1(piece: &Piece) -> Option<Value> {
     let content = piece.content.as_ref().map_or_else(|| text(""), block);
     // The list of blocks is closed in v1.
-    let known = BLOCKS.iter().any(|kind| content["type"] == *kind);
+    let known =
+        content.get("type").and_then(Value::as_str).is_some_and(|kind| BLOCKS.contains(&kind));
     let update = with(update(piece, "_chunk"), "content", content);
     known.then(|| with_end(update, piece))
 }

@@ -9,6 +9,7 @@ mod child;
 mod commits;
 mod figures;
 mod http;
+mod live;
 mod parked;
 mod peers;
 mod pipe;
@@ -36,8 +37,8 @@ const MANY: usize = 1_000_000;
 
 /// What can be measured by itself.
 const PARTS: &[&str] = &[
-    "runs", "acp-runs", "commits", "messages", "foreign", "wake", "http", "pipe", "acp", "status",
-    "storm", "parked",
+    "runs", "acp-runs", "live", "commits", "messages", "foreign", "wake", "http", "pipe", "acp",
+    "status", "storm", "parked",
 ];
 
 /// What can be left out or chosen.
@@ -134,6 +135,9 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
         }
         if choice.wants("acp-runs") {
             acp_runs::measure(place, figures)?;
+        }
+        if choice.wants("live") {
+            live::measure(place, figures)?;
         }
         if choice.wants("commits") {
             commits::alone(place, figures)?;

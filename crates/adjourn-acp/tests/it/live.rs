@@ -7,8 +7,8 @@ use adjourn_core::command::CallResult;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::ledger::CallId;
 use adjourn_driver::{
-    Block, BoxStream, Call, CallContent, CallPart, Driver, Drivers, Finish, Part, Reported, Shown,
-    Step, Words, emitting,
+    Block, BoxStream, Call, CallContent, CallPart, Driver, Drivers, Finish, Message, Part,
+    Reported, Shown, Step, Words, emitting,
 };
 use serde_json::{Value, json};
 
@@ -167,7 +167,7 @@ async fn a_message_whose_host_dies_ends_as_aborted_for_every_watcher_and_in_repl
         let committed: String = {
             let said = other.transcript(&session);
             let own = said.iter().filter(|message| message.id.as_deref() == Some("s4.1"));
-            own.map(|message| message.text()).collect()
+            own.map(Message::text).collect()
         };
         assert!(!committed.is_empty() && "a b c d e f g h i j".starts_with(&committed));
         let (id, words) = first(&watcher);

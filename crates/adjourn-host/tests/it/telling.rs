@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use adjourn_core::Session;
 use adjourn_core::journal::Entry;
+use adjourn_core::{Session, json};
 use adjourn_driver::{Block, Message, Role, Segment, Words};
 use adjourn_host::live::{Delta, Missed};
 use adjourn_host::telling::{Piece, Telling};
@@ -17,7 +17,7 @@ const BEFORE: u64 = 2;
 /// Returns a session at a revision, with some entries in its transcript.
 fn session(revision: u64, length: u64) -> Session {
     let golden = include_str!("../../../adjourn-core/tests/golden/session_created.1.json");
-    let entry: Entry = serde_json::from_str(golden).unwrap();
+    let entry: Entry = json::stored(golden.as_bytes()).unwrap();
     let mut session = Session::born(&entry.event).unwrap();
     session.revision = revision;
     session.transcript.length = length;

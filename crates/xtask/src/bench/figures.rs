@@ -17,6 +17,7 @@ const KEPT: &[&str] = &[
     "acp_run_cycles_per_s_n64",
     "acp_run_p50_ms_n1",
     "acp_cycle_1500_attached_ratio",
+    "live_delta_p99_ms",
     "fsync_p50_us",
     "op_n1_p50_us",
     "cycles_per_s_n1",
