@@ -35,6 +35,10 @@ struct Scenario {
     conditions: bool,
     /// Whether the event is addressed to the session, and otherwise not the one that is awaited.
     addressed: bool,
+    /// Whether the agent has a loop of its own: it reports the call that it runs.
+    own_loop: bool,
+    /// Whether hosts claim and begin a step, or end one and begin the next, with one command.
+    merges: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -76,6 +80,8 @@ enum Action {
     Crash,
     Recover,
     Drain(usize),
+    /// An agent with a loop of its own breaks its turn off, as it was told to.
+    Break(usize),
 }
 
 impl Scenario {
@@ -90,13 +96,39 @@ impl Scenario {
     /// The model's call; asking again after bad news makes another call of it.
     fn call(&self, session: &Session) -> AskedCall {
         let id = CallId(format!("build-{}", session.revision));
-        AskedCall { idempotent: self.idempotent, ..AskedCall::new(id, "build") }
+        let (idempotent, by_agent) = (self.idempotent, self.own_loop);
+        AskedCall { idempotent, by_agent, ..AskedCall::new(id, "build") }
+    }
+
+    /// What the agent with a loop of its own does next within its step; nothing if it has done all.
+    fn reports(&self, session: &Session, epoch: Epoch) -> Option<Command> {
+        let progress = Progress { epoch, ..Progress::default() };
+        let (asked, started) = (CallState::Asked, CallState::Dispatched);
+        let (waits, runs) = (session.calls.by_agent(asked), session.calls.by_agent(started));
+        let progress = if !runs.is_empty() {
+            let returned = |id| ReturnedCall { id, result: CallResult::Done };
+            let returned = runs.into_iter().map(returned).collect();
+            let driver_state = Some("built".to_owned());
+            Progress { returned, driver_state, ..progress }
+        } else if !waits.is_empty() {
+            Progress { started: waits, ..progress }
+        } else if session.driver_state.is_none() {
+            Progress { asked: vec![self.call(session)], ..progress }
+        } else {
+            return None;
+        };
+        Some(Command::Progress(progress))
     }
 
     /// What the owner does next, read off the state as a host would.
     fn next(&self, session: &Session, epoch: Epoch) -> Option<Command> {
         let run = session.run()?;
         let step = StepEnd::default();
+        if self.own_loop && run.step.is_some_and(|step| step.model_in_flight) {
+            let ends = Some(crate::script::completed());
+            let finish = FinishStep { epoch, step, ends, next: false };
+            return Some(self.reports(session, epoch).unwrap_or(Command::FinishStep(finish)));
+        }
         let asked = session.calls.at(CallState::Asked);
         let in_flight = session.calls.at(CallState::Dispatched);
         if !in_flight.is_empty() {
@@ -129,7 +161,8 @@ impl Scenario {
             }),
             Some(open) => {
                 let ends = open.model_in_flight.then(crate::script::completed);
-                Command::FinishStep(FinishStep { epoch, step, ends, next: false })
+                let next = self.merges && ends.is_none();
+                Command::FinishStep(FinishStep { epoch, step, ends, next })
             }
         })
     }
@@ -170,9 +203,22 @@ impl World {
             {
                 self.broken = Some("something started while the session was suspended");
             }
+            let starts: &[CallId] = match &event.what {
+                What::CallsDispatched(dispatched) => {
+                    let own = |id: &CallId| {
+                        self.session.calls.get(id).is_some_and(|open| open.call.by_agent)
+                    };
+                    if dispatched.calls.iter().any(own) {
+                        self.broken = Some("a host ran a call of the agent's");
+                    }
+                    &dispatched.calls
+                }
+                What::Progressed(progressed) => &progressed.started,
+                _ => &[],
+            };
             self.session.evolve(event);
-            if let What::CallsDispatched(dispatched) = &event.what {
-                for call in &dispatched.calls {
+            {
+                for call in starts {
                     match self.ran.iter_mut().find(|(known, _)| known == call) {
                         Some((_, times)) => *times += 1,
                         None => self.ran.push((call.clone(), 1)),
@@ -268,6 +314,10 @@ impl Model for Scenario {
         if world.claims[1].is_some() {
             actions.push(Action::Drain(1));
         }
+        if self.own_loop && matches!(world.session.state, Phase::Quiescing(_)) {
+            let driving = (0..2).filter(|index| world.claims[*index].is_some());
+            actions.extend(driving.map(Action::Break));
+        }
         if self.mode.is_some() && world.accepted.is_none() {
             actions.push(Action::Suspend);
         }
@@ -300,7 +350,8 @@ impl Model for Scenario {
         match action {
             Action::Claim(index) => {
                 let by = host_actor(index as u64 + 1);
-                world.give(by, &Command::Claim)?;
+                let take = Command::Take(Take::default());
+                world.give(by, if self.merges { &take } else { &Command::Claim })?;
                 world.claims[index] = Some(world.session.epoch);
             }
             Action::Drive(index) => {
@@ -388,6 +439,12 @@ impl Model for Scenario {
                 world.give(agent(index as u64 + 1), &Command::Drain(Owned { epoch }))?;
                 world.claims[index] = None;
             }
+            Action::Break(index) => {
+                let epoch = world.claims[index]?;
+                let usage = Usage::default();
+                let abort = Command::AbortStep(AbortStep { epoch, entries: Vec::new(), usage });
+                world.give(agent(index as u64 + 1), &abort)?;
+            }
         }
         (world != *last).then_some(world)
     }
@@ -405,9 +462,22 @@ impl Model for Scenario {
                 world.broken.is_none()
             }),
             Property::always(
-                "a call that is not idempotent runs once",
+                "a call that is not idempotent, or that the agent runs, runs once",
                 |model: &Scenario, world: &World| {
-                    model.idempotent || world.ran.iter().all(|(_, times)| *times == 1)
+                    (model.idempotent && !model.own_loop)
+                        || world.ran.iter().all(|(_, times)| *times == 1)
+                },
+            ),
+            Property::always("no call of an agent's is deferred", |_, world: &World| {
+                world.session.calls.by_agent(CallState::Deferred).is_empty()
+            }),
+            Property::always(
+                "a call of an agent's is open only while its step is under way",
+                |_, world: &World| {
+                    let step = world.session.run().and_then(|run| run.step);
+                    let open = |state| !world.session.calls.by_agent(state).is_empty();
+                    step.is_some_and(|step| step.model_in_flight)
+                        || !(open(CallState::Asked) || open(CallState::Dispatched))
                 },
             ),
             // Those that show that the model gets somewhere.
@@ -473,5 +543,23 @@ fn an_addressed_event_and_a_suspend_and_an_await() {
     for awaits in [false, true] {
         let mode = Some(Mode::FinishStep);
         check(Scenario { awaits, mode, addressed: true, ..Scenario::default() });
+    }
+}
+
+/// An agent with a loop of its own, with its call reported: nobody runs it again, also if its tool
+/// says that this would do no harm.
+#[test]
+fn an_agent_with_a_loop_of_its_own_and_a_suspend_in_each_mode_and_a_crash() {
+    for mode in [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion] {
+        let scenario = Scenario { own_loop: true, merges: true, ..Scenario::default() };
+        check(Scenario { mode: Some(mode), idempotent: true, ..scenario });
+    }
+}
+
+#[test]
+fn commands_that_do_two_things_and_a_crash() {
+    for awaits in [false, true] {
+        let mode = Some(Mode::FinishStep);
+        check(Scenario { awaits, mode, merges: true, ..Scenario::default() });
     }
 }

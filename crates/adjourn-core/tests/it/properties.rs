@@ -63,17 +63,26 @@ const OUTSIDE: &[&str] = &[
 const OWNER: &[&str] = &[
     "claim",
     "claim host=2",
+    "take",
+    "take host=2",
     "step",
     "step epoch=1",
     "calls * *!",
     "calls *",
     "abort",
+    "progress used=2 place=here",
+    "progress asks=*",
+    "progress asks=* epoch=1",
+    "progress starts=*",
+    "progress ends=*",
+    "progress ends=* declined",
     "dispatch *",
     "dispatch * epoch=1",
     "return *",
     "return * failed",
     "return * declined",
     "finish used=3",
+    "finish used=3 next",
     "finish end=completed",
     "finish end=failed",
     "done",
@@ -98,7 +107,7 @@ fn choices() -> impl Strategy<Value = Vec<Choice>> {
     let choice = (
         prop_oneof![1 => anything, 2 => Just(usize::MAX)],
         prop_oneof![8 => Just(0i8), 2 => -20i8..40],
-        0usize..4,
+        0usize..6,
     )
         .prop_map(|(line, seconds, call)| Choice { line, seconds, call });
     prop::collection::vec(choice, 1..60)
@@ -110,16 +119,23 @@ fn line(choice: Choice, play: &Play, calls_made: &mut usize) -> String {
     let template = template.unwrap_or_else(|| sensible(choice, play));
     let mut line = String::new();
     for (index, part) in template.split('*').enumerate() {
-        if index > 0 && template.starts_with("calls") {
+        let is_new = template.starts_with("calls") || template.contains("asks=");
+        if index > 0 && is_new {
             *calls_made += 1;
             line += &format!("c{calls_made}");
         } else if index > 0 && !template.contains("on=") {
-            let wanted = if template.starts_with("dispatch") || template.ends_with("declined") {
+            let starts = template.starts_with("dispatch") || template.contains("starts=");
+            let wanted = if starts || template.ends_with("declined") {
                 CallState::Asked
             } else {
                 CallState::Dispatched
             };
-            let open = play.world.session.calls.at(wanted);
+            let calls = &play.world.session.calls;
+            // Mostly one whose turn it is; any other is refused.
+            let open = match calls.by_agent(wanted) {
+                own if template.starts_with("progress") && choice.call > 0 => own,
+                own => calls.at(wanted).into_iter().filter(|id| !own.contains(id)).collect(),
+            };
             let call = open.get(choice.call % open.len().max(1));
             line += &call.map_or("none".to_owned(), ToString::to_string);
         } else if index > 0 {
@@ -137,18 +153,28 @@ fn sensible(choice: Choice, play: &Play) -> &'static str {
     if session.abandon_at().is_some_and(|at| at <= play.world.now) {
         return "abandon";
     }
-    if session.calls.any(CallState::Dispatched) {
+    if !session.calls.by_agent(CallState::Dispatched).is_empty() && choice.call > 1 {
+        return "progress ends=*";
+    }
+    if !session.calls.by_agent(CallState::Asked).is_empty() && choice.call > 0 {
+        return "progress starts=*";
+    }
+    let speaks = run.step.is_some_and(|step| step.model_in_flight);
+    if session.calls.any(CallState::Dispatched) && !speaks {
         return "return *";
     }
-    if session.calls.any(CallState::Asked) {
+    if session.calls.any(CallState::Asked) && !speaks {
         return "dispatch *";
     }
     match (session.owner(), run.step, choice.call) {
+        (None, _, 0 | 1) => "take",
         (None, ..) => "claim",
         (Some(_), None, _) => "step",
         (Some(_), Some(step), 0 | 1) if step.model_in_flight => "calls * *!",
         (Some(_), Some(step), 2) if step.model_in_flight => "abort",
-        (Some(_), Some(_), 0 | 1) => "finish used=3",
+        (Some(_), Some(step), 4 | 5) if step.model_in_flight => "progress asks=* place=here",
+        (Some(_), Some(_), 0) => "finish used=3",
+        (Some(_), Some(_), 1 | 4) => "finish used=3 next",
         (Some(_), Some(_), 2) => "await ci on=e.x",
         (Some(_), Some(_), _) => "finish end=completed",
     }
@@ -177,6 +203,7 @@ fn check_journal(play: &Play) {
     let mut resumed = BTreeMap::new();
     let mut ran = BTreeMap::new();
     let mut idempotent = BTreeSet::new();
+    let mut own = BTreeSet::new();
     let mut unsettled = BTreeSet::new();
     let mut parked = false;
     let mut last = adjourn_core::time::Timestamp::from_millis(0);
@@ -189,6 +216,8 @@ fn check_journal(play: &Play) {
             }
             What::Suspended(suspended) => {
                 parked = true;
+                let deferred = suspended.deferred.iter().any(|call| own.contains(call));
+                assert!(!deferred, "a call of the agent's is never deferred");
                 for parked in suspended.hold.iter().chain([&suspended.park]) {
                     unsettled.remove(&parked.pause.handle);
                 }
@@ -210,9 +239,22 @@ fn check_journal(play: &Play) {
                 let calls = asked.calls.iter().filter(|call| call.idempotent);
                 idempotent.extend(calls.map(|call| call.id.clone()));
             }
+            What::Progressed(progressed) => {
+                assert!(!parked, "no model speaks while parked");
+                own.extend(progressed.asked.iter().map(|call| call.id.clone()));
+                for call in &progressed.started {
+                    assert!(own.contains(call), "{call} was asked for");
+                    *ran.entry(call.clone()).or_insert(0) += 1;
+                }
+            }
+            What::HostLost(lost) => {
+                assert!(!lost.again.iter().any(|call| own.contains(call)), "it is the agent's");
+            }
             What::StepStarted(_) => assert!(!parked, "no step starts while parked"),
             What::CallsDispatched(dispatched) => {
                 assert!(!parked, "no call is dispatched while parked");
+                let own = dispatched.calls.iter().any(|call| own.contains(call));
+                assert!(!own, "no host runs a call of the agent's");
                 for call in &dispatched.calls {
                     *ran.entry(call.clone()).or_insert(0) += 1;
                 }
@@ -301,7 +343,7 @@ fn random_commands_reach_every_kind_of_event() {
         let (play, _) = run(&choices().new_tree(&mut runner).unwrap().current());
         seen.extend(play.world.events().iter().map(|event| event.what.name()));
     }
-    assert_eq!(seen.len(), 26, "{seen:?}");
+    assert_eq!(seen.len(), 28, "{seen:?}");
 }
 
 fn permutations(count: usize) -> Vec<Vec<usize>> {

@@ -16,6 +16,11 @@ const STATES: &[(&str, &str)] = &[
     ("Running, model in flight", "prompt go\nclaim\nstep"),
     ("Running, call asked", "prompt go\nclaim\nstep\ncalls a"),
     ("Running, call in flight", "prompt go\nclaim\nstep\ncalls a\ndispatch a"),
+    ("Running, call of the agent's in flight", "prompt go\nclaim\nstep\nprogress asks=a starts=a"),
+    (
+        "Quiescing, finish_step, call of the agent's in flight",
+        "prompt go\nclaim\nstep\nprogress asks=a starts=a\nsuspend request=1",
+    ),
     ("Quiescing, finish_step", "prompt go\nclaim\nstep\ncalls a\nsuspend request=1"),
     (
         "Quiescing, interrupt_immediate",
@@ -66,13 +71,18 @@ const COMMANDS: &[(&str, &str)] = &[
     ("wake by the host", "wake"),
     ("gate released", "ungate"),
     ("claim", "claim host=2"),
+    ("take", "take host=2"),
     ("start step", "step"),
+    ("progress", "progress"),
+    ("progress, a call of the agent's starts", "progress asks=o starts=o"),
+    ("progress, a call of the agent's ends", "progress ends=a"),
     ("ask calls", "calls c"),
     ("abort step", "abort"),
     ("dispatch", "dispatch a"),
     ("return calls", "return a"),
     ("return calls in flight", "return b"),
     ("finish step", "finish"),
+    ("finish step and go on", "finish next"),
     ("finish step and run", "finish end=completed"),
     ("finish run", "done"),
     ("await", "await ci on=e"),
@@ -173,5 +183,5 @@ fn the_table_has_every_command_and_every_phase() {
         let (_, command) = play.command(&verb, &mut args);
         verbs.insert(command.name());
     }
-    assert_eq!(verbs.len(), 23, "{verbs:?}");
+    assert_eq!(verbs.len(), 25, "{verbs:?}");
 }
