@@ -101,10 +101,7 @@ fn labelled(view: &View<'_>, times: &Times) -> Vec<(&'static str, String)> {
     let used = match (cost_micro_usd, status.totals.tokens()) {
         (0, 0) => String::new(),
         (0, tokens) => format!("{tokens} tokens"),
-        (_, tokens) => {
-            let (whole, cents) = (cost_micro_usd / 1_000_000, cost_micro_usd % 1_000_000 / 10_000);
-            format!("{whole}.{cents:02} USD, {tokens} tokens")
-        }
+        (_, tokens) => format!("{} USD, {tokens} tokens", dollars(cost_micro_usd)),
     };
     let tenant = Some(session.tenant.as_str()).filter(|tenant| *tenant != TENANT);
     lines.extend([
@@ -115,6 +112,13 @@ fn labelled(view: &View<'_>, times: &Times) -> Vec<(&'static str, String)> {
         ("notice", view.living.waits_for(session).unwrap_or_default()),
     ]);
     lines
+}
+
+/// Returns an amount in dollars: with cents, and with as many decimals more as it takes.
+fn dollars(micros: u64) -> String {
+    let (whole, decimals) = (micros / 1_000_000, format!("{:06}", micros % 1_000_000));
+    let (cents, rest) = decimals.split_at(2);
+    format!("{whole}.{cents}{}", rest.trim_end_matches('0'))
 }
 
 /// Says who made a pause.
@@ -181,5 +185,16 @@ impl<'a> Life<'a> {
         ] {
             object.extend(value.map(|value| (key.to_owned(), value)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dollars;
+
+    #[test]
+    fn no_part_of_an_amount_is_left_out() {
+        let shown = [1, 2_000, 10_000, 250_000, 1_000_000, 12_345_678].map(dollars);
+        assert_eq!(shown, ["0.000001", "0.002", "0.01", "0.25", "1.00", "12.345678"]);
     }
 }
