@@ -21,7 +21,7 @@ mod wake;
 pub use create::Founding;
 
 use crate::arrival::Arrival;
-use crate::command::{Await, Command, Suspend};
+use crate::command::{Await, Command, Resume, Suspend};
 use crate::conditions::Conditions;
 use crate::event::{Event, What};
 use crate::facts::{Facts, Needs};
@@ -212,12 +212,13 @@ impl Command {
     /// Returns how large the state may be after this command, if the command adds to it.
     ///
     /// Whoever adds words is refused before those who work on are, and those who only move a
-    /// session on never are: recovery, delivery, deadlines, cancel and close always find room.
+    /// session on never are: recovery, delivery, deadlines, a resume without input, cancel and close
+    /// always find room.
     const fn room(&self) -> Option<usize> {
         match self {
             Self::Prompt(_)
             | Self::Suspend(_)
-            | Self::Resume(_)
+            | Self::Resume(Resume { input: Some(_), .. })
             | Self::Await(_)
             | Self::Ask(_) => {
                 Some(limits::STATE_BYTES - limits::RESERVED_FOR_WORK - limits::RESERVED_FOR_MOVES)
@@ -226,6 +227,8 @@ impl Command {
                 Some(limits::STATE_BYTES - limits::RESERVED_FOR_MOVES)
             }
             Self::Withdraw(_)
+            // The pause that ends with it makes room for the report.
+            | Self::Resume(Resume { input: None, .. })
             | Self::Cancel(_)
             | Self::Close(_)
             | Self::Deliver(_)

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use adjourn_core::command::{Ask, Await, Question, StepEnd, Suspend};
+use adjourn_core::command::{Ask, Await, Progress, Question, StepEnd, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
+use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::limits;
 use adjourn_core::{Command, Rejected};
 use serde_json::json;
@@ -236,6 +237,51 @@ fn quotes_and_control_characters_do_not_break_the_bound() {
     let before = play.world.session.clone();
     play.run("cancel\nsuspend timeout=1m");
     assert_ne!(play.world.session, before, "a full session can still be moved on");
+}
+
+/// Calls that the agent reports, with ids and names that grow when they are encoded, beside a place
+/// that fills the rest: the bound holds, whatever becomes of them, and the session can be moved on.
+#[test]
+fn reported_calls_and_a_long_place_do_not_break_the_bound() {
+    let call = |number: usize| {
+        let id = format!("{number:03}{}", "\"".repeat(limits::CALL_ID_BYTES - 3));
+        let tool = format!("{number:03}{}", "\\".repeat(limits::NAME_BYTES - 3));
+        AskedCall { by_agent: true, entry: None, ..AskedCall::new(CallId(id), tool) }
+    };
+    let calls: Vec<_> = (0..limits::OPEN_CALLS).map(call).collect();
+    let ids: Vec<_> = calls.iter().map(|call| call.id.clone()).collect();
+    for ending in ["died", "abort", "finish next", "cancel", "drain", "suspend", "takeover"] {
+        let mut play = Play::new();
+        play.run("prompt build\ntake");
+        let epoch = play.world.session.epoch;
+        let progress = Progress { epoch, ..Progress::default() };
+        let started = ids.iter().take(8).cloned().collect();
+        let reported = Progress { asked: calls.clone(), started, ..progress.clone() };
+        play.world.give(agent(1), Command::Progress(reported)).unwrap();
+        assert!(bytes(&play.world) > 48 * 1024, "{}", bytes(&play.world));
+        // The longest place that finds room beside them.
+        let mut place = limits::DRIVER_STATE_BYTES;
+        while place > 0 {
+            let driver_state = Some("\"".repeat(place));
+            let placed = Progress { driver_state, ..progress.clone() };
+            match play.world.give(agent(1), Command::Progress(placed)) {
+                Ok(_) => break,
+                Err(refused) => assert!(refused.to_string().contains("would exceed"), "{refused}"),
+            }
+            place -= 16;
+        }
+        let full = bytes(&play.world);
+        assert!(full > 119 * 1024 && full <= limits::STATE_BYTES, "{full}");
+        // `give` measures the state at each of these.
+        play.run(ending);
+        play.run("died");
+        if play.world.session.suspended().is_some() {
+            play.run("resume");
+        }
+        assert!(play.world.session.suspended().is_none(), "{ending}: it cannot be resumed");
+        play.run("take\nprogress\nfinish end=completed\ncancel");
+        assert_eq!(play.world.session.state.name(), "idle", "{ending}");
+    }
 }
 
 #[test]

@@ -352,6 +352,27 @@ async fn a_message_of_any_length_is_kept_in_pieces_or_cut() {
     assert_eq!(words[2], "[adjourn] This message is cut. Missing: 12582912 bytes of text.");
 }
 
+/// Arguments and results are content: the state has where they are, and no more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arguments_of_any_length_do_not_weigh_on_the_state() {
+    let long = |id: &str| CallContent { arguments: "x".repeat(1024 * 1024).into(), ..call(id) };
+    let asked = Part::Reported(Reported::Started(long("own")));
+    let parts = vec![asked, Part::Calls(vec![RequestedCall::new(long("a"))])];
+    let player = Player { points: Points::new(Some(0)), ..Player::new(vec![parts]) };
+    let fixture = Fixture::new();
+    let host = fixture.host_with(Arc::new(player.clone())).await;
+    let id = fixture.create_with(spec());
+    fixture.prompt(id, "go");
+    player.points.until_held(std::future::pending()).await.unwrap();
+    let bytes = |session: &Session| serde_json::to_vec(session).unwrap().len();
+    assert!(bytes(&fixture.session(id)) < 4096, "{}", bytes(&fixture.session(id)));
+    player.points.release();
+    let session = fixture.until_state(id, "idle").await;
+    assert!(bytes(&session) < 4096, "{}", bytes(&session));
+    assert_eq!(player.log.lock().unwrap().ran, [long("a")]);
+    host.stop().await;
+}
+
 /// A stream that always has something more keeps neither a commit nor a stop from coming.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_without_end_is_committed_and_stopped() {
