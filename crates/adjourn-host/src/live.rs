@@ -51,26 +51,38 @@ pub struct Missed;
 
 /// The sessions of this process whose words are watched.
 #[derive(Debug, Clone, Default)]
-pub struct Live(Arc<Mutex<HashMap<SessionId, broadcast::Sender<Arc<Delta>>>>>);
+pub struct Live(Arc<Mutex<Watched>>);
+
+#[derive(Debug, Default)]
+struct Watched {
+    senders: HashMap<SessionId, broadcast::Sender<Arc<Delta>>>,
+    /// How many there may be before those without a watcher are dropped.
+    most: usize,
+}
 
 impl Live {
     /// Watches the words of a session from now on.
     pub fn watch(&self, session: SessionId) -> broadcast::Receiver<Arc<Delta>> {
         let mut watched = self.watched();
-        // Senders without a watcher are dropped here, so that their number stays that of watchers.
-        watched.retain(|_, sender| sender.receiver_count() > 0);
-        watched.entry(session).or_insert_with(|| broadcast::channel(BEHIND).0).subscribe()
+        let Watched { senders, most } = &mut *watched;
+        // Senders without a watcher are dropped when there are twice as many as there were watched
+        // sessions, so that a watcher costs the same beside ten others as beside a thousand.
+        if senders.len() >= *most {
+            senders.retain(|_, sender| sender.receiver_count() > 0);
+            *most = (2 * senders.len()).max(BEHIND);
+        }
+        senders.entry(session).or_insert_with(|| broadcast::channel(BEHIND).0).subscribe()
     }
 
     /// Hands words to those who watch the session.
     pub(crate) fn tell(&self, session: SessionId, delta: Delta) {
-        if let Some(sender) = self.watched().get(&session) {
+        if let Some(sender) = self.watched().senders.get(&session) {
             // Without a watcher it goes nowhere.
             let _ = sender.send(Arc::new(delta));
         }
     }
 
-    fn watched(&self) -> MutexGuard<'_, HashMap<SessionId, broadcast::Sender<Arc<Delta>>>> {
+    fn watched(&self) -> MutexGuard<'_, Watched> {
         // Nothing that is done with it can leave it half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -146,6 +146,47 @@ async fn another_process_sees_words_while_they_are_said_and_so_does_a_client_tha
     }
 }
 
+/// A client that comes back in the middle of a message is told all of it where that takes the place
+/// of what it has (version 2), and else how it goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_is_whole_from_wherever_a_client_comes_back() {
+    let whole = "a b c d e f g h i j";
+    let process = Process::start(LONG).await;
+    let mut client = connect(&process, 2).await;
+    let session = client.new_session().await;
+    client.prompt(&session).await;
+    // Some are told nothing of the past, and come while the message goes on.
+    client.until("a segment", |message| message.to_string().contains("f ")).await;
+    let (mut first, mut second) = (connect(&process, 1).await, connect(&process, 2).await);
+    for client in [&mut first, &mut second] {
+        client.call("session/resume", json!({ "sessionId": session, "cwd": "/tmp" })).await;
+    }
+    client.until_state("idle").await;
+    second.until_state("idle").await;
+    first.until("the end", |message| message.to_string().contains("j\"")).await;
+    let words = |client: &Client| shown(&updates(client)).pop().map(|(_, words)| words);
+    assert_eq!(words(&second).unwrap(), whole);
+    let rest = words(&first).unwrap();
+    assert!(whole.ends_with(&rest) && rest.len() < whole.len(), "{rest}");
+
+    let mut told = Vec::new();
+    for seq in 1..=process.revision(&session) {
+        for version in [1, 2] {
+            let mut late = connect(&process, version).await;
+            let from = json!({ "type": "_adjourn_from", "seq": seq });
+            let resume = json!({ "sessionId": session, "cwd": "/tmp", "replayFrom": from });
+            late.call("session/resume", resume).await;
+            let Some(words) = words(&late) else { continue };
+            match version {
+                1 => assert!(whole.ends_with(&words), "from {seq}: {words}"),
+                _ => assert_eq!(words, whole, "from {seq}"),
+            }
+            told.push((version, words));
+        }
+    }
+    assert!(told.iter().any(|(version, words)| *version == 1 && words.len() < whole.len()));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_whose_host_dies_ends_as_aborted_for_every_watcher_and_in_replays() {
     for version in [1, 2] {

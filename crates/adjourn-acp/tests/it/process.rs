@@ -121,6 +121,11 @@ impl Process {
         }
     }
 
+    /// Returns how far the journal of a session goes.
+    pub fn revision(&self, session: &str) -> u64 {
+        self.face.store.session(session.parse().unwrap()).unwrap().unwrap().revision
+    }
+
     /// Returns what a session does, as the store has it.
     pub fn phase(&self, session: &str) -> String {
         let session = self.face.store.session(session.parse().unwrap()).unwrap().unwrap();

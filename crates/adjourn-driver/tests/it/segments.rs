@@ -1,7 +1,7 @@
 //! Messages that were committed piece by piece are shown as one, or not at all.
 
 use adjourn_core::ledger::CallId;
-use adjourn_driver::{Block, CallContent, Message, Role, Segment, model_view};
+use adjourn_driver::{Block, CallContent, Joining, Message, Role, Segment, model_view};
 use serde_json::{Value, json};
 
 fn part(id: &str, offset: u64, last: bool, blocks: Vec<Block>) -> Message {
@@ -131,4 +131,22 @@ fn calls_come_with_whichever_segment_asks_for_them() {
     assert_eq!(view[1].calls, [call("a"), call("b")]);
     let results: Vec<_> = view[2..].iter().map(|message| message.blocks[0].words()).collect();
     assert_eq!(results, [Some("built a"), Some("built b")]);
+}
+
+#[test]
+fn segments_that_come_one_by_one_are_handed_out_whole_or_as_broken_off() {
+    let mut joining = Joining::default();
+    assert_eq!(joining.take(3, &text("m", 0, false, "on")), None);
+    let shown = Message::agent("at once");
+    assert_eq!(joining.take(4, &shown), Some((4, shown.clone())));
+    assert_eq!(joining.open().map(|(_, open)| open.text()).collect::<Vec<_>>(), ["on"]);
+    let (number, whole) = joining.take(5, &text("m", 2, true, "e")).unwrap();
+    assert_eq!((number, whole.text().as_str(), whole.segment), (3, "one", None));
+    assert!(joining.break_off().is_empty() && !whole.aborted);
+    joining.take(6, &text("n", 0, false, "tw"));
+    let aborted = Message { aborted: true, ..text("n", 2, false, "o") };
+    assert!(joining.take(7, &aborted).is_some_and(|(_, n)| n.aborted && n.text() == "two"));
+    joining.take(8, &text("o", 0, false, "thr"));
+    let broken: Vec<_> = joining.break_off();
+    assert!(matches!(&broken[..], [(8, o)] if o.aborted && o.text() == "thr"), "{broken:?}");
 }

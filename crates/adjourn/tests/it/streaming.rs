@@ -11,7 +11,7 @@ const LONG: &str = r#"{"runs": [
   [{"say": {"text": "seven eight nine ten", "ms": 1600}}]
 ]}"#;
 
-/// The first of these runs alone.
+/// The first of these runs, alone.
 const ONCE: &str = r#"{"runs": [
   [{"say": {"think": "hm hm ", "text": "one two three four five six", "ms": 1600}}, {"say": "end"}]
 ]}"#;
@@ -48,6 +48,24 @@ fn on_a_terminal_words_of_another_process_come_before_the_message_is_over() {
     assert!(screen.contains("\none two three four five six\nend\n"), "{screen}");
     assert_eq!(screen.matches("one").count(), 1, "{screen}");
     assert_eq!(serving.terminate(), 0);
+}
+
+#[test]
+fn on_a_terminal_a_message_whose_host_is_killed_ends_as_broken_off() {
+    let home = Home::new();
+    let script = home.file("script.json", LONG);
+    let session = home.json(&["new", "--script", &script])["sessionId"].clone();
+    let session = session.as_str().unwrap();
+    let serving = home.serve();
+    let terminal = OnTerminal::start(home.command(&["prompt", session, "go"]), 80);
+    terminal.until("one two");
+    serving.kill();
+    terminal.until("[broken off]");
+    // This process is the host now, and its agent begins anew.
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("\none two three four five six\nend\n"), "{screen}");
+    assert_eq!(screen.matches("one").count(), 2, "{screen}");
 }
 
 #[test]
