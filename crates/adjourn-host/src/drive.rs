@@ -16,7 +16,7 @@ use std::time::Duration;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::carry::{Limit, Notes, Usage};
 use adjourn_core::command::{
-    AbortStep, FinishRun, FinishStep, Owned, Requester, RunEnd, StartStep, StepEnd, Suspend,
+    AbortStep, FinishRun, FinishStep, Mode, Owned, Requester, RunEnd, StartStep, StepEnd, Suspend,
 };
 use adjourn_core::id::{Epoch, HostId};
 use adjourn_core::ledger::CallState;
@@ -153,14 +153,6 @@ impl<S: Store> Drive<S> {
                 self.stop_by_limit(limit).await?;
                 self.reload()
             }
-            Err(Rejected::Gated { gate, by, reason }) => {
-                let requester = Some(Requester::Gate(gate));
-                let suspend = Suspend { reason, requester, ..Suspend::default() };
-                // Nothing runs, so it takes effect at once; if it is refused, the state has moved
-                // on.
-                let _ = self.commit_by(by, Command::Suspend(suspend), &[]).await?;
-                self.reload()
-            }
             Err(refused) => self.refused(refused, StepEnd::default(), Vec::new()).await,
         }
     }
@@ -247,6 +239,14 @@ impl<S: Store> Drive<S> {
         match refused {
             // Nothing is in flight and nothing may start: the step ends here.
             Rejected::Stopping { .. } => self.finish_where_it_is(step, said).await,
+            // Neither a step nor a call begins. The session is stopped as the panic is about to
+            // stop it; if that is refused, the state has moved on.
+            Rejected::Gated { gate, by, reason } => {
+                let (requester, mode) = (Some(Requester::Gate(gate)), Mode::InterruptImmediate);
+                let suspend = Suspend { reason, requester, mode, ..Suspend::default() };
+                let _ = self.commit_by(by, Command::Suspend(suspend), &[]).await?;
+                self.reload()
+            }
             other => {
                 let (step, said) = self.with_fates(step, said);
                 // What the driver wants to leave behind may be what was refused.

@@ -9,12 +9,13 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::facts::Gate;
 use adjourn_core::id::{GateId, HostId, SessionId};
+use adjourn_core::ledger::CallState;
 use adjourn_core::{Command, Rejected};
 use adjourn_driver::{Driver, Drivers};
 use adjourn_host::clock::Clock;
 use adjourn_host::script::Scripted;
 use adjourn_host::{Claims, Config};
-use adjourn_store::rows::{GateRow, Scope};
+use adjourn_store::rows::{GateRow, Scope, SessionNo};
 use adjourn_store::{CommandError, Environment as _, Request, Store as _};
 
 use crate::fixture::{Fixture, Working, ann, prompt};
@@ -250,4 +251,35 @@ async fn what_the_process_that_shows_it_does_not_take_is_taken_by_another() {
     assert_eq!(claims(&fixture, id), [other.id; 2]);
     fixture.pass_until(busy, "suspended").await;
     other.stop().await;
+}
+
+/// A gate that is there before its panic has come to a session lets no further call of it start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gate_that_is_laid_between_two_calls_stops_the_second() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(
+        r#"{"runs": [[{"sequence": [{"name": "a", "ms": 1000}, {"name": "b"}]}, {"say": "done"}]]}"#,
+    );
+    fixture.prompt(id, "go");
+    fixture.until_in_flight(id, "a").await;
+    let gate = GateRow {
+        gate: Gate { id: GateId::new(fixture.clock.uuid()), by: ann(), reason: None },
+        scope: Scope::default(),
+        at: fixture.clock.now(),
+    };
+    let (laid, gate) = (gate.clone(), gate.gate.id);
+    fixture.store.transact(move |tx| tx.lay_gate(&laid)).await.unwrap();
+    let session = fixture.pass_until(id, "suspended").await;
+    assert_eq!(fixture.dispatched(id), 1);
+    assert_eq!(session.calls.at(CallState::Deferred).len(), 1, "the run did not fail over it");
+    let released = fixture.store.transact(move |tx| -> Result<_, CommandError> {
+        tx.release_gate(gate)?;
+        tx.let_go(gate, ann(), SessionNo(0), 10)
+    });
+    released.await.unwrap();
+    fixture.hosts().ring();
+    let session = fixture.pass_until(id, "idle").await;
+    assert_eq!(session.last_run.as_ref().unwrap().outcome.as_str(), "completed");
+    host.stop().await;
 }
