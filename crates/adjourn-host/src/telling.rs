@@ -144,7 +144,8 @@ impl Telling {
         for block in &entry.blocks {
             let from = at;
             let is_text = block.kind() == "text";
-            let apart = is_text && std::mem::replace(&mut behind_text, is_text) && told <= from;
+            let was_text = std::mem::replace(&mut behind_text, is_text);
+            let apart = was_text && is_text && told <= from;
             at += block.words().map_or(0, |words| words.len() as u64);
             // A block without words comes with its entry alone.
             let unseen = match block.words() {

@@ -121,3 +121,16 @@ fn the_words_that_an_abort_commits_are_told_with_it() {
     assert!(pieces[0].aborted && !pieces[0].begins);
     assert_eq!(telling.after(&session(SINCE + 1, BEFORE + 1)), [], "that was told");
 }
+
+#[test]
+fn only_a_text_right_behind_another_of_its_message_stands_apart() {
+    let picture = serde_json::json!({ "type": "image", "data": "AA==", "mimeType": "image/png" });
+    let picture = Block::from_fields(picture.as_object().unwrap().clone()).unwrap();
+    let blocks = ["one", "two"].map(Block::text).to_vec();
+    let blocks = [blocks, vec![picture, Block::text("three"), Block::thought("hm")]].concat();
+    let pieces = Telling::default().entry(BEFORE, &Message::new(Role::Agent, blocks));
+    let apart: Vec<_> = pieces.iter().map(|piece| piece.apart).collect();
+    assert_eq!(apart, [false, true, false, false, false]);
+    let begins: Vec<_> = pieces.iter().map(|piece| piece.begins).collect();
+    assert_eq!(begins, [true, false, false, false, true]);
+}
