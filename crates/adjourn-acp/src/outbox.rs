@@ -1,7 +1,10 @@
 //! What goes out to a client: in order, and in bounded memory, however slowly it reads.
 
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -18,14 +21,40 @@ pub(crate) const BATCH_BYTES: usize = 64 * 1024;
 pub(crate) struct Outbox {
     queue: mpsc::Sender<Batch>,
     room: Arc<Semaphore>,
-    written: Arc<AtomicU64>,
+    written: Arc<Count>,
 }
 
 /// What is to be written, and how many bytes have been.
 #[derive(Debug)]
 pub(crate) struct Written {
     queue: mpsc::Receiver<Batch>,
-    count: Arc<AtomicU64>,
+    count: Arc<Count>,
+}
+
+/// How many bytes were written.
+///
+/// A client may answer as soon as it has read something, on another thread than the one that wrote
+/// it: bytes are written and counted under one lock, so that no answer is read in between.
+#[derive(Debug, Default)]
+struct Count(Mutex<u64>);
+
+impl Count {
+    fn get(&self) -> u64 {
+        // Nothing that is done with it can leave it half done.
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write<W: AsyncWrite + Unpin>(
+        &self,
+        output: &mut W,
+        bytes: &[u8],
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<usize>> {
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = ready!(Pin::new(output).poll_write(context, bytes))?;
+        *written += count as u64;
+        Poll::Ready(Ok(count))
+    }
 }
 
 /// Where something ends among all the bytes that were written, once its batch is being written.
@@ -70,7 +99,7 @@ impl Outbox {
 
     /// Returns how many bytes the client could have read by now.
     pub(crate) fn written(&self) -> u64 {
-        self.written.load(Ordering::Acquire)
+        self.written.get()
     }
 
     /// Sends lines, when there is room for them; `mark` is told when they are written.
@@ -107,7 +136,7 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
     mut output: W,
 ) -> std::io::Result<()> {
     while let Some(mut batch) = written.queue.recv().await {
-        let mut place = written.count.load(Ordering::Relaxed);
+        let place = written.count.get();
         let set_mark = |batch: &Batch, before: usize| {
             if let Some(Marked { mark, end }) = &batch.mark {
                 mark.0.store(place + (before + end) as u64, Ordering::Release);
@@ -126,14 +155,10 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
         }
         let mut rest = batch.bytes.as_slice();
         while !rest.is_empty() {
-            let count = output.write(rest).await?;
+            let count = poll_fn(|context| written.count.write(&mut output, rest, context)).await?;
             if count == 0 {
                 return Err(std::io::ErrorKind::WriteZero.into());
             }
-            // Counted before anything else can happen: the client may answer as soon as it is
-            // there, whatever of the batch is still to be written.
-            place += count as u64;
-            written.count.store(place, Ordering::Release);
             rest = rest.get(count..).unwrap_or_default();
         }
         drop(with);
@@ -181,7 +206,7 @@ mod tests {
         let counted = out.written.clone();
         drop(out);
         write(written, tokio::io::sink()).await.unwrap();
-        assert_eq!(counted.load(Ordering::Acquire), 6);
+        assert_eq!(counted.get(), 6);
         assert!(!mark.is_within(4) && mark.is_within(5) && mark.is_within(6));
     }
 
