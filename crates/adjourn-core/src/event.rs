@@ -297,7 +297,7 @@ payload! {
         /// Calls of these that came back.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         returned: Vec<ReturnedCall>,
-        /// What was used.
+        /// The money, tokens and time that the step used since the last such event.
         #[serde(default)]
         usage: Usage,
         /// Where the driver finds its place again.

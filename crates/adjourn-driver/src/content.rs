@@ -38,7 +38,7 @@ pub struct Message {
     /// The message's id, where it has one of its own; else it goes by its number in the transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Who says it.
+    /// The speaker.
     pub role: Role,
     /// What is said, thoughts included, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -153,7 +153,7 @@ pub enum Shown {
     Call {
         /// The call.
         id: CallId,
-        /// What is new.
+        /// The fields that have changed, as ACP names them.
         update: Map<String, Value>,
     },
     /// An update of the agent's own protocol, passed on as it is.

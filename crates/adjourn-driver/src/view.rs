@@ -48,7 +48,7 @@ pub enum ModelRole {
 /// One message of a model's view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelMessage {
-    /// Who says it.
+    /// The speaker, as a model is told.
     pub role: ModelRole,
     /// What is said.
     pub blocks: Vec<Block>,

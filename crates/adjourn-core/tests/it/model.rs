@@ -546,8 +546,8 @@ fn an_addressed_event_and_a_suspend_and_an_await() {
     }
 }
 
-/// An agent with a loop of its own, with its call reported: nobody runs it again, also if its tool
-/// says that this would do no harm.
+/// No host runs a call again that an agent with a loop of its own has reported, also if the call's
+/// tool says that this would do no harm.
 #[test]
 fn an_agent_with_a_loop_of_its_own_and_a_suspend_in_each_mode_and_a_crash() {
     for mode in [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion] {
