@@ -17,14 +17,23 @@ use crate::shown::Showing;
 /// The drivers that a host keeps warm.
 #[derive(Clone)]
 pub(crate) struct Warm {
-    kept: Arc<Mutex<HashMap<SessionId, Kept>>>,
+    kept: Arc<Mutex<Keeping>>,
     at_most: usize,
     keep_for: Duration,
+}
+
+/// What is kept, and how many drivers have been kept before.
+#[derive(Default)]
+struct Keeping {
+    drivers: HashMap<SessionId, Kept>,
+    next: u64,
 }
 
 /// A driver that is kept.
 struct Kept {
     driver: Box<dyn Driver>,
+    /// Grows with each driver that is kept: the oldest one goes first when there is no room.
+    order: u64,
     /// The claim under which it was parked.
     epoch: Epoch,
     /// When its time is over, as [`Clock::elapsed`](crate::clock::Clock::elapsed) shows it.
@@ -55,11 +64,14 @@ impl Warm {
         now: Duration,
     ) -> Option<Box<dyn Driver>> {
         let until = now.saturating_add(self.keep_for);
-        let mut held = self.kept();
-        let oldest = held.iter().min_by_key(|(_, kept)| kept.until).map(|(id, _)| *id);
+        let mut keeping = self.kept();
+        let order = keeping.next;
+        keeping.next += 1;
+        let held = &mut keeping.drivers;
+        let oldest = held.iter().min_by_key(|(_, kept)| kept.order).map(|(id, _)| *id);
         let full = held.len() >= self.at_most && !held.contains_key(&id);
         let surplus = oldest.filter(|_| full).and_then(|oldest| held.remove(&oldest));
-        let kept = Kept { driver, epoch, until, _showing: showing, _followed: followed };
+        let kept = Kept { driver, order, epoch, until, _showing: showing, _followed: followed };
         held.insert(id, kept).or(surplus).map(|kept| kept.driver)
     }
 
@@ -71,7 +83,7 @@ impl Warm {
         claimed: Epoch,
         now: Duration,
     ) -> Option<Result<Box<dyn Driver>, Box<dyn Driver>>> {
-        let Kept { driver, epoch, until, .. } = self.kept().remove(&id)?;
+        let Kept { driver, epoch, until, .. } = self.kept().drivers.remove(&id)?;
         let is_next_claim = claimed.0 == epoch.0.saturating_add(1);
         Some(if is_next_claim && now < until { Ok(driver) } else { Err(driver) })
     }
@@ -83,7 +95,7 @@ impl Warm {
         epoch: impl Fn(SessionId) -> Option<Epoch>,
         now: Duration,
     ) -> Vec<Box<dyn Driver>> {
-        let mut held = self.kept();
+        let held = &mut self.kept().drivers;
         let stale = held.iter().filter(|(id, kept)| {
             kept.until <= now || epoch(**id).is_none_or(|epoch| epoch != kept.epoch)
         });
@@ -93,14 +105,14 @@ impl Warm {
 
     /// Takes out all of them.
     pub(crate) fn clear(&self) -> Vec<Box<dyn Driver>> {
-        self.kept().drain().map(|(_, kept)| kept.driver).collect()
+        self.kept().drivers.drain().map(|(_, kept)| kept.driver).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.kept().is_empty()
+        self.kept().drivers.is_empty()
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
+    fn kept(&self) -> MutexGuard<'_, Keeping> {
         // Nothing that is done with it can leave it half done.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

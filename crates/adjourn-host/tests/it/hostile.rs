@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adjourn_core::command::{CallResult, Cancel, Mode, Question, Resume, RunEnd, Suspend};
 use adjourn_core::driver::{DriverKind, DriverSpec};
-use adjourn_core::id::{Handle, SessionId};
+use adjourn_core::id::{Handle, HostId, SessionId};
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::Outcome;
 use adjourn_core::{Command, Session, limits};
@@ -506,16 +506,21 @@ async fn kept(config: Config) -> (Fixture, Player, crate::fixture::Working, Sess
     let id = fixture.create_with(spec());
     fixture.prompt(id, "go");
     fixture.until_state(id, "suspended").await;
-    // Others are told that it is this host's to wake as long as its driver is kept.
+    until_kept(&fixture, host.id, id).await;
+    // It is put where it is kept right behind.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    (fixture, player, host, id)
+}
+
+/// Waits until other hosts are told that a session is `host`'s to wake, which they are as long as
+/// its driver is kept.
+async fn until_kept(fixture: &Fixture, host: HostId, id: SessionId) {
     within(async {
-        while !fixture.hosts().shown_by(host.id).contains(&id) {
+        while !fixture.hosts().shown_by(host).contains(&id) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
     .await;
-    // It is put where it is kept right behind.
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    (fixture, player, host, id)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -560,6 +565,10 @@ async fn no_more_drivers_are_kept_than_may_be() {
             let id = fixture.create_with(spec());
             fixture.prompt(id, "go");
             fixture.until_state(id, "suspended").await;
+            // The session is parked before its driver is kept.
+            if max_warm > 0 {
+                until_kept(&fixture, host.id, id).await;
+            }
             // The oldest one goes first.
             let ended: Vec<_> = (1..=(kept_before + 1).saturating_sub(max_warm)).collect();
             player.until_ended(&ended).await;
