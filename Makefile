@@ -30,16 +30,16 @@ lint:
 
 .PHONY: sdk-clients
 sdk-clients: ## Installs the ACP clients that the tests drive adjourn with, into the build directory
-	crates/adjourn/tests/sdk/install.sh "$${CARGO_TARGET_DIR:-target}/sdk-clients"
+	crates/adjourn-cli/tests/sdk/install.sh "$${CARGO_TARGET_DIR:-target}/sdk-clients"
 
 .PHONY: test-editors
 test-editors: sdk-clients ## Drives adjourn with clients that people use: acpx, acp-cli, the Python SDK's example
-	crates/adjourn/tests/sdk/install.sh "$${CARGO_TARGET_DIR:-target}/sdk-clients" --acp-cli
-	cargo clippy -p adjourn --all-targets --features test-acp-cli --locked -- -D warnings
+	crates/adjourn-cli/tests/sdk/install.sh "$${CARGO_TARGET_DIR:-target}/sdk-clients" --acp-cli
+	cargo clippy -p adjourn-cli --all-targets --features test-acp-cli --locked -- -D warnings
 ifeq ($(NEXTEST),yes)
-	cargo nextest run -p adjourn --features test-acp-cli --locked clients::
+	cargo nextest run -p adjourn-cli --features test-acp-cli --locked clients::
 else
-	cargo test -p adjourn --features test-acp-cli --locked --test it clients::
+	cargo test -p adjourn-cli --features test-acp-cli --locked --test it clients::
 endif
 
 .PHONY: unit
@@ -62,7 +62,7 @@ update-expected: sdk-clients ## Rewrites expected traces, tables and missing gol
 .PHONY: bench
 bench: ## Measures, beside the raw figures of this machine; writes target/bench.json and .svg
 	mkdir -p "$${CARGO_TARGET_DIR:-target}"
-	cargo build --release --locked --quiet -p adjourn
+	cargo build --release --locked --quiet -p adjourn-cli
 	cargo run --release --locked --quiet -p xtask -- bench $(BENCH)
 
 .PHONY: gen-protocol-artifacts
@@ -75,8 +75,8 @@ soak: ## Kills, stops and restarts hosts for a while; SOAK="--kills N --minutes 
 
 .PHONY: demo
 demo: ## An agent parks, the machine goes quiet, an event wakes it
-	cargo run --locked --quiet -p adjourn -- demo
+	cargo run --locked --quiet -p adjourn-cli -- demo
 
 .PHONY: install
 install: ## Builds the program and installs it with cargo
-	cargo install --locked --path crates/adjourn
+	cargo install --locked --path crates/adjourn-cli

@@ -11,10 +11,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use adjourn::live::{Delta, Missed, more_words};
+use adjourn::telling::{Piece, Telling, unfinished};
 use adjourn_core::Session;
 use adjourn_driver::{Block, Message, Words};
-use adjourn_host::live::{Delta, Missed, more_words};
-use adjourn_host::telling::{Piece, Telling, unfinished};
 use adjourn_store::Store;
 use serde_json::Value;
 

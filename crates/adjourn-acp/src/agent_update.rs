@@ -3,9 +3,9 @@
 //! A client is sent what its version has words for: in v1, whose list of updates is closed,
 //! clients report an error for anything else.
 
+use adjourn::telling::Piece;
 use adjourn_core::Session;
 use adjourn_driver::{Shown, Words};
-use adjourn_host::telling::Piece;
 use serde_json::{Map, Value, json};
 
 use crate::content::text;
@@ -182,8 +182,8 @@ fn passes(peer: &Peer, update: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use adjourn::telling::Telling;
     use adjourn_driver::{Block, Message, Segment};
-    use adjourn_host::telling::Telling;
 
     use super::*;
 

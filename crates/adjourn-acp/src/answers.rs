@@ -1,10 +1,10 @@
 //! Answers to those who wait: prompts, resumes and suspends.
 
+use adjourn::watch::Moment;
 use adjourn_core::command::Mode;
 use adjourn_core::event::What;
 use adjourn_core::session::{Outcome, Quiescing, State, Stopping};
 use adjourn_core::{Rejected, Session};
-use adjourn_host::watch::Moment;
 use adjourn_store::Store;
 use serde_json::{Value, json};
 

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use adjourn::telling::Telling;
 use adjourn_core::Command;
 use adjourn_core::command::{self, Mode};
 use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::session::State;
-use adjourn_host::telling::Telling;
 use adjourn_store::{Request, Store};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::clock::Clock;
+use adjourn::doorbell::Hosts;
+use adjourn::{Claimant, Notes};
 use adjourn_core::actor::{Actor, Face as Where};
 use adjourn_core::carry::Budget;
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
@@ -11,9 +14,6 @@ use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_core::{Command, Founding, Session, command};
-use adjourn_host::clock::Clock;
-use adjourn_host::doorbell::Hosts;
-use adjourn_host::{Claimant, Notes};
 use adjourn_store::{CommandError, Done, Request, Store};
 use serde_json::{Map, Value};
 

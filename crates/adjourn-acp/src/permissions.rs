@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use adjourn::Showing;
+use adjourn::permission::Permissions;
 use adjourn_core::id::SessionId;
 use adjourn_driver::{BoxFuture, CallContent, PermissionAnswer, PermissionRequest};
-use adjourn_host::Showing;
-use adjourn_host::permission::Permissions;
 use tokio::sync::{Notify, oneshot};
 
 /// The open permission requests of a process, which all its connections share with its host.

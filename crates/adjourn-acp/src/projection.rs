@@ -10,6 +10,8 @@
 
 use std::sync::atomic::Ordering;
 
+use adjourn::telling;
+use adjourn::watch::Moment;
 use adjourn_core::Session;
 use adjourn_core::command::{CallResult, ReturnedCall};
 use adjourn_core::event::{SuspendedEvent, What};
@@ -17,8 +19,6 @@ use adjourn_core::ledger::AskedCall;
 use adjourn_core::pause::{Initiator, Parked, Resumption};
 use adjourn_core::session::{Phase, Wait};
 use adjourn_driver::{Block, CallContent, Message, Role};
-use adjourn_host::telling;
-use adjourn_host::watch::Moment;
 use adjourn_store::Store;
 use serde_json::{Value, json};
 

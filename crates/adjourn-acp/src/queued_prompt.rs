@@ -7,12 +7,12 @@
 
 use std::sync::atomic::Ordering;
 
+use adjourn::call_content;
 use adjourn_core::id::RunId;
 use adjourn_core::ledger::CallState;
 use adjourn_core::session::{Phase, State, Wait};
 use adjourn_core::{Rejected, Session};
 use adjourn_driver::{CallContent, Message};
-use adjourn_host::call_content;
 use adjourn_store::Store;
 use serde_json::{Value, json};
 

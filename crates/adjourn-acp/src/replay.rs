@@ -1,10 +1,10 @@
 //! The past of a session, told again.
 
+use adjourn::telling::Telling;
+use adjourn::watch::{Moment, Watcher};
 use adjourn_core::Session;
 use adjourn_core::event::What;
 use adjourn_core::session::Phase;
-use adjourn_host::telling::Telling;
-use adjourn_host::watch::{Moment, Watcher};
 use adjourn_store::Store;
 
 use crate::outbox::BATCH_BYTES;

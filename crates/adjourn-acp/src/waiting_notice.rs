@@ -7,10 +7,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
+use adjourn::about::About;
 use adjourn_core::driver::Need;
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{CallId, CallState};
-use adjourn_host::about::About;
 use adjourn_store::Store;
 use tokio::time::Instant;
 

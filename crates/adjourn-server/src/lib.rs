@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn_host::doorbell::Hosts;
+use adjourn::doorbell::Hosts;
 use adjourn_store::Store;
 use axum::Router;
 use axum::body::{Body, HttpBody as _};

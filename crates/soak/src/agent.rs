@@ -6,12 +6,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use adjourn::clock::Clock;
+use adjourn::script::{Script, ScriptDriver};
 use adjourn_core::Session;
 use adjourn_core::command::RunEnd;
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_driver::{BoxStream, Call, CallPart, Driver, Drivers, Part, Step, emitting};
-use adjourn_host::clock::Clock;
-use adjourn_host::script::{Script, ScriptDriver};
 
 /// Makes drivers for scripts; each call writes a line when it starts.
 pub struct Marking {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use adjourn::clock::Machine;
+use adjourn::doorbell::Hosts;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::carry::Budget;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{Seq, SessionId};
 use adjourn_core::{Command, Founding};
 use adjourn_driver::Message;
-use adjourn_host::clock::Machine;
-use adjourn_host::doorbell::Hosts;
 use adjourn_store::rows::NewEvent;
 use adjourn_store::{CommandError, Done, Environment as _, Request, Sqlite, Store as _};
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adjourn_host::clock::{Clock, Machine};
-use adjourn_host::watch::Bell;
-use adjourn_host::{Config, Host};
+use adjourn::clock::{Clock, Machine};
+use adjourn::watch::Bell;
+use adjourn::{Config, Host};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::Marking;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use adjourn::clock::Machine;
+use adjourn::doorbell::Hosts;
 use adjourn_core::time::Timestamp;
-use adjourn_host::clock::Machine;
-use adjourn_host::doorbell::Hosts;
 use adjourn_record::keys::{Key, Keys};
 use adjourn_store::Sqlite;
 use adjourn_store::sqlite::Options;

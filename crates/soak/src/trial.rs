@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use adjourn::about::About;
 use adjourn_core::id::SessionId;
-use adjourn_host::about::About;
 use adjourn_store::Store as _;
 use tokio::task::JoinSet;
 

@@ -9,9 +9,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::clock::Machine;
+use adjourn::doorbell::Hosts;
 use adjourn_core::time::Timestamp;
-use adjourn_host::clock::Machine;
-use adjourn_host::doorbell::Hosts;
 use adjourn_record::keys::{Key, Keys};
 use adjourn_server::{Intake, serve};
 use adjourn_store::sqlite::Options;

@@ -1,46 +1,37 @@
-//! The program, as people and scripts use it: real processes on a real store.
+//! The host, on a real store and with scripted agents.
 
 #![expect(
-    clippy::disallowed_methods,
     clippy::indexing_slicing,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that fails should stop where it fails"
 )]
 
-mod acp;
-mod asking;
-mod by_hand;
-mod clients;
+mod bounds;
+mod budgets;
+mod canned_model;
+mod claiming;
+mod clocks;
 mod conformance;
-mod depths;
-mod endings;
-mod events;
-mod files;
-mod flags;
-mod foreground;
-mod generated;
-mod home;
-mod keys;
-mod limits;
-mod modes;
-mod output;
-mod principal;
-mod pty;
-mod races;
-mod ready;
-mod refusals;
-mod refused;
-mod removing;
-mod settings;
-mod signals;
-mod snapshots;
-mod status;
-mod stores;
-mod streaming;
-mod takeover;
-mod terminal;
-mod transcript;
-mod unusable_store;
-mod waiting;
-mod words;
+mod content;
+mod declining;
+mod doorbell;
+mod driving;
+mod failing;
+mod fake;
+mod feeding;
+mod fixture;
+mod hostile;
+mod hung;
+mod killing;
+mod own_loop;
+mod permissions;
+mod points;
+#[path = "../../../adjourn-driver/tests/it/provider.rs"]
+mod provider;
+mod scripted;
+mod scripts;
+mod stopping;
+mod telling;
+mod unharmed;
+mod upkeep;
+mod watching;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use adjourn::clock::{Clock, Machine};
+use adjourn::{Config, Host};
 use adjourn_core::command::{Prompt, Reach, Resume};
 use adjourn_core::session::State;
 use adjourn_core::{Command, Rejected, Session};
 use adjourn_driver::Message;
-use adjourn_host::clock::{Clock, Machine};
-use adjourn_host::{Config, Host};
 use adjourn_store::CommandError;
 use tempfile::TempDir;
 

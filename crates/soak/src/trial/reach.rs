@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use adjourn::clock::Machine;
+use adjourn::watch::Bell;
 use adjourn_core::command::{Cancel, Mode, Prompt, Reach, Suspend};
 use adjourn_core::id::SessionId;
 use adjourn_core::{Command, Session};
 use adjourn_driver::Message;
-use adjourn_host::clock::Machine;
-use adjourn_host::watch::Bell;
 use adjourn_store::Store as _;
 use serde_json::json;
 

@@ -188,7 +188,7 @@ fn rest(line: &str) -> Option<(&str, Rest)> {
 fn program() -> Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name("adjourn");
     if !program.exists() {
-        bail!("there is no {}: cargo build --release -p adjourn", program.display());
+        bail!("there is no {}: cargo build --release -p adjourn-cli", program.display());
     }
     Ok(program)
 }

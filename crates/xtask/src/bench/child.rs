@@ -6,10 +6,10 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn_host::clock::{Clock, Machine};
-use adjourn_host::doorbell::Hosts;
-use adjourn_host::script::Scripted;
-use adjourn_host::{Config, Host};
+use adjourn::clock::{Clock, Machine};
+use adjourn::doorbell::Hosts;
+use adjourn::script::Scripted;
+use adjourn::{Config, Host};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{acp, commits, http, sessions};

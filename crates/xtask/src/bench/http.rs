@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use adjourn_host::doorbell::Hosts;
+use adjourn::doorbell::Hosts;
 use adjourn_server::Intake;
 use anyhow::{Context as _, Result, ensure};
 use axum::Router;

@@ -5,6 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use adjourn::clock::{Clock, Machine};
+use adjourn::doorbell::Hosts;
+use adjourn::{Config, Host, Notes};
 use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
 use adjourn_core::command::RunEnd;
 use adjourn_core::driver::{DriverKind, DriverSpec};
@@ -12,9 +15,6 @@ use adjourn_core::session::Outcome;
 use adjourn_driver::{
     BoxStream, Call, CallPart, Driver, Drivers, Finish, Part, Step, Words, emitting,
 };
-use adjourn_host::clock::{Clock, Machine};
-use adjourn_host::doorbell::Hosts;
-use adjourn_host::{Config, Host, Notes};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tokio::io::{

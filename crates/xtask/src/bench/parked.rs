@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use adjourn::clock::Machine;
+use adjourn::doorbell::Hosts;
 use adjourn_core::command::Suspend;
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::id::SessionId;
 use adjourn_core::{Command, Session};
-use adjourn_host::clock::Machine;
-use adjourn_host::doorbell::Hosts;
 use adjourn_store::rows::NewEvent;
 use adjourn_store::{CommandError, Environment, Request, Sqlite, Store as _};
 use anyhow::{Context as _, Result};

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::clock::Machine;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::carry::Budget;
 use adjourn_core::command::{Prompt, Reach, Resume, Suspend};
@@ -13,7 +14,6 @@ use adjourn_core::id::SessionId;
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Content;
 use adjourn_core::{Command, Founding};
-use adjourn_host::clock::Machine;
 use adjourn_record::keys::{Key, Keys};
 use adjourn_store::sqlite::Options;
 use adjourn_store::{CommandError, Environment, Request, Sqlite, Store as _};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn_host::clock::Machine;
+use adjourn::clock::Machine;
 use adjourn_store::{Environment as _, Store as _};
 use anyhow::{Result, ensure};
 

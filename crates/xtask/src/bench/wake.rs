@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use adjourn::clock::Machine;
+use adjourn::doorbell::Hosts;
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use adjourn_host::clock::Machine;
-use adjourn_host::doorbell::Hosts;
 use adjourn_store::rows::NewEvent;
 use adjourn_store::{Environment as _, Sqlite, Store as _};
 use anyhow::{Context as _, Result, ensure};

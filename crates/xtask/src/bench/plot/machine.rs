@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use adjourn_host::clock::Machine;
+use adjourn::clock::Machine;
 use adjourn_store::Environment as _;
 
 /// The circumstances of a run.

@@ -1,0 +1,141 @@
+//! `keys`: what commits are signed with, and what is still believed.
+
+use adjourn::clock::Machine;
+use adjourn_record::keys::{KeyDir, KeyId, PublicKey};
+use adjourn_store::Environment as _;
+use serde_json::{Value, json};
+
+use crate::arguments::{Keys, Revoke};
+use crate::failure::Failure;
+use crate::place::{Place, key_directory};
+use crate::settings::Settings;
+use crate::terminal::Output;
+
+pub fn run(settings: &Settings, keys: &Keys, output: &Output) -> Result<(), Failure> {
+    match keys {
+        Keys::List => list(settings, output),
+        Keys::Rotate => rotate(settings, output),
+        Keys::Revoke(which) => revoke(settings, which, output),
+    }
+}
+
+/// A key, and what it is to this user.
+struct Known {
+    key: PublicKey,
+    state: &'static str,
+}
+
+impl Known {
+    fn json(&self) -> Value {
+        let mut object = json!({
+            "key": self.key.id().to_string(),
+            "state": self.state,
+            "madeAt": self.key.created().to_string(),
+        });
+        if let (Some(revoked), Some(object)) = (self.key.revoked(), object.as_object_mut()) {
+            object.insert("revokedAt".to_owned(), json!(revoked.at.to_string()));
+            object.insert("reason".to_owned(), json!(revoked.reason));
+        }
+        object
+    }
+
+    fn text(&self) -> String {
+        let Self { key, state } = self;
+        let line = format!("{}  {state:<8}  made {}", key.id(), key.created());
+        match key.revoked() {
+            Some(revoked) if revoked.reason.is_empty() => format!("{line}, revoked {}", revoked.at),
+            Some(revoked) => format!("{line}, revoked {}: {}", revoked.at, revoked.reason),
+            None => line,
+        }
+    }
+}
+
+/// Returns this user's keys, oldest first, and then those that the store knows and the user has not.
+fn known(settings: &Settings) -> Result<Vec<Known>, Failure> {
+    // Without a home there are none of this user's own.
+    let directory = key_directory().ok();
+    let existing = directory.as_ref().map(KeyDir::existing).transpose()?.flatten();
+    let current = existing.map(|keys| keys.current().id());
+    let own = directory.as_ref().map(KeyDir::ring).transpose()?.unwrap_or_default();
+    let mut all: Vec<_> = own
+        .iter()
+        .map(|key| {
+            let state = match key {
+                key if key.revoked().is_some() => "revoked",
+                key if Some(key.id()) == current => "current",
+                _ => "accepted",
+            };
+            Known { key: key.clone(), state }
+        })
+        .collect();
+    all.sort_by_key(|known| (known.key.created(), known.key.id()));
+    // Without a store there is nothing more to know.
+    if settings.store().is_ok()
+        && let Some(place) = Place::look_if_there(settings)?
+    {
+        let others = place.store.keys()?;
+        let others = others.iter().filter(|key| own.get(key.id()).is_none());
+        all.extend(others.map(|key| Known { key: key.clone(), state: "missing" }));
+    }
+    Ok(all)
+}
+
+fn list(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    let known = known(settings)?;
+    for key in &known {
+        output.object(&key.json(), &key.text());
+    }
+    output.talk(&match key_directory().map(|keys| keys.path().display().to_string()) {
+        Ok(path) if known.is_empty() => format!("no keys in {path}; the first commit makes one"),
+        Ok(path) => format!("the keys are in {path}"),
+        Err(_) => "there is no HOME to have keys in".to_owned(),
+    });
+    Ok(())
+}
+
+fn rotate(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    // A key that the store cannot be told of would not be a key to go on with.
+    if settings.store().is_ok() {
+        Place::look_if_there(settings)?;
+    }
+    let keys = key_directory()?.rotate(Machine.now())?;
+    // The store learns the public half, so that it goes on with this key whatever came before.
+    if settings.store().is_ok() {
+        Place::open_with_new_key(settings)?;
+    }
+    made(keys.current().id(), output);
+    Ok(())
+}
+
+fn revoke(settings: &Settings, which: &Revoke, output: &Output) -> Result<(), Failure> {
+    let known = known(settings)?;
+    let found: Vec<_> =
+        known.iter().filter(|known| known.key.id().to_string().starts_with(&which.key)).collect();
+    let known = match found.as_slice() {
+        [known] if which.key.len() >= 4 => known,
+        [] => {
+            return Err(Failure::not_found(format!("there is no key {:?}", which.key))
+                .hint("`adjourn keys list` lists them; four characters are enough"));
+        }
+        _ => {
+            return Err(Failure::usage(format!("{:?} may be more than one key", which.key))
+                .hint("give more of it"));
+        }
+    };
+    let directory = key_directory()?;
+    let reason = which.reason.as_deref().unwrap_or_default();
+    let revocation = directory.revoke(&known.key, reason, Machine.now())?;
+    let revoked = PublicKey::new(known.key.as_bytes(), known.key.created(), Some(revocation));
+    let revoked = revoked.map_err(|error| Failure::other(error.to_string()))?;
+    let shown = Known { key: revoked, state: "revoked" };
+    output.object(&shown.json(), &shown.text());
+    if known.state == "current" {
+        made(directory.load(Machine.now())?.current().id(), output);
+    }
+    Ok(())
+}
+
+fn made(key: KeyId, output: &Output) {
+    output.object(&json!({ "key": key.to_string(), "state": "current" }), &key.to_string());
+    output.talk("commits are signed with it; hosts that run take it up within a second");
+}

@@ -1,0 +1,231 @@
+//! `resume`: wakes a session, and runs it on if no other host does.
+
+use std::time::Duration;
+
+use adjourn::Claims;
+use adjourn_core::carry::AddBudget;
+use adjourn_core::command;
+use adjourn_core::event::What;
+use adjourn_core::facts::Answer;
+use adjourn_core::session::{Phase, Resumption, State};
+use adjourn_core::{Command, Session, json};
+use adjourn_driver::Message;
+use adjourn_store::{Done, Request};
+use serde_json::{Value, json};
+
+use crate::arguments::Resume;
+use crate::failure::Failure;
+use crate::foreground::{Stayed, Stop, Until, host, host_if_no_other, leave, outcome, stay, stop};
+use crate::liveness::{Living, starts};
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::signals::Signals;
+use crate::terminal::Output;
+use crate::text_argument::{MOST, not_json, typed};
+use crate::view::resumption;
+use crate::watch::Watch;
+
+/// How long a host has to take a session, or to say why it does not.
+const TRIES: Duration = Duration::from_secs(2);
+
+pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result<(), Failure> {
+    let given = resume.handle.as_deref().map(str::parse).transpose();
+    let given = given.map_err(|error| {
+        Failure::usage(format!("--handle: {error}")).hint("`adjourn show` has the one that is open")
+    })?;
+    let said = match resume.input.map(typed).transpose()? {
+        None => None,
+        Some(input) => {
+            let value = match json::read(input.as_bytes(), MOST) {
+                Ok(value) => value,
+                // What begins like an object, a list or a quoted text was meant to be one.
+                Err(error) if input.trim_start().starts_with(['{', '[', '"']) => {
+                    let quotes = "a text that begins like this needs quotes of its own: '\"{x}\"'";
+                    return Err(not_json("--input", quotes, error));
+                }
+                // A word without quotes is what people type; it is taken as text.
+                Err(_) => Value::from(input),
+            };
+            Some(value).filter(|value| !value.is_null()).map(Message::user_value)
+        }
+    };
+    let add_budget = resume.add_budget.as_deref().map(budget).transpose()?;
+    let place = Place::open(settings)?;
+    let id = place.find(&resume.which.session)?;
+    let session = place.recovered(id, output).await?;
+    // It was woken, or given back, and no host runs it yet: what is wanted is clear.
+    let bare = given.is_none()
+        && said.is_none()
+        && add_budget.is_none()
+        && !resume.fresh
+        && resume.idempotency_key.is_none();
+    if bare && !resume.detach && matches!(session.state, State::Ready(_)) {
+        return go_on(&place, &session, None, false, output).await;
+    }
+    // Without --handle, the user means the question that is shown. A key says by itself what
+    // is meant, and a retry must not differ from the first try.
+    let by_sight = resume.idempotency_key.is_none() && session.phase() == Phase::Asking;
+    let shown = session.suspended().filter(|_| by_sight);
+    let handle = given.or(shown.map(|suspended| suspended.shown().pause.handle));
+    let command = Command::Resume(command::Resume {
+        handle,
+        input: said.as_ref().map(Message::content),
+        continue_transcript: !resume.fresh,
+        idempotency_key: resume.idempotency_key,
+        message_id: None,
+        add_budget,
+    });
+    let said = said.iter().map(Message::encode).collect();
+    let working = host_for(&place, &session, resume.detach).await?;
+    let request = Request::new(id, place.by(), command).saying(said);
+    let done = match place.give_to(working.as_ref(), request).await {
+        Ok(done) => done,
+        Err(refused) => return Err(dismiss(working, refused.into()).await),
+    };
+    if let (true, Some(resumed)) = (output.json, resumed(&done)) {
+        output.data(&json!({ "resumed": resumption(resumed) }).to_string());
+    }
+    go_on(&place, &done.session, working, resume.detach, output).await?;
+    // What ended right there, or was resumed before with the same key, has an outcome, too.
+    let ended = done.events.iter().any(|event| matches!(event.what, What::RunEnded(_)));
+    match (ended || done.answered.is_some()) && !resume.detach {
+        true => outcome(&*place.session(id)?),
+        false => Ok(()),
+    }
+}
+
+/// Returns what a resume has resumed; where its key was used before, what it resumed then.
+fn resumed(done: &Done) -> Option<&Resumption> {
+    let first = done.events.iter().find_map(|event| match &event.what {
+        What::Resumed(resumed) => Some(&resumed.resumption),
+        What::HoldLifted(lifted) => Some(&lifted.resumption),
+        _ => None,
+    });
+    first.or(match &done.answered {
+        Some(Answer::Resumed(resumption)) => Some(resumption),
+        Some(Answer::Withdrawn { .. }) | None => None,
+    })
+}
+
+/// Becomes the host of a session that is about to be given work, if the command stays with it and
+/// no other host can run it: what makes it ready is claimed in the same commit then.
+pub async fn host_for(
+    place: &Place,
+    session: &Session,
+    detach: bool,
+) -> Result<Option<Stop>, Failure> {
+    // To one that is at work, a command gives nothing to do.
+    let rests = matches!(session.state, State::Idle | State::Suspended(_));
+    if detach || !rests { Ok(None) } else { host_if_no_other(place, session).await }
+}
+
+/// Stops a host that has nothing to do, because the command was refused.
+pub async fn dismiss(working: Option<Stop>, refused: Failure) -> Failure {
+    if let Some(working) = working {
+        // Why the command was refused is what matters.
+        let _ = working.now().await;
+    }
+    refused
+}
+
+/// Stays with a session that a command gave work to do, as its host if there is no other.
+///
+/// `session` is what the command made of it. By now another host may be done with it; what that
+/// one said and how it ended is told all the same.
+pub async fn go_on(
+    place: &Place,
+    session: &Session,
+    mut working: Option<Stop>,
+    detach: bool,
+    output: &Output,
+) -> Result<(), Failure> {
+    let id = session.id;
+    let hosted = !Living::of(place)?.nobody_for(id);
+    if detach || !matches!(session.state, State::Ready(_) | State::Running(_)) {
+        if let Some(working) = working {
+            working.now().await?;
+        }
+        let ready = matches!(session.state, State::Ready(_));
+        let notice = if detach && ready { left_ready(place, session).await? } else { None };
+        return place.tell_with(session, notice, output);
+    }
+    let mut signals = Signals::new()?;
+    if !hosted {
+        working = Some(host(place, Claims::Only(id)).await?);
+    }
+    let stayed = stay(place, session, Until::Parked, &mut working, &mut signals, output).await;
+    if let Ok(Stayed::Ended(ended)) = stayed {
+        return leave(place, id, working, (ended, &mut signals), output).await;
+    }
+    let stopped = stop(working, place, &mut signals, output).await;
+    let Stayed::Done(session) = stayed? else { return Ok(()) };
+    stopped?;
+    if !output.json {
+        let nobody = Living::of(place)?.nobody_wakes(&session);
+        let notice = nobody.then(|| format!("no host is left to wake it: {}", starts(&session)));
+        place.tell_with(&session, notice, output)?;
+    }
+    outcome(&session)
+}
+
+/// Says what a session lacks that is left to whichever host runs it.
+async fn left_ready(place: &Place, session: &Session) -> Result<Option<String>, Failure> {
+    let id = session.id;
+    let unable = place.unable(id)?;
+    let mut watcher = Watch::after(place, session);
+    // Whether another host can, is known when it has tried; what this program can run, others can.
+    let looked = async {
+        while unable.is_some() {
+            let Some(seen) = watcher.look()? else { return Ok(true) };
+            let living = Living::of(place)?;
+            if !matches!(seen.session.state, State::Ready(_)) {
+                return Ok(true);
+            }
+            if living.refusal(&seen.session).is_some() || living.nobody_for(id) {
+                break;
+            }
+            watcher.wait().await;
+        }
+        Ok::<_, Failure>(false)
+    };
+    let taken = tokio::time::timeout(TRIES, looked).await.unwrap_or(Ok(false))?;
+    let nobody = Living::of(place)?.nobody_for(id);
+    Ok(match (unable, taken, nobody) {
+        (_, true, _) | (None, false, false) => None,
+        (None, false, true) => Some("nothing runs it yet; start `adjourn serve`".to_owned()),
+        (Some(why), false, true) => {
+            Some(format!("nothing runs it, and `adjourn serve` could not: {why}"))
+        }
+        (Some(why), false, false) => Some(format!("no host that is running takes it: {why}")),
+    })
+}
+
+/// Reads `5usd`, `20000tokens`, or both with a comma between them.
+fn budget(text: &str) -> Result<AddBudget, Failure> {
+    let mut added = AddBudget::default();
+    for part in text.split(',') {
+        let (to, amount) = if let Some(usd) = part.strip_suffix("usd") {
+            (&mut added.cost_micro_usd, micros(usd))
+        } else {
+            (&mut added.tokens, part.strip_suffix("tokens").and_then(|tokens| tokens.parse().ok()))
+        };
+        // Nothing to add, or the same twice, is not what was meant.
+        *to = amount.filter(|amount| *amount > 0 && *to == 0).ok_or_else(|| {
+            Failure::usage(
+                "--add-budget: expected an amount like 5usd, 20000tokens or 5usd,20000tokens",
+            )
+        })?;
+    }
+    Ok(added)
+}
+
+/// Reads dollars as millionths of one.
+fn micros(usd: &str) -> Option<u64> {
+    let micros = (usd.parse::<f64>().ok()? * 1e6).round();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it was just found to be a positive number of moderate size"
+    )]
+    (1.0..=1e15).contains(&micros).then_some(micros as u64)
+}

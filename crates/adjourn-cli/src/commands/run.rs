@@ -1,0 +1,181 @@
+//! `run`: a scripted agent, in the foreground.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use adjourn::script::Script;
+use adjourn_core::actor::Actor;
+use adjourn_core::carry::Budget;
+use adjourn_core::command::{Close, Prompt, Reach};
+use adjourn_core::driver::{DriverSpec, Need};
+use adjourn_core::id::{Handle, SessionId};
+use adjourn_core::limits::DRIVER_SPEC_BYTES;
+use adjourn_core::session::{Phase, State};
+use adjourn_core::{Command, Founding, Session};
+use adjourn_driver::Message;
+use adjourn_store::{CommandError, Request, Store as _};
+
+use crate::arguments::Run;
+use crate::failure::Failure;
+use crate::foreground::{Stayed, Stop, Until, host_if_no_other, leave, outcome, stay, stop};
+use crate::input_file;
+use crate::liveness::Living;
+use crate::place::Place;
+use crate::question::{Keyboard, Reply, ask};
+use crate::settings::Settings;
+use crate::signals::Signals;
+use crate::terminal::Output;
+use crate::view::View;
+
+pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
+    let (driver, script) = read(&run.script)?;
+    // No person can be asked here: better no session than one that waits for ever.
+    if driver.needs.contains(&Need::Permissions) {
+        let path = run.script.display();
+        return Err(Failure::other(format!("{path} asks for permissions, which needs an editor"))
+            .hint(format!("an editor runs it: `adjourn acp --script {path}`")));
+    }
+    let place = Place::open_or_make(settings)?;
+    let id = create(&place, driver).await?;
+    output.talk(&format!("[{id}]"));
+    let mut signals = Signals::new()?;
+    let mut working = host_if_no_other(&place, &*place.session(id)?).await?;
+    let mut keyboard = if run.detach { None } else { Keyboard::at_terminal(output) };
+    let runs = script.runs().unwrap_or(1).max(1);
+    for number in 1..=runs {
+        let prompted = say(&place, working.as_ref(), id, place.by(), &run.prompt).await?;
+        let stayed = match &mut keyboard {
+            None => {
+                let until = if run.detach { Until::Parked } else { Until::Idle };
+                stay(&place, &prompted, until, &mut working, &mut signals, output).await
+            }
+            Some(keyboard) => {
+                answer(&place, prompted, keyboard, &mut working, &mut signals, output).await
+            }
+        };
+        let session = match stayed {
+            Ok(Stayed::Done(session)) => session,
+            Ok(Stayed::Ended(ended)) => {
+                return leave(&place, id, working, (ended, &mut signals), output).await;
+            }
+            Err(failure) => {
+                // What went wrong first is told; that it could not be stopped comes of it.
+                let _ = stop(working, &place, &mut signals, output).await;
+                return Err(failure);
+            }
+        };
+        let living = Living::of(&place)?;
+        let view = View { session: &session, now: place.clock.now(), living: &living };
+        output.talk(&format!("[{}]", view.text()));
+        if matches!(session.state, State::Suspended(_)) {
+            stop(working, &place, &mut signals, output).await?;
+            let living = Living::of(&place)?;
+            let wakes = match session.phase() {
+                Phase::Asking => "an answer wakes it".to_owned(),
+                // Nothing but a person wakes it.
+                _ if view.wakes_by_hand() => format!("wake it with `adjourn resume {id}`"),
+                _ if living.nobody_for(id) => {
+                    "no host is left to wake it: start `adjourn serve`".to_owned()
+                }
+                _ => "another host wakes it".to_owned(),
+            };
+            output.talk(&format!("[it stays parked; {wakes}]"));
+            return Ok(());
+        }
+        // A run that failed is the last one: what comes next was written for one that did not.
+        let ended = matches!(session.state, State::Ended(_));
+        if ended || number == runs || outcome(&session).is_err() {
+            stop(working, &place, &mut signals, output).await?;
+            if !ended {
+                let close = Command::Close(Close { reason: None });
+                let done = place.give(Request::new(id, place.by(), close)).await?;
+                // People were told that it is done; programs read the last state off the data.
+                if output.json {
+                    place.tell(&done.session, output)?;
+                }
+            }
+            return outcome(&session);
+        }
+    }
+    Ok(())
+}
+
+/// Stays with a session, and has its questions answered at the terminal; one that is left open
+/// ends the stay.
+async fn answer(
+    place: &Place,
+    prompted: Arc<Session>,
+    keyboard: &mut Keyboard,
+    working: &mut Option<Stop>,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<Stayed, Failure> {
+    let mut from = prompted;
+    loop {
+        let session = match stay(place, &from, Until::Asking, working, signals, output).await? {
+            Stayed::Done(session) if session.phase() == Phase::Asking => session,
+            stayed => return Ok(stayed),
+        };
+        from = match ask(place, &session, keyboard, working, signals, output).await? {
+            Reply::Said(session) | Reply::Moved(session) => session,
+            Reply::Open => return Ok(Stayed::Done(session)),
+            Reply::Ended(ended) => return Ok(Stayed::Ended(ended)),
+        };
+    }
+}
+
+/// Reads a script from its file, and what a session with it needs.
+pub fn read(path: &Path) -> Result<(DriverSpec, Script), Failure> {
+    let source = input_file::read_regular(path, DRIVER_SPEC_BYTES)
+        .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
+    let script = Script::parse(&source)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    Ok((DriverSpec { needs: script.needs(), ..DriverSpec::script(source) }, script))
+}
+
+/// Makes a session.
+pub async fn create(place: &Place, driver: DriverSpec) -> Result<SessionId, Failure> {
+    let founding = Founding {
+        id: SessionId::new(place.clock.uuid()),
+        tenant: place.settings.tenant.value.clone(),
+        labels: BTreeMap::new(),
+        parent: None,
+        driver,
+        budget: Budget::default(),
+    };
+    let by = place.by();
+    let done = place.store.transact(move |tx| tx.create(by, founding)).await?;
+    Ok(done.session.id)
+}
+
+/// Gives a session a message, and returns it as it is then; a host of this process runs it, if
+/// there is one.
+pub async fn say(
+    place: &Place,
+    host: Option<&Stop>,
+    id: SessionId,
+    by: Actor,
+    text: &str,
+) -> Result<Arc<Session>, Failure> {
+    let session = place.store.session(id)?;
+    // An answer at a terminal is to the question that is shown there.
+    let shown = session.as_ref().and_then(|session| session.suspended());
+    let handle = shown.map(|suspended| suspended.shown().pause.handle);
+    Ok(say_to(place, host, id, by, text, handle).await?)
+}
+
+/// Gives a session a message for the suspension that a handle names.
+pub async fn say_to(
+    place: &Place,
+    host: Option<&Stop>,
+    id: SessionId,
+    by: Actor,
+    text: &str,
+    handle: Option<Handle>,
+) -> Result<Arc<Session>, CommandError> {
+    let said = Message::user(text);
+    let prompt = Prompt { content: said.content(), message_id: None, handle, reach: Reach::Waits };
+    let request = Request::new(id, by, Command::Prompt(prompt)).saying(vec![said.encode()]);
+    Ok(place.give_to(host, request).await?.session)
+}

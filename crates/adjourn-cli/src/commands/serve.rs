@@ -1,0 +1,173 @@
+//! `serve`: a host that runs what is ready and wakes what is due, until it is told to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn::Claims;
+use adjourn_server::{Intake, needs_token};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::descriptors;
+use crate::failure::Failure;
+use crate::foreground::{did_not_wait, host};
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::signals::{Ended, Signals};
+use crate::terminal::Output;
+
+/// How long the store may take before the log says that it is waited for.
+const SOON: Duration = Duration::from_secs(1);
+/// How long a store that was locked or full is left alone.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+/// How long requests that are under way may take when the host stops.
+const HANG_UP: Duration = Duration::from_secs(1);
+
+pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let open = async || {
+        let settings = settings.clone();
+        let opened = tokio::task::spawn_blocking(move || Place::open_or_make(&settings)).await;
+        opened.unwrap_or_else(|_| Err(Failure::other("the store panicked")))
+    };
+    let Some(place) = patiently(open, &mut signals, output).await? else { return Ok(()) };
+    let mut listening = listen(&place, output).await?;
+    let join = async || host(&place, Claims::All).await;
+    let Some(mut working) = patiently(join, &mut signals, output).await? else {
+        // Closing the store would wait as long as its writer does for the lock, up to half a
+        // minute; all that is in its queue is the announcement of a host that never was.
+        std::mem::forget(place);
+        return Ok(());
+    };
+    let (store, pid) = (place.store.path().display().to_string(), std::process::id());
+    output.talk(&format!("serving {store}; stop with Ctrl-C"));
+    if output.json {
+        let url = listening.as_ref().map(|listening| &listening.url);
+        let serving = json!({ "store": store, "pid": pid, "listening": url });
+        output.data(&json!({ "serving": serving }).to_string());
+    }
+    let stopped = tokio::select! {
+        Ended(code) = signals.next() => Ok(code),
+        // No host is left to give anything back: others find what it had.
+        failure = working.ended() => return Err(failure),
+        failure = unheard(&mut listening) => Err(failure),
+    };
+    output.talk("stopping: giving sessions back");
+    // A caller in the middle of a request must not keep sessions waiting.
+    let closing = tokio::spawn(close(listening));
+    let given_back = working.or(&place, &mut signals, output).await?;
+    match (stopped, given_back) {
+        (Err(failure), _) => Err(failure),
+        (Ok(_), None) => {
+            let _ = closing.await;
+            if output.json {
+                output.data(&json!({ "stopped": { "store": store, "pid": pid } }).to_string());
+            }
+            Ok(())
+        }
+        (Ok(code), Some(_)) => Err(did_not_wait(code)),
+    }
+}
+
+/// Tries something with the store until the store is neither locked nor full, and says that it
+/// waits; returns nothing if it is told to stop first.
+async fn patiently<T>(
+    attempt: impl AsyncFn() -> Result<T, Failure>,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<Option<T>, Failure> {
+    let mut said = None;
+    loop {
+        let mut trying = std::pin::pin!(attempt());
+        let tried = loop {
+            tokio::select! {
+                tried = &mut trying => break tried,
+                _ = signals.next() => return Ok(None),
+                () = tokio::time::sleep(SOON), if said.is_none() => {
+                    output.talk("waiting for the store: another process keeps it locked");
+                    said = Some(String::new());
+                }
+            }
+        };
+        let why = match tried {
+            Ok(done) => return Ok(Some(done)),
+            Err(failure) => failure.passing().map(str::to_owned).ok_or(failure)?,
+        };
+        if said.as_ref() != Some(&why) {
+            output.talk(&format!("waiting for the store: {why}"));
+            said = Some(why);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(TRY_AGAIN) => {}
+            _ = signals.next() => return Ok(None),
+        }
+    }
+}
+
+/// The intake of events, and how to stop it.
+struct Listening {
+    /// The address that events are posted to.
+    url: String,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+/// Waits until the intake of events fails by itself, and returns why.
+async fn unheard(listening: &mut Option<Listening>) -> Failure {
+    let ended = match listening {
+        Some(listening) => (&mut listening.task).await,
+        None => std::future::pending().await,
+    };
+    *listening = None;
+    match ended {
+        Ok(Err(error)) => Failure::other(format!("cannot listen any longer: {error}")),
+        _ => Failure::other("the listener ended"),
+    }
+}
+
+/// Takes no more events; requests that are under way have a moment to end.
+async fn close(listening: Option<Listening>) {
+    let Some(Listening { stop, mut task, .. }) = listening else { return };
+    let _ = stop.send(());
+    if tokio::time::timeout(HANG_UP, &mut task).await.is_err() {
+        task.abort();
+    }
+}
+
+/// Takes events over HTTP, if it is asked to.
+async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Failure> {
+    let Some(address) = place.settings.listen.value else { return Ok(None) };
+    let (token, open) = place.settings.token()?;
+    if needs_token(&address) && token.is_none() {
+        return Err(Failure::usage(format!("{address} can be reached by others"))
+            .hint("set ADJOURN_TOKEN or --token-file, or listen on 127.0.0.1"));
+    }
+    if let Some(path) = open {
+        output.talk(&format!("{0} can be read by others: chmod 600 {0}", path.display()));
+    }
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        let failure = Failure::other(format!("cannot listen on {address}: {error}"));
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => failure.hint("another process does; port 0 takes any"),
+            _ => failure,
+        }
+    })?;
+    // Port 0 asks for any; say which it is.
+    let address = listener.local_addr().unwrap_or(address);
+    let url = format!("http://{address}/v1/events");
+    output.talk(&format!("listening on {url}"));
+    let intake = Intake {
+        store: place.store.clone(),
+        hosts: place.hosts.clone(),
+        tenant: place.settings.tenant.value.clone(),
+        token: token.map(Arc::from),
+        connections: descriptors::connections(),
+    };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let task = tokio::spawn(adjourn_server::serve(listener, intake, async move {
+        let _ = stopped.await;
+    }));
+    Ok(Some(Listening { url, stop, task }))
+}

@@ -1,0 +1,80 @@
+//! `takeover`: takes a session from a host that hangs, for whichever host is free to go on with.
+
+use adjourn::about::About;
+use adjourn_core::command::{Loss, Recover};
+use adjourn_core::id::HostId;
+use adjourn_core::session::{Phase, State};
+use adjourn_core::{Command, Session};
+use adjourn_store::{CommandError, Done, Request, Store as _};
+use serde_json::json;
+
+use crate::arguments::Takeover;
+use crate::failure::Failure;
+use crate::liveness::Living;
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::terminal::Output;
+use crate::view::View;
+
+pub async fn run(settings: &Settings, takeover: &Takeover, output: &Output) -> Result<(), Failure> {
+    let place = Place::open(settings)?;
+    let id = place.find(&takeover.which.session)?;
+    let by = place.by();
+    // Whose it is, is looked up where it is taken: meanwhile it may have changed hands.
+    let take = place.store.transact(move |tx| -> Result<Taken, CommandError> {
+        let session = tx.session(id)?.ok_or(CommandError::NotFound(id))?;
+        let Some(owner) = session.owner() else {
+            return Ok(Err(nobodys(&session)));
+        };
+        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Takeover };
+        let done = tx.command(Request::new(id, by, Command::Recover(recover)))?;
+        Ok(Ok((done, owner.host)))
+    });
+    let (Done { session, .. }, host) = take.await??;
+    place.hosts.ring();
+    tell(&place, &session, host, output)
+}
+
+/// What was taken and from whom, or why not.
+type Taken = Result<(Done, HostId), Failure>;
+
+/// The failure of a takeover where no host has the session.
+fn nobodys(session: &Session) -> Failure {
+    let hint = match session.phase() {
+        Phase::Ready => "start a host: `adjourn serve`",
+        Phase::Suspended => "wake it: `adjourn resume`",
+        Phase::Asking => "answer it: `adjourn prompt`",
+        _ => "`adjourn ls` shows what runs",
+    };
+    let message = format!("no host runs the session: it is {}", session.phase());
+    Failure::refused("NOT_RUNNING", message).hint(hint)
+}
+
+fn tell(place: &Place, session: &Session, host: HostId, output: &Output) -> Result<(), Failure> {
+    let hosts = place.store.hosts()?;
+    let process = hosts.iter().find(|row| row.id == host);
+    let process = process.and_then(|row| About::parse(&row.about).pid());
+    let alive = place.hosts.is_alive(host).unwrap_or(false);
+    let living = Living::of(place)?;
+    let view = View { session, now: place.clock.now(), living: &living };
+    let mut object = view.json();
+    if let Some(object) = object.as_object_mut() {
+        object.insert(
+            "takenFrom".to_owned(),
+            json!({ "host": host, "pid": process, "alive": alive }),
+        );
+    }
+    output.object(&object, &format!("{}  {}", session.id, view.text()));
+    match process {
+        Some(process) if alive => output.talk(&format!(
+            "process {process} had it; what it still does for the session is refused. If it \
+             hangs for good, end it: kill -9 {process}"
+        )),
+        _ => {}
+    }
+    let nobody = living.nobody_but(host, session.id);
+    if matches!(session.state, State::Ready(_)) && nobody {
+        output.talk("no other host runs; start one: `adjourn serve`");
+    }
+    Ok(())
+}

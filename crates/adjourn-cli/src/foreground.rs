@@ -1,0 +1,428 @@
+//! Staying with a session in the foreground, as its host if there is no other.
+
+use std::convert::Infallible;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn::clock::Clock;
+use adjourn::live::{LiveWords, next_words};
+use adjourn::script::Scripted;
+use adjourn::{Claimant, Claims, Config, Host, Notes};
+use adjourn_core::Session;
+use adjourn_core::id::SessionId;
+use adjourn_core::session::{Outcome, Phase, State};
+use adjourn_record::keys::KeyDir;
+use adjourn_store::{Retention, Sqlite};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::durations::span;
+use crate::failure::Failure;
+use crate::liveness::Living;
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::signals::{Ended, Signals};
+use crate::spoken::Spoken;
+use crate::terminal::{Output, one_line};
+use crate::view::{View, short};
+use crate::watch::Watch;
+
+/// When to leave a session alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// When it is parked, idle or over.
+    Parked,
+    /// When it asks something, is idle or over.
+    Asking,
+    /// When it is idle or over.
+    Idle,
+}
+
+/// How staying with a session came to its end.
+pub enum Stayed {
+    /// The session is where it was to be.
+    Done(Arc<Session>),
+    /// A signal came first.
+    Ended(Ended),
+}
+
+/// Runs a host in this process, where no person can be asked for permissions, and returns how to
+/// stop it.
+pub async fn host(place: &Place, claims: Claims) -> Result<Stop, Failure> {
+    host_with(place, claims, Scripted::new(Arc::clone(&place.clock))).await
+}
+
+/// Runs a host in this process for a session that a command is about to give work to, if no other
+/// host can run it: a command in the foreground may go before the work is done.
+pub async fn host_if_no_other(place: &Place, session: &Session) -> Result<Option<Stop>, Failure> {
+    let living = Living::of(place)?;
+    match living.nobody_for(session.id) || living.refusal(session).is_some() {
+        true => host(place, Claims::Only(session.id)).await.map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Runs a host in this process, and returns how to stop it.
+pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Result<Stop, Failure> {
+    let clock: Arc<dyn Clock> = Arc::clone(&place.clock);
+    let drivers = Arc::new(drivers);
+    let about = format!(r#"{{"pid":{}}}"#, std::process::id());
+    let Settings { max_running, max_warm, warm_for, drain, ended, .. } = &place.settings;
+    // A command that stays with one session is told of that one.
+    let notes = match claims {
+        Claims::All => Notes::new(log),
+        Claims::Only(_) => Notes::default(),
+    };
+    let config = Config {
+        max_running: max_running.value,
+        drain: drain.value,
+        max_warm: max_warm.value,
+        warm_for: warm_for.value,
+        claims,
+        about,
+        retention: Retention { ended: ended.value, ..Retention::of_hosts() },
+        notes,
+    };
+    let host: Host<Sqlite> =
+        Host::join(place.store.clone(), place.hosts.clone(), clock, drivers, config).await?;
+    let claimant = host.claimant();
+    let words = match claims {
+        Claims::Only(id) => Some(claimant.live().watch(id)),
+        Claims::All => None,
+    };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (store, keys) = (place.store.clone(), place.keys.clone());
+    let task = tokio::spawn(async move {
+        let run = host.run(async move {
+            // Dropping the other end stops it, too.
+            let _ = stopped.await;
+        });
+        tokio::select! {
+            ended = run => ended,
+            never = follow_keys(store, keys) => match never {},
+        }
+    });
+    Ok(Stop { claims, words, claimant, stop, task })
+}
+
+/// Writes a line of the host's log, where logs go: with `--json`, stdout is for objects alone.
+pub fn log(line: &str) {
+    // A host does not end because its log is not read.
+    let _ = writeln!(std::io::stderr(), "{}", one_line(line));
+}
+
+/// How often a host looks whether its keys were rotated or revoked.
+const KEYS: Duration = Duration::from_secs(1);
+
+/// Takes up keys that are made or revoked while a host works; makes none.
+async fn follow_keys(store: Sqlite, keys: Option<KeyDir>) -> Infallible {
+    let Some(keys) = keys else { return std::future::pending().await };
+    let changed = || std::fs::metadata(keys.path()).and_then(|about| about.modified()).ok();
+    // They may have changed since they were loaded, while the host waited for the store.
+    let mut seen = None;
+    let mut noted = false;
+    loop {
+        tokio::time::sleep(KEYS).await;
+        let now = changed();
+        if now.is_some() && now == seen {
+            continue;
+        }
+        // Keys that cannot be read now are looked at again; those it has are good until then.
+        let Ok(found) = keys.existing() else { continue };
+        let goes_on = found.as_ref().map_or(Ok(false), |found| store.goes_on_with(found));
+        let Ok(goes_on) = goes_on else { continue };
+        match found.filter(|_| goes_on) {
+            Some(found) => {
+                store.use_keys(found);
+                (seen, noted) = (now, false);
+            }
+            None if !noted => {
+                let path = keys.path().display();
+                log(&format!("the key of the last commit is no longer in {path}: put it back"));
+                noted = true;
+            }
+            None => {}
+        }
+    }
+}
+
+/// A host that works until it is told to stop.
+pub struct Stop {
+    claims: Claims,
+    /// The words of the one session that it claims, from its first one on.
+    words: LiveWords,
+    /// How commands are given, so that it runs what they make ready.
+    pub claimant: Claimant<Sqlite>,
+    stop: oneshot::Sender<()>,
+    task: tokio::task::JoinHandle<Result<(), adjourn_store::Error>>,
+}
+
+impl Stop {
+    pub async fn now(mut self) -> Result<(), Failure> {
+        let _ = self.stop.send(());
+        (&mut self.task).await.map_err(|_| panicked())?.map_err(Failure::from)
+    }
+
+    /// Waits until it ends by itself, and returns why it did; it is over then.
+    pub async fn ended(&mut self) -> Failure {
+        match (&mut self.task).await {
+            Ok(Err(error)) => error.into(),
+            Ok(Ok(())) => Failure::other("the host ended"),
+            Err(_) => panicked(),
+        }
+    }
+
+    /// Stops it, but does not wait longer than until the next signal; returns that one if it came
+    /// first.
+    pub async fn or(
+        self,
+        place: &Place,
+        signals: &mut Signals,
+        output: &Output,
+    ) -> Result<Option<Ended>, Failure> {
+        let by = place.clock.elapsed().saturating_add(place.settings.drain.value);
+        let line = || {
+            let left = by.saturating_sub(place.clock.elapsed());
+            let left = span(left.saturating_add(Duration::from_millis(999)));
+            format!("giving sessions back: calls in flight have {left} · Ctrl-C does not wait")
+        };
+        let rests = |session: Arc<Session>| {
+            matches!(session.state, State::Idle | State::Suspended(_) | State::Ended(_))
+        };
+        let stopped = async {
+            // What rests has no calls in flight, and is not given back.
+            if let Claims::Only(id) = self.claims
+                && place.session(id).is_ok_and(rests)
+            {
+                output.clear();
+                return self.now().await;
+            }
+            output.live_while(self.now(), line).await
+        };
+        tokio::select! {
+            stopped = stopped => stopped.map(|()| None),
+            ended = signals.again() => Ok(Some(ended)),
+        }
+    }
+}
+
+/// Stops this process's own host, if there is one; the next signal ends the command instead.
+pub async fn stop(
+    working: Option<Stop>,
+    place: &Place,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<(), Failure> {
+    let Some(working) = working else { return Ok(()) };
+    match working.or(place, signals, output).await? {
+        None => Ok(()),
+        Some(Ended(code)) => Err(did_not_wait(code)),
+    }
+}
+
+/// The failure of a host that was ended before it could give its sessions back.
+pub fn did_not_wait(code: u8) -> Failure {
+    let message =
+        "did not wait: calls in flight are cut off, if there are any, and their outcome is unknown";
+    Failure::interrupted(code, message)
+        .hint("`adjourn serve` takes over; what may not be run twice waits for `adjourn resume`")
+}
+
+fn panicked() -> Failure {
+    Failure::other("the host panicked")
+}
+
+/// Waits until this process's own host ends by itself, if there is one.
+pub async fn host_ended(working: &mut Option<Stop>) -> Failure {
+    match working {
+        Some(host) => {
+            let failure = host.ended().await;
+            *working = None;
+            failure
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Shows what a session says and does, until it is time to leave it alone.
+///
+/// It begins after `from`, the session as a command left it: another host may have said something
+/// since. If no host drives it, or none can, this process becomes its host, and no other session's.
+pub async fn stay(
+    place: &Place,
+    from: &Session,
+    until: Until,
+    working: &mut Option<Stop>,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<Stayed, Failure> {
+    let mut words = None;
+    let stayed = stay_hearing(&mut words, place, from, until, working, signals, output).await;
+    // What is said from now on is for the next stay.
+    if let (Some(working), Some(words)) = (working, words) {
+        working.words = Some(words);
+    }
+    stayed
+}
+
+/// Stays with a session, and takes the words of this process's own host as they come.
+async fn stay_hearing(
+    words: &mut LiveWords,
+    place: &Place,
+    from: &Session,
+    until: Until,
+    working: &mut Option<Stop>,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<Stayed, Failure> {
+    let id = from.id;
+    let mut watcher = Watch::after(place, from);
+    let mut spoken = Spoken::after(from, output);
+    let mut last = None;
+    let mut printed = Value::Null;
+    loop {
+        let Some(seen) = watcher.look()? else { return Err(Failure::no_session(id)) };
+        let session = &seen.session;
+        let living = Living::of(place)?;
+        let view = || View { session, now: place.clock.now(), living: &living };
+        let leave = match &session.state {
+            State::Idle | State::Ended(_) => true,
+            State::Suspended(_) => match until {
+                Until::Parked => true,
+                Until::Asking => session.phase() == Phase::Asking,
+                Until::Idle => false,
+            },
+            State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,
+        };
+        for moment in &seen.moments {
+            spoken.moment(moment, session, output);
+        }
+        if output.json {
+            // Steps and claims are no news by themselves.
+            let object = view().json();
+            if !seen.moments.is_empty() && object != printed {
+                output.data(&object.to_string());
+                printed = object;
+            }
+        } else {
+            // Where a live line shows what moves, only what stands is worth a line of its own.
+            let moves = session.run().is_some() && session.suspended().is_none();
+            // What waits for this process's own host does not wait.
+            let own = working.is_some() && matches!(session.state, State::Ready(_));
+            // Where it is left, its caller says where it stands: as data or as talk, but once.
+            let shown = own || leave || (output.is_live() && moves);
+            if last != Some(session.phase()) && !shown {
+                output.talk(&format!("[{}]", view().text()));
+            }
+        }
+        last = Some(session.phase());
+        if leave {
+            return Ok(Stayed::Done(seen.session));
+        }
+        let refusal = match &session.state {
+            State::Ready(_) => living.refusal(session),
+            _ => None,
+        };
+        match (&working, refusal) {
+            (Some(_), Some(refusal)) => {
+                let hint = format!("start a host that can, or end its run: adjourn cancel {id}");
+                let message = format!("it stays ready, but nobody runs it: {refusal}");
+                return Err(Failure::other(message).hint(hint));
+            }
+            (None, refusal) if refusal.is_some() || living.nobody_for(id) => {
+                *working = Some(host(place, Claims::Only(id)).await?);
+            }
+            _ => {}
+        }
+        if spoken.is_live() && words.is_none() {
+            *words = working.as_mut().and_then(|working| working.words.take());
+        }
+        loop {
+            tokio::select! {
+                () = output.live_while(watcher.wait(), || live(&view())) => break,
+                heard = next_words(words) => {
+                    // The journal is not read for words that go on with what was printed.
+                    if spoken.hear(heard, output) {
+                        break;
+                    }
+                }
+                ended = signals.next() => return Ok(Stayed::Ended(ended)),
+                failure = host_ended(working) => return Err(failure),
+            }
+        }
+    }
+}
+
+/// Says what goes on, for a line that moves.
+fn live(view: &View<'_>) -> String {
+    let View { session, now, .. } = view;
+    let row = view.row();
+    let what = match session.phase() {
+        Phase::Running => format!("running {} {}", view.works_on(), span(now.since(session.at))),
+        Phase::Suspended => format!("parked: {} · wakes {}", row.why, row.wakes),
+        // How to answer comes first: a long question is cut.
+        Phase::Asking => {
+            let id = session.id.to_string();
+            format!("`adjourn prompt {} ANSWER` answers: {}", short(&id), row.with_choices())
+        }
+        _ => format!("{}: {}", row.state, row.why),
+    };
+    format!("{what} · Ctrl-C leaves it")
+}
+
+/// Leaves a session because a signal says so: gives it back, and says how to go on.
+pub async fn leave(
+    place: &Place,
+    id: SessionId,
+    working: Option<Stop>,
+    (ended, signals): (Ended, &mut Signals),
+    output: &Output,
+) -> Result<(), Failure> {
+    let Ended(code) = ended;
+    if let Some(working) = working
+        && working.or(place, signals, output).await?.is_some()
+    {
+        return Err(did_not_wait(code));
+    }
+    let session = place.session(id)?;
+    let living = Living::of(place)?;
+    let wakes = View { session: &session, now: place.clock.now(), living: &living }.wakes();
+    let follow = format!("adjourn log --follow {id}");
+    let (message, hint) = match (&session.state, session.phase()) {
+        (_, Phase::Asking) => {
+            ("left; it waits for an answer".to_owned(), format!("adjourn prompt {id} ANSWER"))
+        }
+        (State::Suspended(_), _) => {
+            (format!("left; it stays parked, and wakes {wakes}"), format!("adjourn resume {id}"))
+        }
+        (State::Ready(_), _) if living.nobody_for(id) => {
+            ("given back; it goes on when a host runs".to_owned(), "adjourn serve".to_owned())
+        }
+        (State::Ready(_), _) => match living.refusal(&session) {
+            Some(why) => (format!("left; {why}"), "another `adjourn serve` takes it".to_owned()),
+            None => ("left; another host goes on with it".to_owned(), follow),
+        },
+        (State::Idle, _) => ("left; it is idle".to_owned(), format!("adjourn prompt {id} TEXT")),
+        (State::Ended(_), _) => ("left; it has ended".to_owned(), format!("adjourn show {id}")),
+        (State::Running(_) | State::Quiescing(_), _) => {
+            ("left; another host goes on with it".to_owned(), follow)
+        }
+    };
+    Err(Failure::interrupted(code, message).hint(hint))
+}
+
+/// Turns a run that did not complete into a failure.
+pub fn outcome(session: &Session) -> Result<(), Failure> {
+    let Some(last) = session.last_run.as_ref().filter(|_| session.run().is_none()) else {
+        return Ok(());
+    };
+    let ended = match last.outcome {
+        Outcome::Completed => return Ok(()),
+        Outcome::Failed => "the run failed",
+        Outcome::Canceled => "the run was canceled",
+        Outcome::Rejected => "the run was rejected",
+    };
+    let why = last.error.as_deref().unwrap_or("nobody said why");
+    Err(Failure::other(format!("{ended}: {why}")))
+}

@@ -1,0 +1,159 @@
+//! What a session says: whole messages for programs, words as they come for people.
+
+use std::sync::Arc;
+
+use adjourn::live::{Delta, Missed};
+use adjourn::telling::{Piece, Telling, ends_words, message_id};
+use adjourn::watch::Moment;
+use adjourn_core::Session;
+use adjourn_driver::{Joining, Message, Role, Words};
+use serde_json::json;
+
+use crate::entry;
+use crate::terminal::{Look, Output};
+
+/// What was printed of what a session says.
+pub enum Spoken {
+    /// Messages are printed when they are whole.
+    Whole(Joining),
+    /// Words are printed as they come.
+    Words(Box<AsTheyCome>),
+}
+
+/// Words that are printed as they come.
+pub struct AsTheyCome {
+    /// The session as far as it was printed.
+    session: Session,
+    telling: Telling,
+    /// The message whose line goes on.
+    line: Option<(String, Words)>,
+}
+
+impl Spoken {
+    /// Prints what is said after the state that a session is seen in.
+    pub fn after(session: &Session, output: &Output) -> Self {
+        match output.on_terminal() {
+            true => {
+                let (session, telling) = (session.clone(), Telling::new(session));
+                Self::Words(Box::new(AsTheyCome { session, telling, line: None }))
+            }
+            false => Self::Whole(Joining::default()),
+        }
+    }
+
+    /// Returns whether words are printed before they are committed.
+    pub const fn is_live(&self) -> bool {
+        matches!(self, Self::Words(_))
+    }
+
+    /// Takes words that have come, and prints them; returns whether the journal has to be read for
+    /// those that are left.
+    pub fn hear(&mut self, heard: Result<Arc<Delta>, Missed>, output: &Output) -> bool {
+        match self {
+            Self::Whole(_) => false,
+            Self::Words(words) => {
+                words.telling.hear(heard);
+                words.print_due(output);
+                words.telling.waits()
+            }
+        }
+    }
+
+    /// Prints what was said with a moment. `now` is the session at or behind the moment.
+    pub fn moment(&mut self, moment: &Moment, now: &Session, output: &Output) {
+        match self {
+            Self::Whole(joining) => whole(joining, moment, output),
+            Self::Words(words) => words.moment(moment, now, output),
+        }
+    }
+}
+
+/// Prints messages that are whole with a moment.
+fn whole(joining: &mut Joining, moment: &Moment, output: &Output) {
+    let said = moment.said.iter();
+    let mut over: Vec<_> = said.filter_map(|(number, said)| joining.take(*number, said)).collect();
+    if ends_words(&moment.event.what) {
+        over.extend(joining.break_off());
+    }
+    for (number, said) in &over {
+        if output.json {
+            output.data(&json!({ "said": entry::said(moment, *number, said) }).to_string());
+            continue;
+        }
+        match said.role {
+            // One that only thinks, asks for calls, or shows something, has no words.
+            Role::Agent if !said.aborted && !said.text().is_empty() => output.data(&said.text()),
+            Role::Tool => tool(said, output),
+            Role::Agent | Role::User | Role::Host => {}
+        }
+    }
+}
+
+fn tool(said: &Message, output: &Output) {
+    output.talk(&format!("· {}", said.text()));
+}
+
+impl AsTheyCome {
+    fn moment(&mut self, moment: &Moment, now: &Session, output: &Output) {
+        for (number, said) in &moment.said {
+            match said.role {
+                Role::Agent => {
+                    for piece in self.telling.entry(*number, said) {
+                        self.print(&piece, output);
+                    }
+                    let id = message_id(*number, said);
+                    let over = !self.telling.knows(&id);
+                    if over && self.line.as_ref().is_some_and(|(line, _)| *line == id) {
+                        self.end_line(output);
+                    }
+                }
+                Role::Tool => {
+                    self.end_line(output);
+                    tool(said, output);
+                }
+                Role::User | Role::Host => {}
+            }
+        }
+        match moment.revision == self.session.revision + 1 {
+            true => self.session.evolve(&moment.event),
+            // What lies between was erased.
+            false => self.session = now.clone(),
+        }
+        for piece in self.telling.after(&self.session) {
+            self.print(&piece, output);
+        }
+        self.print_due(output);
+    }
+
+    fn print_due(&mut self, output: &Output) {
+        for piece in self.telling.due(&self.session) {
+            self.print(&piece, output);
+        }
+    }
+
+    fn print(&mut self, piece: &Piece, output: &Output) {
+        let line = (piece.message.clone(), piece.words);
+        if self.line.as_ref().is_some_and(|last| *last != line) {
+            self.end_line(output);
+        }
+        let look = match piece.words {
+            Words::Said => Look::Plain,
+            Words::Thought => Look::Dim,
+        };
+        match piece.content.as_ref().map(|block| (block.words(), block.kind())) {
+            Some((Some(words), _)) => output.words(look, words),
+            Some((None, kind)) => output.words(Look::Dim, &format!("[{kind}]")),
+            None => {}
+        }
+        self.line = Some(line);
+        if piece.aborted {
+            output.words(Look::Dim, " [broken off]");
+            self.end_line(output);
+        }
+    }
+
+    fn end_line(&mut self, output: &Output) {
+        self.line = None;
+        output.end_words();
+    }
+}

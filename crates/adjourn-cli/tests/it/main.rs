@@ -1,0 +1,46 @@
+//! The program, as people and scripts use it: real processes on a real store.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails should stop where it fails"
+)]
+
+mod acp;
+mod asking;
+mod by_hand;
+mod clients;
+mod conformance;
+mod depths;
+mod endings;
+mod events;
+mod files;
+mod flags;
+mod foreground;
+mod generated;
+mod home;
+mod keys;
+mod limits;
+mod modes;
+mod output;
+mod principal;
+mod pty;
+mod races;
+mod ready;
+mod refusals;
+mod refused;
+mod removing;
+mod settings;
+mod signals;
+mod snapshots;
+mod status;
+mod stores;
+mod streaming;
+mod takeover;
+mod terminal;
+mod transcript;
+mod unusable_store;
+mod waiting;
+mod words;
