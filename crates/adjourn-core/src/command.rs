@@ -325,7 +325,7 @@ pub struct Take {
 }
 
 /// Something of a step that is not over is to be durable: words, the agent's own calls, what was
-/// used, the driver's place.
+/// used, the driver's place, what calls tell of themselves while they run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Progress {

@@ -99,7 +99,9 @@ pub struct Call {
 /// One part of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallPart {
-    /// News for people who watch: the fields of an ACP tool-call update.
+    /// News for people who watch: the fields of an ACP tool-call update that have changed. The
+    /// host commits them within 50 ms, those of one call as one; how the call stands is told as
+    /// the ledger has it, whatever `status` says.
     Updated(serde_json::Map<String, Value>),
     /// The call is over.
     Ended {

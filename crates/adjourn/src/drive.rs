@@ -4,6 +4,7 @@
 //! means that the state has moved on, so the state is read again.
 
 mod calls;
+mod news;
 mod speech;
 mod step;
 pub(crate) mod told;

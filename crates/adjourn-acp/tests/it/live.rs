@@ -356,3 +356,55 @@ async fn all_that_an_agent_with_its_own_loop_does_is_told_live_and_again() {
         }
     }
 }
+
+/// Tells of itself while it runs, and again right before its end.
+const TELLS: &str = r#"{"steps": [
+  {"tool": {"name": "build", "title": "Build", "ms": 600, "updates": [
+    {"text": "compiling", "locations": ["/src/a.rs"]}, {"title": "Link", "text": "linking"}
+  ]}},
+  {"say": "built"}
+]}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_call_tells_while_it_runs_is_told_live_elsewhere_and_again() {
+    for version in [1, 2] {
+        let process = Process::start(TELLS).await;
+        let other = process.beside(TELLS).await;
+        let mut client = connect(&process, version).await;
+        let session = client.new_session().await;
+        let mut watcher = replayed(&other, version, &session).await;
+        let prompt = [json!({ "type": "text", "text": "go" })];
+        client.request("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await;
+        let compiles = |message: &Value| message.to_string().contains("compiling");
+        for watching in [&mut client, &mut watcher] {
+            watching.until("what the call tells", compiles).await;
+            assert_eq!(process.phase(&session), "running", "version {version}");
+        }
+        let ends = |message: &Value| message.to_string().contains("built");
+        client.until("the end", ends).await;
+        watcher.until("the end", ends).await;
+        let content = |text: &str| {
+            let block = json!({ "type": "text", "text": text });
+            json!([{ "type": "content", "content": block }])
+        };
+        let fields = |update: &Value| {
+            let names = ["status", "title", "locations", "content"];
+            let told = names.map(|name| (name.to_owned(), update[name].clone()));
+            told.into_iter().filter(|(_, value)| !value.is_null()).collect()
+        };
+        let expected = [
+            json!({ "status": "in_progress" }),
+            json!({ "content": content("compiling"), "locations": [{ "path": "/src/a.rs" }] }),
+            json!({ "content": content("linking"), "title": "Link" }),
+            json!({ "status": "completed", "content": content("build done") }),
+        ];
+        let again = replayed(&process, version, &session).await;
+        for (who, client) in [("live", &client), ("elsewhere", &watcher), ("again", &again)] {
+            let told = beside_words(client).remove("tool_call_update").unwrap();
+            // In version 2 a call begins with such an update, too.
+            let told: Vec<Value> =
+                told.iter().skip(usize::from(version == 2)).map(fields).collect();
+            assert_eq!(told, expected, "version {version}, {who}");
+        }
+    }
+}

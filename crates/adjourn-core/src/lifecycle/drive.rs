@@ -69,7 +69,10 @@ fn begin_step(draft: &mut Draft<'_>, entries: &[Digest]) -> Result<(), Rejected>
 pub(super) fn progress(draft: &mut Draft<'_>, progress: &Progress) -> Result<(), Rejected> {
     draft.owned(progress.epoch)?;
     check_entries(&progress.entries)?;
-    speaking(&draft.session)?;
+    // Calls that the host runs tell of themselves, too, when the model has spoken.
+    if !progress.asked.is_empty() || !draft.session.calls.any(CallState::Dispatched) {
+        speaking(&draft.session)?;
+    }
     check_asked(&draft.session, &progress.asked, &progress.entries)?;
     if progress.asked.iter().any(|call| !call.by_agent) {
         return Err(Rejected::invalid(

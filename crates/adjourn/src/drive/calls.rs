@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use adjourn_core::command::{CallResult, Dispatch, ReturnCalls, ReturnedCall, StepEnd};
+use adjourn_core::command::{CallResult, Dispatch, Progress, ReturnCalls, ReturnedCall, StepEnd};
 use adjourn_core::ledger::{AskedCall, CallId, CallState, OpenCall};
 use adjourn_core::{Command, Session};
 use adjourn_driver::{
@@ -14,8 +14,10 @@ use adjourn_driver::{
 };
 use adjourn_store::{Error, Store};
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio::task::{self, JoinError, JoinSet};
 
+use super::news::{News, Update};
 use super::told::digests;
 use super::{Drive, Late, Next};
 use crate::clock::Clock;
@@ -30,6 +32,8 @@ pub(super) struct Calls {
     /// Which call each task of these runs.
     ids: HashMap<task::Id, CallId>,
     asking: Asking,
+    /// What these tell of themselves.
+    news: News,
 }
 
 /// How a tool call came back.
@@ -54,6 +58,8 @@ type Asking = Vec<(CallId, BoxFuture<'static, PermissionAnswer>)>;
 enum Woken {
     Returned(CallId, Returned),
     Answered(CallId, PermissionAnswer),
+    Told(Update),
+    Commit,
     Signal,
     Late(Late),
 }
@@ -118,12 +124,18 @@ async fn answered(asking: &mut Asking) -> (CallId, PermissionAnswer) {
     .await
 }
 
-/// Runs a call to its end.
-async fn run(mut parts: BoxStream<'static, CallPart>) -> Returned {
+/// Runs a call to its end, and passes on what it tells meanwhile.
+async fn run(
+    id: CallId,
+    mut parts: BoxStream<'static, CallPart>,
+    news: mpsc::Sender<Update>,
+) -> Returned {
     loop {
         match poll_fn(|context| parts.as_mut().poll_next(context)).await {
-            // What a call tells meanwhile is for those who watch, and is not kept.
-            Some(CallPart::Updated(_)) => {}
+            Some(CallPart::Updated(update)) => {
+                // It fails only if the session is not driven here any more.
+                let _ = news.send((id.clone(), update)).await;
+            }
             Some(CallPart::Ended { result, content, structured }) => {
                 return Returned { result, content, structured };
             }
@@ -156,7 +168,7 @@ impl<S: Store> Drive<S> {
                 MayStart::Asking(answer) => calls.asking.push((id, answer)),
                 MayStart::Never(why) => {
                     let declined = Returned::failed(CallResult::Declined, why);
-                    return self.take_back(id, declined).await;
+                    return self.take_back(id, declined, calls).await;
                 }
             }
             if open.call.in_order {
@@ -218,7 +230,7 @@ impl<S: Store> Drive<S> {
                 client: Arc::clone(&self.client),
                 environment: Arc::clone(&self.environment),
             });
-            let running = calls.running.spawn(run(parts));
+            let running = calls.running.spawn(run(id.clone(), parts, calls.news.sender()));
             calls.ids.insert(running.id(), id);
         }
         Ok(Next::GoOn)
@@ -232,42 +244,72 @@ impl<S: Store> Drive<S> {
     ) -> Result<Next, Error> {
         let in_flight = self.session.calls.any(CallState::Dispatched);
         let late = self.late();
+        let commit = self.until(calls.news.commit_at());
         let mut signal = self.signal.clone();
-        let Calls { running, ids, asking } = calls;
+        let Calls { running, ids, asking, news } = calls;
         let woken = tokio::select! {
             joined = running.join_next_with_id(), if in_flight => returned(joined, ids),
             (id, permission) = answered(asking) => Woken::Answered(id, permission),
             _ = signal.changed() => Woken::Signal,
             // There is no giving up of what has not started.
             late = late, if in_flight => Woken::Late(late),
+            update = news.next() => Woken::Told(update),
+            () = commit => Woken::Commit,
         };
         self.signal = signal;
         match woken {
-            Woken::Returned(id, returned) => self.take_back(id, returned).await,
+            Woken::Returned(id, returned) => self.take_back(id, returned, calls).await,
             Woken::Answered(id, PermissionAnswer::Granted { always }) => {
                 let open = self.session.calls.get(&id).filter(|_| always);
                 let always = open.map(|open| open.call.tool.clone()).into_iter().collect();
                 self.start(driver, vec![id], always, calls).await
             }
             Woken::Answered(id, PermissionAnswer::Refused(why)) => {
-                self.take_back(id, Returned::failed(CallResult::Declined, why)).await
+                self.take_back(id, Returned::failed(CallResult::Declined, why), calls).await
             }
             // No options were given, so none can be chosen: it is as if no client had answered.
             Woken::Answered(id, PermissionAnswer::Gone | PermissionAnswer::Chosen(_)) => {
                 let why = "not run: nobody can be asked for permission";
-                self.take_back(id, Returned::failed(CallResult::Declined, why)).await
+                self.take_back(id, Returned::failed(CallResult::Declined, why), calls).await
             }
+            Woken::Told(update) => {
+                calls.news.take(update, self.clock.elapsed());
+                Ok(Next::GoOn)
+            }
+            Woken::Commit => self.commit_news(calls).await,
             Woken::Signal => self.look(),
             Woken::Late(late) => {
                 calls.abandon(self.clock.as_ref()).await;
                 end(driver, self.clock.as_ref()).await;
-                self.give_up(late).await
+                match self.commit_news(calls).await? {
+                    Next::GoOn => self.give_up(late).await,
+                    Next::Over => Ok(Next::Over),
+                }
             }
         }
     }
 
-    /// Commits what came of a call.
-    async fn take_back(&mut self, id: CallId, returned: Returned) -> Result<Next, Error> {
+    /// Commits what calls have told of themselves.
+    async fn commit_news(&mut self, calls: &mut Calls) -> Result<Next, Error> {
+        let said = calls.news.unsaved(self.step_number());
+        if said.is_empty() {
+            return Ok(Next::GoOn);
+        }
+        let (epoch, entries) = (self.epoch, digests(&said));
+        let progress = Progress { epoch, entries, ..Progress::default() };
+        match self.commit(Command::Progress(progress), &said).await? {
+            Ok(()) => Ok(Next::GoOn),
+            Err(_) => self.reload(),
+        }
+    }
+
+    /// Commits what came of a call, and what calls have told before.
+    async fn take_back(
+        &mut self,
+        id: CallId,
+        returned: Returned,
+        calls: &mut Calls,
+    ) -> Result<Next, Error> {
         let Returned { mut result, content, structured } = returned;
         // What has started is not declined any more, whatever its tool says.
         let open = self.session.calls.get(&id);
@@ -276,12 +318,17 @@ impl<S: Store> Drive<S> {
         {
             result = CallResult::Failed;
         }
-        let step = self.session.run().and_then(|run| run.step).map(|step| step.number);
+        let step = self.step_number();
         let is_error = result != CallResult::Done;
-        let said = Message { structured, is_error, ..Message::result(id.clone(), content) };
-        let said = vec![said.cut().in_step(step)];
+        let result_entry = Message { structured, is_error, ..Message::result(id.clone(), content) };
+        let mut said = calls.news.unsaved(step);
+        said.push(result_entry.cut().in_step(step));
         let calls = vec![ReturnedCall { id, result }];
         let returned = ReturnCalls { epoch: self.epoch, calls, entries: digests(&said) };
         self.try_commit(Command::ReturnCalls(returned), StepEnd::default(), said).await
+    }
+
+    fn step_number(&self) -> Option<u64> {
+        self.session.run().and_then(|run| run.step).map(|step| step.number)
     }
 }

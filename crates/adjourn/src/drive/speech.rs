@@ -17,7 +17,7 @@ use super::told::digests;
 /// How long words of a message wait to be committed as a segment of it.
 const SEGMENT_AFTER: Duration = Duration::from_secs(1);
 /// How long anything else waits that may come with the end of the step.
-const COMMIT_AFTER: Duration = Duration::from_millis(50);
+pub(super) const COMMIT_AFTER: Duration = Duration::from_millis(50);
 
 /// How many entries wait at most: a commit takes no more than [`limits::ENTRIES`], and the end of a
 /// step adds some.

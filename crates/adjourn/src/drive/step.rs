@@ -348,7 +348,7 @@ impl<S: Store> Drive<S> {
     }
 
     /// Waits until a time, as [`Clock::elapsed`] shows it; for ever if there is none.
-    fn until(&self, at: Option<Duration>) -> impl Future<Output = ()> + use<S> {
+    pub(super) fn until(&self, at: Option<Duration>) -> impl Future<Output = ()> + use<S> {
         let sleep = at.map(|at| self.clock.sleep(at.saturating_sub(self.clock.elapsed())));
         async move {
             match sleep {

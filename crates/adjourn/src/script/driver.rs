@@ -1,7 +1,6 @@
 //! The scripted driver: does what comes next in its script.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::carry::Notes;
@@ -151,11 +150,8 @@ impl Driver for ScriptDriver {
             // The host says that the call ended without a result.
             return emitting(|_| std::future::ready(()));
         };
-        let sleep = self.clock.sleep(Duration::from_millis(tool.ms));
-        emitting(move |out| async move {
-            sleep.await;
-            out.emit(tool.end()).await;
-        })
+        let clock = Arc::clone(&self.clock);
+        emitting(move |out| async move { tool.run(&out, clock.as_ref()).await })
     }
 
     fn finish(&mut self, session: &Session) -> Option<RunEnd> {

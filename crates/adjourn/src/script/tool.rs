@@ -1,12 +1,15 @@
 //! The tools that a script has its agent call, and what comes of the calls.
 
+use std::time::Duration;
+
 use adjourn_core::command::CallResult;
 use adjourn_core::ledger::CallId;
 use adjourn_core::limits;
-use adjourn_driver::{Block, CallContent, CallPart, RequestedCall};
-use serde_json::{Value, json};
+use adjourn_driver::{Block, CallContent, CallPart, Emitter, RequestedCall};
+use serde_json::{Map, Value, json};
 
-use super::reading::{self, Fields, Wrong, within};
+use super::reading::{self, Fields, Wrong, expected, within};
+use crate::clock::Clock;
 
 /// The kinds of tools that ACP knows.
 const KINDS: &[&str] = &[
@@ -31,9 +34,11 @@ pub(super) struct Tool {
     title: Option<String>,
     kind: Option<String>,
     /// The files that it touches.
-    locations: Vec<String>,
+    locations: Vec<Value>,
     /// How long it takes.
-    pub(super) ms: u64,
+    ms: u64,
+    /// What it tells of itself in that time, one after the other and evenly.
+    updates: Vec<Map<String, Value>>,
     idempotent: bool,
     /// Whether a person has to allow it first.
     pub(super) permission: bool,
@@ -51,8 +56,9 @@ impl Tool {
             arguments: fields.take("args"),
             title: fields.optional_text("title")?,
             kind: fields.choice("kind", KINDS)?,
-            locations: fields.texts("locations")?,
+            locations: locations(&mut fields)?,
             ms: fields.count("ms")?,
+            updates: updates(&mut fields)?,
             idempotent: fields.truth("idempotent")?,
             permission: fields.truth("permission")?,
             result: fields.take("result"),
@@ -65,6 +71,7 @@ impl Tool {
             "kind",
             "locations",
             "ms",
+            "updates",
             "idempotent",
             "permission",
             "result",
@@ -73,13 +80,6 @@ impl Tool {
         within(place, limits::name("name", &tool.name))?;
         if let Some(title) = &tool.title {
             within(place, limits::name("title", title))?;
-        }
-        for (index, path) in tool.locations.iter().enumerate() {
-            // ACP knows no other: a client need not know where the agent was started.
-            if !path.starts_with('/') {
-                let problem = format!("expected an absolute path, found {path:?}");
-                return Err((format!("{place}.locations[{index}]"), problem));
-            }
         }
         Ok(tool)
     }
@@ -90,7 +90,7 @@ impl Tool {
             title: self.title,
             kind: self.kind,
             arguments: self.arguments,
-            locations: self.locations.into_iter().map(|path| json!({ "path": path })).collect(),
+            locations: self.locations,
             ..CallContent::new(id, self.name)
         };
         RequestedCall {
@@ -101,8 +101,22 @@ impl Tool {
         }
     }
 
+    /// Runs the call: it takes its time, and tells of itself meanwhile.
+    pub(super) async fn run(mut self, out: &Emitter<CallPart>, clock: &dyn Clock) {
+        let mut left = Duration::from_millis(self.ms);
+        let updates = std::mem::take(&mut self.updates);
+        let each = left / u32::try_from(updates.len() + 1).unwrap_or(u32::MAX);
+        for update in updates {
+            clock.sleep(each).await;
+            left -= each;
+            out.emit(CallPart::Updated(update)).await;
+        }
+        clock.sleep(left).await;
+        out.emit(self.end()).await;
+    }
+
     /// Returns what comes of the call.
-    pub(super) fn end(self) -> CallPart {
+    fn end(self) -> CallPart {
         let (result, how) = match self.fails {
             false => (CallResult::Done, "done"),
             true => (CallResult::Failed, "failed"),
@@ -115,6 +129,62 @@ impl Tool {
         };
         CallPart::Ended { result, content, structured }
     }
+}
+
+/// Reads paths, and returns them as ACP has them.
+fn locations(fields: &mut Fields) -> Result<Vec<Value>, Wrong> {
+    let at = fields.at("locations");
+    let location = |(index, path): (usize, String)| {
+        // ACP knows no other: a client need not know where the agent was started.
+        if !path.starts_with('/') {
+            let problem = format!("expected an absolute path, found {path:?}");
+            return Err((format!("{at}[{index}]"), problem));
+        }
+        Ok(json!({ "path": path }))
+    };
+    fields.texts("locations")?.into_iter().enumerate().map(location).collect()
+}
+
+/// Reads what a call tells of itself, and returns it as the fields of an ACP tool-call update.
+fn updates(fields: &mut Fields) -> Result<Vec<Map<String, Value>>, Wrong> {
+    let at = fields.at("updates");
+    match fields.take("updates") {
+        Value::Null => Ok(Vec::new()),
+        value => reading::list(&at, value)?
+            .enumerate()
+            .map(|(index, value)| update(&format!("{at}[{index}]"), value))
+            .collect(),
+    }
+}
+
+fn update(place: &str, value: Value) -> Result<Map<String, Value>, Wrong> {
+    let mut update = Map::new();
+    let text = match value {
+        Value::String(text) => Some(text),
+        value @ Value::Object(_) => {
+            let mut fields = Fields::of(place, value)?;
+            if let Some(title) = fields.optional_text("title")? {
+                within(place, limits::name("title", &title))?;
+                update.insert("title".to_owned(), title.into());
+            }
+            let touched = locations(&mut fields)?;
+            if !touched.is_empty() {
+                update.insert("locations".to_owned(), touched.into());
+            }
+            let text = fields.optional_text("text")?;
+            fields.end(&["title", "text", "locations"])?;
+            text
+        }
+        other => return Err(expected(place, r#"a text, or {"title": "linking"}"#, &other)),
+    };
+    if let Some(text) = text {
+        let block = json!({ "type": "content", "content": { "type": "text", "text": text } });
+        update.insert("content".to_owned(), json!([block]));
+    }
+    if update.is_empty() {
+        return Err((place.to_owned(), "expected title, text or locations".to_owned()));
+    }
+    Ok(update)
 }
 
 /// Reads the calls of one step.

@@ -84,17 +84,19 @@ impl Hands {
     /// Waits, on the real clock, until so many wait for time to pass.
     pub async fn until_waited_for(&self, sleepers: usize) {
         let start = Instant::now();
-        let waiting = || {
-            let inner = self.0.lock().unwrap();
-            let waits = |(wake, sleeper): &&(Wake, oneshot::Sender<()>)| {
-                matches!(wake, Wake::Passed(_)) && !sleeper.is_closed()
-            };
-            inner.sleepers.iter().filter(waits).count()
-        };
-        while waiting() != sleepers {
-            assert!(start.elapsed() < Duration::from_secs(20), "{} wait", waiting());
+        while self.waiting() != sleepers {
+            assert!(start.elapsed() < Duration::from_secs(20), "{} wait", self.waiting());
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+    }
+
+    /// Returns how many wait for time to pass.
+    pub fn waiting(&self) -> usize {
+        let inner = self.0.lock().unwrap();
+        let waits = |(wake, sleeper): &&(Wake, oneshot::Sender<()>)| {
+            matches!(wake, Wake::Passed(_)) && !sleeper.is_closed()
+        };
+        inner.sleepers.iter().filter(waits).count()
     }
 
     /// Sets the clock ahead, without time passing.

@@ -8,6 +8,7 @@
 
 mod bounds;
 mod budgets;
+mod call_news;
 mod canned_model;
 mod claiming;
 mod clocks;

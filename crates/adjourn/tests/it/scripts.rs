@@ -24,6 +24,7 @@ fn the_script_of_the_documentation_is_one() {
       {"commands": [{"name": "test", "description": "runs the tests"}]},
       {"tool": {"name": "edit", "args": {"path": "a.rs"}, "title": "Edit a.rs", "kind": "edit",
                 "locations": ["/src/a.rs"], "result": {"lines": 3}}},
+      {"tool": {"name": "link", "ms": 300, "updates": ["libc", {"title": "Link", "locations": ["/a.o"]}]}},
       {"tool": {"name": "lint", "args": ["a", 1], "result": "two warnings", "fails": true}},
       {"say": "done"}
     ]]}"#;
@@ -57,6 +58,14 @@ fn a_script_that_asks_for_permissions_needs_somebody_to_give_them() {
 fn a_mistake_is_named_by_its_place() {
     let refused = |script: &str| Script::parse(script).unwrap_err().to_string();
     let cases = [
+        (
+            r#"{"steps": [{"tool": {"name": "a", "updates": ["b", {}]}}]}"#,
+            "steps[0].tool.updates[1]: expected title, text or locations",
+        ),
+        (
+            r#"{"steps": [{"tool": {"name": "a", "updates": [{"locations": ["b"]}]}}]}"#,
+            "steps[0].tool.updates[0].locations[0]: expected an absolute path, found \"b\"",
+        ),
         ("nonsense", "script: not JSON: it goes astray in line 1, column 2"),
         ("{", "script: not JSON: it ends too early, in line 1"),
         ("[]", "script: expected an object, found a list"),

@@ -187,3 +187,53 @@ fn a_step_that_is_broken_off_after_the_model_spoke_is_counted() {
     assert_eq!(session.totals.prompt_tokens, 10);
     assert_eq!(session.driver_state.as_deref(), Some("2"));
 }
+
+#[test]
+fn what_calls_tell_while_they_run_is_durable_until_the_last_of_them_returned() {
+    check(
+        "prompt build
+         take
+         calls build lint
+         progress
+         dispatch build
+         progress
+         progress asks=own
+         suspend
+         progress
+         return build
+         progress",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            take
+              claimed epoch 1
+              step_started
+              = running
+            calls build lint
+              calls_asked
+              = running
+            progress
+              ! OUT_OF_STEP: out of step: the model has spoken already
+            dispatch build
+              calls_dispatched build
+              = running (build in flight)
+            progress
+              progressed
+              = running (build in flight)
+            progress asks=own
+              ! OUT_OF_STEP: out of step: the model has spoken already
+            suspend
+              suspend_requested #1 finish_step
+              = quiescing requested client open (build in flight)
+            progress
+              progressed
+              = quiescing requested client open (build in flight)
+            return build
+              calls_returned build
+              = quiescing client open
+            progress
+              ! OUT_OF_STEP: out of step: the model has spoken already
+        "#]],
+    );
+}
