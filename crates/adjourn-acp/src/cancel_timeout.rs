@@ -31,7 +31,8 @@ pub(crate) async fn until(at: Option<Instant>) {
 impl<S: Store> Attachment<S> {
     /// Returns when a cancel that is given now should have been followed.
     pub(crate) fn patience(&self) -> Instant {
-        let grace = self.face.options.cancel_grace.unwrap_or(CANCEL_GRACE);
+        let by_default = self.view.as_ref().map(|view| view.session.driver.cancel_grace());
+        let grace = self.face.options.cancel_grace.or(by_default).unwrap_or(CANCEL_GRACE);
         Instant::now() + grace + HOST_ANSWERS
     }
 

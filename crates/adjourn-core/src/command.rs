@@ -262,7 +262,8 @@ pub struct Cancel {
     /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How long calls in flight may go on, if it was configured.
+    /// How long calls in flight may go on, if it was configured; else it depends on what drives
+    /// the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
 }

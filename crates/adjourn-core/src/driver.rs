@@ -1,6 +1,7 @@
 //! What a session needs to run: journaled when it is created, so that any host can tell whether it can take it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +102,17 @@ impl DriverSpec {
             }
         }
         limits::json("driver", self, limits::DRIVER_SPEC_BYTES)
+    }
+}
+
+impl DriverSummary {
+    /// Returns how long a cancel waits for what is in flight, unless it says so itself.
+    pub fn cancel_grace(&self) -> Duration {
+        // An ACP agent has a loop of its own.
+        match self.kind.as_str() {
+            "acp" => limits::OWN_LOOP_CANCEL_GRACE,
+            _ => limits::CANCEL_GRACE,
+        }
     }
 }
 

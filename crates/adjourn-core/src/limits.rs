@@ -80,6 +80,9 @@ pub const JSON_VALUES: usize = 256 * 1024;
 pub const GRACE: Duration = Duration::from_secs(30);
 /// How long a cancel waits for them: a person who presses Stop looks on.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
+/// How long a cancel waits for an agent with a loop of its own: it is told, ends its calls by
+/// itself, and answers.
+pub const OWN_LOOP_CANCEL_GRACE: Duration = Duration::from_secs(10);
 /// The longest grace a caller may ask for.
 pub const MAX_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 

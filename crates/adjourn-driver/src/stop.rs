@@ -18,7 +18,8 @@ pub struct Stop {
     /// agent with a loop of its own end its open calls; [`Mode::InterruptImmediate`] breaks off
     /// what the model says. A cancel is as the latter.
     pub mode: Mode,
-    /// When the host drops the step, counted from now on; nothing if it waits for ever.
+    /// When the host drops the step, counted from when this is told; nothing if it waits for ever.
+    /// It is told once, and again only if the mode or that time is another.
     pub within: Option<Duration>,
 }
 
@@ -36,6 +37,16 @@ impl StopWatch {
     /// Returns what was asked for so far.
     pub fn asked(&self) -> Option<Stop> {
         *self.0.borrow()
+    }
+
+    /// Waits until something else is asked for than this returned last, and returns it; nothing if
+    /// that was taken back.
+    pub async fn changed(&mut self) -> Option<Stop> {
+        match self.0.changed().await {
+            Ok(()) => *self.0.borrow_and_update(),
+            // The host is gone, and drops the step with itself.
+            Err(_) => std::future::pending().await,
+        }
     }
 
     /// Waits until at least `mode` is asked for; for ever if it never is.

@@ -32,7 +32,8 @@ pub(super) fn decide(draft: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejec
         // A second cancel changes nothing: the first one's grace is running.
         State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => {}
         State::Running(_) | State::Quiescing(_) => {
-            let grace = cancel.grace_ms.map_or(limits::CANCEL_GRACE, Duration::from_millis);
+            let grace = cancel.grace_ms.map(Duration::from_millis);
+            let grace = grace.unwrap_or_else(|| draft.session.driver.cancel_grace());
             let abandon_at = draft.now().after(grace);
             let reason = cancel.reason.clone();
             let overrides = suspend::pending(&draft.session.state);

@@ -27,6 +27,9 @@ use crate::transcript::StoredTranscript;
 /// Entries of the journal that are read at a time to find where a broken step began.
 const JOURNAL_PAGE: u64 = 64;
 
+/// How a step is to come to its end, and by when.
+type StopAsked = (Mode, Option<Duration>);
+
 /// What ends a wait for the next part.
 enum Woken {
     Part(Option<Part>),
@@ -45,7 +48,10 @@ impl<S: Store> Drive<S> {
         let (stop, watch) = StopWatch::new();
         let Session { revision, transcript, .. } = *self.session;
         let mut speech = Speech::new(step.number, revision, transcript.length);
-        stop.send_replace(self.stop());
+        let mut stop_told = self.stop_asked();
+        if let Some(asked) = stop_told {
+            stop.send_replace(Some(self.stop(asked)));
+        }
         let mut stream = driver.step(self.given(step, watch)?);
         let mut signal = self.signal.clone();
         loop {
@@ -78,8 +84,10 @@ impl<S: Store> Drive<S> {
                         end(driver, self.clock.as_ref()).await;
                         return Ok(Next::Over);
                     }
-                    let asked = self.stop();
-                    stop.send_if_modified(|stop| std::mem::replace(stop, asked) != asked);
+                    let asked = self.stop_asked();
+                    if std::mem::replace(&mut stop_told, asked) != asked {
+                        stop.send_replace(asked.map(|asked| self.stop(asked)));
+                    }
                     Taken::GoOn
                 }
                 Woken::Late(late) => {
@@ -248,8 +256,10 @@ impl<S: Store> Drive<S> {
         }
     }
 
-    /// Returns what the step is to be told about its end.
-    fn stop(&self) -> Option<Stop> {
+    /// Returns how the step is to come to its end, and by when as [`Clock::elapsed`] shows it.
+    ///
+    /// [`Clock::elapsed`]: crate::clock::Clock::elapsed
+    fn stop_asked(&self) -> Option<StopAsked> {
         let asked = match &self.session.state {
             State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
                 parking.client.as_ref().map(|client| client.mode)
@@ -262,9 +272,13 @@ impl<S: Store> Drive<S> {
         };
         let asked = asked.filter(|mode| *mode > Mode::WaitForCompletion);
         let mode = asked.max(self.drain_by().map(|_| Mode::FinishStep))?;
+        Some((mode, self.late_at().map(|(at, _)| at)))
+    }
+
+    /// Returns what the step is told about its end.
+    fn stop(&self, (mode, by): StopAsked) -> Stop {
         let now = self.clock.elapsed();
-        let within = self.late_at().map(|(at, _)| at.saturating_sub(now));
-        Some(Stop { mode, within })
+        Stop { mode, within: by.map(|by| by.saturating_sub(now)) }
     }
 
     /// Returns what the driver is given for a step.

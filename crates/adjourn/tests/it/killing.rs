@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use adjourn::Config;
 use adjourn_core::Command;
 use adjourn_core::command::{Cancel, Mode, Suspend};
-use adjourn_core::driver::DriverSpec;
+use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::Outcome;
 use adjourn_driver::{
     BoxFuture, BoxStream, Call, CallContent, CallPart, Driver, Drivers, Finish, Part,
-    RequestedCall, Step, Words, emitting,
+    RequestedCall, Step, Stop, Words, emitting,
 };
 use tokio::sync::watch;
 
@@ -84,9 +84,12 @@ impl Driver for Endless {
             let text = "so far".to_owned();
             out.emit(Part::Delta { message: 0, words: Words::Said, text }).await;
             agent.note("begun");
-            let stop = stop.at_least(Mode::WaitForCompletion).await;
-            agent.note(format!("told {:?} within {:?}", stop.mode, stop.within.unwrap()));
-            std::future::pending::<()>().await;
+            loop {
+                agent.note(match stop.changed().await {
+                    Some(Stop { mode, within }) => format!("told {mode:?} within {within:?}"),
+                    None => "told to go on".to_owned(),
+                });
+            }
         })
     }
 
@@ -107,6 +110,11 @@ impl Driver for Endless {
             agent.note("killed");
         })
     }
+}
+
+/// Returns what an agent takes down when it is told to stop.
+fn told(mode: Mode, within: Duration) -> String {
+    format!("told {mode:?} within {:?}", Some(within))
 }
 
 /// What ends an agent's work before it does.
@@ -166,7 +174,7 @@ async fn what_does_not_end_by_itself_is_gone_before_the_commit_that_says_so() {
             fixture.prompt(id, "go");
             agent.until("begun", || {}).await;
             let (mode, before, after) = end.expected(in_call);
-            let told = format!("told {mode:?} within {GRACE:?}");
+            let told = told(mode, GRACE);
             let stopped = end.ask(&fixture, id, host);
             if !in_call {
                 agent.until(&told, || {}).await;
@@ -202,4 +210,57 @@ async fn what_does_not_end_by_itself_is_gone_before_the_commit_that_says_so() {
             stopped.await;
         }
     }
+}
+
+/// An agent with a loop of its own has ten seconds for its answer to a cancel.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_with_a_loop_of_its_own_is_ended_ten_seconds_after_a_cancel() {
+    let (fixture, agent) = (Fixture::new(), Endless::new(false));
+    agent.lets_go.send_replace(true);
+    let host = fixture.host_with(Arc::new(agent.clone())).await;
+    let kind = DriverKind::Acp { argv: vec!["endless".to_owned()] };
+    let id = fixture.create_with(DriverSpec { kind, ..DriverSpec::script("") });
+    fixture.prompt(id, "go");
+    agent.until("begun", || {}).await;
+    fixture.give(id, Command::Cancel(Cancel::default()), Vec::new()).unwrap();
+    agent.until(&told(Mode::InterruptImmediate, Duration::from_secs(10)), || {}).await;
+    fixture.clock.advance(Duration::from_millis(9_999));
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(fixture.session(id).state.name(), "quiescing");
+    fixture.clock.advance(Duration::from_millis(1));
+    agent.until("killed", || {}).await;
+    fixture.until_state(id, "idle").await;
+    host.stop().await;
+}
+
+/// What else happens to a session that comes to rest is no news of its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_is_told_once_how_and_when_it_is_to_end() {
+    let (fixture, agent) = (Fixture::new(), Endless::new(false));
+    agent.lets_go.send_replace(true);
+    let host = fixture.host_with(Arc::new(agent.clone())).await;
+    let id = fixture.create("{}");
+    fixture.prompt(id, "go");
+    agent.until("begun", || {}).await;
+    let suspend = |mode, grace: Duration| {
+        let grace_ms = Some(u64::try_from(grace.as_millis()).unwrap());
+        fixture.suspend(id, Suspend { mode, grace_ms, ..Suspend::default() });
+    };
+    let (long, second) = (Duration::from_secs(60), Duration::from_secs(1));
+    suspend(Mode::FinishStep, long);
+    let first = told(Mode::FinishStep, long);
+    agent.until(&first, || {}).await;
+    for _ in 0..3 {
+        let passed = fixture.session(id).revision;
+        fixture.clock.advance(second);
+        // Another caller joins, and asks for no more.
+        suspend(Mode::FinishStep, long);
+        fixture.until(id, "joined", |session| session.revision > passed).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    suspend(Mode::InterruptImmediate, long);
+    let stronger = told(Mode::InterruptImmediate, long - 3 * second);
+    agent.until(&stronger, || {}).await;
+    assert_eq!(agent.log(), ["begun".to_owned(), first, stronger]);
+    host.kill().await;
 }

@@ -1,8 +1,13 @@
 //! `cancel` and `close`.
 
+use std::time::Duration;
+
+use adjourn_core::Founding;
+use adjourn_core::driver::{DriverKind, DriverSpec};
 use expect_test::expect;
 
 use crate::script::{Play, check};
+use crate::world::{World, founding};
 
 #[test]
 fn from_every_state() {
@@ -220,4 +225,24 @@ fn a_kept_end_is_not_made_worse() {
     let ended = play.clone().run("resume");
     assert!(ended.contains("= ended completed"), "{ended}");
     assert!(play.run("cancel").contains("= ended canceled"));
+}
+
+/// Returns how long a session of some driver may go on after a cancel.
+fn grace(kind: DriverKind, cancel: &str) -> Option<Duration> {
+    let driver = DriverSpec { kind, ..DriverSpec::script("") };
+    let mut play = Play::on(World::founded(Founding { driver, ..founding() }));
+    play.run("prompt build\ntake");
+    play.run(cancel);
+    play.world.session.grace()
+}
+
+#[test]
+fn an_agent_with_a_loop_of_its_own_has_longer_to_end_its_turn_unless_it_was_configured() {
+    let acp = || DriverKind::Acp { argv: vec!["agent".to_owned()] };
+    let script = || DriverKind::Script { source: String::new() };
+    assert_eq!(grace(script(), "cancel"), Some(Duration::from_secs(2)));
+    assert_eq!(grace(acp(), "cancel"), Some(Duration::from_secs(10)));
+    for kind in [script(), acp()] {
+        assert_eq!(grace(kind, "cancel grace=5s"), Some(Duration::from_secs(5)));
+    }
 }
