@@ -52,7 +52,8 @@ pub trait Driver: Send {
         None
     }
 
-    /// Says whether there is something worth keeping warm while the session is parked.
+    /// Says whether there is something worth keeping warm while the session is parked, or idle
+    /// after its run. The next claim of the same host goes on with it, for a while.
     fn keep(&mut self) -> bool {
         false
     }

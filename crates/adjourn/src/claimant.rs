@@ -334,12 +334,13 @@ impl<S: Store> Claimant<S> {
         }
     }
 
-    /// Keeps the driver of a session that was parked under its claim, if that is worth it, and ends
-    /// it otherwise.
+    /// Keeps the driver of a session that came to rest under its claim, parked or idle, if that is
+    /// worth it, and ends it otherwise.
     async fn keep_or_end(&self, session: &Session, epoch: Epoch, mut driver: Box<dyn Driver>) {
-        let parked = session.suspended().is_some() && session.epoch == epoch;
+        let rests = matches!(session.state, State::Suspended(_) | State::Idle);
+        let rests = rests && session.epoch == epoch;
         let mut keeps = || catch_unwind(AssertUnwindSafe(|| driver.keep())).unwrap_or(false);
-        if !(parked && self.0.warm.has_room() && keeps()) {
+        if !(rests && self.0.warm.has_room() && keeps()) {
             return end(driver.as_mut(), self.0.clock.as_ref()).await;
         }
         let kept = (self.show(session.id), self.0.feed.wake_host(session.id));

@@ -18,7 +18,7 @@ pub struct Config {
     pub claims: Claims,
     /// What it says about itself: a JSON object, as text.
     pub about: String,
-    /// How many drivers of parked sessions it keeps warm.
+    /// How many drivers of parked and idle sessions it keeps warm.
     pub max_warm: usize,
     /// How long it keeps each of them.
     pub warm_for: Duration,

@@ -1,4 +1,5 @@
-//! Drivers that are kept warm while their sessions are parked, so that a wake need not load them.
+//! Drivers that are kept warm while their sessions are parked or idle, so that a wake or the next
+//! prompt need not load them.
 //!
 //! Nothing depends on it: a session whose driver is kept nowhere is driven by a new one. Other
 //! hosts leave a session that wakes to the host that keeps its driver, for a moment, as they do for
@@ -34,7 +35,7 @@ struct Kept {
     driver: Box<dyn Driver>,
     /// Grows with each driver that is kept: the oldest one goes first when there is no room.
     order: u64,
-    /// The claim under which it was parked.
+    /// The claim under which its session came to rest.
     epoch: Epoch,
     /// When its time is over, as [`Clock::elapsed`](crate::clock::Clock::elapsed) shows it.
     until: Duration,

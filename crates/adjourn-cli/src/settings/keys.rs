@@ -90,7 +90,7 @@ pub const WARM_FOR: Key = Key {
     flag: "",
     variable: "ADJOURN_WARM_FOR",
     whole: false,
-    about: "How long a host keeps what an agent has loaded, once it is parked, to wake it sooner.",
+    about: "How long a host keeps what an agent has loaded, once it is parked or idle, to go on sooner.",
     example: r#""5m""#,
 };
 pub const MAX_WARM: Key = Key {
@@ -98,7 +98,7 @@ pub const MAX_WARM: Key = Key {
     flag: "",
     variable: "ADJOURN_MAX_WARM",
     whole: true,
-    about: "Parked agents that a host keeps so at once; 0 keeps none.",
+    about: "Parked and idle agents that a host keeps so at once; 0 keeps none.",
     example: "8",
 };
 pub const DRAIN: Key = Key {

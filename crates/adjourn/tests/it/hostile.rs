@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjourn::Config;
-use adjourn_core::command::{CallResult, Cancel, Mode, Question, Resume, RunEnd, Suspend};
+use adjourn_core::command::{CallResult, Cancel, Close, Mode, Question, Resume, RunEnd, Suspend};
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::{Handle, HostId, SessionId};
 use adjourn_core::ledger::CallId;
@@ -536,6 +536,35 @@ async fn a_resume_that_is_refused_leaves_the_kept_driver_where_it_is() {
     let log = player.log.lock().unwrap();
     assert_eq!(log.stepped, [1, 1], "the same driver went on");
     assert_eq!(log.ended, [1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_is_kept_when_its_run_ends_and_the_next_prompt_goes_to_it() {
+    let warm_for = Duration::from_secs(60);
+    let player = Player::new(Vec::new());
+    let fixture = Fixture::new();
+    let config = Config { warm_for, ..Config::default() };
+    let host = fixture.host_as(Arc::new(player.clone()), config).await;
+    let id = fixture.create_with(spec());
+    for run in 1..=2 {
+        fixture.prompt(id, "go");
+        let over = |session: &Session| session.epoch.0 == run && session.state.name() == "idle";
+        fixture.until(id, "idle", over).await;
+        until_kept(&fixture, host.id, id).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(player.log.lock().unwrap().stepped, [1, 1], "the same driver took both prompts");
+    assert_eq!(player.log.lock().unwrap().ended, Vec::<usize>::new());
+    fixture.clock.advance(warm_for);
+    player.until_ended(&[1]).await;
+    fixture.prompt(id, "go");
+    fixture.until(id, "idle", |session| session.epoch.0 == 3 && session.run().is_none()).await;
+    assert_eq!(player.log.lock().unwrap().stepped, [1, 1, 2], "another one took the third");
+    // A session that is over has no use for it.
+    until_kept(&fixture, host.id, id).await;
+    fixture.give(id, Command::Close(Close::default()), Vec::new()).unwrap();
+    player.until_ended(&[1, 2]).await;
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -287,8 +287,9 @@ fn check_sent(agents: &Agents, act: Act, point: &str, keeps: bool, what: &str) {
         let not_run = fate(Some(adjourn_driver::Fate::NotRun));
         assert_eq!(sorted(&continuation.not_run), not_run, "{what}");
     }
-    // A pause on the same host is the only thing that a driver lives through.
-    if let ([first, next, ..], Act::Suspend(_)) = (&log.stepped[..], act) {
+    // A driver lives through what leaves its session at rest on the same host.
+    let rests = matches!(act, Act::Suspend(_) | Act::Cancel);
+    if let ([first, next, ..], true) = (&log.stepped[..], rests) {
         assert_eq!(next == first, keeps, "{what}");
         // What is not kept is ended before another driver begins.
         let ended_behind = log.killed.first().map(|(_, steps)| *steps);
