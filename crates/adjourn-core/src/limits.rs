@@ -26,6 +26,10 @@ pub const SUMMARY_BYTES: usize = 16 * 1024;
 pub const QUESTION_BYTES: usize = 16 * 1024;
 /// What a prompt or a resume feeds to the agent.
 pub const INPUT_BYTES: u64 = 12 * 1024 * 1024;
+/// A call that an agent asks for or reports, with its title, its places and its arguments.
+pub const CALL_BYTES: usize = 1024 * 1024;
+/// Something that people are shown beside words: a plan, what a call tells of itself.
+pub const SHOWN_BYTES: usize = 1024 * 1024;
 /// The words of a call's result; what is longer is cut.
 pub const RESULT_TEXT_BYTES: usize = 1024 * 1024;
 /// What else a call's result has: pictures, files, its value. What does not fit is left out.

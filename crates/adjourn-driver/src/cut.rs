@@ -1,6 +1,6 @@
 //! What of a call's result is kept, if it is longer than one may be.
 
-use adjourn_core::{MARK, limits};
+use adjourn_core::{MARK, json, limits};
 
 use crate::content::{Block, Message, Role};
 
@@ -18,8 +18,10 @@ impl Message {
     fn cut_to(mut self, mut text_room: usize, mut data_room: usize) -> Self {
         let mut missing_text = 0;
         let mut missing = Vec::new();
-        let mut fits = |bytes: usize, what: &dyn Fn() -> String| {
-            let fits = bytes <= data_room;
+        let mut fits = |value: Vec<u8>, what: &dyn Fn() -> String| {
+            let bytes = value.len();
+            // What nests too deep could not be read again.
+            let fits = json::check(&value, data_room).is_ok();
             match fits {
                 true => data_room -= bytes,
                 false => missing.push(format!("{} of {bytes} bytes", what())),
@@ -28,9 +30,7 @@ impl Message {
         };
         self.blocks.retain_mut(|block| {
             let Some(words) = block.words() else {
-                return fits(json_bytes(block), &|| {
-                    format!("a block of the type {}", block.kind())
-                });
+                return fits(encoded(block), &|| format!("a block of the type {}", block.kind()));
             };
             let (length, kept) = (words.len(), words.floor_char_boundary(text_room));
             missing_text += length - kept;
@@ -42,7 +42,7 @@ impl Message {
         });
         self.structured = self
             .structured
-            .filter(|value| fits(json_bytes(value), &|| "the result as a value".to_owned()));
+            .filter(|value| fits(encoded(value), &|| "the result as a value".to_owned()));
         if missing_text > 0 {
             missing.insert(0, format!("{missing_text} bytes of text"));
         }
@@ -55,10 +55,10 @@ impl Message {
     }
 }
 
-/// Returns how long a value's JSON is.
-fn json_bytes(value: &impl serde::Serialize) -> usize {
-    // Blocks and values always encode; what did not would not fit.
-    serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len())
+/// Returns a value's JSON.
+fn encoded(value: &impl serde::Serialize) -> Vec<u8> {
+    // Blocks and values always encode.
+    serde_json::to_vec(value).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -103,6 +103,16 @@ mod tests {
         let note = "[adjourn] This result is cut. Missing: a block of the type image of 526 bytes, \
                     the result as a value of 100 bytes.";
         assert_eq!(cut, result(json!([text("see"), picture(10), text(note)])));
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_left_out() {
+        let deep = (0..200).fold(Value::Null, |inner, _| json!([inner]));
+        let image = json!({ "type": "image", "data": "AA==", "_meta": deep });
+        let cut = Message { structured: Some(deep), ..result(json!([text("see"), image])) }.cut();
+        assert_eq!(cut.structured, None);
+        assert_eq!(cut.blocks.iter().map(Block::kind).collect::<Vec<_>>(), ["text", "text"]);
+        assert_eq!(Message::decode(&cut.encode()).unwrap(), cut);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! [`Message`] is what was said, as the transcript holds it; [`model_view`] is what a model is
 //! shown of it.
 
+mod bounds;
 mod client;
 pub mod content;
 mod cut;
@@ -20,6 +21,7 @@ mod stream;
 mod transcript;
 mod view;
 
+pub use bounds::check_calls;
 pub use client::{Client, NoClient, PermissionAnswer, PermissionOption, PermissionRequest};
 pub use content::{Block, CallContent, Fate, Message, Role, Segment, Shown};
 pub use driver::{BoxFuture, BoxStream, Call, CallPart, Driver, Drivers, Environment, Step};

@@ -73,7 +73,9 @@ impl News {
             self.take(update, Duration::ZERO);
         }
         self.commit_at = None;
-        let shown = |(id, update)| Message::showing(Shown::Call { id, update }).in_step(step);
-        std::mem::take(&mut self.unsaved).into_iter().map(shown).collect()
+        let shown = |(id, update)| {
+            Some(Message::showing(Shown::Call { id, update }.bounded()?).in_step(step))
+        };
+        std::mem::take(&mut self.unsaved).into_iter().filter_map(shown).collect()
     }
 }

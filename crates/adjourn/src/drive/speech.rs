@@ -6,10 +6,10 @@ use std::time::Duration;
 use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::{CallResult, ReturnedCall, RunEnd, StepEnd};
 use adjourn_core::ledger::{AskedCall, CallId};
-use adjourn_core::limits;
+use adjourn_core::{Rejected, limits};
 use adjourn_driver::{
     Block, CallContent, Failure, Message, Park, Part, Reported, RequestedCall, Role, Segment,
-    Shown, Words,
+    Shown, Words, check_calls,
 };
 
 use super::told::digests;
@@ -270,6 +270,18 @@ impl Speech {
         self.entries.extend(words.map(|message| message.in_step(Some(self.step))));
     }
 
+    /// Says what is wrong with the calls that the step ends with, if they cannot be stored as they
+    /// are, and leaves out what they are given.
+    pub(super) fn check_calls(&mut self) -> Result<(), Rejected> {
+        let calls = &mut self.ending.calls;
+        check_calls(calls.iter().map(|call| &call.content)).inspect_err(|_| {
+            for call in calls {
+                let bare = CallContent::new(CallId::from(""), "");
+                call.content = std::mem::replace(&mut call.content, bare).without_arguments();
+            }
+        })
+    }
+
     /// Returns the calls that the step ends with, as the ledger has them, and adds the message
     /// that asks for them to what was said.
     pub(super) fn ask(&mut self) -> Vec<AskedCall> {
@@ -383,6 +395,8 @@ impl Speech {
 
     fn ask_own(&mut self, call: CallContent) {
         self.close();
+        // The agent runs it, whatever is kept of what it was given.
+        let call = call.cut();
         let entry = Some(self.transcript + self.entries.len() as u64);
         let asked = AskedCall {
             entry,
@@ -397,6 +411,7 @@ impl Speech {
     }
 
     fn show(&mut self, shown: Shown, now: Duration) {
+        let Some(shown) = shown.bounded() else { return };
         // What was said before it stands before it.
         self.cut();
         self.add(Message::showing(shown), now);
@@ -494,7 +509,8 @@ const fn add(one: Usage, other: Usage) -> Usage {
 }
 
 /// Cuts a message that is longer than any prompt may be, as results are cut.
-fn bounded(message: Message) -> Message {
+fn bounded(mut message: Message) -> Message {
+    message.calls = message.calls.into_iter().map(CallContent::cut).collect();
     let length = u64::try_from(message.encode().len()).unwrap_or(u64::MAX);
     if length > limits::INPUT_BYTES { message.cut() } else { message }
 }

@@ -182,8 +182,12 @@ impl<S: Store> Drive<S> {
         let parks = speech.ending.calls.iter_mut();
         let park =
             parks.filter_map(|call| Some((call.content.id.clone(), call.parks.take()?))).next();
+        let checked = speech.check_calls();
         let (calls, epoch) = (speech.ask(), self.epoch);
         let (step, said) = speech.end();
+        if let Err(refused) = checked {
+            return self.refused(refused, step, said).await;
+        }
         let rest = StepEnd {
             last_words: step.last_words.clone(),
             notes: step.notes.clone(),
