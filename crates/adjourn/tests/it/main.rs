@@ -32,6 +32,7 @@ mod provider;
 mod scripted;
 mod scripts;
 mod stopping;
+mod streaming;
 mod telling;
 mod unharmed;
 mod upkeep;

@@ -125,6 +125,10 @@ fn after_a_kill_in_the_middle_of_a_message_every_watcher_sees_it_end_and_nothing
         let committed = committed(&home, &session, "s4.1");
         assert!(!committed.is_empty() && WORDS.starts_with(&committed), "{committed}");
         assert!(WORDS.starts_with(&live), "{live}");
+        // A word of two bytes comes each quarter of a second. What was said in the last second is
+        // missing at most, and what was said while the kill came.
+        let missing = live.len().saturating_sub(committed.len());
+        assert!(missing <= 2 * 6, "version {version}: {committed:?} of {live:?}");
         let (updates, words) = message(&watcher, 0, "s4.1");
         assert_eq!(words, committed, "version {version}: {updates:#?}");
         let marks = updates.iter().filter(|update| is_aborted(update)).count();
@@ -157,5 +161,56 @@ fn a_message_that_a_cancel_breaks_off_is_told_as_far_as_it_came() {
         let (updates, again) = message(&editor, heard, "s4.1");
         assert_eq!(again, words, "{updates:#?}");
         assert!(updates.iter().any(is_aborted), "{updates:#?}");
+    }
+}
+
+/// Begins to say a message in a process that has so long to stop, and tells it to stop when some
+/// words were said; returns how the process ended.
+fn stopped_in_mid_message(home: &Home, version: u64, drain: &str) -> (String, i32) {
+    home.config(&format!("[host]\ndrain = \"{drain}\""));
+    let mut editor = open(home, LONG, version);
+    let session = editor.new_session();
+    editor.prompt(&session, "go");
+    let said = |message: &Value| message["params"]["update"].to_string().contains("\"c \"");
+    editor.until("some words", said);
+    (session, editor.terminate())
+}
+
+#[test]
+fn a_process_that_is_told_to_stop_in_mid_message_says_it_to_its_end_if_it_may() {
+    for version in [1, 2] {
+        let home = Home::new();
+        let (session, code) = stopped_in_mid_message(&home, version, "30s");
+        assert_eq!(code, 0);
+        assert_eq!(committed(&home, &session, "s4.1"), WORDS, "version {version}");
+        let mut late = open(&home, LONG, version);
+        load(&mut late, version, &session);
+        let (updates, words) = message(&late, 0, "s4.1");
+        assert_eq!(words, WORDS, "version {version}: {updates:#?}");
+        assert!(!updates.iter().any(is_aborted), "version {version}: {updates:#?}");
+        assert_eq!(late.close(), 0);
+    }
+}
+
+/// The words so far are committed before the process ends. They read as broken off, and each client
+/// that attaches is sent exactly them.
+#[test]
+fn a_client_that_attaches_behind_a_drain_in_mid_message_is_sent_exactly_what_was_committed() {
+    for version in [1, 2] {
+        let home = Home::new();
+        let (session, code) = stopped_in_mid_message(&home, version, "300ms");
+        assert_eq!(code, 0);
+        let committed = committed(&home, &session, "s4.1");
+        assert!(committed.starts_with("a b c ") && committed.len() < WORDS.len(), "{committed}");
+        assert!(WORDS.starts_with(&committed), "{committed}");
+        for _ in 0..2 {
+            let mut late = open(&home, LONG, version);
+            load(&mut late, version, &session);
+            let (updates, words) = message(&late, 0, "s4.1");
+            assert_eq!(words, committed, "version {version}: {updates:#?}");
+            let marks = updates.iter().filter(|update| is_aborted(update)).count();
+            assert_eq!(marks, 1, "version {version}: {updates:#?}");
+            late.kill();
+        }
     }
 }
