@@ -47,6 +47,14 @@ pub enum DriverKind {
         /// Program and arguments.
         argv: Vec<String>,
     },
+    /// A driver that programs know by its name: every host that has one of that name can run it.
+    Named {
+        /// The name, as hosts register their drivers under it.
+        name: String,
+        /// What the driver is made with; its meaning is the driver's own.
+        #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+        config: serde_json::Value,
+    },
 }
 
 /// Something only a connected client can give.
@@ -67,8 +75,11 @@ pub enum Need {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DriverSummary {
-    /// `script`, `native` or `acp`.
+    /// `script`, `native`, `acp` or `named`.
     pub kind: String,
+    /// The name of a named driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What it needs from a connected client.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub needs: BTreeSet<Need>,
@@ -77,18 +88,26 @@ pub struct DriverSummary {
 impl DriverSpec {
     /// A spec of the scripted driver.
     pub fn script(source: impl Into<String>) -> Self {
-        Self {
-            kind: DriverKind::Script { source: source.into() },
-            cwd: None,
-            mcp_servers: Vec::new(),
-            env: Vec::new(),
-            needs: BTreeSet::new(),
-        }
+        Self::new(DriverKind::Script { source: source.into() })
+    }
+
+    /// A spec of a driver that hosts know by its name.
+    pub fn named(name: impl Into<String>, config: serde_json::Value) -> Self {
+        Self::new(DriverKind::Named { name: name.into(), config })
+    }
+
+    /// A spec of a driver that needs nothing else.
+    pub const fn new(kind: DriverKind) -> Self {
+        Self { kind, cwd: None, mcp_servers: Vec::new(), env: Vec::new(), needs: BTreeSet::new() }
     }
 
     /// Returns what stays in the state.
     pub fn summary(&self) -> DriverSummary {
-        DriverSummary { kind: self.kind.name().to_owned(), needs: self.needs.clone() }
+        let name = match &self.kind {
+            DriverKind::Named { name, .. } => Some(name.clone()),
+            DriverKind::Script { .. } | DriverKind::Native { .. } | DriverKind::Acp { .. } => None,
+        };
+        DriverSummary { kind: self.kind.name().to_owned(), name, needs: self.needs.clone() }
     }
 
     pub(crate) fn check(&self) -> Result<(), Rejected> {
@@ -100,6 +119,9 @@ impl DriverSpec {
                     "expected the name of a variable, without a value",
                 ));
             }
+        }
+        if let DriverKind::Named { name, .. } = &self.kind {
+            limits::name("driver.kind.named.name", name)?;
         }
         limits::json("driver", self, limits::DRIVER_SPEC_BYTES)
     }
@@ -123,6 +145,7 @@ impl DriverKind {
             Self::Script { .. } => "script",
             Self::Native { .. } => "native",
             Self::Acp { .. } => "acp",
+            Self::Named { .. } => "named",
         }
     }
 }

@@ -51,7 +51,8 @@ impl Session {
     /// Returns what is known of a session whose journal cannot be read: its name, whose it is, and
     /// how long its journal is. It stands in for the session where that is to be ended.
     pub fn unreadable(id: SessionId, tenant: &str, revision: u64) -> Self {
-        let driver = DriverSummary { kind: "unknown".to_owned(), needs: BTreeSet::new() };
+        let driver =
+            DriverSummary { kind: "unknown".to_owned(), name: None, needs: BTreeSet::new() };
         let untouched = Self::untouched(id, tenant.to_owned(), driver, Timestamp::from_millis(0));
         Self { revision, ..untouched }
     }

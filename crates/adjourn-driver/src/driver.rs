@@ -16,6 +16,7 @@ use crate::content::{Block, CallContent};
 use crate::opening::{Continuation, Opening};
 use crate::part::Part;
 use crate::stop::StopWatch;
+use crate::stream::emitting;
 use crate::transcript::Transcript;
 
 /// A future that can be kept and sent.
@@ -41,9 +42,15 @@ pub trait Driver: Send {
 
     /// Runs one tool call; many may be alive at once, beside nothing else of this driver.
     ///
+    /// A driver that asks for no calls need not write it: a call whose stream ends without
+    /// [`CallPart::Ended`] is told as one that came to no result.
+    ///
     /// # Cancel safety
     /// Dropping the stream abandons the call: connections are closed, processes killed.
-    fn call(&mut self, call: Call) -> BoxStream<'static, CallPart>;
+    fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
+        drop(call);
+        emitting(|_| std::future::ready(()))
+    }
 
     /// Says how the run ended, if it did with the step whose calls have all been answered. It
     /// reads only what is durable.

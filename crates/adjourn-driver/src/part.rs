@@ -4,6 +4,7 @@ use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::{CallResult, Question, RunEnd};
 use adjourn_core::conditions::Conditions;
 use adjourn_core::ledger::CallId;
+use adjourn_core::session::Outcome;
 use adjourn_core::time::Timestamp;
 
 use crate::content::{Block, CallContent, Message, Shown};
@@ -65,6 +66,29 @@ pub struct Finish {
     pub state: Option<String>,
     /// How the run ended, if this was its last step.
     pub ends: Option<RunEnd>,
+}
+
+impl Finish {
+    /// The run has done what it was asked to.
+    pub const fn completed() -> Self {
+        Self::run(Outcome::Completed, None)
+    }
+
+    /// The run has failed, and why.
+    pub const fn failed(why: String) -> Self {
+        Self::run(Outcome::Failed, Some(why))
+    }
+
+    const fn run(outcome: Outcome, error: Option<String>) -> Self {
+        Self { state: None, ends: Some(RunEnd { outcome, error, ends_session: false }) }
+    }
+
+    /// Adds where the driver finds its place again.
+    #[must_use]
+    pub fn at(mut self, state: impl Into<String>) -> Self {
+        self.state = Some(state.into());
+        self
+    }
 }
 
 /// A call that the host is to run.

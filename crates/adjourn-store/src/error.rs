@@ -10,6 +10,9 @@ use adjourn_record::keys::KeyId;
 
 use crate::sqlite::Holder;
 
+/// What a back end said, in its own words; which back end it was is none of the caller's business.
+pub type Problem = Arc<dyn std::error::Error + Send + Sync>;
+
 /// Why a store could not be opened, read or written.
 ///
 /// Cheap to clone: one failed commit is the answer to every command that was in it.
@@ -42,10 +45,10 @@ pub enum Error {
     },
     /// The disk, or what the file may take of it, is full.
     #[error("the store is full: {0}")]
-    Full(Arc<rusqlite::Error>),
+    Full(Problem),
     /// The file or its directory cannot be written.
     #[error("the store is read-only: {0}")]
-    ReadOnly(Arc<rusqlite::Error>),
+    ReadOnly(Problem),
     /// The file is damaged.
     #[error("the store is damaged: {0}")]
     Damaged(String),
@@ -93,9 +96,9 @@ pub enum Error {
     /// The keys that are here are not those that the store was written with.
     #[error("the last commit is signed with key {0}, which is not among the keys here")]
     UnknownSigner(KeyId),
-    /// SQLite said no.
+    /// The back end said no.
     #[error("the store failed: {0}")]
-    Sqlite(Arc<rusqlite::Error>),
+    Failed(Problem),
     /// The writer has stopped, after an error or because the store was closed.
     #[error("the store is closed")]
     Closed,
@@ -202,7 +205,7 @@ impl From<rusqlite::Error> for Error {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::Damaged(error.to_string())
             }
-            _ => Self::Sqlite(Arc::new(error)),
+            _ => Self::Failed(Arc::new(error)),
         }
     }
 }

@@ -28,7 +28,7 @@ mod transaction;
 
 pub use committed::{Appended, Change, Committed, Listener};
 pub use environment::Environment;
-pub use error::{CommandError, Error};
+pub use error::{CommandError, Error, Problem};
 pub use retention::{Pruned, Retention};
 pub use sqlite::Sqlite;
 pub use store::{Listed, Metrics, Pending, Size, Standing, Store, Tally};

@@ -254,6 +254,14 @@ fn examples() -> BTreeMap<String, Vec<Vec<u8>>> {
         play.run(script);
         examples.insert((*name).to_owned(), vec![play.world.journal.pop().unwrap()]);
     }
+    let mut named = Play::on(World::founded(Founding {
+        driver: DriverSpec::named("reviewer", serde_json::json!({ "model": "small" })),
+        ..founding()
+    }));
+    named.run("suspend");
+    let mut named = named.world.journal;
+    examples.insert("suspended.1-named".to_owned(), vec![named.pop().unwrap()]);
+    examples.insert("session_created.1-named".to_owned(), vec![named.pop().unwrap()]);
     examples
 }
 
@@ -371,6 +379,8 @@ fn the_golden_files_have_every_field() {
         "title",
         "joined",
         "joinedLater",
+        "named",
+        "config",
     ] {
         assert!(all.contains(&format!("\"{field}\":")), "no golden file has {field}");
     }

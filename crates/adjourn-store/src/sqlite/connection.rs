@@ -303,7 +303,7 @@ fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
         return Error::Locked { patience: PATIENCE, holder: Holder::of(path) };
     }
     match Error::from(error) {
-        Error::Sqlite(error) => cannot(path, error.to_string()),
+        Error::Failed(error) => cannot(path, error.to_string()),
         other => other,
     }
 }

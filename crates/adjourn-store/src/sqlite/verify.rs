@@ -470,7 +470,11 @@ impl Verification<'_> {
 /// Tells a value that is not as it was written from a store that fails.
 fn readable<T>(what: impl FnOnce() -> String, read: Result<T, Error>) -> Result<T, Stop> {
     read.map_err(|error| match &error {
-        Error::Sqlite(inner) if inner.sqlite_error().is_none() => {
+        Error::Failed(inner)
+            if inner
+                .downcast_ref::<rusqlite::Error>()
+                .is_some_and(|inner| inner.sqlite_error().is_none()) =>
+        {
             Fault::Unreadable { what: what(), problem: inner.to_string() }.into()
         }
         _ => error.into(),

@@ -186,6 +186,7 @@ impl Drivers for Scripted {
                 let script = Script::parse(source).map_err(|error| error.to_string())?;
                 Ok(Box::new(ScriptDriver::new(script, Arc::clone(&self.clock))))
             }
+            DriverKind::Named { name, .. } => Err(format!("it knows no driver {name:?}")),
             other => Err(format!("it has no driver for {} agents", other.name())),
         }
     }
