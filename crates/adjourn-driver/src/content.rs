@@ -160,6 +160,20 @@ pub enum Shown {
     Raw(Value),
 }
 
+impl From<&str> for Message {
+    /// Makes a person's words.
+    fn from(text: &str) -> Self {
+        Self::user(text)
+    }
+}
+
+impl From<String> for Message {
+    /// Makes a person's words.
+    fn from(text: String) -> Self {
+        Self::user(text)
+    }
+}
+
 impl Message {
     /// Makes a message of one role.
     pub const fn new(role: Role, blocks: Vec<Block>) -> Self {

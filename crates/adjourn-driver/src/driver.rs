@@ -129,6 +129,14 @@ pub struct Environment {
     pub variables: BTreeMap<String, String>,
 }
 
+impl Environment {
+    /// Returns the values that this process has of the variables that a session reads.
+    pub fn of_process(spec: &DriverSpec) -> Self {
+        let value = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
+        Self { variables: spec.env.iter().filter_map(value).collect() }
+    }
+}
+
 impl std::fmt::Debug for Environment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Values are secrets.
@@ -157,8 +165,7 @@ pub trait Drivers: Send + Sync + 'static {
 
     /// Returns the values of the variables that a session reads: those of this process.
     fn environment(&self, spec: &DriverSpec) -> Environment {
-        let value = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
-        Environment { variables: spec.env.iter().filter_map(value).collect() }
+        Environment::of_process(spec)
     }
 
     /// Returns what a client that sees the session can be asked.

@@ -30,12 +30,12 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use crate::clock::Clock;
 use crate::config::{Claims, Config};
 use crate::declined::Again;
-use crate::doorbell::Hosts;
 use crate::drive::told::{digests, told_first};
 use crate::drive::{Drive, Signal};
 use crate::ending::{caught, end};
 use crate::feed::{Feed, Place};
 use crate::live::Live;
+use crate::process::Process;
 use crate::shown::{Showing, Shown};
 use crate::slots::{Slot, Slots};
 use crate::warm::Warm;
@@ -115,14 +115,12 @@ impl<S: Store> Claimant<S> {
     /// Makes the claimant of a host that is joining, and the end at which the host gets to know
     /// what faces have claimed for it.
     pub(crate) fn new(
-        store: S,
-        hosts: &Hosts,
-        clock: Arc<dyn Clock>,
+        process: Process<S>,
         drivers: Arc<dyn Drivers>,
         config: &Config,
         row: HostRow,
-        feed: Feed<S>,
     ) -> (Self, mpsc::Receiver<Driving>) {
+        let Process { store, hosts, clock, feed, live } = process;
         let claims = config.claims;
         let most = match claims {
             Claims::All => config.max_running.max(1),
@@ -142,7 +140,7 @@ impl<S: Store> Claimant<S> {
             feed,
             specs: Mutex::default(),
             handed_over,
-            live: Live::default(),
+            live,
             warm: Warm::new(config.max_warm, config.warm_for),
             ending: Mutex::default(),
         };
@@ -160,8 +158,35 @@ impl<S: Store> Claimant<S> {
     pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
         let id = request.session;
         let prepared = self.prepare_at_once(id, &request.command).await;
+        self.commit_and_drive(id, prepared, move |tx| tx.command(request)).await
+    }
+
+    /// Creates a session that begins with a prompt, and claims it in the same commit.
+    ///
+    /// # Errors
+    /// It is refused, or the store fails.
+    pub(crate) async fn create(
+        &self,
+        id: SessionId,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<Done, CommandError> + Send + 'static,
+    ) -> Result<Done, CommandError> {
+        let prepared = self.prepare(id).await;
+        let created = self.commit_and_drive(id, prepared, work).await;
+        if created.is_err() {
+            self.specs().remove(&id);
+        }
+        created
+    }
+
+    /// Commits something, and drives the session that it makes ready, if that could be prepared.
+    async fn commit_and_drive(
+        &self,
+        id: SessionId,
+        prepared: Option<(Prepared, OwnedPermit<Driving>)>,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<Done, CommandError> + Send + 'static,
+    ) -> Result<Done, CommandError> {
         let claims = prepared.iter().map(|_| id).collect();
-        let (done, claimed) = self.commit(claims, move |tx| tx.command(request)).await?;
+        let (done, claimed) = self.commit(claims, work).await?;
         if let (Some((prepared, host)), Some(session)) =
             (prepared, claimed.into_iter().flatten().next())
         {
@@ -205,6 +230,11 @@ impl<S: Store> Claimant<S> {
         if !may_make_ready(command, &session.state) {
             return None;
         }
+        self.prepare(id).await
+    }
+
+    /// Reserves what it takes to drive a session.
+    async fn prepare(&self, id: SessionId) -> Option<(Prepared, OwnedPermit<Driving>)> {
         let slot = self.slots().reserve_after_last(id).await?;
         let host = self.0.handed_over.clone().try_reserve_owned().ok()?;
         let equipment = self.driver(id).ok()??.ok()?;
@@ -422,8 +452,7 @@ impl<S: Store> Claimant<S> {
     /// # Errors
     /// The store fails.
     pub fn spec(&self, id: SessionId) -> Result<Option<Arc<DriverSpec>>, Error> {
-        let specs = || self.0.specs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(spec) = specs().get(&id) {
+        if let Some(spec) = self.specs().get(&id) {
             return Ok(Some(Arc::clone(spec)));
         }
         let spec = self.0.store.founding(id)?.and_then(|entry| match entry.event.what {
@@ -431,14 +460,41 @@ impl<S: Store> Claimant<S> {
             _ => None,
         });
         if let Some(spec) = &spec {
-            let mut specs = specs();
-            // Which of them are in use cannot be told cheaply; those that are come back at once.
-            if specs.len() >= SPECS {
-                specs.clear();
-            }
-            specs.insert(id, Arc::clone(spec));
+            self.remember(id, Arc::clone(spec));
         }
         Ok(spec)
+    }
+
+    fn remember(&self, id: SessionId, spec: Arc<DriverSpec>) {
+        let mut specs = self.specs();
+        // Which of them are in use cannot be told cheaply; those that are come back at once.
+        if specs.len() >= SPECS {
+            specs.clear();
+        }
+        specs.insert(id, spec);
+    }
+
+    fn specs(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<DriverSpec>>> {
+        // Nothing that is done with it can leave it half done.
+        self.0.specs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the host can run a session.
+    pub(crate) fn can_run(&self, id: SessionId) -> bool {
+        self.claims(id) && matches!(self.driver(id), Ok(Some(Ok(_))))
+    }
+
+    /// Returns whether the host can run a session that is about to be created.
+    pub(crate) fn can_run_new(&self, id: SessionId, spec: &DriverSpec) -> bool {
+        if !self.claims(id) {
+            return false;
+        }
+        self.remember(id, Arc::new(spec.clone()));
+        let can = self.can_run(id);
+        if !can {
+            self.specs().remove(&id);
+        }
+        can
     }
 }
 

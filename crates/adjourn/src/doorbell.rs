@@ -260,21 +260,18 @@ impl Hosts {
 
     /// Rings every host, to look for itself what has changed; returns how many heard it.
     pub fn ring(&self) -> usize {
-        self.ring_but(None, &Ring::anything())
+        self.ring_others(&[], &Ring::anything())
     }
 
-    /// Rings every host but the one that rings, which knows; returns how many heard it.
-    pub fn ring_others(&self, own: HostId, ring: &Ring) -> usize {
-        self.ring_but(Some(self.socket(own)), ring)
-    }
-
-    fn ring_but(&self, silent: Option<PathBuf>, ring: &Ring) -> usize {
+    /// Rings every host but those of the process that rings, which know; returns how many heard it.
+    pub fn ring_others(&self, own: &[HostId], ring: &Ring) -> usize {
+        let silent: Vec<_> = own.iter().map(|id| self.socket(*id)).collect();
         let Ok(entries) = fs::read_dir(&self.directory) else { return 0 };
         let mut sockets = entries
             .flatten()
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
-            .filter(|path| Some(path) != silent.as_ref())
+            .filter(|path| !silent.contains(path))
             .peekable();
         // Most of the time there is nobody else.
         if sockets.peek().is_none() {

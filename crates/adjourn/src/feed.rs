@@ -34,8 +34,6 @@ const KEPT: usize = 64;
 pub struct Feed<S> {
     store: S,
     hosts: Hosts,
-    /// The host of this process, which need not be rung.
-    own: HostId,
     followed: Arc<Followed>,
 }
 
@@ -44,7 +42,6 @@ impl<S: Clone> Clone for Feed<S> {
         Self {
             store: self.store.clone(),
             hosts: self.hosts.clone(),
-            own: self.own,
             followed: Arc::clone(&self.followed),
         }
     }
@@ -53,8 +50,6 @@ impl<S: Clone> Clone for Feed<S> {
 /// Who follows which session, and how far the journal was seen.
 struct Followed {
     state: Mutex<Seen>,
-    /// Wakes the host when there may be something to do for it.
-    work: Notify,
 }
 
 struct Seen {
@@ -67,7 +62,18 @@ struct Seen {
     next: u64,
     /// What other processes have to be told.
     ring: Ring,
-    /// When the host looks by itself for a deadline.
+    /// Those of this process who are told through this feed, and need not be rung.
+    own: Vec<HostId>,
+    /// The hosts of this process.
+    hosts: Vec<Hosted>,
+}
+
+/// A host of this process, as the feed knows it.
+struct Hosted {
+    id: HostId,
+    /// Wakes it when there may be something to do for it.
+    work: Arc<Notify>,
+    /// When it looks by itself for a deadline.
     planned: Option<Timestamp>,
 }
 
@@ -91,22 +97,44 @@ impl<S: Store> Feed<S> {
     ///
     /// # Errors
     /// The store fails.
-    pub(crate) fn new(store: S, hosts: Hosts, own: HostId) -> Result<Self, Error> {
+    pub(crate) fn new(store: S, hosts: Hosts) -> Result<Self, Error> {
         let seen = Seen {
             last: EntryNo(0),
             looked: Instant::now(),
             followers: HashMap::new(),
             next: 0,
             ring: Ring::default(),
-            planned: None,
+            own: Vec::new(),
+            hosts: Vec::new(),
         };
-        let followed = Arc::new(Followed { state: Mutex::new(seen), work: Notify::new() });
+        let followed = Arc::new(Followed { state: Mutex::new(seen) });
         let listener: Arc<dyn Listener> = Arc::<Followed>::clone(&followed);
         store.listen(Arc::downgrade(&listener));
         // Behind the listener: no commit falls between the two.
         let last = store.last_entry()?;
         followed.state().reached(last);
-        Ok(Self { store, hosts, own, followed })
+        Ok(Self { store, hosts, followed })
+    }
+
+    /// Wakes a host of this process from now on when there may be something to do for it, as long
+    /// as what it returns is there.
+    pub(crate) fn wake(&self, id: HostId) -> Work {
+        let work = Arc::<Notify>::default();
+        let mut seen = self.followed.state();
+        seen.hosts.push(Hosted { id, work: Arc::clone(&work), planned: None });
+        seen.own.push(id);
+        Work { followed: Arc::clone(&self.followed), id, work }
+    }
+
+    /// Takes note of somebody in this process who hears other processes for this feed, and need
+    /// not be rung from here.
+    pub(crate) fn spare(&self, id: HostId) {
+        self.followed.state().own.push(id);
+    }
+
+    /// Returns whether a host of this process hears what other processes ring.
+    pub(crate) fn has_host(&self) -> bool {
+        !self.followed.state().hosts.is_empty()
     }
 
     /// Follows a session from now on, as long as what it returns is there.
@@ -160,7 +188,7 @@ impl<S: Store> Feed<S> {
             self.catch_up()?;
         }
         if ring.leaves_work() {
-            self.followed.work.notify_one();
+            self.followed.state().wake_hosts();
         }
         Ok(())
     }
@@ -185,10 +213,10 @@ impl<S: Store> Feed<S> {
                         || seen.concerns_host(id);
                 }
             }
-            drop(seen);
             if work {
-                self.followed.work.notify_one();
+                seen.wake_hosts();
             }
+            drop(seen);
             if page.len() < PAGE {
                 return Ok(());
             }
@@ -209,21 +237,44 @@ impl<S: Store> Feed<S> {
 
     /// Rings other processes, if there is anything that they have not been told.
     pub(crate) fn ring(&self) {
-        let ring = std::mem::take(&mut self.followed.state().ring);
-        if !ring.is_empty() {
-            self.hosts.ring_others(self.own, &ring);
+        let mut seen = self.followed.state();
+        if seen.ring.is_empty() {
+            return;
         }
+        let (ring, own) = (std::mem::take(&mut seen.ring), seen.own.clone());
+        drop(seen);
+        self.hosts.ring_others(&own, &ring);
     }
+}
 
-    /// Waits until there may be something to do for a host.
-    pub(crate) async fn work(&self) {
-        self.followed.work.notified().await;
+/// A host of this process that is woken by its feed, as long as this is there.
+pub(crate) struct Work {
+    followed: Arc<Followed>,
+    id: HostId,
+    work: Arc<Notify>,
+}
+
+impl Work {
+    /// Waits until there may be something to do for the host.
+    pub(crate) async fn left(&self) {
+        self.work.notified().await;
     }
 
     /// Takes note when the host looks for the next deadline; it is woken for an earlier one. While
     /// it finds out, any deadline is earlier.
     pub(crate) fn plan(&self, due: Option<Timestamp>) {
-        self.followed.state().planned = due;
+        let mut seen = self.followed.state();
+        if let Some(host) = seen.hosts.iter_mut().find(|host| host.id == self.id) {
+            host.planned = due;
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let mut seen = self.followed.state();
+        seen.hosts.retain(|host| host.id != self.id);
+        seen.own.retain(|id| *id != self.id);
     }
 }
 
@@ -247,8 +298,19 @@ impl Seen {
         self.last = self.last.max(entry);
     }
 
+    /// Returns whether a deadline comes before those that a host of this process looks for.
     fn is_earlier(&self, due: Option<Timestamp>) -> bool {
-        due.is_some_and(|due| self.planned.is_none_or(|planned| due < planned))
+        let misses = |due| {
+            let mut plans = self.hosts.iter().map(|host| host.planned);
+            self.hosts.is_empty() || plans.any(|plan| plan.is_none_or(|planned| due < planned))
+        };
+        due.is_some_and(misses)
+    }
+
+    fn wake_hosts(&self) {
+        for host in &self.hosts {
+            host.work.notify_one();
+        }
     }
 
     fn concerns_host(&self, id: SessionId) -> bool {
@@ -311,9 +373,8 @@ impl Listener for Followed {
         if committed.leaves_work {
             seen.ring.add_work();
         }
-        drop(seen);
         if work {
-            self.work.notify_one();
+            seen.wake_hosts();
         }
     }
 }

@@ -29,7 +29,9 @@ use crate::config::{Claims, Config};
 use crate::declined::{Again, Declined};
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::Signal;
-use crate::feed::Feed;
+use crate::feed::{Feed, Work};
+use crate::live::Live;
+use crate::process::Process;
 use crate::ring::Ring;
 use claims::Left;
 use upkeep::Upkeep;
@@ -59,6 +61,8 @@ pub struct Host<S> {
     presence: Presence,
     /// What is committed, by this process and others.
     feed: Feed<S>,
+    /// Wakes it when there may be something to do.
+    work: Work,
     /// How it claims, as the faces of its process do.
     claimant: Claimant<S>,
     /// What these faces have claimed for it.
@@ -96,20 +100,28 @@ impl<S: Store> Host<S> {
         drivers: Arc<dyn Drivers>,
         config: Config,
     ) -> Result<Self, Error> {
-        let id = HostId::new(clock.uuid());
-        let presence = hosts.join(id).map_err(|error| unannounced(&hosts, error))?;
+        let feed = Feed::new(store.clone(), hosts.clone())?;
+        let process = Process { store, hosts, clock, feed, live: Live::default() };
+        Self::join_process(process, drivers, config).await
+    }
+
+    /// Announces a host in a process that may have others, and watchers of its own.
+    ///
+    /// # Errors
+    /// The store or the directory of its hosts cannot be written.
+    pub(crate) async fn join_process(
+        process: Process<S>,
+        drivers: Arc<dyn Drivers>,
+        config: Config,
+    ) -> Result<Self, Error> {
+        let id = HostId::new(process.clock.uuid());
+        let presence =
+            process.hosts.join(id).map_err(|error| unannounced(&process.hosts, error))?;
         let about = about(&config).to_text();
-        let row = HostRow { id, since: clock.now(), about };
-        let feed = Feed::new(store.clone(), hosts.clone(), id)?;
-        let (claimant, handed_over) = Claimant::new(
-            store.clone(),
-            &hosts,
-            Arc::clone(&clock),
-            drivers,
-            &config,
-            row,
-            feed.clone(),
-        );
+        let row = HostRow { id, since: process.clock.now(), about };
+        let work = process.feed.wake(id);
+        let (claimant, handed_over) = Claimant::new(process.clone(), drivers, &config, row);
+        let Process { store, hosts, clock, feed, live: _ } = process;
         let host = Self {
             store,
             clock,
@@ -118,6 +130,7 @@ impl<S: Store> Host<S> {
             hosts,
             presence,
             feed,
+            work,
             claimant,
             handed_over,
             tasks: JoinSet::new(),
@@ -164,10 +177,10 @@ impl<S: Store> Host<S> {
                     Err(error) => return Err(error),
                 };
                 // Whatever deadline is committed meanwhile wakes the host again.
-                self.feed.plan(None);
+                self.work.plan(None);
                 // What could not be done now is still due: it is tried again when the host looks.
                 due = self.store.next_due()?.filter(|_| worked);
-                self.feed.plan(due);
+                self.work.plan(due);
             }
             look = true;
             let clock = Arc::clone(&self.clock);
@@ -187,7 +200,7 @@ impl<S: Store> Host<S> {
                     // If there is something to do, the feed says so.
                     look = false;
                 }
-                () = self.feed.work() => {}
+                () = self.work.left() => {}
                 Some(done) = self.tasks.join_next() => {
                     self.done(done)?;
                     // What one session has come to changes no other, but for the slot.

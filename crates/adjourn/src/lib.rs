@@ -1,34 +1,92 @@
-//! Drives sessions.
+//! A durable pause for the agents of a program: sessions that are parked, and go on when something
+//! happens, in whichever process is there by then.
 //!
-//! A [`Host`] claims sessions that are ready and that it can run, and drives each through a
-//! [`Driver`](adjourn_driver::Driver); it delivers events and deadlines, takes over what dead hosts have left, and
-//! gives everything back when it stops. Everything it does is a commit; what it must do next is
-//! read off the state.
+//! ```
+#![doc = include_str!("../examples/embed.rs")]
+//! ```
+//!
+//! - [`Adjourn`] is an open store: [`create`](Adjourn::create), [`publish`](Adjourn::publish),
+//!   [`session`](Adjourn::session), [`host`](Adjourn::host).
+//! - [`SessionRef`] is the way to one session. Its verbs are builders that are awaited; each says at
+//!   which commit it resolves, and what dropping it does.
+//! - [`Moments`] is what happens in a session, past and live, whichever process does it.
+//! - [`RunningHost`] drives sessions with the [`Driver`](driver::Driver)s that it was given by name,
+//!   delivers events, acts on deadlines, and takes over what dead hosts have left.
+//!
+//! Any number of programs work on one store at once, and so do the command line and editors. What
+//! one of them commits, the others are told of; nothing has to be rung, polled or refreshed.
+//! Everything that is answered is durable. What must be done next is read off the state, so that a
+//! program that dies leaves nothing behind that others do not find.
+//!
+//! What lies beneath is here for faces and tools: [`Host`] and [`Claimant`], the [`feed`] of
+//! commits, [`watch`] and [`live`] text, and the [`script`]ed driver.
 
 pub mod about;
+mod adjourn;
+mod builder;
 mod claimant;
 pub mod clock;
+mod committing;
 mod config;
+mod create;
 mod declined;
 pub mod doorbell;
 mod drive;
 mod ending;
+mod error;
 pub mod feed;
+mod hearing;
 mod host;
 pub mod live;
+mod moments;
 pub mod permission;
+mod process;
+mod publish;
 mod ring;
+mod running;
 pub mod script;
+mod session_ref;
 mod shown;
 mod slots;
 pub mod telling;
 mod transcript;
+mod verbs;
 mod warm;
 pub mod watch;
 
+pub use adjourn::{Adjourn, TENANT};
+pub use builder::{AdjournBuilder, key_directory};
 pub use claimant::Claimant;
+pub use committing::Committing;
 pub use config::{Claims, Config, Notes};
+pub use create::CreateBuilder;
+pub use error::{Error, NotSuspended, StoreError};
 pub use host::Host;
+pub use moments::{Moments, WatchBuilder};
+pub use publish::{Event, NotPublished, Published};
 pub use ring::Ring;
+pub use running::{HostBuilder, RunningHost};
+pub use session_ref::{FinishedRun, SessionRef};
 pub use shown::Showing;
 pub use transcript::call_content;
+pub use verbs::{
+    Accepted, CancelBuilder, Canceled, CloseBuilder, Closed, PromptBuilder, Prompted,
+    RemoveBuilder, ResumeBuilder, SuspendBuilder, Suspension, TakenOver, TakeoverBuilder,
+    WithdrawBuilder, Withdrawn, Woken,
+};
+pub use watch::Moment;
+
+/// The lifecycle: sessions as they are, commands, events of the journal, refusals.
+pub use adjourn_core as core;
+
+pub mod driver {
+    //! What an agent has to do to be parked and woken.
+    //!
+    //! A driver with a tool, a park and a question:
+    //!
+    //! ```
+    #![doc = include_str!("../examples/drive.rs")]
+    //! ```
+
+    pub use adjourn_driver::*;
+}

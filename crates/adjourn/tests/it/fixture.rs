@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use adjourn::clock::{BoxFuture, Clock, Machine};
 use adjourn::doorbell::Hosts;
 use adjourn::script::Scripted;
-use adjourn::{Claimant, Claims, Config, Host};
+use adjourn::{Adjourn, Claimant, Claims, Config, Host};
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::carry::Budget;
 use adjourn_core::command::{Prompt, Reach, Resume, Suspend};
@@ -75,7 +75,8 @@ impl Inner {
 }
 
 impl Hands {
-    fn new() -> Self {
+    /// Makes a clock that shows nine o'clock.
+    pub fn new() -> Self {
         let now = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
         let (passed, sleepers) = (Duration::ZERO, Vec::new());
         Self(Arc::new(Mutex::new(Inner { now, passed, sleepers })))
@@ -208,6 +209,20 @@ impl Fixture {
     /// Opens the same store once more, as another process would.
     pub fn another(&self) -> Sqlite {
         Sqlite::open(options(self.store.path().to_owned(), &self.clock)).unwrap()
+    }
+
+    /// Works on the store as a program does that embeds the library.
+    pub fn adjourn(&self) -> Adjourn {
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let adjourn = Adjourn::on(self.store.clone(), self.hosts(), clock).unwrap();
+        adjourn.in_tenant("acme").acting_as(ann())
+    }
+
+    /// Works on the store as another process does that embeds the library.
+    pub fn another_adjourn(&self) -> Adjourn {
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let adjourn = Adjourn::on(self.another(), self.hosts(), clock).unwrap();
+        adjourn.in_tenant("acme").acting_as(ann())
     }
 
     pub fn hosts(&self) -> Hosts {

@@ -17,6 +17,8 @@ mod content;
 mod declining;
 mod doorbell;
 mod driving;
+mod dropping;
+mod embedding;
 mod failing;
 mod fake;
 mod feeding;

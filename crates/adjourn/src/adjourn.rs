@@ -1,0 +1,261 @@
+//! A store as a program sees it: the way to sessions, events and hosts.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use adjourn_core::Command;
+use adjourn_core::Session;
+use adjourn_core::actor::{Actor, Face};
+use adjourn_core::command::{Loss, Recover};
+use adjourn_core::driver::DriverSpec;
+use adjourn_core::id::SessionId;
+use adjourn_store::{CommandError, Done, Request, Sqlite, Store, Transaction};
+
+use crate::builder::AdjournBuilder;
+use crate::claimant::Claimant;
+use crate::clock::Clock;
+use crate::committing::Committing;
+use crate::create::CreateBuilder;
+use crate::doorbell::Hosts;
+use crate::error::{Error, StoreError};
+use crate::feed::Feed;
+use crate::hearing::Hearing;
+use crate::live::Live;
+use crate::process::Process;
+use crate::running::HostBuilder;
+use crate::session_ref::SessionRef;
+
+/// A store, and the way to its sessions, events and hosts. Cheap to clone.
+///
+/// Every process that opens the same path sees the same sessions. What one of them commits, the
+/// others are told of. Nothing runs in the background for an `Adjourn` that has no host; the last
+/// clone closes the store.
+pub struct Adjourn<S: Store = Sqlite> {
+    shared: Arc<Shared<S>>,
+    tenant: Arc<str>,
+    by: Arc<Actor>,
+}
+
+impl<S: Store> Clone for Adjourn<S> {
+    fn clone(&self) -> Self {
+        let (tenant, by) = (Arc::clone(&self.tenant), Arc::clone(&self.by));
+        Self { shared: Arc::clone(&self.shared), tenant, by }
+    }
+}
+
+/// What all clones of an [`Adjourn`] share.
+pub(crate) struct Shared<S: Store> {
+    pub(crate) process: Process<S>,
+    /// The hosts of this process, the newest last.
+    claimants: Mutex<Vec<Claimant<S>>>,
+    hearing: Hearing,
+}
+
+/// The tenant that owns sessions and events, unless another is named.
+pub const TENANT: &str = "local";
+
+impl Adjourn {
+    /// Opens the store at a path, and makes it if it is not there; its directory must be.
+    ///
+    /// Commits are signed with keys that lie beside the store, in a directory that has its name and
+    /// `.keys`; see [`AdjournBuilder`] for others, for another clock, and for a store that is only
+    /// looked at.
+    ///
+    /// # Errors
+    /// What is there is no store, or one of a newer program, or cannot be written; or its keys
+    /// cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropped before it resolves, the store is closed again, and nothing is in it.
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        Self::builder(path).open().await
+    }
+
+    /// Says how a store is to be opened.
+    pub fn builder(path: impl Into<PathBuf>) -> AdjournBuilder {
+        AdjournBuilder::new(path.into())
+    }
+
+    /// Returns where the store's file really is, whatever links led to it.
+    pub fn path(&self) -> &Path {
+        self.store().path()
+    }
+}
+
+impl<S: Store> Adjourn<S> {
+    /// Works on a store that is open already, with the hosts that work on it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn on(store: S, hosts: Hosts, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let feed = Feed::new(store.clone(), hosts.clone())?;
+        let process = Process { store, hosts, clock, feed, live: Live::default() };
+        let shared = Shared { process, claimants: Mutex::default(), hearing: Hearing::default() };
+        let by = Actor::new(Face::Library, "");
+        Ok(Self { shared: Arc::new(shared), tenant: TENANT.into(), by: Arc::new(by) })
+    }
+
+    /// Works for another tenant: whose the sessions are that it creates, and the events that it
+    /// publishes.
+    #[must_use]
+    pub fn in_tenant(mut self, tenant: impl Into<Arc<str>>) -> Self {
+        self.tenant = tenant.into();
+        self
+    }
+
+    /// Gives commands in the name of another actor, as the journal has it; each verb can name its
+    /// own.
+    #[must_use]
+    pub fn acting_as(mut self, by: Actor) -> Self {
+        self.by = Arc::new(by);
+        self
+    }
+
+    /// Describes a session whose driver hosts know by a name; awaited, it is created.
+    pub fn create(&self, driver: impl Into<String>) -> CreateBuilder<S> {
+        self.create_with(DriverSpec::named(driver, serde_json::Value::Null))
+    }
+
+    /// Describes a session with any driver; awaited, it is created.
+    pub fn create_with(&self, driver: DriverSpec) -> CreateBuilder<S> {
+        CreateBuilder::new(self.clone(), driver)
+    }
+
+    /// Returns the way to a session. Whether there is one shows when something is asked of it.
+    pub fn session(&self, id: SessionId) -> SessionRef<S> {
+        SessionRef::new(self.clone(), id)
+    }
+
+    /// Describes a host of this process; started, it drives sessions.
+    pub fn host(&self) -> HostBuilder<S> {
+        HostBuilder::new(self.clone())
+    }
+
+    /// Does several things in one commit, and tells all who wait for any of it.
+    ///
+    /// The verbs of a session and [`Adjourn::publish`] are such commits; this is for what has to be
+    /// decided together.
+    pub fn transact<T, E, F>(&self, work: F) -> Committing<Result<T, E>>
+    where
+        F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let Process { store, feed, .. } = self.process().clone();
+        Committing::new(async move {
+            let done = store.transact(work).await;
+            feed.ring();
+            done
+        })
+    }
+
+    /// Returns the tenant that it works for.
+    pub fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// Returns the actor that its commands are journaled under.
+    pub fn by(&self) -> Actor {
+        Actor::clone(&self.by)
+    }
+
+    /// Returns the store, to read what no verb returns. What is committed past
+    /// [`Adjourn::transact`] is told to others late.
+    pub fn store(&self) -> &S {
+        &self.process().store
+    }
+
+    /// Returns the hosts that work on the store, of all processes.
+    pub fn hosts(&self) -> &Hosts {
+        &self.process().hosts
+    }
+
+    /// Returns the clock.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.process().clock
+    }
+
+    /// Returns what is committed, for those of this process who wait for it.
+    pub fn feed(&self) -> &Feed<S> {
+        &self.process().feed
+    }
+
+    /// Returns the words of the steps that hosts of this process run, as they come.
+    pub fn live(&self) -> &Live {
+        &self.process().live
+    }
+
+    /// Takes a session from its host if that died, and returns it as it is then; nothing if it has
+    /// no such host.
+    ///
+    /// Hosts do this by themselves. It is for a program that has none, and meets a session that a
+    /// dead one has left.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn recover(&self, session: &Session) -> Result<Option<Arc<Session>>, Error> {
+        let Some(owner) = session.owner() else { return Ok(None) };
+        // Nothing is taken from a host whose lock cannot be looked at.
+        if !matches!(self.hosts().is_alive(owner.host), Ok(false)) {
+            return Ok(None);
+        }
+        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
+        // Its actor has asked for something else.
+        let by = Actor::new(Face::Host, "");
+        let request = Request::new(session.id, by, Command::Recover(recover));
+        match self.transact(move |tx| tx.command(request)).await {
+            Ok(done) => Ok(Some(done.session)),
+            // Another process was faster.
+            Err(CommandError::Rejected(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives a command: what a prompt or a resume makes ready is claimed by a host of this process
+    /// in the same commit, if one can run it.
+    pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
+        let hosts = self.claimants().clone();
+        let host = match hosts.as_slice() {
+            [] => None,
+            [host] => Some(host),
+            hosts => hosts.iter().rev().find(|host| host.can_run(request.session)),
+        };
+        let done = match host {
+            Some(host) => host.give(request).await?,
+            None => self.transact(move |tx| tx.command(request)).await?,
+        };
+        if !hosts.is_empty() {
+            return Ok(done);
+        }
+        // No host may be there that takes the session from a dead one, for whose calls the command
+        // would wait.
+        Ok(match self.recover(&done.session).await? {
+            Some(session) => Done { session, ..done },
+            None => done,
+        })
+    }
+
+    pub(crate) fn process(&self) -> &Process<S> {
+        &self.shared.process
+    }
+
+    pub(crate) fn hearing(&self) -> &Hearing {
+        &self.shared.hearing
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<Shared<S>> {
+        Arc::downgrade(&self.shared)
+    }
+
+    /// Returns the hosts of this process.
+    pub(crate) fn claimants(&self) -> MutexGuard<'_, Vec<Claimant<S>>> {
+        self.shared.claimants()
+    }
+}
+
+impl<S: Store> Shared<S> {
+    pub(crate) fn claimants(&self) -> MutexGuard<'_, Vec<Claimant<S>>> {
+        // Nothing that is done with it can leave it half done.
+        self.claimants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

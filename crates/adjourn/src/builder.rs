@@ -1,0 +1,158 @@
+//! How a store is opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adjourn_core::actor::Actor;
+use adjourn_record::keys::{KeyDir, Keys};
+use adjourn_store::Sqlite;
+use adjourn_store::sqlite::{CACHE, Options};
+
+use crate::adjourn::{Adjourn, TENANT};
+use crate::clock::{Clock, Machine};
+use crate::doorbell::Hosts;
+use crate::error::{Error, StoreError};
+
+/// A store that is about to be opened; see [`Adjourn::builder`].
+#[must_use = "nothing is opened before it is asked to"]
+pub struct AdjournBuilder {
+    path: PathBuf,
+    keys: Signing,
+    clock: Arc<dyn Clock>,
+    tenant: String,
+    by: Option<Actor>,
+    cache: usize,
+}
+
+/// Where the keys come from that commits are signed with.
+enum Signing {
+    /// From beside the store.
+    Beside,
+    /// From a directory.
+    In(PathBuf),
+    /// From the caller.
+    With(Keys),
+    /// From nowhere: nothing is committed.
+    Never,
+}
+
+impl AdjournBuilder {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        let (keys, clock) = (Signing::Beside, Arc::new(Machine));
+        Self { path, keys, clock, tenant: TENANT.to_owned(), by: None, cache: CACHE }
+    }
+
+    /// Signs commits with keys of a directory; a first one is made if it has none.
+    pub fn key_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.keys = Signing::In(directory.into());
+        self
+    }
+
+    /// Signs commits with these keys.
+    pub fn keys(mut self, keys: Keys) -> Self {
+        self.keys = Signing::With(keys);
+        self
+    }
+
+    /// Opens the store to look at it: without keys, and also where nothing can be written. It must
+    /// be there. Whatever would commit something fails.
+    pub fn read_only(mut self) -> Self {
+        self.keys = Signing::Never;
+        self
+    }
+
+    /// Goes by another clock, which also makes the ids: one that a test moves by hand.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Works for a tenant; see [`Adjourn::in_tenant`].
+    pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
+        self.tenant = tenant.into();
+        self
+    }
+
+    /// Gives commands in the name of an actor; see [`Adjourn::acting_as`].
+    pub fn acting_as(mut self, by: Actor) -> Self {
+        self.by = Some(by);
+        self
+    }
+
+    /// Keeps so many sessions in memory, at one or two KiB each, so that most commands need not
+    /// read them.
+    pub const fn cache(mut self, sessions: usize) -> Self {
+        self.cache = sessions;
+        self
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// What is there is no store, or one of a newer program, or cannot be read or written; or its
+    /// keys cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropped before it resolves, the store is closed again, and nothing is in it.
+    pub async fn open(self) -> Result<Adjourn, Error> {
+        // It waits for files and for locks of other processes.
+        let opened = tokio::task::spawn_blocking(|| self.open_blocking()).await;
+        opened.unwrap_or_else(|_| Err(StoreError::Panicked.into()))
+    }
+
+    fn open_blocking(self) -> Result<Adjourn, Error> {
+        let Self { path, keys, clock, tenant, by, cache } = self;
+        let environment = Arc::clone(&clock);
+        let directory = match keys {
+            Signing::Beside => Ok(key_directory(&path)),
+            Signing::In(directory) => Ok(KeyDir::new(directory)),
+            Signing::With(keys) => Err(Some(keys)),
+            Signing::Never => Err(None),
+        };
+        let store = match directory {
+            Ok(directory) => open(path, directory, environment, cache)?,
+            Err(Some(keys)) => {
+                Sqlite::open(Options { cache, ..Options::new(path, environment, keys) })?
+            }
+            Err(None) => Sqlite::look(&path, environment, cache)?,
+        };
+        let hosts = Hosts::beside(store.path());
+        let adjourn = Adjourn::on(store, hosts, clock)?.in_tenant(tenant);
+        Ok(match by {
+            Some(by) => adjourn.acting_as(by),
+            None => adjourn,
+        })
+    }
+}
+
+/// Returns the directory of the keys that lie beside a store.
+pub fn key_directory(store: &Path) -> KeyDir {
+    let mut name = store.as_os_str().to_owned();
+    name.push(".keys");
+    KeyDir::new(PathBuf::from(name))
+}
+
+/// Opens a store with the keys of a directory, and makes a first one where there is none: but a key
+/// that is missing is not replaced by another in silence.
+fn open(
+    path: PathBuf,
+    directory: KeyDir,
+    environment: Arc<dyn Clock>,
+    cache: usize,
+) -> Result<Sqlite, Error> {
+    let keys = match directory.existing()? {
+        Some(keys) => keys,
+        None => {
+            let is_there = path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0);
+            if is_there
+                && let Some(missing) =
+                    Sqlite::look(&path, Arc::<dyn Clock>::clone(&environment), 0)?.signer()?
+                && directory.ring()?.get(missing).is_none()
+            {
+                return Err(StoreError::UnknownSigner(missing).into());
+            }
+            directory.load(environment.now())?
+        }
+    };
+    Ok(Sqlite::open(Options { cache, ..Options::new(path, environment, keys) })?)
+}

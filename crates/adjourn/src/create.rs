@@ -1,0 +1,134 @@
+//! Creating sessions.
+
+use std::collections::BTreeMap;
+use std::future::IntoFuture;
+
+use adjourn_core::Founding;
+use adjourn_core::actor::Actor;
+use adjourn_core::carry::Budget;
+use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::id::SessionId;
+use adjourn_driver::Message;
+use adjourn_store::{CommandError, Done, Store, Transaction};
+use serde_json::Value;
+
+use crate::adjourn::Adjourn;
+use crate::committing::Committing;
+use crate::error::Error;
+use crate::session_ref::SessionRef;
+use crate::verbs::prompt_request;
+
+/// A session that is about to be created; see [`Adjourn::create`].
+///
+/// Awaited, it resolves at the commit that creates the session, and returns the way to it. With a
+/// prompt, the same commit takes that too, and a host of this process that can run the session
+/// claims it there.
+///
+/// # Cancel safety
+/// That of [`Committing`]: dropped after it was polled, the session is created all the same.
+#[must_use = "nothing happens before it is awaited"]
+pub struct CreateBuilder<S: Store> {
+    adjourn: Adjourn<S>,
+    by: Actor,
+    founding: Founding,
+    prompt: Option<Message>,
+}
+
+impl<S: Store> CreateBuilder<S> {
+    pub(crate) fn new(adjourn: Adjourn<S>, driver: DriverSpec) -> Self {
+        let founding = Founding {
+            id: SessionId::new(adjourn.clock().uuid()),
+            tenant: adjourn.tenant().to_owned(),
+            labels: BTreeMap::new(),
+            parent: None,
+            driver,
+            budget: Budget::default(),
+        };
+        let by = adjourn.by();
+        Self { adjourn, by, founding, prompt: None }
+    }
+
+    /// Gives a named driver what it is made with, wherever it runs. It is journaled: secrets do not
+    /// belong here.
+    pub fn config(mut self, config: impl Into<Value>) -> Self {
+        if let DriverKind::Named { config: current, .. } = &mut self.founding.driver.kind {
+            *current = config.into();
+        }
+        self
+    }
+
+    /// Adds a label, which sessions are found by.
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.founding.labels.insert(key.into(), value.into());
+        self
+    }
+
+    /// Names the session on whose behalf this one is made.
+    pub const fn parent(mut self, parent: SessionId) -> Self {
+        self.founding.parent = Some(parent);
+        self
+    }
+
+    /// Limits what it may use; with more than that it is parked.
+    pub const fn budget(mut self, budget: Budget) -> Self {
+        self.founding.budget = budget;
+        self
+    }
+
+    /// Names the directory it works in.
+    pub fn cwd(mut self, directory: impl Into<String>) -> Self {
+        self.founding.driver.cwd = Some(directory.into());
+        self
+    }
+
+    /// Gives it an id that is known before it is created.
+    pub const fn id(mut self, id: SessionId) -> Self {
+        self.founding.id = id;
+        self
+    }
+
+    /// Names who creates it, as the journal has it.
+    pub fn by(mut self, by: Actor) -> Self {
+        self.by = by;
+        self
+    }
+
+    /// Starts its first run with the same commit.
+    pub fn prompt(mut self, message: impl Into<Message>) -> Self {
+        self.prompt = Some(message.into());
+        self
+    }
+
+    async fn commit(self) -> Result<(SessionRef<S>, Done), Error> {
+        let Self { adjourn, by, founding, prompt } = self;
+        let session = adjourn.session(founding.id);
+        let (id, spec) = (founding.id, founding.driver.clone());
+        let prompt = prompt.map(|message| prompt_request(id, by.clone(), &message));
+        let prompted = prompt.is_some();
+        let work = move |tx: &mut Transaction<'_>| -> Result<Done, CommandError> {
+            let mut done = tx.create(by, founding)?;
+            if let Some(prompt) = prompt {
+                let Done { session, events, answered } = tx.command(prompt)?;
+                done.events.extend(events);
+                done = Done { session, events: done.events, answered };
+            }
+            Ok(done)
+        };
+        let hosts = adjourn.claimants().clone();
+        let host = hosts.iter().rev().find(|host| prompted && host.can_run_new(id, &spec));
+        let done = match host {
+            Some(host) => host.create(id, work).await?,
+            None => adjourn.transact(work).await?,
+        };
+        Ok((session, done))
+    }
+}
+
+impl<S: Store> IntoFuture for CreateBuilder<S> {
+    type Output = Result<SessionRef<S>, Error>;
+    type IntoFuture = Committing<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Committing::new(async { Ok(self.commit().await?.0) })
+    }
+}

@@ -1,0 +1,182 @@
+//! One session, as a program sees it: its verbs, its past and what becomes of it.
+
+use std::sync::Arc;
+
+use adjourn_core::Session;
+use adjourn_core::actor::Actor;
+use adjourn_core::command::{Cancel, Close, Resume, RunEnd, Suspend};
+use adjourn_core::event::What;
+use adjourn_core::id::{RequestId, RunId, SessionId};
+use adjourn_core::session::{LastRun, State};
+use adjourn_core::time::Timestamp;
+use adjourn_driver::Message;
+use adjourn_store::Store;
+
+use crate::adjourn::Adjourn;
+use crate::error::Error;
+use crate::moments::{Moments, WatchBuilder};
+use crate::verbs::{
+    CancelBuilder, CloseBuilder, PromptBuilder, RemoveBuilder, ResumeBuilder, SuspendBuilder,
+    TakeoverBuilder, WithdrawBuilder,
+};
+
+/// The way to one session: what can be asked of it. Cheap to clone.
+///
+/// Each verb is a builder that is awaited: nothing happens before that. Each resolves at the commit
+/// that it names, and returns what that commit did; no second read is in between.
+pub struct SessionRef<S: Store> {
+    adjourn: Adjourn<S>,
+    id: SessionId,
+}
+
+impl<S: Store> Clone for SessionRef<S> {
+    fn clone(&self) -> Self {
+        Self { adjourn: self.adjourn.clone(), id: self.id }
+    }
+}
+
+/// A run that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedRun {
+    /// Which.
+    pub id: RunId,
+    /// How it ended.
+    pub end: RunEnd,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl<S: Store> SessionRef<S> {
+    pub(crate) const fn new(adjourn: Adjourn<S>, id: SessionId) -> Self {
+        Self { adjourn, id }
+    }
+
+    /// Returns its id.
+    pub const fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Returns the store that it lives in.
+    pub const fn adjourn(&self) -> &Adjourn<S> {
+        &self.adjourn
+    }
+
+    /// Says something to the agent: starts a run, or answers what the session waits for.
+    ///
+    /// Resolves at the commit that takes the message.
+    pub fn prompt(&self, message: impl Into<Message>) -> PromptBuilder<S> {
+        PromptBuilder::new(self.clone(), message.into())
+    }
+
+    /// Pauses the session.
+    ///
+    /// Resolves at the commit with which the pause is in force: nothing runs from then on, and the
+    /// transcript stands still. A pending pause whose future is dropped is withdrawn.
+    pub fn suspend(&self) -> SuspendBuilder<S> {
+        SuspendBuilder::new(self.clone(), Suspend::default())
+    }
+
+    /// Takes back a pending suspend that was [accepted](SuspendBuilder::accepted).
+    ///
+    /// Resolves at the commit that takes it back.
+    pub fn withdraw(&self, request: RequestId) -> WithdrawBuilder<S> {
+        WithdrawBuilder::new(self.clone(), request)
+    }
+
+    /// Wakes the session, lifts a hold, or takes back a pending suspend.
+    ///
+    /// Resolves at the commit that does so.
+    pub fn resume(&self) -> ResumeBuilder<S> {
+        ResumeBuilder::new(self.clone(), Resume::default())
+    }
+
+    /// Ends the run.
+    ///
+    /// Resolves at the commit that accepts it. What is in flight may go on for its grace;
+    /// [`SessionRef::finished`] waits for the end.
+    pub fn cancel(&self) -> CancelBuilder<S> {
+        CancelBuilder::new(self.clone(), Cancel::default())
+    }
+
+    /// Ends the session.
+    ///
+    /// Resolves at the commit that ends it.
+    pub fn close(&self) -> CloseBuilder<S> {
+        CloseBuilder::new(self.clone(), Close::default())
+    }
+
+    /// Ends the session, and erases what happened in it.
+    ///
+    /// Resolves when all is erased, which takes more than one commit for a long session.
+    pub fn remove(&self) -> RemoveBuilder<S> {
+        RemoveBuilder::new(self.clone())
+    }
+
+    /// Takes the session from a host that hangs, for another to go on with.
+    ///
+    /// Resolves at the commit that takes it; what the host still commits is refused from then on.
+    pub fn take_over(&self) -> TakeoverBuilder<S> {
+        TakeoverBuilder::new(self.clone())
+    }
+
+    /// Returns the session as it is now.
+    ///
+    /// # Errors
+    /// There is no such session, or the store fails.
+    pub async fn load(&self) -> Result<Arc<Session>, Error> {
+        self.adjourn.store().session(self.id)?.ok_or(Error::NotFound(self.id))
+    }
+
+    /// Tells what happens in the session, past and live, in order and without a gap.
+    pub fn watch(&self) -> WatchBuilder<S> {
+        WatchBuilder::new(self.clone())
+    }
+
+    /// Waits for the end of the run that is under way, parked or not, and returns it. If none is,
+    /// it returns the last one at once; if there was none, it waits for the first.
+    ///
+    /// Resolves when the commit is known that ends the run, in whichever process.
+    ///
+    /// # Errors
+    /// There is no such session, it ends without a run, or the store fails.
+    ///
+    /// # Cancel safety
+    /// Dropping it changes nothing: it only waits.
+    pub async fn finished(&self) -> Result<FinishedRun, Error> {
+        let session = self.load().await?;
+        let awaited = session.run().map(|run| run.id);
+        match (awaited, &session.last_run, &session.state) {
+            (None, Some(last), _) => return Ok(last.clone().into()),
+            (None, None, State::Ended(ended)) => {
+                return Err(adjourn_core::Rejected::Ended { at: ended.at }.into());
+            }
+            _ => {}
+        }
+        let mut moments = Moments::after(self, &session);
+        moments.recovers();
+        while let Some(moment) = moments.next().await? {
+            let at = moment.event.at;
+            match moment.event.what {
+                What::RunEnded(ended) if awaited.is_none_or(|run| run == ended.run) => {
+                    return Ok(FinishedRun { id: ended.run, end: ended.end, at });
+                }
+                What::SessionEnded(_) => {
+                    return Err(adjourn_core::Rejected::Ended { at }.into());
+                }
+                _ => {}
+            }
+        }
+        Err(Error::NotFound(self.id))
+    }
+
+    pub(crate) fn by(&self) -> Actor {
+        self.adjourn.by()
+    }
+}
+
+impl From<LastRun> for FinishedRun {
+    fn from(last: LastRun) -> Self {
+        let LastRun { id, outcome, error, at } = last;
+        Self { id, end: RunEnd { outcome, error, ends_session: false }, at }
+    }
+}

@@ -1,0 +1,31 @@
+//! What can be asked of a session, one file per verb.
+
+mod cancel;
+mod close;
+mod prompt;
+mod remove;
+mod resume;
+mod suspend;
+mod takeover;
+mod withdraw;
+
+pub use cancel::{CancelBuilder, Canceled};
+pub use close::{CloseBuilder, Closed};
+pub use prompt::{PromptBuilder, Prompted};
+pub use remove::RemoveBuilder;
+pub use resume::{ResumeBuilder, Woken};
+pub use suspend::{Accepted, SuspendBuilder, Suspension};
+pub use takeover::{TakenOver, TakeoverBuilder};
+pub use withdraw::{WithdrawBuilder, Withdrawn};
+
+pub(crate) use prompt::request as prompt_request;
+
+use adjourn_store::Done;
+
+use crate::error::StoreError;
+
+/// The error of a commit that did not do what its command says.
+fn unheard_of(done: &Done, what: &str) -> StoreError {
+    let at = done.session.revision;
+    StoreError::Damaged(format!("{what} of session {} (revision {at})", done.session.id))
+}

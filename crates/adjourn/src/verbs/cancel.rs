@@ -1,0 +1,85 @@
+//! Cancels: what ends a run.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use adjourn_core::Command;
+use adjourn_core::actor::Actor;
+use adjourn_core::command::Cancel;
+use adjourn_core::event::What;
+use adjourn_store::{Done, Request, Store};
+
+use crate::committing::Committing;
+use crate::error::Error;
+use crate::session_ref::{FinishedRun, SessionRef};
+
+/// A cancel that is about to be asked for; see [`SessionRef::cancel`].
+///
+/// Awaited, it resolves at the commit that accepts it: with it nothing new starts. A session that
+/// rests is at its end with the same commit; one that runs has its grace for what is in flight.
+///
+/// # Cancel safety
+/// That of [`Committing`]: dropped after it was polled, the run is canceled all the same.
+#[must_use = "nothing happens before it is awaited"]
+pub struct CancelBuilder<S: Store> {
+    session: SessionRef<S>,
+    by: Actor,
+    cancel: Cancel,
+}
+
+/// A cancel that was accepted.
+#[derive(Debug, Clone)]
+pub struct Canceled {
+    /// The run, if the same commit ended it.
+    pub ended: Option<FinishedRun>,
+    /// The commit that accepted it.
+    pub commit: Done,
+}
+
+impl<S: Store> CancelBuilder<S> {
+    pub(crate) fn new(session: SessionRef<S>, cancel: Cancel) -> Self {
+        Self { by: session.by(), session, cancel }
+    }
+
+    /// Says why.
+    pub fn reason(mut self, reason: impl Into<Option<String>>) -> Self {
+        self.cancel.reason = reason.into();
+        self
+    }
+
+    /// Says how long calls in flight may go on; then they are abandoned, and their outcome is
+    /// unknown.
+    pub fn grace(mut self, grace: impl Into<Option<Duration>>) -> Self {
+        let millis = |grace: Duration| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        self.cancel.grace_ms = grace.into().map(millis);
+        self
+    }
+
+    /// Names who asks for it, as the journal has it.
+    pub fn by(mut self, by: Actor) -> Self {
+        self.by = by;
+        self
+    }
+
+    async fn commit(self) -> Result<Canceled, Error> {
+        let Self { session, by, cancel } = self;
+        let request = Request::new(session.id(), by, Command::Cancel(cancel));
+        let commit = session.adjourn().give(request).await?;
+        let ended = commit.events.iter().find_map(|event| match &event.what {
+            What::RunEnded(ended) => {
+                Some(FinishedRun { id: ended.run, end: ended.end.clone(), at: event.at })
+            }
+            _ => None,
+        });
+        Ok(Canceled { ended, commit })
+    }
+}
+
+impl<S: Store> IntoFuture for CancelBuilder<S> {
+    type Output = Result<Canceled, Error>;
+    type IntoFuture = Committing<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Committing::new(self.commit())
+    }
+}

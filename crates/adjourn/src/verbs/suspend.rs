@@ -1,0 +1,296 @@
+//! Suspends: pauses that are accepted, come into force, or are taken back.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use adjourn_core::actor::Actor;
+use adjourn_core::carry::Limit;
+use adjourn_core::command::{Mode, Requester, Suspend, Withdraw};
+use adjourn_core::conditions::{Conditions, Spelling};
+use adjourn_core::event::{Event, SuspendedEvent, What};
+use adjourn_core::facts::SpanLinks;
+use adjourn_core::id::{Handle, RequestId};
+use adjourn_core::session::Parked;
+use adjourn_core::{Command, Rejected};
+use adjourn_driver::BoxFuture;
+use adjourn_store::{CommandError, Done, Request, Store};
+use serde_json::{Value, json};
+use tokio::runtime;
+
+use super::unheard_of;
+use crate::committing::Committing;
+use crate::error::{Error, NotSuspended};
+use crate::moments::Moments;
+use crate::process::Process;
+use crate::session_ref::SessionRef;
+
+/// A pause that is about to be asked for; see [`SessionRef::suspend`].
+///
+/// Awaited, it resolves at the commit with which the pause is in force: at once for a session that
+/// rests, at the boundary that the mode names for one that runs. [`SuspendBuilder::accepted`]
+/// resolves earlier.
+///
+/// # Cancel safety
+/// Dropped before it was polled, nothing has happened. Dropped while the pause is pending, the
+/// request is withdrawn, and the session goes on unless others want it paused, too. Dropped when the
+/// pause is in force, it stays.
+#[must_use = "nothing happens before it is awaited"]
+pub struct SuspendBuilder<S: Store> {
+    session: SessionRef<S>,
+    by: Actor,
+    suspend: Suspend,
+    on_event: Option<String>,
+    timeout: Option<Duration>,
+    spans: SpanLinks,
+}
+
+/// A pause that is in force, or was when its commit was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspension {
+    /// Its name, by which it is resumed.
+    pub handle: Handle,
+    /// What was asked for, and since when it holds.
+    pub parked: Parked,
+    /// The revision of the session at which it came into force.
+    pub revision: u64,
+}
+
+/// A pause that was accepted: in force already, or pending.
+#[derive(Debug, Clone)]
+pub struct Accepted {
+    /// The request, by which it can be [withdrawn](SessionRef::withdraw) while it is pending.
+    pub request: RequestId,
+    /// The pause: an earlier one if others had asked for it before.
+    pub handle: Handle,
+    /// The pause as it is in force, if it is.
+    pub suspension: Option<Suspension>,
+    /// The commit that accepted it.
+    pub commit: Done,
+}
+
+impl<S: Store> SuspendBuilder<S> {
+    pub(crate) fn new(session: SessionRef<S>, suspend: Suspend) -> Self {
+        let (by, spans) = (session.by(), SpanLinks { prior: None, pipeline: None });
+        Self { session, by, suspend, on_event: None, timeout: None, spans }
+    }
+
+    /// Says how soon it takes effect: at the next boundary, unless another mode is named.
+    pub const fn mode(mut self, mode: Mode) -> Self {
+        self.suspend.mode = mode;
+        self
+    }
+
+    /// Says why.
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.suspend.reason = Some(reason.into());
+        self
+    }
+
+    /// Lets an event end it: `ci.passed`, `ci.*`, or `ci.passed:pr/12` with the subject.
+    pub fn on_event(mut self, pattern: impl Into<String>) -> Self {
+        self.on_event = Some(pattern.into());
+        self
+    }
+
+    /// Ends it after so much time, counted from when it is in force.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Says what ends it, besides a resume; [`SuspendBuilder::on_event`] and
+    /// [`SuspendBuilder::timeout`] add to it.
+    pub fn conditions(mut self, conditions: impl Into<Option<Conditions>>) -> Self {
+        self.suspend.resume_when = conditions.into();
+        self
+    }
+
+    /// Limits how long calls in flight may go on; then they are abandoned, and their outcome is
+    /// unknown.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.suspend.grace_ms = Some(u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Names the limit that is the cause.
+    pub const fn limit(mut self, limit: Limit) -> Self {
+        self.suspend.limit = Some(limit);
+        self
+    }
+
+    /// Adds what is kept with it, and told with it.
+    pub fn meta(mut self, meta: impl Into<Option<Value>>) -> Self {
+        self.suspend.meta = meta.into();
+        self
+    }
+
+    /// Names the traces it belongs to.
+    pub fn spans(mut self, spans: SpanLinks) -> Self {
+        self.spans = spans;
+        self
+    }
+
+    /// Names who asks for it, as the journal has it.
+    pub fn by(mut self, by: Actor) -> Self {
+        self.by = by;
+        self
+    }
+
+    /// Asks for the pause, and does not wait until it is in force.
+    ///
+    /// Resolves at the commit that accepts it. It is not withdrawn by dropping anything, but with
+    /// [`SessionRef::withdraw`].
+    ///
+    /// # Cancel safety
+    /// That of [`Committing`]: dropped after it was polled, the pause is asked for all the same.
+    pub fn accepted(self) -> Committing<Result<Accepted, Error>> {
+        let request = RequestId::new(self.session.adjourn().clock().uuid());
+        Committing::new(self.ask(request))
+    }
+
+    /// Asks for the pause under the name of a request.
+    async fn ask(self, request: RequestId) -> Result<Accepted, Error> {
+        let Self { session, by, mut suspend, on_event, timeout, spans } = self;
+        suspend.resume_when = conditions(suspend.resume_when, on_event, timeout)?;
+        suspend.requester = Some(Requester::Call(request));
+        let mut command = Request::new(session.id(), by, Command::Suspend(suspend));
+        command.spans = spans;
+        let commit = session.adjourn().give(command).await?;
+        let asked = commit.events.iter().find_map(|event| match &event.what {
+            What::SuspendRequested(requested) => Some(requested.pause.handle),
+            What::SuspendJoined(joined) => Some(joined.handle),
+            What::Suspended(suspended) => Some(suspended.park.pause.handle),
+            What::HoldLaid(laid) => Some(laid.hold.pause.handle),
+            _ => None,
+        });
+        let handle = asked.ok_or_else(|| unheard_of(&commit, "a suspend asked for no pause"))?;
+        let suspension = begun(&commit, handle);
+        Ok(Accepted { request, handle, suspension, commit })
+    }
+
+    /// Asks for the pause, and waits until it is in force.
+    async fn wait(self) -> Result<Suspension, Error> {
+        let session = self.session.clone();
+        let request = RequestId::new(session.adjourn().clock().uuid());
+        // From before the command is queued on: the withdrawal comes behind it.
+        let mut pending =
+            Withdraws { session: session.clone(), by: self.by.clone(), request, is_pending: true };
+        let accepted = self.ask(request).await.inspect_err(|_| pending.is_pending = false)?;
+        let Accepted { handle, suspension, commit, .. } = accepted;
+        if let Some(suspension) = suspension {
+            pending.is_pending = false;
+            return Ok(suspension);
+        }
+        let mut moments = Moments::after(&session, &commit.session);
+        moments.recovers();
+        while let Some(moment) = moments.next().await? {
+            if let Some(fate) = fate(handle, moment.revision, &moment.event) {
+                pending.is_pending = false;
+                return fate;
+            }
+        }
+        Err(Error::NotFound(session.id()))
+    }
+}
+
+impl<S: Store> IntoFuture for SuspendBuilder<S> {
+    type Output = Result<Suspension, Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.wait())
+    }
+}
+
+/// Puts conditions together from what was said of them.
+fn conditions(
+    given: Option<Conditions>,
+    on_event: Option<String>,
+    timeout: Option<Duration>,
+) -> Result<Option<Conditions>, Rejected> {
+    if on_event.is_none() && timeout.is_none() {
+        return Ok(given);
+    }
+    let timeout = timeout.map(|time| json!({ "durationMinutes": time.as_secs_f64() / 60.0 }));
+    let value = json!({ "onEvent": on_event, "timeout": timeout });
+    let said = Conditions::parse(&value, Spelling::Camel)?.unwrap_or_default();
+    let mut all = given.unwrap_or_default();
+    all.on_event = said.on_event.or(all.on_event);
+    all.timeout = said.timeout.or(all.timeout);
+    Ok(Some(all))
+}
+
+/// Returns a pause as the commit that asked for it has brought it into force, or has found it.
+fn begun(commit: &Done, handle: Handle) -> Option<Suspension> {
+    let first = commit.session.revision + 1 - commit.events.len() as u64;
+    let begins = (first..).zip(&commit.events).find_map(|(revision, event)| {
+        Some(Suspension { handle, parked: parked(handle, event)?, revision })
+    });
+    // Whoever joins a pause that is in force finds it as it was.
+    begins.or_else(|| {
+        let shown = commit.session.suspended()?.shown();
+        let joins = shown.pause.handle == handle;
+        let revision = commit.session.revision;
+        joins.then(|| Suspension { handle, parked: shown.clone(), revision })
+    })
+}
+
+/// Returns a pause as an event brings it into force.
+fn parked(handle: Handle, event: &Event) -> Option<Parked> {
+    let made = match &event.what {
+        What::Suspended(SuspendedEvent { park, hold, .. }) => [Some(park), hold.as_ref()],
+        What::HoldLaid(laid) => [Some(&laid.hold), None],
+        _ => [None, None],
+    };
+    made.into_iter().flatten().find(|parked| parked.pause.handle == handle).cloned()
+}
+
+/// Returns what an event has made of a pause that was pending.
+fn fate(handle: Handle, revision: u64, event: &Event) -> Option<Result<Suspension, Error>> {
+    if let Some(parked) = parked(handle, event) {
+        return Some(Ok(Suspension { handle, parked, revision }));
+    }
+    let by = || event.by.clone();
+    let why = match &event.what {
+        What::SuspendWithdrawn(withdrawn) if withdrawn.handle == handle => {
+            NotSuspended::Withdrawn(by())
+        }
+        What::CancelRequested(_) => NotSuspended::Canceled(by()),
+        What::SessionEnded(_) => NotSuspended::Ended(by()),
+        _ => return None,
+    };
+    Some(Err(Error::NotSuspended { handle, why }))
+}
+
+/// Takes a pending suspend back when it is dropped.
+struct Withdraws<S: Store> {
+    session: SessionRef<S>,
+    by: Actor,
+    request: RequestId,
+    is_pending: bool,
+}
+
+impl<S: Store> Drop for Withdraws<S> {
+    fn drop(&mut self) {
+        if !self.is_pending {
+            return;
+        }
+        let withdraw = Command::Withdraw(Withdraw { request: self.request });
+        let request = Request::new(self.session.id(), self.by.clone(), withdraw);
+        let Process { store, feed, .. } = self.session.adjourn().process().clone();
+        // Queued here and now, behind the suspend. It is refused if that has taken effect, or never
+        // got as far as the queue.
+        let withdrawn =
+            store.transact(move |tx| -> Result<Done, CommandError> { tx.command(request) });
+        match runtime::Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn(async move {
+                    let _ = withdrawn.await;
+                    feed.ring();
+                });
+            }
+            // What is queued runs to its end; other processes find it when they look.
+            Err(_) => drop(withdrawn),
+        }
+    }
+}

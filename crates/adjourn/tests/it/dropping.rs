@@ -1,0 +1,231 @@
+//! Futures of the library that are dropped: each does what its documentation says.
+
+use std::future::{Future, IntoFuture};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use adjourn::core::session::{Outcome, Phase};
+use adjourn::{Adjourn, Event, SessionRef};
+use adjourn_store::{Sqlite, Store as _};
+
+use crate::fixture::Fixture;
+
+const LONG_CALL: &str = r#"{"steps": [{"tools": [{"name": "build", "ms": 60000}]}]}"#;
+const SHORT: &str = r#"{"steps": [{"say": "done"}]}"#;
+
+/// Polls a future once, and drops it.
+fn touch<F: Future>(future: F) {
+    let mut future = pin!(future);
+    let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending(), "a commit takes its time");
+}
+
+/// Waits until something has happened to a session, and returns all that has by then.
+async fn until(session: &SessionRef<Sqlite>, what: &str) -> Vec<&'static str> {
+    let mut moments = session.watch().await.unwrap();
+    let mut happened = Vec::new();
+    while !happened.ends_with(&[what]) {
+        happened.push(moments.next().await.unwrap().unwrap().event.what.name());
+    }
+    happened
+}
+
+/// Returns a session whose long call is in flight.
+async fn at_work(fixture: &Fixture, adjourn: &Adjourn) -> SessionRef<Sqlite> {
+    let session = adjourn.session(fixture.create(LONG_CALL));
+    session.prompt("build").await.unwrap();
+    until(&session, "calls_dispatched").await;
+    session
+}
+
+#[tokio::test]
+async fn what_is_never_polled_does_nothing() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(SHORT));
+    let entries = fixture.store.size().unwrap().entries;
+    drop(adjourn.create("patient").prompt("wait").into_future());
+    drop(adjourn.publish(Event::new("ci.passed")));
+    drop(session.prompt("go").into_future());
+    drop(session.suspend().into_future());
+    drop(session.suspend().accepted());
+    drop(session.resume().into_future());
+    drop(session.cancel().into_future());
+    drop(session.close().into_future());
+    drop(session.remove().into_future());
+    drop(session.take_over().into_future());
+    drop(session.finished());
+    drop(session.watch().into_future());
+    drop(adjourn.host().scripts().start());
+    // Behind whatever is queued.
+    adjourn.transact(|_| Ok::<_, adjourn::StoreError>(())).await.unwrap();
+    let size = fixture.store.size().unwrap();
+    assert_eq!((size.entries, size.events, size.sessions), (entries, 0, 1));
+    assert_eq!(fixture.store.hosts().unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_dropped_is_taken_and_driven() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().start().await.unwrap();
+    // Each time it would be claimed, and left to nobody, if the claim went with the future.
+    for _ in 0..20 {
+        let session = adjourn.session(fixture.create(SHORT));
+        touch(session.prompt("go").into_future());
+        assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+        let happened = fixture.happened(session.id());
+        assert!(!happened.contains(&"host_lost"), "{happened:?}");
+    }
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_whose_creation_is_dropped_is_there_and_driven() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().start().await.unwrap();
+    let id = adjourn::core::id::SessionId::new(adjourn.clock().uuid());
+    let spec = adjourn::core::driver::DriverSpec::script(SHORT);
+    touch(adjourn.create_with(spec).id(id).prompt("go").into_future());
+    fixture.store.transact(|_| Ok::<_, adjourn::StoreError>(())).await.unwrap();
+    let run = adjourn.session(id).finished().await.unwrap();
+    assert_eq!(run.end.outcome, Outcome::Completed);
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn commands_that_are_dropped_take_their_course() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().start().await.unwrap();
+
+    let session = at_work(&fixture, &adjourn).await;
+    touch(session.take_over().into_future());
+    until(&session, "host_lost").await;
+    touch(session.cancel().into_future());
+    until(&session, "run_ended").await;
+    touch(session.close().into_future());
+    until(&session, "session_ended").await;
+
+    let session = at_work(&fixture, &adjourn).await;
+    touch(session.suspend().accepted());
+    until(&session, "suspend_requested").await;
+    touch(session.resume().into_future());
+    until(&session, "suspend_withdrawn").await;
+    touch(session.remove().even_at_work().into_future());
+    until(&session, "session_ended").await;
+
+    let spec = adjourn::core::driver::DriverSpec::script(SHORT);
+    let session = adjourn.create_with(spec).prompt("go").await.unwrap();
+    session.finished().await.unwrap();
+    session.suspend().on_event("ci.passed").await.unwrap();
+    touch(adjourn.publish(Event::new("ci.passed")));
+    until(&session, "resumed").await;
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pending_suspend_that_is_dropped_is_withdrawn() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().start().await.unwrap();
+    let session = at_work(&fixture, &adjourn).await;
+
+    // Dropped when it is accepted.
+    let suspend = session.suspend().into_future();
+    tokio::select! {
+        _ = suspend => panic!("the call is in flight"),
+        _ = until(&session, "suspend_requested") => {}
+    }
+    let happened = until(&session, "suspend_withdrawn").await;
+    assert!(happened.ends_with(&["suspend_requested", "suspend_withdrawn"]), "{happened:?}");
+    assert_eq!(session.load().await.unwrap().phase(), Phase::Running);
+
+    // Dropped before it is known whether it is.
+    let before = session.load().await.unwrap();
+    touch(session.suspend().into_future());
+    let mut moments = session.watch().after(&before).await.unwrap();
+    for what in ["suspend_requested", "suspend_withdrawn"] {
+        assert_eq!(moments.next().await.unwrap().unwrap().event.what.name(), what);
+    }
+
+    // The session goes on: with it, its call.
+    fixture.clock.until_waited_for(1).await;
+    fixture.clock.advance(Duration::from_secs(60));
+    assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_suspend_of_two_is_pending_until_both_have_dropped_it() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().start().await.unwrap();
+    let session = at_work(&fixture, &adjourn).await;
+    let other = fixture.another_adjourn().session(session.id());
+    let accepted = other.suspend().accepted().await.unwrap();
+    assert_eq!(accepted.suspension, None);
+    let suspend = session.suspend().into_future();
+    tokio::select! {
+        _ = suspend => panic!("the call is in flight"),
+        _ = until(&session, "suspend_joined") => {}
+    }
+    until(&session, "requester_left").await;
+    assert_eq!(session.load().await.unwrap().phase(), Phase::Requested);
+    assert!(!other.withdraw(accepted.request).await.unwrap().still_pending);
+    assert_eq!(session.load().await.unwrap().phase(), Phase::Running);
+    host.kill().await;
+}
+
+#[tokio::test]
+async fn a_suspend_that_took_effect_before_it_was_dropped_stays() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(SHORT));
+    // It rests: the commit that accepts it brings it into force.
+    touch(session.suspend().into_future());
+    until(&session, "suspended").await;
+    adjourn.transact(|_| Ok::<_, adjourn::StoreError>(())).await.unwrap();
+    assert_eq!(fixture.happened(session.id()), ["session_created", "suspended"]);
+}
+
+#[tokio::test]
+async fn those_who_only_wait_change_nothing_when_they_go() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(SHORT));
+    let mut moments = session.watch().await.unwrap();
+    assert_eq!(moments.next().await.unwrap().unwrap().event.what.name(), "session_created");
+    touch(moments.next());
+    touch(session.finished());
+    session.prompt("go").await.unwrap();
+    let next = moments.next().await.unwrap().unwrap();
+    assert_eq!(next.event.what.name(), "run_started", "what was dropped took nothing with it");
+    assert_eq!(fixture.happened(session.id()), ["session_created", "run_started"]);
+}
+
+#[tokio::test]
+async fn a_host_that_is_dropped_gives_everything_back() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().drain(Duration::ZERO).start().await.unwrap();
+    let id = host.id();
+    let session = at_work(&fixture, &adjourn).await;
+    let mut moments = session.watch().from_now().await.unwrap();
+    drop(host);
+    assert_eq!(moments.next().await.unwrap().unwrap().event.what.name(), "host_lost");
+    while fixture.hosts().is_alive(id).unwrap() {
+        tokio::task::yield_now().await;
+    }
+    // What it was told of is given to no host any more, and to none that is not there.
+    let prompted = adjourn.session(fixture.create(SHORT)).prompt("go").await.unwrap();
+    assert_eq!(prompted.commit.session.phase(), Phase::Ready);
+    assert_eq!(poll_once(session.finished()), Poll::Pending);
+}
+
+fn poll_once<F: Future>(future: F) -> Poll<()> {
+    let mut future = pin!(future);
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop())).map(|_| ())
+}

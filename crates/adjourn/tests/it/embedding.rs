@@ -1,0 +1,359 @@
+//! The library as a program sees it that embeds it: a store, an agent of its own, a clock of its own.
+
+use std::future::IntoFuture as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn::core::command::{Mode, Reach};
+use adjourn::core::conditions::{Conditions, Spelling};
+use adjourn::core::event::What;
+use adjourn::core::facts::Answer;
+use adjourn::core::session::{Cause, Outcome, Phase};
+use adjourn::core::{Rejected, Session};
+use adjourn::driver::{BoxStream, Driver, Finish, Message, Opening, Park, Part, Step, emitting};
+use adjourn::{Adjourn, Error, Event, NotSuspended, TakenOver};
+use serde_json::json;
+
+use crate::fixture::{Fixture, Hands};
+
+/// Waits half an hour, and says why it was woken.
+struct Patient;
+
+impl Driver for Patient {
+    fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
+        let parts = match step.opening {
+            Opening::Wake(report) => {
+                let words = format!("woken by {}", report.resumption.cause);
+                vec![Part::Message(Message::agent(words)), Part::Finished(Finish::completed())]
+            }
+            Opening::Prompt | Opening::Next => {
+                let until = json!({ "timeout": { "durationMinutes": 30 } });
+                let conditions = Conditions::parse(&until, Spelling::Camel).unwrap();
+                let reason = "tea".to_owned();
+                vec![
+                    Part::Park(Park::Await { reason, conditions, summary: None }),
+                    Part::Finished(Finish::default()),
+                ]
+            }
+        };
+        emitting(|out| async move {
+            for part in parts {
+                out.emit(part).await;
+            }
+        })
+    }
+}
+
+const LONG_CALL: &str = r#"{"steps": [{"tools": [{"name": "build", "ms": 60000}]}]}"#;
+
+/// Waits for a moment, and returns the session as it was when that was found.
+async fn until(session: &adjourn::SessionRef<adjourn_store::Sqlite>, what: &str) -> Arc<Session> {
+    let mut moments = session.watch().await.unwrap();
+    while moments.next().await.unwrap().unwrap().event.what.name() != what {}
+    session.load().await.unwrap()
+}
+
+#[test]
+fn the_whole_life_of_a_program_that_embeds_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("agents.db");
+    let clock = Hands::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let adjourn = Adjourn::builder(&path).clock(Arc::new(clock.clone())).open().await.unwrap();
+        let host = adjourn.host().driver("patient", |_| Patient).start().await.unwrap();
+        let session = adjourn.create("patient").label("team", "web").prompt("wait").await.unwrap();
+        let mut moments = session.watch().await.unwrap();
+        let mut happened = Vec::new();
+        loop {
+            let moment = moments.next().await.unwrap().unwrap();
+            happened.push(moment.event.what.name());
+            match moment.event.what {
+                // The deadline is in the commit that parks it: from here on, time may pass.
+                What::Suspended(_) => clock.advance(Duration::from_secs(30 * 60)),
+                What::RunEnded(_) => break,
+                _ => {}
+            }
+        }
+        let run = session.finished().await.unwrap();
+        assert_eq!(run.end.outcome, Outcome::Completed);
+        let state = session.load().await.unwrap();
+        assert_eq!(state.memory.last_words, "woken by timeout");
+        assert_eq!(state.phase(), Phase::Idle);
+        let lived = [
+            "session_created",
+            "run_started",
+            "claimed",
+            "step_started",
+            "step_finished",
+            "park_requested",
+            "suspended",
+            "resumed",
+            "claimed",
+            "step_started",
+            "step_finished",
+            "run_ended",
+        ];
+        assert_eq!(happened, lived);
+        host.stop().await.unwrap();
+    });
+    // The handles are gone with the block.
+    assert_eq!(runtime.metrics().num_alive_tasks(), 0);
+    let left = std::fs::read_dir(path.with_file_name("agents.db.hosts")).unwrap();
+    assert_eq!(left.count(), 0, "nothing is announced any more");
+    let log = path.with_file_name("agents.db-wal");
+    assert!(!log.exists(), "the last connection to the store is closed");
+}
+
+#[tokio::test]
+async fn a_prompt_is_claimed_with_the_commit_that_takes_it() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().driver("patient", |_| Patient).start().await.unwrap();
+    let session = adjourn.create("patient").await.unwrap();
+    let prompted = session.prompt("wait").await.unwrap();
+    assert_eq!(prompted.commit.session.run().unwrap().id, prompted.run);
+    let journal = fixture.happened(session.id());
+    assert_eq!(journal[..3], ["session_created", "run_started", "claimed"]);
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_is_driven_by_whichever_host_knows_its_driver() {
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.adjourn(), fixture.another_adjourn());
+    let stranger = one.host().driver("stranger", |_| Patient).start().await.unwrap();
+    let created = one.create("patient").config(json!({ "sugar": 2 })).prompt("wait");
+    let session = created.await.unwrap();
+    assert_eq!(session.load().await.unwrap().driver.name.as_deref(), Some("patient"));
+    let seen = Arc::new(std::sync::Mutex::new(None));
+    let made = Arc::clone(&seen);
+    let make = move |config: &serde_json::Value| {
+        *made.lock().unwrap() = Some(config.clone());
+        Patient
+    };
+    let host = two.host().driver("patient", make).start().await.unwrap();
+    let parked = until(&session, "suspended").await;
+    assert_eq!(parked.phase(), Phase::Suspended);
+    assert_eq!(*seen.lock().unwrap(), Some(json!({ "sugar": 2 })));
+    host.stop().await.unwrap();
+    stranger.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn two_hosts_of_one_program_each_take_what_they_know() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let patient = adjourn.host().driver("patient", |_| Patient).start().await.unwrap();
+    let scripted = adjourn.host().scripts().start().await.unwrap();
+    let one = adjourn.create("patient").prompt("wait").await.unwrap();
+    let spec = adjourn::core::driver::DriverSpec::script(r#"{"steps": [{"say": "hi"}]}"#);
+    let two = adjourn.create_with(spec).prompt("talk").await.unwrap();
+    until(&one, "suspended").await;
+    two.finished().await.unwrap();
+    let claims = |id| {
+        let entries = adjourn_store::Store::journal(&fixture.store, id, 1, 100).unwrap();
+        entries.into_iter().find_map(|entry| match entry.event.what {
+            What::Claimed(claimed) => Some(claimed.host),
+            _ => None,
+        })
+    };
+    assert_eq!(claims(one.id()), Some(patient.id()));
+    assert_eq!(claims(two.id()), Some(scripted.id()));
+    patient.stop().await.unwrap();
+    scripted.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_suspend_resolves_when_it_is_in_force_and_says_what_is() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(LONG_CALL));
+    let host = adjourn.host().scripts().start().await.unwrap();
+    session.prompt("build").await.unwrap();
+    until(&session, "calls_dispatched").await;
+    let suspend = session.suspend().mode(Mode::FinishStep).reason("lunch");
+    let suspend = tokio::spawn(suspend.on_event("lunch.over").into_future());
+    let pending = until(&session, "suspend_requested").await;
+    assert_eq!(pending.phase(), Phase::Requested);
+    fixture.clock.until_waited_for(1).await;
+    fixture.clock.advance(Duration::from_secs(60));
+    let suspension = suspend.await.unwrap().unwrap();
+    let parked = session.load().await.unwrap();
+    assert_eq!(parked.suspended().unwrap().shown(), &suspension.parked);
+    assert_eq!(parked.revision, suspension.revision);
+    assert_eq!(suspension.parked.pause.reason.as_deref(), Some("lunch"));
+    // A second program asks for the same, and finds it in force.
+    let other = fixture.another_adjourn();
+    let joined = other.session(session.id()).suspend().await.unwrap();
+    assert_eq!(joined.handle, suspension.handle);
+    // An event ends it, whichever program says that it happened.
+    other.publish(Event::new("lunch.over")).await.unwrap();
+    assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pending_suspend_that_something_else_comes_before_says_what() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().start().await.unwrap();
+    for how in ["resume", "cancel", "close"] {
+        let session = adjourn.session(fixture.create(LONG_CALL));
+        session.prompt("build").await.unwrap();
+        until(&session, "calls_dispatched").await;
+        let suspend = tokio::spawn(session.suspend().into_future());
+        until(&session, "suspend_requested").await;
+        match how {
+            "resume" => {
+                let woken = session.resume().await.unwrap();
+                assert!(matches!(woken.answer, Answer::Withdrawn { .. }) && !woken.repeated);
+            }
+            "cancel" => assert!(session.cancel().await.unwrap().ended.is_none()),
+            _ => drop(session.close().await.unwrap()),
+        }
+        let Err(Error::NotSuspended { why, .. }) = suspend.await.unwrap() else { panic!("{how}") };
+        let fits = match how {
+            "resume" => matches!(why, NotSuspended::Withdrawn(_)),
+            "cancel" => matches!(why, NotSuspended::Canceled(_)),
+            _ => matches!(why, NotSuspended::Ended(_)),
+        };
+        assert!(fits, "{how}: {why}");
+        session.remove().even_at_work().await.unwrap();
+    }
+    drop(host);
+}
+
+#[tokio::test]
+async fn a_resume_says_what_it_did_also_the_second_time() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(LONG_CALL));
+    session.prompt("build").await.unwrap();
+    let pause = session.suspend().await.unwrap();
+    let first = session.resume().handle(pause.handle).key("k").await.unwrap();
+    let second = session.resume().handle(pause.handle).key("k").await.unwrap();
+    assert!(!first.repeated && second.repeated);
+    assert_eq!(first.answer, second.answer);
+    assert_eq!(first.resumption().unwrap().cause, Cause::ExplicitResume);
+    assert_eq!(second.commit.events, []);
+    let Err(Error::Refused(refused)) = session.resume().handle(pause.handle).await else {
+        panic!("it was resumed before")
+    };
+    assert!(matches!(refused, Rejected::AlreadyResumed { .. }));
+    let busy = session.prompt("more").reach(Reach::OwnFace).await;
+    assert!(matches!(busy, Err(Error::Refused(Rejected::Busy { .. }))));
+}
+
+#[tokio::test]
+async fn watching_begins_where_it_is_told_and_ends_with_the_session() {
+    let fixture = Fixture::new();
+    let (adjourn, other) = (fixture.adjourn(), fixture.another_adjourn());
+    let session = adjourn.session(fixture.create(LONG_CALL));
+    let created = session.load().await.unwrap();
+    session.prompt("build").await.unwrap();
+    let mut all = session.watch().await.unwrap();
+    let mut later = session.watch().after(&created).await.unwrap();
+    let mut live = session.watch().from_now().await.unwrap();
+    // Another process ends it, without a host anywhere.
+    other.session(session.id()).close().await.unwrap();
+    for (moments, expected) in [
+        (&mut all, &["session_created", "run_started", "run_ended", "session_ended"][..]),
+        (&mut later, &["run_started", "run_ended", "session_ended"][..]),
+        (&mut live, &["run_ended", "session_ended"][..]),
+    ] {
+        let mut happened = Vec::new();
+        while let Some(moment) = moments.next().await.unwrap() {
+            happened.push(moment.event.what.name());
+        }
+        assert_eq!(happened, expected);
+        assert_eq!(moments.next().await.unwrap(), None, "it stays over");
+    }
+}
+
+#[tokio::test]
+async fn what_a_dead_host_has_left_is_taken_over_by_those_who_wait() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(LONG_CALL));
+    let host = adjourn.host().scripts().start().await.unwrap();
+    session.prompt("build").await.unwrap();
+    until(&session, "calls_dispatched").await;
+    host.kill().await;
+    let other = fixture.another_adjourn();
+    let suspension = other.session(session.id()).suspend().await.unwrap();
+    assert_eq!(fixture.session(session.id()).suspended().unwrap().shown(), &suspension.parked);
+    assert!(fixture.happened(session.id()).contains(&"host_lost"));
+}
+
+#[tokio::test]
+async fn a_session_is_taken_from_its_host_and_from_nobody() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(LONG_CALL));
+    let TakenOver::Nobody(idle) = session.take_over().await.unwrap() else { panic!("it is idle") };
+    assert_eq!(idle.phase(), Phase::Idle);
+    let host = adjourn.host().scripts().start().await.unwrap();
+    session.prompt("build").await.unwrap();
+    until(&session, "calls_dispatched").await;
+    let TakenOver::From { host: from, .. } = session.take_over().await.unwrap() else {
+        panic!("a host has it")
+    };
+    assert_eq!(from, host.id());
+    host.kill().await;
+}
+
+#[tokio::test]
+async fn events_are_stored_all_or_none_and_once() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let event = || Event::new("ci.passed").subject("pr/12").id("1").source("ci");
+    let first = adjourn.publish(event()).await.unwrap();
+    let again = adjourn.publish(event()).await.unwrap();
+    assert!(first.fresh && !again.fresh);
+    assert_eq!(first.seq, again.seq);
+    let refused = adjourn.publish_all([Event::new("fine"), Event::new("")]).await.unwrap_err();
+    assert_eq!(refused.index, 1);
+    assert!(matches!(refused.error, Error::Refused(Rejected::Invalid { .. })));
+    let next = adjourn.publish_all([Event::new("a"), Event::new("b")]).await.unwrap();
+    assert_eq!(next[0].seq.0, first.seq.0 + 1, "nothing of what was refused is there");
+}
+
+#[tokio::test]
+async fn a_store_that_is_looked_at_is_not_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("agents.db");
+    assert!(Adjourn::builder(&path).read_only().open().await.is_err(), "it must be there");
+    let adjourn = Adjourn::open(&path).await.unwrap();
+    let session = adjourn.create("patient").prompt("wait").await.unwrap();
+    let look = Adjourn::builder(&path).read_only().open().await.unwrap();
+    assert_eq!(look.session(session.id()).load().await.unwrap().phase(), Phase::Ready);
+    let looked_at = look.session(session.id());
+    let waits = tokio::spawn(async move { looked_at.finished().await });
+    assert!(session.cancel().await.unwrap().ended.is_some());
+    assert_eq!(waits.await.unwrap().unwrap().end.outcome, Outcome::Canceled);
+    let look = Adjourn::builder(&path).read_only().open().await.unwrap();
+    assert!(matches!(look.create("patient").await, Err(Error::Store(_))));
+}
+
+#[tokio::test]
+async fn a_key_that_is_missing_is_not_replaced_in_silence() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("agents.db");
+    drop(Adjourn::open(&path).await.unwrap().create("patient").await.unwrap());
+    drop(Adjourn::open(&path).await.unwrap());
+    std::fs::remove_dir_all(path.with_file_name("agents.db.keys")).unwrap();
+    let Err(Error::Store(error)) = Adjourn::open(&path).await else { panic!("its key is gone") };
+    assert!(error.to_string().contains("signed with key"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_removed_is_gone_and_what_works_is_not_removed() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.create("patient").prompt("wait").await.unwrap();
+    let busy = session.remove().await;
+    assert!(matches!(busy, Err(Error::Refused(Rejected::Busy { phase: Phase::Ready }))));
+    let erased = session.remove().even_at_work().await.unwrap();
+    assert!(erased.entries > 0 && !erased.more);
+}
