@@ -214,7 +214,7 @@ impl<S: Store> Connection<S> {
             "session/new" => self.new_session(id, params.read()?, &peer).await.map(|()| None),
             "session/load" if v1 => self.attach(id, params, &peer, true).await.map(|()| None),
             "session/resume" => self.attach(id, params, &peer, false).await.map(|()| None),
-            "session/list" => self.list(&params.read()?, &peer).map(Some),
+            "session/list" => self.list(&params.read()?, &peer).await.map(Some),
             "session/prompt" => self.prompt(id, params, written).await.map(|()| None),
             "session/suspend" => {
                 peer.shows(Dialect::Rfc);

@@ -183,7 +183,7 @@ impl<S: Store> Face<S> {
     }
 
     /// Returns the directory a session works in.
-    pub(crate) fn cwd(&self, id: SessionId) -> Result<Option<String>, Error> {
+    pub(crate) fn cwd(&self, id: SessionId) -> Result<Option<String>, adjourn_store::Error> {
         Ok(self.store.founding(id)?.and_then(|entry| match entry.event.what {
             What::SessionCreated(created) => created.driver.cwd,
             _ => None,

@@ -1,13 +1,12 @@
 //! `session/status` and `session/list`: what is said of sessions without opening them.
 
-use adjourn_core::event::What;
+use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use adjourn_store::Store;
-use adjourn_store::rows::SessionNo;
+use adjourn_store::{Cursor, Filter, Query, Sort, StateKind, Store};
 use serde_json::{Value, json};
 
-use crate::connection::{Connection, absolute, tidy};
+use crate::connection::{Connection, absolute};
 use crate::face::StatusWords;
 use crate::peer::{EXTENSION, Peer, Version};
 use crate::request_permission;
@@ -18,27 +17,6 @@ use crate::update::{meta, with};
 
 /// Sessions on one page of `session/list`.
 const PAGE: usize = 50;
-/// How many times as many are looked at for one page: where few are wanted, a page has fewer of
-/// them, or none, and the next one goes on.
-const LOOKS: usize = 20;
-
-/// Why a session is not in a list.
-enum Unlisted {
-    /// It cannot be read; the others can.
-    Unreadable(adjourn_store::Error),
-    /// The store fails.
-    Failed(Error),
-}
-
-impl From<adjourn_store::Error> for Unlisted {
-    fn from(error: adjourn_store::Error) -> Self {
-        match error.is_of_a_session() {
-            true => Self::Unreadable(error),
-            false => Self::Failed(error.into()),
-        }
-    }
-}
-
 impl<S: Store> Connection<S> {
     pub(crate) fn status(&self, named: &Named, peer: &Peer) -> Result<Value, Error> {
         let words = match (self.face.options.status, peer.version) {
@@ -80,42 +58,35 @@ impl<S: Store> Connection<S> {
         })
     }
 
-    pub(crate) fn list(&mut self, list: &List, peer: &Peer) -> Result<Value, Error> {
-        let before = match &list.cursor {
-            Some(cursor) => cursor
-                .parse()
-                .map_err(|_| Error::invalid("cursor", "not a cursor of this agent"))?,
-            None => i64::MAX,
+    pub(crate) async fn list(&mut self, list: &List, peer: &Peer) -> Result<Value, Error> {
+        let after = list.cursor.as_deref().map(str::parse::<Cursor>).transpose();
+        let after = after.map_err(|_| Error::invalid("cursor", "not a cursor of this agent"))?;
+        let filter = Filter {
+            states: StateKind::OPEN.to_vec(),
+            tenant: Some(self.face.options.tenant.clone()),
+            cwd: list.cwd.as_deref().map(absolute).transpose()?,
+            prompted: true,
+            ..Filter::default()
         };
-        let wanted = list.cwd.as_deref().map(absolute).transpose()?;
-        let mut before = SessionNo(before);
+        let query = Query { sort: Sort::Newest, after, ..Query::new(filter, PAGE) };
+        let page = self.face.store.query(query).await?;
         let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
-        let mut next = None;
-        for _ in 0..LOOKS {
-            let page = self.face.store.ids_before(before, PAGE)?;
-            for (no, id) in &page {
-                before = *no;
-                match self.info(*id, wanted.as_deref(), peer) {
-                    Ok(info) => sessions.extend(info),
-                    Err(Unlisted::Unreadable(error)) => unreadable.extend(self.named(*id, &error)),
-                    Err(Unlisted::Failed(error)) => return Err(error),
+        for listed in &page.sessions {
+            let described = match listed {
+                Ok(session) => self.info(session, peer),
+                Err((id, error)) => Err((*id, error.clone())),
+            };
+            match described {
+                Ok(info) => sessions.push(info),
+                Err((id, error)) if error.is_of_a_session() => {
+                    unreadable.push(self.named(id, &error));
                 }
-                if sessions.len() == PAGE {
-                    break;
-                }
-            }
-            next = Some(before.0.to_string());
-            if page.len() < PAGE && sessions.len() < PAGE {
-                next = None;
-                break;
-            }
-            if sessions.len() == PAGE {
-                break;
+                Err((_, error)) => return Err(error.into()),
             }
         }
         let mut answer = json!({ "sessions": sessions });
-        if let Some(next) = next {
-            answer = with(answer, "nextCursor", next);
+        if let Some(next) = page.next {
+            answer = with(answer, "nextCursor", next.to_string());
         }
         if !unreadable.is_empty() && peer.opted_in() {
             answer = with(answer, "_meta", json!({ EXTENSION: { "unreadable": unreadable } }));
@@ -123,15 +94,9 @@ impl<S: Store> Connection<S> {
         Ok(answer)
     }
 
-    /// Describes a session that cannot be read, unless it is another tenant's, and names it in the
-    /// log of the process, once for a connection.
-    fn named(&mut self, id: SessionId, error: &adjourn_store::Error) -> Option<Value> {
-        let founding = self.face.store.founding(id).ok().flatten();
-        if let Some(What::SessionCreated(created)) = founding.map(|entry| entry.event.what)
-            && created.tenant != self.face.options.tenant
-        {
-            return None;
-        }
+    /// Describes a session that cannot be read, and names it in the log of the process, once for a
+    /// connection.
+    fn named(&mut self, id: SessionId, error: &adjourn_store::Error) -> Value {
         if self.unreadable.insert(id) {
             self.face.notes.tell(&format!("{error}; session/list leaves it out"));
         }
@@ -139,35 +104,27 @@ impl<S: Store> Connection<S> {
             adjourn_store::Error::Unreadable { problem, .. } => problem.clone(),
             error => error.to_string(),
         };
-        Some(json!({ "sessionId": id, "error": problem }))
+        json!({ "sessionId": id, "error": problem })
     }
 
-    /// Describes a session that was prompted and is not over, if it is one of those in `wanted`.
+    /// Describes a session.
     fn info(
         &self,
-        id: SessionId,
-        wanted: Option<&str>,
+        session: &Session,
         peer: &Peer,
-    ) -> Result<Option<Value>, Unlisted> {
-        let Some(session) = self.face.store.session(id)? else { return Ok(None) };
-        let over = matches!(session.state, State::Ended(_));
-        if over || !session.was_prompted() || session.tenant != self.face.options.tenant {
-            return Ok(None);
-        }
-        let cwd =
-            self.face.cwd(session.id).map_err(Unlisted::Failed)?.unwrap_or_else(|| "/".to_owned());
-        if wanted.is_some_and(|wanted| tidy(wanted) != tidy(&cwd)) {
-            return Ok(None);
-        }
+    ) -> Result<Value, (SessionId, adjourn_store::Error)> {
+        let cwd = self.face.cwd(session.id).map_err(|error| (session.id, error))?;
         let mut info = json!({
-            "sessionId": session.id, "cwd": cwd, "updatedAt": session.at.to_string(),
+            "sessionId": session.id,
+            "cwd": cwd.as_deref().unwrap_or("/"),
+            "updatedAt": session.at.to_string(),
         });
         if let Some(title) = session.title() {
             info = with(info, "title", title);
         }
         if session.suspended().is_some() {
-            info = with(info, "_meta", meta(&session, peer, None));
+            info = with(info, "_meta", meta(session, peer, None));
         }
-        Ok(Some(info))
+        Ok(info)
     }
 }

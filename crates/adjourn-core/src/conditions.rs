@@ -36,7 +36,7 @@ use crate::id::Seq;
 use crate::time::Timestamp;
 
 pub use invalid::Invalid;
-pub use keys::{Key, Names, event_keys};
+pub use keys::{Key, KeyRange, Names, event_keys, keys_about};
 pub use pattern::EventPattern;
 pub use spelling::Spelling;
 pub use timeout::{OnTimeout, Timeout};

@@ -85,6 +85,13 @@ pub struct DriverSummary {
     pub needs: BTreeSet<Need>,
 }
 
+impl DriverSummary {
+    /// Returns what operators call the agent: the name of its driver, or else the driver's kind.
+    pub fn agent(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.kind)
+    }
+}
+
 impl DriverSpec {
     /// A spec of the scripted driver.
     pub fn script(source: impl Into<String>) -> Self {

@@ -28,6 +28,7 @@ mod gates;
 mod moves;
 mod outbox;
 mod pages;
+mod queries;
 mod races;
 mod reads;
 mod retention;
@@ -243,5 +244,13 @@ cases! {
         a_read_sees_nothing_that_shares_an_unfinished_commit,
         readers_see_only_what_was_committed,
         a_tally_counts_what_is_there,
+    }
+    queries {
+        every_filter_finds_what_it_should,
+        pages_that_are_turned_show_each_session_once,
+        counts_are_of_what_is_found,
+        a_session_is_found_by_its_runs,
+        what_was_erased_is_not_found,
+        odd_questions_have_answers,
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use adjourn_core::Session;
+use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::journal::Entry;
 use adjourn_record::chain::{Chain, Fault, Tip};
@@ -11,6 +12,7 @@ use adjourn_record::entry;
 
 use crate::cache::Folded;
 use crate::error::Error;
+use crate::query::marks;
 use crate::rows::{EntryNo, EntryRow, Rows, SessionRow};
 
 /// Folds a session from its journal, which is read backwards: from the head to an entry that
@@ -123,6 +125,14 @@ fn missing(row: &SessionRow, no: EntryNo) -> Error {
 pub(crate) fn decode(session: SessionId, body: &[u8]) -> Result<Entry, Error> {
     let (_, payload) = entry::decode(body).map_err(|error| unreadable(session, &error))?;
     Entry::decode(payload).map_err(|error| unreadable(session, &error))
+}
+
+/// Returns what the session is found by that an entry creates; nothing if it cannot be read.
+pub(crate) fn founding_marks(session: SessionId, body: &[u8]) -> Vec<String> {
+    match decode(session, body).map(|entry| entry.event.what) {
+        Ok(What::SessionCreated(created)) => marks(&created.into()),
+        _ => Vec::new(),
+    }
 }
 
 fn unreadable(session: SessionId, problem: &dyn std::fmt::Display) -> Error {

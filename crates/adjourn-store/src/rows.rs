@@ -9,12 +9,13 @@ use adjourn_core::Session;
 use adjourn_core::arrival::Arrival;
 use adjourn_core::conditions::{Key, Names};
 use adjourn_core::facts::{Answered, Gate};
-use adjourn_core::id::{GateId, HostId, Seq, SessionId};
+use adjourn_core::id::{GateId, HostId, RunId, Seq, SessionId};
 use adjourn_core::time::Timestamp;
 use adjourn_record::Hash;
 use adjourn_record::chain::Tip;
 
 use crate::error::Error;
+use crate::query::StateKind;
 use crate::transaction::Erased;
 
 /// The number of a session within one store: short, for keys.
@@ -191,12 +192,12 @@ pub struct HostRow {
 
 /// The rows of a store, inside one write transaction.
 pub trait Rows:
-    Sessions + Journal + Waits + Events + Answers + Gates + Hosts + Removal + Outbox
+    Sessions + Journal + Waits + Events + Answers + Gates + Hosts + Removal + Outbox + Listing
 {
 }
 
 impl<T> Rows for T where
-    T: Sessions + Journal + Waits + Events + Answers + Gates + Hosts + Removal + Outbox
+    T: Sessions + Journal + Waits + Events + Answers + Gates + Hosts + Removal + Outbox + Listing
 {
 }
 
@@ -210,8 +211,13 @@ pub trait Sessions {
     fn tenant_name(&mut self, tenant: TenantNo) -> Result<String, Error>;
     /// Returns the number of a tenant, making one if it is new.
     fn tenant(&mut self, name: &str) -> Result<TenantNo, Error>;
-    /// Adds a session that has no journal yet.
-    fn add_session(&mut self, session: &Session, tenant: TenantNo) -> Result<SessionNo, Error>;
+    /// Adds a session that has no journal yet, and what it is found by for its whole life.
+    fn add_session(
+        &mut self,
+        session: &Session,
+        tenant: TenantNo,
+        marks: &[String],
+    ) -> Result<SessionNo, Error>;
     /// Brings the thin row up to the state.
     fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error>;
     /// Returns sessions whose deadline is not later than `now`, the earliest first.
@@ -405,4 +411,37 @@ pub trait Outbox {
     fn retry_outbox(&mut self, no: i64, due: Timestamp) -> Result<(), Error>;
     /// Takes a message out of the outbox.
     fn remove_outbox(&mut self, no: i64) -> Result<(), Error>;
+}
+
+/// What queries find sessions by, beside what they are created with.
+pub trait Listing {
+    /// Takes note that a run belongs to a session.
+    fn add_run(&mut self, run: RunId, session: SessionNo) -> Result<(), Error>;
+    /// Enters a batch into the list of how sessions stand, unless the list has got further.
+    fn enter(&mut self, batch: &Batch) -> Result<(), Error>;
+}
+
+/// How the sessions stand that the journal has changed since their list was last brought up.
+///
+/// It is read without the write lock: what changes meanwhile is behind it in the journal, and comes
+/// with the next batch.
+#[derive(Debug)]
+pub struct Batch {
+    /// The last entry that the list knows.
+    pub from: EntryNo,
+    /// The last entry that it knows with this batch.
+    pub to: EntryNo,
+    /// How the sessions of the entries between them stand.
+    pub sessions: Vec<(SessionNo, Stands)>,
+}
+
+/// How a session stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stands {
+    /// The state of the session.
+    pub state: StateKind,
+    /// When it last changed.
+    pub at: Timestamp,
+    /// The reason of its pause; nothing of a session that cannot be read.
+    pub reason: Option<String>,
 }

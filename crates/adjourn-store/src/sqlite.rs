@@ -3,8 +3,10 @@
 mod connection;
 mod holder;
 mod identity;
+mod listing;
 mod opened;
 mod points;
+mod query;
 mod reader;
 mod restore;
 mod rows;
@@ -22,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use adjourn_core::Session;
-use adjourn_core::id::{HostId, Seq, SessionId};
+use adjourn_core::id::{HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
 use adjourn_record::keys::{KeyId, KeyRing, Keys};
@@ -40,9 +42,11 @@ use crate::cache::Cache;
 use crate::committed::{Appended, Listener, Listeners};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::query::{Counted, Filter, Page, Query};
 use crate::retention::Retention;
 use crate::rows::{
-    EntryNo, Events as _, HostRow, Hosts as _, SessionNo, Sessions as _, Waits as _,
+    Batch, EntryNo, Events as _, HostRow, Hosts as _, Listing as _, SessionNo, Sessions as _,
+    Waits as _,
 };
 use crate::store::{Listed, Metrics, Pending, Size, Store, Tally};
 use crate::transaction::Transaction;
@@ -65,6 +69,8 @@ const MAKING: Duration = Duration::from_secs(5);
 const SIGN: Duration = Duration::from_millis(500);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(10);
+/// How long a query brings its list up to the journal before it answers from what is there.
+const FOLLOWING: Duration = Duration::from_secs(1);
 /// Reading connections kept open for reuse.
 const READERS: usize = 8;
 
@@ -347,6 +353,66 @@ impl Sqlite {
         self.read(read).map_err(|error| error.of(id))
     }
 
+    /// Does something that may take a while on a thread of its own.
+    fn aside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Pending<T, Error> {
+        let (caller, answer) = oneshot::channel();
+        let store = self.clone();
+        let reader = std::thread::Builder::new().name("adjourn-reader".to_owned());
+        let started = reader.spawn(move || {
+            // A caller that has gone away is not told.
+            let _ = caller.send(read(&store));
+        });
+        Pending::new(async move {
+            started.map_err(|error| Error::io("cannot start a reader", error))?;
+            answer.await.unwrap_or(Err(Error::Closed))
+        })
+    }
+
+    /// Brings the list that queries answer from up to the journal, if it is far behind, for at most
+    /// a moment. Where nothing can be written, it stays as it is, and the answer says so.
+    fn catch_up(&self) -> Result<(), Error> {
+        let start = Instant::now();
+        while self.unlisted()? > listing::TAIL && start.elapsed() < FOLLOWING {
+            if !self.follow_a_batch().unwrap_or(false) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the list up by a batch; returns whether there may be more.
+    fn follow_a_batch(&self) -> Result<bool, Error> {
+        if self.unlisted()? == 0 {
+            return Ok(false);
+        }
+        let batch = self.read(|connection| listing::next(connection, &self.0.cache))?;
+        let Some(batch) = batch else { return Ok(false) };
+        match &self.0.queue {
+            Some(_) => self.transact(move |tx| tx.enter(&batch)).wait()?,
+            None => self.enter_alone(&batch)?,
+        }
+        Ok(true)
+    }
+
+    /// Enters a batch in a store that was opened for reading, as such a store is brought to the
+    /// newest version: where that is possible.
+    fn enter_alone(&self, batch: &Batch) -> Result<(), Error> {
+        if self.0.sees != Sees::All {
+            return Err(Error::Closed);
+        }
+        self.0.opened.still_there()?;
+        let (connection, mut turnstile) =
+            connection::open_writer(self.path(), &Points::default(), None)?;
+        turnstile.begin(&connection)?;
+        schema::not_newer(&connection)?;
+        SqliteRows::writing(&connection).enter(batch)?;
+        connection.execute_batch("COMMIT")?;
+        Ok(())
+    }
+
     fn readers(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.0.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -477,16 +543,58 @@ impl Store for Sqlite {
         self.read(reader::strays)
     }
 
-    fn tally(&self, now: Timestamp) -> Result<Tally, Error> {
-        let mut tally = self.read(|connection| reader::waiting(connection, now))?;
-        let mut after = SessionNo(0);
-        // Each page is a read of its own, so that none keeps the log from being written back.
-        while let Some(last) =
-            self.read(|connection| reader::standing(connection, after, &mut tally.states))?
-        {
-            after = last;
-        }
-        Ok(tally)
+    fn tally(&self, now: Timestamp) -> Pending<Tally, Error> {
+        self.aside(move |store| {
+            let mut tally = store.read(|connection| reader::waiting(connection, now))?;
+            let mut after = SessionNo(0);
+            // Each page is a read of its own, so that none keeps the log from being written back.
+            while let Some(last) =
+                store.read(|connection| reader::standing(connection, after, &mut tally.states))?
+            {
+                after = last;
+            }
+            Ok(tally)
+        })
+    }
+
+    fn query(&self, query: Query) -> Pending<Page, Error> {
+        self.aside(move |store| {
+            store.catch_up()?;
+            let now = store.0.environment.now();
+            store.read(|connection| query::page(connection, &store.0.cache, &query, now))
+        })
+    }
+
+    fn count(&self, filter: Filter) -> Pending<Counted, Error> {
+        self.aside(move |store| {
+            store.catch_up()?;
+            let now = store.0.environment.now();
+            let mut counted = Counted::default();
+            let mut query = Query::new(filter, usize::MAX);
+            loop {
+                let states = &mut counted.states;
+                let (next, behind) = store.read(|connection| {
+                    query::count(connection, &store.0.cache, &query, now, states)
+                })?;
+                counted.behind = behind;
+                match next {
+                    Some(next) => query.after = Some(next),
+                    None => return Ok(counted),
+                }
+            }
+        })
+    }
+
+    fn unlisted(&self) -> Result<u64, Error> {
+        self.read(listing::behind)
+    }
+
+    fn follow(&self) -> Pending<bool, Error> {
+        self.aside(Self::follow_a_batch)
+    }
+
+    fn session_of(&self, run: RunId) -> Result<Option<SessionId>, Error> {
+        self.read(|connection| query::session_of(connection, run))
     }
 
     fn size(&self) -> Result<Size, Error> {

@@ -9,13 +9,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use adjourn_core::Session;
-use adjourn_core::id::{HostId, Seq, SessionId};
+use adjourn_core::id::{HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
 
 use crate::committed::{Appended, Listener};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::query::{Counted, Filter, Page, Query};
 use crate::retention::Retention;
 use crate::rows::{EntryNo, HostRow, SessionNo};
 use crate::transaction::Transaction;
@@ -28,7 +29,9 @@ use crate::transaction::Transaction;
 ///   which it is not known whether anything of the commit is there.
 /// - A transaction sees all that was committed before it, by any process, and nothing else.
 /// - Transactions are few milliseconds long; nobody is kept waiting for seconds.
-/// - Reads see commits only, and hold nothing longer than a page of results takes.
+/// - Reads see commits only, and hold nothing longer than a page of results takes. Those that may
+///   take long leave the caller's thread, and answer when they are done; those of one session, or of
+///   a bounded page, answer at once.
 pub trait Store: Clone + Send + Sync + 'static {
     /// Runs `work` inside a write transaction that it may share with others, and answers when the
     /// commit is durable.
@@ -203,11 +206,40 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// delivered yet.
     ///
     /// It reads one thin row for each session, in pages, and loads none of them: the counts of a
-    /// store in use are not of one moment.
+    /// store in use are not of one moment. It takes a while in a large store, and does so on a
+    /// thread of its own.
+    fn tally(&self, now: Timestamp) -> Pending<Tally, Error>;
+
+    /// Returns a page of the sessions that a query asks for.
+    ///
+    /// Each filter has an index: no query reads every session, but for one without a filter that
+    /// turns all pages. What is behind the journal is brought up to it first where that is possible,
+    /// for at most a moment; the page says how far it is not. The work is done on a thread of its
+    /// own.
+    fn query(&self, query: Query) -> Pending<Page, Error>;
+
+    /// Counts the sessions that a filter lets through by their state. It looks at each of them, in
+    /// pages, on a thread of its own.
+    fn count(&self, filter: Filter) -> Pending<Counted, Error>;
+
+    /// Returns how many entries of the journal the list that queries answer from does not know yet.
     ///
     /// # Errors
     /// The store fails.
-    fn tally(&self, now: Timestamp) -> Result<Tally, Error>;
+    fn unlisted(&self) -> Result<u64, Error>;
+
+    /// Brings the list that queries answer from up to the journal, by a batch; returns whether there
+    /// may be more.
+    ///
+    /// A session that has changed a hundred times since is entered once. It is read on a thread of
+    /// its own, and written like any transaction. Nothing but the speed of queries depends on it.
+    fn follow(&self) -> Pending<bool, Error>;
+
+    /// Returns the session that a run belongs to, unless it was erased.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn session_of(&self, run: RunId) -> Result<Option<SessionId>, Error>;
 
     /// Returns what is stored, and how much room it takes.
     ///
@@ -297,11 +329,11 @@ pub struct Metrics {
     pub reads: u64,
 }
 
-/// The answer to a transaction, once its commit is durable.
+/// The answer to a transaction, once its commit is durable, or to a read that takes a while.
 ///
 /// # Cancel safety
 /// Dropping it does not undo the transaction: what is queued runs to its end.
-#[must_use = "nothing is known of a transaction before its answer"]
+#[must_use = "nothing is known of it before its answer"]
 pub struct Pending<T, E>(Pin<Box<dyn Future<Output = Result<T, E>> + Send>>);
 
 impl<T, E> Pending<T, E> {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use adjourn_core::actor::Actor;
 use adjourn_core::command::{ReleaseGate, Requester, Suspend};
+use adjourn_core::event::What;
 use adjourn_core::facts::{Answer, Answered, Fresh, SpanLinks};
 use adjourn_core::id::{GateId, Handle, HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
@@ -31,8 +32,10 @@ use crate::committed::{Change, Committed};
 use crate::environment::Environment;
 use crate::error::{CommandError, Error};
 use crate::fold::{damaged, fold};
+use crate::query::marks;
 use crate::rows::{
-    EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo, SessionRow,
+    Batch, EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo,
+    SessionRow,
 };
 
 /// One caller's part of a write transaction: what it does is kept or undone as a whole.
@@ -143,13 +146,14 @@ impl<'a> Transaction<'a> {
     /// The founding is refused, or the store fails.
     pub fn create(&mut self, by: Actor, founding: Founding) -> Result<Done, CommandError> {
         let facts = Facts::new(self.environment.now(), by, self.fresh());
+        let marks = marks(&founding);
         let events = Session::create(&facts, founding)?;
         let decision = Decision::new(Given::Creation, facts);
         let Some((entries, session)) = record(None, &decision, events)? else {
             return Err(damaged("a session is not created by its creation").into());
         };
         let tenant = self.rows.tenant(&session.tenant)?;
-        let no = self.rows.add_session(&session, tenant)?;
+        let no = self.rows.add_session(&session, tenant, &marks)?;
         let row = SessionRow { no, id: session.id, tenant, head: EntryNo(0), tip: Tip::START };
         self.append(row, None, entries, session, &[])
     }
@@ -353,6 +357,11 @@ impl<'a> Transaction<'a> {
         self.rows.remove_outbox(no)
     }
 
+    /// Enters a batch into the list that queries answer from.
+    pub(crate) fn enter(&mut self, batch: &Batch) -> Result<(), Error> {
+        self.rows.enter(batch)
+    }
+
     fn each_in_scope(
         &mut self,
         scope: &Scope,
@@ -493,6 +502,9 @@ impl<'a> Transaction<'a> {
             }
             if let Some(id) = entry.event.message_id() {
                 self.rows.keep_message(row.no, id, entry.event.at)?;
+            }
+            if let What::RunStarted(started) = &entry.event.what {
+                self.rows.add_run(started.run, row.no)?;
             }
             events.push(entry.event);
         }

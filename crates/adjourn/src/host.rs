@@ -259,6 +259,7 @@ impl<S: Store> Host<S> {
         }
         self.claim().await?;
         self.feed.ring();
+        self.follow().await?;
         self.retain().await
     }
 

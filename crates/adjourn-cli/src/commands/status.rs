@@ -19,7 +19,7 @@ pub fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let place = Place::look(settings)?;
     let now = place.clock.now();
     let hosts = Living::and_dead(&place)?;
-    let tally = place.store.tally(now)?;
+    let tally = place.store.tally(now).wait()?;
     if output.json {
         output.data(&object(&place, &tally, &hosts).to_string());
         return Ok(());

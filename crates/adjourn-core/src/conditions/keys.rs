@@ -105,6 +105,18 @@ impl Key {
         (!name.contains(SUBJECT)).then(|| Self(format!(":{name}{SUBJECT}{subject}")))
     }
 
+    /// Returns a pattern for the events that look under this key, as a name and perhaps a subject;
+    /// nothing for the key that all events look under.
+    fn described(&self) -> Option<(String, Option<&str>)> {
+        let rest = self.0.get(1..)?;
+        match (self.kind(), rest.split_once(SUBJECT)) {
+            (Kind::Any, _) => None,
+            (Kind::Parts, _) => Some((format!("{rest}{NAME_SEPARATOR}**"), None)),
+            (Kind::NameAndSubject, Some((name, subject))) => Some((name.to_owned(), Some(subject))),
+            (Kind::Name | Kind::NameAndSubject, _) => Some((rest.to_owned(), None)),
+        }
+    }
+
     /// Returns a key for each row of complete parts at the beginning of `text`, the shortest first.
     ///
     /// A part is complete when its separator follows.
@@ -145,6 +157,39 @@ impl Key {
     }
 }
 
+/// Where the keys of waits lie that a pattern is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyRange {
+    /// This key.
+    Only(Key),
+    /// The keys whose text begins so.
+    Beginning(String),
+}
+
+/// Returns where to look for the waits that `pattern` is about; see [`Conditions::are_about`].
+///
+/// What is found there is a candidate and is compared in full. Waits that no name leads to are not
+/// among them.
+pub fn keys_about(pattern: &EventPattern) -> Vec<KeyRange> {
+    let name = pattern.name();
+    let head = name.split('*').next().unwrap_or_default();
+    let mut ranges: Vec<_> = Key::parts(name)
+        .filter(|key| head.starts_with(key.0.strip_prefix('^').unwrap_or_default()))
+        .map(KeyRange::Only)
+        .collect();
+    if !glob::is_literal(name) {
+        ranges.extend(['=', ':', '^'].map(|kind| KeyRange::Beginning(format!("{kind}{head}"))));
+        return ranges;
+    }
+    ranges.push(KeyRange::Only(Key::name(name)));
+    let literal = pattern.subject().filter(|subject| glob::is_literal(subject));
+    ranges.push(match literal.and_then(|subject| Key::name_and_subject(name, subject)) {
+        Some(key) => KeyRange::Only(key),
+        None => KeyRange::Beginning(format!(":{name}{SUBJECT}")),
+    });
+    ranges
+}
+
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -172,6 +217,22 @@ impl Conditions {
         let mut keys = self.trigger.as_ref().map(trigger_keys).unwrap_or_default();
         keys.extend(self.on_event.as_ref().map(pattern_key));
         if keys.iter().any(Key::is_any) { vec![Key::any()] } else { keys.into_iter().collect() }
+    }
+
+    /// Returns whether these conditions wait for what `pattern` describes.
+    ///
+    /// They do if an event of that very name and subject would be taken by them, or if what they
+    /// wait for is itself spelled as the pattern says: `ci.*` is about waits for `ci.passed`, and
+    /// `ci.passed` about waits for `ci.*`. Without a subject a pattern is about all subjects. Of a
+    /// trigger the names and subjects count, and nothing else; one without a name is about nothing.
+    pub fn are_about(&self, pattern: &EventPattern) -> bool {
+        let on_event = self.on_event.as_ref();
+        on_event.is_some_and(|waits| pattern.is_about(waits.name(), waits.subject()))
+            || self.trigger.as_ref().map(trigger_keys).is_some_and(|keys| {
+                keys.iter()
+                    .filter_map(Key::described)
+                    .any(|(name, subject)| pattern.is_about(&name, subject))
+            })
     }
 }
 
@@ -250,6 +311,53 @@ mod tests {
         assert_eq!(keys(".", None), ["*", "=.", "^"]);
         assert_eq!(keys("a\u{1f}b", Some("c")), ["*", "=a\u{1f}b"]);
         assert_eq!(keys(&"a.".repeat(1_000), Some("x")).len(), 35);
+    }
+
+    #[test]
+    fn waits_are_found_by_what_they_are_about() {
+        let on = |pattern: &str| json!({"onEvent": pattern});
+        let harn = json!({"trigger": {"provider": "p", "kind": "ci.passed"}});
+        let prefix = json!({"trigger": {"prefix": {"name": "ci.build."}}});
+        let keyless = json!({"trigger": {"suffix": {"name": "ci.passed"}}});
+        for (wanted, conditions, is_about) in [
+            ("ci.passed", on("ci.passed"), true),
+            ("ci.passed", on("ci.passed:pr/12"), true),
+            ("ci.passed:pr/12", on("ci.passed:pr/12"), true),
+            ("ci.passed:pr/12", on("ci.passed"), true),
+            ("ci.passed:pr/12", on("ci.passed:pr/13"), false),
+            ("ci.passed:pr/*", on("ci.passed:pr/13"), true),
+            ("ci.passed:pr/12", on("ci.passed:pr/*"), true),
+            ("ci.passed", on("ci.*"), true),
+            ("ci.passed", on("ci.build*"), false),
+            ("ci.*", on("ci.passed:pr/12"), true),
+            ("ci.*", on("ci.*"), true),
+            ("ci.**", on("ci.build.*"), true),
+            ("ci.build.*", on("ci.**"), true),
+            ("ci.pa*", on("ci.passed"), true),
+            ("ci.pa*", on("ci.failed"), false),
+            ("ci", on("ci.passed"), false),
+            ("cd.*", on("ci.passed"), false),
+            ("ci.passed", harn.clone(), true),
+            ("ci.*:x", harn, true),
+            ("ci.build.done", prefix.clone(), true),
+            ("ci.**", prefix.clone(), true),
+            ("ci.passed", prefix, false),
+            ("ci.passed", keyless, false),
+            ("ci.passed", json!({"timeout": {"durationMinutes": 1}}), false),
+        ] {
+            let pattern: EventPattern = wanted.parse().unwrap();
+            let parsed = Conditions::parse(&conditions, Spelling::Camel).unwrap().unwrap();
+            assert_eq!(parsed.are_about(&pattern), is_about, "{wanted} and {conditions}");
+            let found = parsed.keys().iter().any(|key| within(key, &keys_about(&pattern)));
+            assert!(found || !is_about, "{wanted} does not lead to {conditions}");
+        }
+    }
+
+    fn within(key: &Key, ranges: &[KeyRange]) -> bool {
+        ranges.iter().any(|range| match range {
+            KeyRange::Only(only) => only == key,
+            KeyRange::Beginning(beginning) => key.as_str().starts_with(beginning),
+        })
     }
 
     #[test]
@@ -332,6 +440,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_a_pattern_is_about_lies_where_it_leads(
+            wanted in "a(\\.(a|b|\\*|\\*\\*|a\\*)){0,2}(:[ab]\\*?)?",
+            waits in "a(\\.(a|b|\\*|\\*\\*|a\\*)){0,2}(:[ab]\\*?)?",
+        ) {
+            let (pattern, on_event): (EventPattern, EventPattern) =
+                (wanted.parse().unwrap(), waits.parse().unwrap());
+            let conditions = Conditions { on_event: Some(on_event), ..Conditions::default() };
+            if conditions.are_about(&pattern) {
+                let ranges = keys_about(&pattern);
+                prop_assert!(conditions.keys().iter().any(|key| within(key, &ranges)));
+            }
+        }
+
         #[test]
         fn a_key_with_a_subject_is_of_one_name_and_one_subject(
             (one, two) in ("[ab.\u{1f}]{0,3}", "[ab.\u{1f}]{0,3}"),

@@ -64,6 +64,17 @@ impl EventPattern {
             })
     }
 
+    /// Returns whether a wait for such a name and subject is one that this pattern describes, or
+    /// one that would take what is spelled like this pattern.
+    pub(super) fn is_about(&self, name: &str, subject: Option<&str>) -> bool {
+        let either = |separator, one: &str, other: &str| {
+            glob::matches(one, separator, other) || glob::matches(other, separator, one)
+        };
+        let subjects = self.subject().zip(subject);
+        either(NAME_SEPARATOR, self.name(), name)
+            && subjects.is_none_or(|(one, other)| either(SUBJECT_SEPARATOR, one, other))
+    }
+
     pub(super) fn read(value: &Value) -> Result<Self, Invalid> {
         string(value)?.parse()
     }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::arrival::Arrival;
 use crate::command::{Mode, Requester};
-use crate::conditions::{Conditions, Key};
+use crate::conditions::{Conditions, EventPattern, Key};
 use crate::event::Resumed;
 use crate::id::{GateId, Seq};
 use crate::ledger::CallState;
@@ -81,6 +81,21 @@ impl Session {
             .filter_map(|parked| parked.pause.conditions.as_ref())
             .flat_map(Conditions::keys)
             .collect()
+    }
+
+    /// Returns whether a wait of this session that can still fire is about `pattern`; see
+    /// [`Conditions::are_about`].
+    pub fn waits_for(&self, pattern: &EventPattern) -> bool {
+        let mut waits = self.suspended().into_iter().flat_map(Suspended::waits);
+        waits.any(|parked| {
+            parked.pause.conditions.as_ref().is_some_and(|waits| waits.are_about(pattern))
+        })
+    }
+
+    /// Returns the reason that is shown for the pause that is pending or in force.
+    pub fn pause_reason(&self) -> Option<&str> {
+        let shown = self.suspended().map(|suspended| &suspended.shown().pause);
+        shown.or_else(|| self.pending_pause())?.reason.as_deref()
     }
 
     /// Returns when a deadline of a suspension acts; the store keeps it in an index.

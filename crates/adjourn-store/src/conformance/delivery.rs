@@ -154,7 +154,7 @@ pub(super) fn it_is_told_whom_an_event_woke<S: Store>(world: World<S>) {
     world.done(suspend(turns[1].id));
     let other = world.happens("ci.failed");
     let seq = world.happens("ci.passed");
-    assert_eq!(world.store.tally(world.environment.now()).unwrap().undelivered, 2);
+    assert_eq!(world.store.tally(world.environment.now()).wait().unwrap().undelivered, 2);
     assert_eq!(world.keep(move |tx| Ok(tx.awaiting(seq, 2)?)), 2);
     assert_eq!(world.keep(move |tx| Ok(tx.awaiting(other, 10)?)), 0);
     let told = |delivered: &Delivered| {
@@ -167,5 +167,5 @@ pub(super) fn it_is_told_whom_an_event_woke<S: Store>(world: World<S>) {
     let second = world.keep(|tx| tx.deliver(&policy(), 3));
     assert_eq!(told(&second), (vec![(seq, turns[2].id, true)], seq));
     assert_eq!(world.keep(move |tx| Ok(tx.awaiting(seq, 10)?)), 0);
-    assert_eq!(world.store.tally(world.environment.now()).unwrap().undelivered, 0);
+    assert_eq!(world.store.tally(world.environment.now()).wait().unwrap().undelivered, 0);
 }

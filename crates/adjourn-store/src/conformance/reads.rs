@@ -191,7 +191,7 @@ fn poll<S: Store>(world: &World<S>, ids: &[SessionId], done: &AtomicBool) -> Vec
 /// Sessions are counted by their states, with the time of the one that was in each the longest, and
 /// deadlines that have passed.
 pub(super) fn a_tally_counts_what_is_there<S: Store>(world: World<S>) {
-    let tally = || world.store.tally(world.environment.now()).unwrap();
+    let tally = || world.store.tally(world.environment.now()).wait().unwrap();
     assert_eq!(tally(), Tally::default());
     let [first, second, third] = [0, 1, 2].map(|_| world.create());
     let created = world.session(first).at;

@@ -165,7 +165,11 @@ fn numbered(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn load(connection: &Connection, cache: &Cache, row: &SessionRow) -> Result<Arc<Session>, Error> {
+pub(super) fn load(
+    connection: &Connection,
+    cache: &Cache,
+    row: &SessionRow,
+) -> Result<Arc<Session>, Error> {
     let mut rows = SqliteRows::reading(connection);
     let session = fold(row, cache.get(row.no), &mut rows)?;
     cache.put(row.no, Folded { link: row.tip.link, session: Arc::clone(&session) });

@@ -5,6 +5,7 @@ mod events;
 mod gates;
 mod hosts;
 mod journal;
+mod listing;
 mod outbox;
 mod removal;
 mod sessions;
@@ -16,6 +17,7 @@ use crate::error::Error;
 use crate::rows::SessionNo;
 
 pub(super) use journal::place;
+pub(super) use listing::{kind_of_row, listed_code, row_code};
 pub(super) use removal::PRUNABLE_EVENTS;
 pub(super) use sessions::{Thin, session_row, state_name};
 

@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::listing;
 use super::points::{Point, Points};
 use crate::error::Error;
 
@@ -16,6 +17,9 @@ pub(crate) const VERSION: i64 = STEPS.len() as i64;
 /// Measured on layouts of the same content: thin rows with integer keys, bodies only in an
 /// append-only log, and no index that every suspension would have to touch are worth a factor of
 /// three. So a journal entry points to the one before it, and a journal is read from its end.
+///
+/// What queries find sessions by is in tables of their own for the same reason: see
+/// `sqlite/query.rs`.
 const STEPS: &[&str] = &[
     "
 CREATE TABLE tenant (
@@ -178,6 +182,33 @@ CREATE TABLE unprompted (
 INSERT INTO unprompted SELECT no FROM session WHERE state <> 5 AND NOT EXISTS (
     SELECT 1 FROM transcript WHERE place >= no << 32 AND place < (no + 1) << 32);
 ",
+    "
+-- What a session is found by for its whole life: written when it is created.
+CREATE TABLE mark (
+    what TEXT NOT NULL,             -- see query.rs
+    session INTEGER NOT NULL,
+    PRIMARY KEY (what, session)
+) STRICT, WITHOUT ROWID;
+
+-- Whose run it is: written when it starts.
+CREATE TABLE run (
+    id BLOB PRIMARY KEY,            -- 16 bytes
+    session INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- How sessions stood when the journal had got as far as `progress` says: it follows in batches, so
+-- that no suspension touches it.
+CREATE TABLE listing (
+    session INTEGER PRIMARY KEY,
+    state INTEGER NOT NULL,         -- as in the session's row; 6 if it asks
+    at INTEGER NOT NULL,            -- when it had last changed
+    reason TEXT                     -- of its pause, the beginning
+) STRICT;
+CREATE INDEX listing_state ON listing (state);
+CREATE INDEX listing_at ON listing (state, at);
+CREATE INDEX listing_reason ON listing (reason) WHERE reason IS NOT NULL;
+INSERT INTO progress VALUES ('listed', 0, NULL);
+",
 ];
 
 /// The oldest version that reads do with, as it is: a file that cannot be written is not migrated.
@@ -188,6 +219,9 @@ pub(crate) const LAG: i64 = 3;
 
 /// The version from which on a file says which it is.
 pub(crate) const IDENTITY: i64 = 4;
+
+/// The version from which on a file has what queries find sessions by.
+pub(crate) const LISTING: i64 = 6;
 
 /// Returns the version of the file.
 pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {
@@ -208,6 +242,9 @@ pub(crate) fn migrate(connection: &Connection, points: &Points) -> Result<(), Er
     for (version, step) in steps {
         points.reach(Point::BeforeMigrationStep);
         connection.execute_batch(step)?;
+        if version == LISTING {
+            listing::fill(connection)?;
+        }
         points.reach(Point::InMigration);
         connection.pragma_update(None, "user_version", version)?;
     }
@@ -227,5 +264,7 @@ mod tests {
         assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [IDENTITY]);
         let steps = (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE lag"));
         assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [LAG]);
+        let steps = (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE listing"));
+        assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [LISTING]);
     }
 }

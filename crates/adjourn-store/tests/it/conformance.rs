@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use adjourn_core::command::{Resume, Suspend};
-use adjourn_core::id::{HostId, Seq, SessionId};
+use adjourn_core::id::{HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
@@ -13,8 +13,8 @@ use adjourn_store::conformance::{FAMILIES, VirtualEnvironment, exercise_family};
 use adjourn_store::rows::{EntryNo, HostRow, SessionNo};
 use adjourn_store::sqlite::Options;
 use adjourn_store::{
-    Appended, CommandError, Environment, Error, Listed, Listener, Metrics, Pending, Request,
-    Retention, Size, Sqlite, Store, Tally, Transaction,
+    Appended, CommandError, Counted, Environment, Error, Filter, Listed, Listener, Metrics, Page,
+    Pending, Query, Request, Retention, Size, Sqlite, Store, Tally, Transaction,
 };
 use tempfile::TempDir;
 
@@ -55,7 +55,7 @@ macro_rules! families {
 
 families! {
     atomicity commands answers races events wakes delivery waits deadlines gates outbox pages
-    retention reads
+    retention reads queries
 }
 
 /// One file opened twice, as two processes would: every call goes to the one that did not have the
@@ -176,8 +176,28 @@ impl Store for Twice {
         self.next().strays()
     }
 
-    fn tally(&self, now: Timestamp) -> Result<Tally, Error> {
+    fn tally(&self, now: Timestamp) -> Pending<Tally, Error> {
         self.next().tally(now)
+    }
+
+    fn query(&self, query: Query) -> Pending<Page, Error> {
+        self.next().query(query)
+    }
+
+    fn count(&self, filter: Filter) -> Pending<Counted, Error> {
+        self.next().count(filter)
+    }
+
+    fn unlisted(&self) -> Result<u64, Error> {
+        self.next().unlisted()
+    }
+
+    fn follow(&self) -> Pending<bool, Error> {
+        self.next().follow()
+    }
+
+    fn session_of(&self, run: RunId) -> Result<Option<SessionId>, Error> {
+        self.next().session_of(run)
     }
 
     fn size(&self) -> Result<Size, Error> {

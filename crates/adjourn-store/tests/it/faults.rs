@@ -19,6 +19,7 @@ use crate::child::{Process, options, say};
 use crate::crash::{Said, acknowledge, at_work, trios, turn_all};
 use crate::durability::Held;
 use crate::fixture::{Fixture, ann, create, founding, keys, try_create};
+use crate::queries::WITHOUT_LISTS;
 
 #[test]
 fn a_full_file_is_an_error_and_works_again_once_there_is_room() {
@@ -384,6 +385,7 @@ fn a_file_of_the_first_version_is_brought_up_to_date() {
     drop(store);
     let older = Connection::open(fixture.path()).unwrap();
     let newest: i64 = older.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    older.execute_batch(WITHOUT_LISTS).unwrap();
     let back = "DROP INDEX journal_founding; DROP TABLE lag; DROP TABLE erasing;
                 DROP TABLE identity; DROP TABLE unprompted; PRAGMA user_version = 1";
     older.execute_batch(back).unwrap();

@@ -11,6 +11,7 @@ use adjourn_store::sqlite::{Options, Point, Points, restore};
 use adjourn_store::{CommandError, Environment as _, Error, Sqlite, Store as _};
 
 use crate::fixture::{Fixture, create, keys, prompt, try_create};
+use crate::queries::WITHOUT_LISTS;
 
 /// Returns the companion of a store with such an end.
 fn beside(store: &Path, end: &str) -> PathBuf {
@@ -129,6 +130,7 @@ fn a_store_from_before_incarnations_gets_one_and_keeps_its_log() {
     let scene = Scene::new();
     let (fixture, store, late) = (&scene.fixture, &scene.store, scene.late);
     let older = rusqlite::Connection::open(fixture.path()).unwrap();
+    older.execute_batch(WITHOUT_LISTS).unwrap();
     older
         .execute_batch("DROP TABLE identity; DROP TABLE unprompted; PRAGMA user_version = 3")
         .unwrap();
@@ -142,6 +144,7 @@ fn a_store_from_before_incarnations_gets_one_and_keeps_its_log() {
     let scene = Scene::new();
     let after = killed(scene.store.path());
     let backup = rusqlite::Connection::open(&scene.backup).unwrap();
+    backup.execute_batch(WITHOUT_LISTS).unwrap();
     backup
         .execute_batch("DROP TABLE identity; DROP TABLE unprompted; PRAGMA user_version = 3")
         .unwrap();

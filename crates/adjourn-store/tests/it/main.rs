@@ -23,6 +23,7 @@ mod holes;
 mod incarnation;
 mod lag;
 mod names;
+mod queries;
 mod rows_written;
 mod signing;
 mod smoke;

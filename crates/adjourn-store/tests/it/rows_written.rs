@@ -27,6 +27,10 @@ fn a_suspension_writes_the_same_rows_for_ten_messages_and_ten_thousand() {
         println!("{by:?}, {FEW} messages: {few:?}; {MANY} messages: {many:?}");
         assert_eq!(few.rows, many.rows);
         assert!(few.pages.abs_diff(many.pages) <= 1, "{} and {} pages", few.pages, many.pages);
+        // What queries find sessions by is not a suspension's business.
+        for table in ["mark", "run", "listing"] {
+            assert_eq!(few.rows.get(table), None, "{by:?}");
+        }
         let entries = few.rows["journal"];
         assert!(entries <= 3, "the journal took {entries} entries for one suspension");
     }

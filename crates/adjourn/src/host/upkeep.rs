@@ -1,7 +1,8 @@
 //! What hosts do for the store as a whole, beside driving: sessions that could not be read are
-//! tried again, and what is kept no longer is dropped.
+//! tried again, what is kept no longer is dropped, and the list that queries answer from follows the
+//! journal.
 //!
-//! Both are found by reading. The write lock is taken only where there is something to do, and for
+//! What there is to do is found by reading. The write lock is taken only where there is something to do, and for
 //! a few milliseconds at a time.
 
 use std::collections::HashMap;
@@ -29,23 +30,33 @@ const PORTION: usize = 256;
 /// How many sessions that were never prompted are ended in one transaction.
 const UNPROMPTED: usize = 64;
 
+/// How often a host looks how far the list of sessions is behind the journal, and how long it rests
+/// between two batches: suspensions go first.
+const FOLLOW: Duration = Duration::from_secs(1);
+const FOLLOW_ON: Duration = Duration::from_millis(100);
+/// How many entries are left to a query, which looks at them by itself.
+const LEFT_TO_QUERIES: u64 = 2048;
+
 /// What a host has to remember for it.
 #[derive(Debug)]
 pub(super) struct Upkeep {
     /// When to look next for what may be dropped.
     retain_at: Instant,
+    /// When to look next how far the list of sessions is behind.
+    follow_at: Instant,
     /// Sessions that this program cannot read, and when it tried.
     unreadable: HashMap<SessionId, Instant>,
 }
 
 impl Upkeep {
     pub(super) fn new() -> Self {
-        Self { retain_at: Instant::now(), unreadable: HashMap::new() }
+        let now = Instant::now();
+        Self { retain_at: now, follow_at: now, unreadable: HashMap::new() }
     }
 
     /// Returns how long there is nothing to look after, but for what others ring for.
     pub(super) fn rest(&self) -> Duration {
-        self.retain_at.saturating_duration_since(Instant::now())
+        self.retain_at.min(self.follow_at).saturating_duration_since(Instant::now())
     }
 }
 
@@ -116,7 +127,7 @@ impl<S: Store> Host<S> {
 
     /// Drops a portion of what is kept no longer.
     pub(super) async fn retain(&mut self) -> Result<(), Error> {
-        if !self.upkeep.rest().is_zero() {
+        if Instant::now() < self.upkeep.retain_at {
             return Ok(());
         }
         let more = match self.drop_a_portion().await {
@@ -129,13 +140,37 @@ impl<S: Store> Host<S> {
         Ok(())
     }
 
+    /// Lets the list that queries answer from follow the journal, by a batch.
+    pub(super) async fn follow(&mut self) -> Result<(), Error> {
+        if Instant::now() < self.upkeep.follow_at {
+            return Ok(());
+        }
+        let more = match self.follow_a_batch().await {
+            Ok(more) => more,
+            // Queries answer without it, if more slowly.
+            Err(error) if error.passes() => false,
+            Err(error) => return Err(error),
+        };
+        self.upkeep.follow_at = Instant::now() + if more { FOLLOW_ON } else { FOLLOW };
+        Ok(())
+    }
+
+    /// Follows the journal by a batch, if it is far ahead; returns whether there is more.
+    async fn follow_a_batch(&self) -> Result<bool, Error> {
+        if self.store.unlisted()? < LEFT_TO_QUERIES {
+            return Ok(false);
+        }
+        let Some(_alone) = self.alone("listing") else { return Ok(false) };
+        self.store.follow().await
+    }
+
     /// Drops what one transaction may; returns whether there is more.
     async fn drop_a_portion(&self) -> Result<bool, Error> {
         let retention = self.config.retention;
         if !self.store.prunable(&retention)? {
             return Ok(false);
         }
-        let Some(_alone) = self.alone() else { return Ok(false) };
+        let Some(_alone) = self.alone("retention") else { return Ok(false) };
         let by = self.by();
         // A session that a client has open is not taken away from it.
         let alive: Vec<_> = self.others.iter().copied().chain([self.id]).collect();
@@ -153,9 +188,9 @@ impl<S: Store> Host<S> {
         dropped.await.map_err(store_error)
     }
 
-    /// Takes the lock of the one host that drops things; one is enough.
-    fn alone(&self) -> Option<File> {
-        let path = self.hosts.directory().join("retention");
+    /// Takes the lock of the one host that does something for the store; one is enough.
+    fn alone(&self, what: &str) -> Option<File> {
+        let path = self.hosts.directory().join(what);
         let mut private = File::options();
         private.create(true).truncate(false).write(true).mode(0o600);
         let lock = private.open(path).ok()?;

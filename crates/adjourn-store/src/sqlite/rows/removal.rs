@@ -5,6 +5,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::{SqliteRows, place, size};
 use crate::error::Error;
+use crate::fold::founding_marks;
 use crate::rows::{EntryNo, Portion, Removal, SessionNo, SessionRow};
 use crate::transaction::Erased;
 
@@ -94,13 +95,20 @@ impl Removal for SqliteRows<'_> {
              SELECT session, prev FROM journal WHERE no = ?1",
             [row.head.0],
         )?;
-        let sql = "SELECT no FROM journal WHERE session = ?1 AND revision = 1
+        self.run("DELETE FROM listing WHERE session = ?1", [row.no.0])?;
+        let sql = "SELECT no, body FROM journal WHERE session = ?1 AND revision = 1
                        AND no != ?2 AND body IS NOT NULL";
         let mut first = self.prepare(sql)?;
-        match first.query_row([row.no.0, row.head.0], |row| row.get(0).map(EntryNo)).optional()? {
-            Some(first) => self.drop_body(first).map(|_| 1),
-            None => Ok(0),
+        let first: Option<(i64, Vec<u8>)> = first
+            .query_row([row.no.0, row.head.0], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((first, body)) = first else { return Ok(0) };
+        // What is left of one whose founding cannot be read leads nowhere.
+        for mark in founding_marks(row.id, &body) {
+            let sql = "DELETE FROM mark WHERE what = ?1 AND session = ?2";
+            self.run(sql, params![mark, row.no.0])?;
         }
+        self.drop_body(EntryNo(first)).map(|_| 1)
     }
 
     fn erase(&mut self, session: SessionNo, portion: &mut Portion) -> Result<Erased, Error> {

@@ -46,7 +46,12 @@ impl Sessions for SqliteRows<'_> {
         Ok(TenantNo(self.connection.last_insert_rowid()))
     }
 
-    fn add_session(&mut self, session: &Session, tenant: TenantNo) -> Result<SessionNo, Error> {
+    fn add_session(
+        &mut self,
+        session: &Session,
+        tenant: TenantNo,
+        marks: &[String],
+    ) -> Result<SessionNo, Error> {
         self.run(
             "INSERT INTO session (id, tenant, state, revision, head, link, at)
              VALUES (?1, ?2, 0, 0, 0, zeroblob(32), 0)",
@@ -54,6 +59,12 @@ impl Sessions for SqliteRows<'_> {
         )?;
         let no = self.connection.last_insert_rowid();
         self.run("INSERT OR IGNORE INTO unprompted (session) VALUES (?1)", [no])?;
+        for mark in marks {
+            self.run(
+                "INSERT OR IGNORE INTO mark (what, session) VALUES (?1, ?2)",
+                params![mark, no],
+            )?;
+        }
         Ok(SessionNo(no))
     }
 

@@ -1,0 +1,313 @@
+//! Answers to queries: a plan that names the lists to go through, a walk through them in order, and
+//! a check of each session that comes up.
+//!
+//! Every list is a range of an index. Those of marks and of what sessions wait for are always up to
+//! date. The list of states, changes and reasons follows the journal; sessions that the journal has
+//! changed since are left out of it and looked at themselves.
+
+mod lists;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use adjourn_core::Session;
+use adjourn_core::event::What;
+use adjourn_core::id::{RunId, SessionId};
+use adjourn_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _};
+use uuid::Uuid;
+
+use super::listing::{self, Tail};
+use super::reader::{founding, load};
+use super::rows::{SqliteRows, row_code, session_row, state_name};
+use super::schema;
+use crate::cache::Cache;
+use crate::error::Error;
+use crate::query::{Cursor, Filter, Page, Query, Sort, is_in};
+use crate::rows::{SessionRow, Sessions as _};
+use crate::store::{Listed, Standing};
+use lists::Place;
+use plan::Plan;
+use walk::Walk;
+
+/// What one read may do: some ten milliseconds' worth, so that none keeps the log from being written
+/// back. Looking at the row of a session counts one.
+const WORK: usize = 65_536;
+/// What it counts to read a session that turns out not to be wanted.
+const READING: usize = 32;
+
+/// Returns a page of what a query asks for.
+pub(super) fn page(
+    connection: &Connection,
+    cache: &Cache,
+    query: &Query,
+    now: Timestamp,
+) -> Result<Page, Error> {
+    let moment = connection.unchecked_transaction()?;
+    let mut search = Search::new(connection, query, now)?;
+    let mut sessions: Vec<Listed> = Vec::new();
+    let (mut last, mut next) = (None, None);
+    while let Some(found) = search.next()? {
+        let Some(listed) = search.wanted(cache, &found)? else { continue };
+        // One more than there is room for says that there is a next page.
+        if sessions.len() == query.limit {
+            next = last;
+            break;
+        }
+        sessions.push(listed);
+        last = search.looked_at;
+    }
+    let next = next.or(search.cut_short());
+    let behind = search.behind;
+    moment.finish()?;
+    Ok(Page { sessions, next, behind })
+}
+
+/// Counts what a filter lets through by its state; returns where to go on, if that took long enough,
+/// and how far the list is behind.
+pub(super) fn count(
+    connection: &Connection,
+    cache: &Cache,
+    query: &Query,
+    now: Timestamp,
+    states: &mut BTreeMap<&'static str, Standing>,
+) -> Result<(Option<Cursor>, u64), Error> {
+    let moment = connection.unchecked_transaction()?;
+    let mut search = Search::new(connection, query, now)?;
+    let by_row = !query.filter.needs_session() && search.marks.is_some();
+    while let Some(found) = search.next()? {
+        if !by_row && search.wanted(cache, &found)?.is_none() {
+            continue;
+        }
+        let first = Standing { count: 0, oldest: found.at };
+        let standing = states.entry(state_name(found.state)).or_insert(first);
+        standing.count += 1;
+        standing.oldest = standing.oldest.min(found.at);
+    }
+    let counted = (search.cut_short(), search.behind);
+    moment.finish()?;
+    Ok(counted)
+}
+
+/// Returns the session that a run belongs to.
+pub(super) fn session_of(connection: &Connection, run: RunId) -> Result<Option<SessionId>, Error> {
+    if schema::version(connection)? < schema::LISTING {
+        return Ok(None);
+    }
+    let mut statement = connection.prepare_cached(OF_RUN)?;
+    let id = statement.query_row([run.uuid().as_bytes()], |row| row.get(0)).optional()?;
+    Ok(id.map(|id| SessionId::new(Uuid::from_bytes(id))))
+}
+
+/// The session of a run.
+const OF_RUN: &str =
+    "SELECT session.id FROM run JOIN session ON no = session WHERE run.id = ?1 AND pruned = 0";
+/// What the row of a session says.
+const ROW: &str = "SELECT no, id, tenant, head, revision, link, state, at, pruned FROM session
+     WHERE no = ?1";
+/// Whether a session has a mark.
+const MARKED: &str = "SELECT 1 FROM mark WHERE what = ?1 AND session = ?2";
+
+/// A session whose row says that it may be wanted.
+struct Found {
+    row: SessionRow,
+    state: i64,
+    at: Timestamp,
+    /// Whether it was erased.
+    is_gone: bool,
+}
+
+/// The way to what a query asks for.
+struct Search<'a> {
+    connection: &'a Connection,
+    filter: &'a Filter,
+    sort: Sort,
+    /// What changed after this was seen on an earlier page, or is not shown again.
+    until: Timestamp,
+    /// The states that are wanted, as the rows of sessions have them.
+    states: Vec<i64>,
+    /// The marks that are wanted; nothing in a file that has none.
+    marks: Option<Vec<String>>,
+    /// Sessions that the list does not know as they are.
+    fresh: HashSet<i64>,
+    walk: Walk,
+    /// How much was done so far.
+    work: usize,
+    /// The last session that was looked at.
+    looked_at: Option<Cursor>,
+    /// Whether there may be more to look at.
+    is_cut_short: bool,
+    /// How many entries the answer does not take into account.
+    behind: u64,
+}
+
+impl<'a> Search<'a> {
+    fn new(connection: &'a Connection, query: &'a Query, now: Timestamp) -> Result<Self, Error> {
+        let Query { filter, sort, after, .. } = query;
+        let until = after.map_or(now, |after| after.until);
+        let states = filter.states.iter().map(|state| row_code(*state)).collect();
+        let has_lists = schema::version(connection)? >= schema::LISTING;
+        let plan = match has_lists {
+            true => Plan::of(connection, filter, *sort)?,
+            false => Plan::whole(),
+        };
+        let mut search = Self {
+            connection,
+            filter,
+            sort: *sort,
+            until,
+            states,
+            marks: has_lists.then(|| filter.marks()),
+            fresh: HashSet::new(),
+            walk: Walk::default(),
+            work: 0,
+            looked_at: None,
+            is_cut_short: false,
+            behind: 0,
+        };
+        let after = match after {
+            Some(after) => search.place_of(after)?,
+            None => None,
+        };
+        if plan.follows() {
+            let Tail { entries, sessions } = listing::tail(connection)?;
+            match sessions {
+                Some(sessions) => search.fresh = sessions,
+                None => search.behind = entries,
+            }
+        }
+        if query.after.is_none() && sort.is_by_change() {
+            search.until = search.until.max(plan::last_change(connection)?);
+        }
+        search.walk = search.walk_along(plan, after)?;
+        Ok(search)
+    }
+
+    /// Returns where to go on, if there was no time to look at everything.
+    fn cut_short(&self) -> Option<Cursor> {
+        self.looked_at.filter(|_| self.is_cut_short)
+    }
+
+    /// Returns where the page before this one ended.
+    fn place_of(&self, after: &Cursor) -> Result<Option<Place>, Error> {
+        let row = SqliteRows::reading(self.connection).session(after.session)?;
+        Ok(row.map(|row| self.place(after.at, row.no.0)))
+    }
+
+    fn place(&self, at: Timestamp, no: i64) -> Place {
+        Place { at: if self.sort.is_by_change() { at.as_millis() } else { 0 }, no }
+    }
+
+    /// Makes the walk along the lists of a plan.
+    fn walk_along(&mut self, plan: Plan, after: Option<Place>) -> Result<Walk, Error> {
+        let mut singled_out: Vec<i64> = self.fresh.iter().copied().collect();
+        let mut lists = Vec::new();
+        match plan.is_to_be_sorted {
+            // Few enough to be looked at all, in an order that their list does not have.
+            true => singled_out.extend(plan.gather(self.connection, self.filter)?),
+            false => lists = plan.lists,
+        }
+        singled_out.sort_unstable();
+        singled_out.dedup();
+        let mut found = Vec::with_capacity(singled_out.len());
+        for no in singled_out {
+            self.work += 1;
+            found.extend(self.row(no)?);
+        }
+        if after.is_none() {
+            // A clock may have been set back since a session changed.
+            self.until = found.iter().map(|found| found.at).fold(self.until, Timestamp::max);
+        }
+        found.retain(|found| self.may_be_wanted(found));
+        let places = found.iter().map(|found| self.place(found.at, found.row.no.0)).collect();
+        let until = self.filter.unchanged_since.unwrap_or(self.until).min(self.until);
+        let mut walk = Walk::new(self.sort, after, until);
+        lists.into_iter().for_each(|list| walk.follow(list));
+        walk.pass_through(places);
+        Ok(walk)
+    }
+
+    /// Returns the next session whose row says that it may be wanted; nothing at the end, and when
+    /// enough was done for once.
+    fn next(&mut self) -> Result<Option<Found>, Error> {
+        loop {
+            if self.work >= WORK {
+                self.is_cut_short = true;
+                return Ok(None);
+            }
+            let Some((place, of_list)) = self.walk.next(self.connection)? else { return Ok(None) };
+            self.work += 1;
+            // It is looked at by itself, where its place is now.
+            if of_list && self.fresh.contains(&place.no) {
+                continue;
+            }
+            let Some(found) = self.row(place.no)? else { continue };
+            let at = match self.sort.is_by_change() {
+                true => Timestamp::from_millis(place.at),
+                false => found.at,
+            };
+            let (sort, session, until) = (self.sort, found.row.id, self.until);
+            self.looked_at = Some(Cursor { sort, session, at, until });
+            // Where it has changed since the list was brought up, its place is another by now.
+            if at == found.at && self.may_be_wanted(&found) && self.is_marked(&found)? {
+                return Ok(Some(found));
+            }
+        }
+    }
+
+    fn row(&self, no: i64) -> Result<Option<Found>, Error> {
+        let mut statement = self.connection.prepare_cached(ROW)?;
+        let found = statement.query_row([no], |row| {
+            let (state, at) = (row.get(6)?, Timestamp::from_millis(row.get(7)?));
+            Ok(Found { row: session_row(row)?, state, at, is_gone: row.get(8)? })
+        });
+        Ok(found.optional()?)
+    }
+
+    fn may_be_wanted(&self, found: &Found) -> bool {
+        !found.is_gone
+            && (self.states.is_empty() || self.states.contains(&found.state))
+            && self.filter.unchanged_since.is_none_or(|since| found.at <= since)
+            && (!self.sort.is_by_change() || found.at <= self.until)
+    }
+
+    fn is_marked(&self, found: &Found) -> Result<bool, Error> {
+        for mark in self.marks.iter().flatten() {
+            let mut statement = self.connection.prepare_cached(MARKED)?;
+            if !statement.exists(rusqlite::params![mark, found.row.no.0])? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads a session, and returns it if it is wanted.
+    fn wanted(&mut self, cache: &Cache, found: &Found) -> Result<Option<Listed>, Error> {
+        let session = match load(self.connection, cache, &found.row) {
+            // Its row and its marks are all that is known of it.
+            Err(error) if error.is_of_a_session() => {
+                let shown = self.filter.shows_unreadable() && self.marks.is_some();
+                return Ok(shown.then_some(Err((found.row.id, error))));
+            }
+            session => session?,
+        };
+        let wanted = self.filter.includes(&session) && self.is_in_place(&session)?;
+        if !wanted {
+            self.work += READING;
+        }
+        Ok(wanted.then_some(Ok(session)))
+    }
+
+    /// Returns whether a session works where it is wanted to. What has marks was asked by them.
+    fn is_in_place(&self, session: &Arc<Session>) -> Result<bool, Error> {
+        let Some(cwd) = self.filter.cwd.as_ref().filter(|_| self.marks.is_none()) else {
+            return Ok(true);
+        };
+        let created = founding(self.connection, session.id)?.map(|entry| entry.event.what);
+        Ok(matches!(created, Some(What::SessionCreated(created)) if is_in(&created, cwd)))
+    }
+}

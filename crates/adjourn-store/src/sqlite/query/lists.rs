@@ -1,0 +1,144 @@
+//! Lists of sessions: each a range of one index, in its order.
+
+use adjourn_core::time::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use crate::error::Error;
+use crate::query::Sort;
+
+/// Where a session stands in an order: when it last changed, where that counts, and its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) at: i64,
+    pub(super) no: i64,
+}
+
+impl Place {
+    const FIRST: Self = Self { at: i64::MIN, no: i64::MIN };
+    const LAST: Self = Self { at: i64::MAX, no: i64::MAX };
+}
+
+/// A list of sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum List {
+    /// All sessions, by number.
+    All,
+    /// Those with a mark, by number.
+    Marked(String),
+    /// Those of a tenant that wait under a key, by number.
+    Waiting { tenant: i64, key: String },
+    /// Those whose pause has a reason that begins so, as far as it is indexed, by number.
+    Reason(String),
+    /// Those in a state, by number.
+    State(i64),
+    /// Those in a state, by their last change.
+    StateByChange(i64),
+}
+
+/// Which part of a list is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    /// The greatest first.
+    pub(super) descending: bool,
+    /// Behind this place.
+    pub(super) after: Option<Place>,
+    /// Not changed after this, where the list is by changes.
+    pub(super) until: Timestamp,
+    /// At most so many.
+    pub(super) limit: usize,
+}
+
+impl List {
+    /// Returns whether the list is in the order that is wanted.
+    pub(super) const fn is_in_order(&self, sort: Sort) -> bool {
+        matches!(self, Self::StateByChange(_)) == sort.is_by_change()
+    }
+
+    /// Returns whether the list follows the journal, and may be behind it.
+    pub(super) const fn follows(&self) -> bool {
+        match self {
+            Self::All | Self::Marked(_) | Self::Waiting { .. } => false,
+            Self::Reason(_) | Self::State(_) | Self::StateByChange(_) => true,
+        }
+    }
+
+    /// Reads a part of the list.
+    pub(super) fn read(&self, connection: &Connection, part: Part) -> Result<Vec<Place>, Error> {
+        let (sql, values) = self.statement(part);
+        let mut statement = connection.prepare_cached(&sql)?;
+        let places = statement.query_map(params_from_iter(values), |row| {
+            Ok(Place { at: row.get(0)?, no: row.get(1)? })
+        })?;
+        Ok(places.collect::<Result<_, _>>()?)
+    }
+
+    /// Counts the list, but not further than `most`.
+    pub(super) fn count(
+        &self,
+        connection: &Connection,
+        until: Timestamp,
+        most: usize,
+    ) -> Result<usize, Error> {
+        let part = Part { descending: false, after: None, until, limit: most };
+        let (sql, values) = self.statement(part);
+        let mut statement = connection.prepare_cached(&format!("SELECT count(*) FROM ({sql})"))?;
+        let count: i64 = statement.query_row(params_from_iter(values), |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// Returns the statement that reads a part of the list, and what is bound to it.
+    pub(super) fn statement(&self, part: Part) -> (String, Vec<Value>) {
+        let Part { descending, after, until, limit } = part;
+        let (than, order) = if descending { ("<", "DESC") } else { (">", "ASC") };
+        let after = after.unwrap_or(if descending { Place::LAST } else { Place::FIRST });
+        let limit = Value::from(i64::try_from(limit).unwrap_or(i64::MAX));
+        let by_number = |table: &str, number: &str, keys: &str, bound: Vec<Value>| {
+            let (place, limited) = (bound.len() + 1, bound.len() + 2);
+            let sql = format!(
+                "SELECT 0, {number} FROM {table} WHERE {keys} {number} {than} ?{place}
+                 ORDER BY {number} {order} LIMIT ?{limited}"
+            );
+            (sql, bound.into_iter().chain([after.no.into(), limit.clone()]).collect())
+        };
+        match self {
+            Self::All => by_number("session", "no", "", Vec::new()),
+            Self::Marked(what) => {
+                by_number("mark", "session", "what = ?1 AND", vec![what.clone().into()])
+            }
+            Self::Waiting { tenant, key } => {
+                let bound = vec![(*tenant).into(), key.clone().into()];
+                by_number("subscription", "session", "tenant = ?1 AND key = ?2 AND", bound)
+            }
+            Self::Reason(reason) => {
+                let table = "listing INDEXED BY listing_reason";
+                by_number(table, "session", "reason = ?1 AND", vec![reason.clone().into()])
+            }
+            Self::State(state) => {
+                let table = "listing INDEXED BY listing_state";
+                by_number(table, "session", "state = ?1 AND", vec![(*state).into()])
+            }
+            Self::StateByChange(state) => {
+                let sql = format!(
+                    "SELECT at, session FROM listing INDEXED BY listing_at
+                     WHERE state = ?1 AND at <= ?2 AND (at, session) {than} (?3, ?4)
+                     ORDER BY at {order}, session {order} LIMIT ?5"
+                );
+                let until = until.as_millis().into();
+                (sql, vec![(*state).into(), until, after.at.into(), after.no.into(), limit])
+            }
+        }
+    }
+}
+
+/// The next key of a tenant's waits in a range.
+pub(super) const NEXT_KEY: &str = "SELECT key FROM subscription
+     WHERE tenant = ?1 AND key > ?2 AND key < ?3 ORDER BY key LIMIT 1";
+/// The next reason in a range.
+pub(super) const NEXT_REASON: &str = "SELECT reason FROM listing INDEXED BY listing_reason
+     WHERE reason > ?1 AND reason < ?2 ORDER BY reason LIMIT 1";
+/// The last change of any session in a state.
+pub(super) const LAST_CHANGE: &str = "SELECT at FROM listing INDEXED BY listing_at
+     WHERE state = ?1 ORDER BY at DESC LIMIT 1";
+/// The number of a tenant.
+pub(super) const TENANT: &str = "SELECT no FROM tenant WHERE name = ?1";

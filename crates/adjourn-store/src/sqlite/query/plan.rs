@@ -1,0 +1,199 @@
+//! Which lists lead to what a query asks for: those that are shortest, as far as they are counted.
+
+use adjourn_core::conditions::{KeyRange, keys_about};
+use adjourn_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::lists::{LAST_CHANGE, List, NEXT_KEY, NEXT_REASON, Part, TENANT};
+use crate::error::Error;
+use crate::query::{Filter, INDEXED, Sort, StateKind, indexed};
+use crate::sqlite::rows::listed_code;
+
+/// How far lists are counted to find the shortest, and how many sessions are put in order by hand.
+const FEW: usize = 10_000;
+/// How many lists are followed at once; a pattern that leads to more is too broad to begin with.
+const MERGED: usize = 64;
+/// The states as the list has them, all of them.
+const STATES: [i64; 7] = [0, 1, 2, 3, 4, 5, 6];
+
+/// The lists whose sessions are looked at. Together they have every session that is wanted.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) lists: Vec<List>,
+    /// Whether the lists are in another order than the one that is wanted; they are few then.
+    pub(super) is_to_be_sorted: bool,
+}
+
+impl Plan {
+    /// Looks at every session, by number: where there are no lists.
+    pub(super) fn whole() -> Self {
+        Self { lists: vec![List::All], is_to_be_sorted: false }
+    }
+
+    /// Chooses the lists for what is wanted.
+    pub(super) fn of(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Self, Error> {
+        let until = until(filter);
+        let mut best: Option<(usize, Vec<List>)> = None;
+        for lists in choices(connection, filter, sort)? {
+            let most = best.as_ref().map_or(FEW + 1, |(count, _)| *count);
+            let mut count = 0;
+            for list in &lists {
+                count += list.count(connection, until, most - count)?;
+                if count == most {
+                    break;
+                }
+            }
+            let usable = count <= FEW || lists.iter().all(|list| list.is_in_order(sort));
+            // Where two are longer than was counted, the first is the better guess.
+            if usable && best.as_ref().is_none_or(|(shortest, _)| count < *shortest) {
+                best = Some((count, lists));
+            }
+        }
+        Ok(best.map_or_else(Self::whole, |(_, lists)| {
+            let is_to_be_sorted = !lists.iter().all(|list| list.is_in_order(sort));
+            Self { lists, is_to_be_sorted }
+        }))
+    }
+
+    /// Returns whether a list is among them that may be behind the journal.
+    pub(super) fn follows(&self) -> bool {
+        self.lists.iter().any(List::follows)
+    }
+
+    /// Returns the numbers of all sessions on the lists, which are few.
+    pub(super) fn gather(
+        &self,
+        connection: &Connection,
+        filter: &Filter,
+    ) -> Result<Vec<i64>, Error> {
+        let part = Part { descending: false, after: None, until: until(filter), limit: FEW + 1 };
+        let mut numbers = Vec::new();
+        for list in &self.lists {
+            numbers.extend(list.read(connection, part)?.iter().map(|place| place.no));
+        }
+        Ok(numbers)
+    }
+}
+
+/// Returns the last change that the list knows of.
+pub(super) fn last_change(connection: &Connection) -> Result<Timestamp, Error> {
+    let mut last = i64::MIN;
+    let mut statement = connection.prepare_cached(LAST_CHANGE)?;
+    for state in STATES {
+        let at = statement.query_row([state], |row| row.get(0)).optional()?;
+        last = last.max(at.unwrap_or(last));
+    }
+    Ok(Timestamp::from_millis(last))
+}
+
+/// Returns when sessions may have changed last.
+fn until(filter: &Filter) -> Timestamp {
+    filter.unchanged_since.unwrap_or(Timestamp::from_millis(i64::MAX))
+}
+
+/// Returns the sets of lists that lead to what is wanted, each by itself, those first that are the
+/// better guess.
+fn choices(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Vec<Vec<List>>, Error> {
+    let mut choices: Vec<_> =
+        filter.marks().into_iter().map(|mark| vec![List::Marked(mark)]).collect();
+    let tenant = choices.pop_if(|_| filter.tenant.is_some());
+    choices.extend(waiting(connection, filter)?);
+    choices.extend(paused(connection, filter)?);
+    let states = match (filter.states.as_slice(), &filter.waiting_for) {
+        // What waits for an event is parked.
+        ([], Some(_)) => codes(&[StateKind::Suspended]),
+        ([], None) => STATES.to_vec(),
+        (states, _) => codes(states),
+    };
+    if sort.is_by_change() || filter.unchanged_since.is_some() {
+        choices.push(states.iter().copied().map(List::StateByChange).collect());
+    }
+    if !sort.is_by_change() && states.len() < STATES.len() {
+        choices.push(states.into_iter().map(List::State).collect());
+    }
+    // Most stores have one tenant.
+    choices.extend(tenant);
+    Ok(choices)
+}
+
+/// Returns the states as the list has them.
+fn codes(states: &[StateKind]) -> Vec<i64> {
+    let mut codes: Vec<_> = states.iter().map(|state| listed_code(*state)).collect();
+    if states.contains(&StateKind::Suspended) {
+        codes.push(listed_code(StateKind::Asking));
+    }
+    codes.sort_unstable();
+    codes.dedup();
+    codes
+}
+
+/// Returns the lists of sessions that wait for what a pattern is about, unless they are too many.
+fn waiting(connection: &Connection, filter: &Filter) -> Result<Option<Vec<List>>, Error> {
+    let Some(pattern) = &filter.waiting_for else { return Ok(None) };
+    let tenants: Vec<i64> = match &filter.tenant {
+        Some(name) => {
+            let mut statement = connection.prepare_cached(TENANT)?;
+            statement.query_row([name], |row| row.get(0)).optional()?.into_iter().collect()
+        }
+        None => {
+            let mut statement = connection.prepare_cached("SELECT no FROM tenant")?;
+            let numbers = statement.query_map([], |row| row.get(0))?;
+            numbers.collect::<Result<_, _>>()?
+        }
+    };
+    let mut lists = Vec::new();
+    for tenant in tenants {
+        for range in keys_about(pattern) {
+            let beginning = match range {
+                KeyRange::Only(key) => {
+                    lists.push(List::Waiting { tenant, key: key.as_str().to_owned() });
+                    continue;
+                }
+                KeyRange::Beginning(beginning) => beginning,
+            };
+            let (mut key, end) = bounds(&beginning);
+            lists.push(List::Waiting { tenant, key: key.clone() });
+            let mut statement = connection.prepare_cached(NEXT_KEY)?;
+            loop {
+                let next =
+                    statement.query_row((tenant, &key, &end), |row| row.get(0)).optional()?;
+                let Some(next) = next else { break };
+                key = next;
+                lists.push(List::Waiting { tenant, key: key.clone() });
+                if lists.len() > MERGED {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+    Ok((lists.len() <= MERGED).then_some(lists))
+}
+
+/// Returns the lists of sessions whose pause has such a reason, unless they are too many.
+fn paused(connection: &Connection, filter: &Filter) -> Result<Option<Vec<List>>, Error> {
+    let Some(pattern) = &filter.reason else { return Ok(None) };
+    let beginning = indexed(pattern.text());
+    // What is longer than the index knows is told apart when it is read.
+    if pattern.beginning().is_none() || pattern.text().len() >= INDEXED {
+        return Ok(Some(vec![List::Reason(beginning.to_owned())]));
+    }
+    let (mut reason, end) = bounds(beginning);
+    let mut lists = vec![List::Reason(beginning.to_owned())];
+    let mut statement = connection.prepare_cached(NEXT_REASON)?;
+    while let Some(next) =
+        statement.query_row((&reason, &end), |row| row.get::<_, String>(0)).optional()?
+    {
+        reason = next;
+        lists.push(List::Reason(reason.clone()));
+        if lists.len() > MERGED {
+            return Ok(None);
+        }
+    }
+    Ok(Some(lists))
+}
+
+/// Returns the range of texts that begin so, both ends left out: a text is behind its beginning, and
+/// before everything that goes on with the last character there is.
+fn bounds(beginning: &str) -> (String, String) {
+    (beginning.to_owned(), format!("{beginning}{}", char::MAX))
+}

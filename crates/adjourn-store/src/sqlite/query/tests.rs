@@ -1,0 +1,159 @@
+//! The index that each question uses, asserted: no list is found by going through a table.
+
+use adjourn_core::id::SessionId;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
+use uuid::Uuid;
+
+use super::lists::{LAST_CHANGE, NEXT_KEY, NEXT_REASON, TENANT};
+use super::*;
+use crate::query::{ReasonPattern, StateKind};
+use crate::sqlite::points::Points;
+use lists::{List, Part};
+
+/// Sessions in the table that a plan is chosen for: more than are counted.
+const SESSIONS: i64 = 12_000;
+
+fn store() -> Connection {
+    let connection = Connection::open_in_memory().unwrap();
+    schema::migrate(&connection, &Points::default()).unwrap();
+    connection
+}
+
+/// Returns how a statement finds its rows.
+fn explained(connection: &Connection, sql: &str, values: Vec<Value>) -> String {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let given = statement.parameter_count();
+    let values = values.into_iter().chain(std::iter::repeat(Value::from(1))).take(given);
+    let steps = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3));
+    steps.unwrap().collect::<Result<Vec<_>, _>>().unwrap().join("; ")
+}
+
+#[test]
+fn every_list_is_a_range_of_its_index() {
+    let connection = store();
+    for (list, index) in [
+        (List::All, "session USING INTEGER PRIMARY KEY"),
+        (List::Marked("x".to_owned()), "mark USING PRIMARY KEY (what=? AND session"),
+        (
+            List::Waiting { tenant: 1, key: "x".to_owned() },
+            "subscription USING PRIMARY KEY (tenant=? AND key=? AND session",
+        ),
+        (List::Reason("x".to_owned()), "INDEX listing_reason (reason=? AND rowid"),
+        (List::State(4), "INDEX listing_state (state=? AND rowid"),
+        (List::StateByChange(4), "INDEX listing_at (state=? AND at"),
+    ] {
+        for descending in [false, true] {
+            let until = Timestamp::from_millis(i64::MAX);
+            let (sql, values) = list.statement(Part { descending, after: None, until, limit: 10 });
+            let plan = explained(&connection, &sql, values);
+            assert!(plan.contains("SEARCH") && plan.contains(index), "{list:?}: {plan}");
+            assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{list:?}: {plan}");
+        }
+    }
+}
+
+#[test]
+fn whatever_else_a_query_reads_is_found_by_an_index() {
+    let connection = store();
+    for sql in [ROW, MARKED, OF_RUN, NEXT_KEY, NEXT_REASON, LAST_CHANGE, TENANT, listing::IN_TAIL] {
+        let plan = explained(&connection, sql, Vec::new());
+        assert!(plan.contains("SEARCH") && !plan.contains("SCAN"), "{sql}: {plan}");
+    }
+}
+
+/// Fills the tables as so many sessions would: all parked and of one team, few of them asking.
+fn populated() -> Connection {
+    let connection = store();
+    let run = |sql: &str| connection.execute(sql, params![SESSIONS]).unwrap();
+    let numbers =
+        "WITH RECURSIVE n (no) AS (SELECT 1 UNION ALL SELECT no + 1 FROM n WHERE no < ?1)";
+    run(&format!("{numbers} INSERT INTO mark SELECT 'label4:team=web', no FROM n"));
+    run(&format!("{numbers} INSERT INTO mark SELECT 'agent=script', no FROM n"));
+    run(&format!("{numbers} INSERT INTO mark SELECT 'tenant=acme', no FROM n"));
+    run(&format!("{numbers} INSERT INTO mark SELECT 'agent=rare', no FROM n WHERE no % 1000 = 0"));
+    run(&format!("{numbers} INSERT INTO mark SELECT 'cwd=/srv', no FROM n WHERE no % 100 = 0"));
+    run(&format!(
+        "{numbers} INSERT INTO listing SELECT no, iif(no % 500 = 0, 6, 4), no,
+             iif(no % 10 = 0, 'review', 'ci') FROM n"
+    ));
+    connection.execute("INSERT INTO tenant (name) VALUES ('acme')", []).unwrap();
+    run(&format!("{numbers} INSERT INTO subscription SELECT 1, '=ci.passed', no FROM n"));
+    run(&format!(
+        "{numbers} INSERT INTO subscription SELECT 1, '=deploy.done', no FROM n WHERE no % 50 = 0"
+    ));
+    connection
+}
+
+/// Returns the name of the index that a list is a range of.
+const fn index(list: &List) -> &'static str {
+    match list {
+        List::All => "session",
+        List::Marked(_) => "mark",
+        List::Waiting { .. } => "subscription",
+        List::Reason(_) => "listing_reason",
+        List::State(_) => "listing_state",
+        List::StateByChange(_) => "listing_at",
+    }
+}
+
+/// Returns the indexes that a plan for a filter goes along, each once.
+fn uses(connection: &Connection, filter: &Filter, sort: Sort) -> String {
+    let plan = Plan::of(connection, filter, sort).unwrap();
+    let mut indexes: Vec<_> = plan.lists.iter().map(index).collect();
+    indexes.dedup();
+    let sorted = if plan.is_to_be_sorted { ", sorted" } else { "" };
+    format!("{}{sorted}", indexes.join("+"))
+}
+
+#[test]
+fn every_filter_has_an_index_and_the_shortest_list_is_taken() {
+    let connection = populated();
+    let filter = Filter::default;
+    let label = || Filter { labels: [("team".to_owned(), "web".to_owned())].into(), ..filter() };
+    let states = |states: &[StateKind]| Filter { states: states.to_vec(), ..filter() };
+    let rare = || Filter { agent: Some("rare".to_owned()), ..filter() };
+    let waiting = |pattern: &str| Filter { waiting_for: pattern.parse().ok(), ..filter() };
+    let reason = |text| Filter { reason: Some(ReasonPattern::new(text)), ..filter() };
+    let old = |at| Filter { unchanged_since: Some(Timestamp::from_millis(at)), ..filter() };
+    let parent = SessionId::new(Uuid::from_u128(1));
+    for (filter, by_number, by_change) in [
+        (filter(), "session", "listing_at"),
+        (label(), "mark", "listing_at"),
+        (rare(), "mark", "mark, sorted"),
+        (Filter { tenant: Some("acme".to_owned()), ..filter() }, "mark", "listing_at"),
+        (Filter { cwd: Some("/srv/".to_owned()), ..filter() }, "mark", "mark, sorted"),
+        (Filter { parent: Some(parent), ..filter() }, "mark", "mark, sorted"),
+        (states(&[StateKind::Suspended]), "listing_state", "listing_at"),
+        (states(&[StateKind::Idle]), "listing_state", "listing_at"),
+        (states(&[StateKind::Asking]), "listing_state", "listing_at"),
+        (reason("review"), "listing_reason", "listing_reason, sorted"),
+        (reason("re*"), "listing_reason", "listing_reason, sorted"),
+        (reason("ci"), "listing_reason", "listing_at"),
+        (waiting("ci.passed"), "subscription", "listing_at"),
+        (waiting("deploy.*"), "subscription", "subscription, sorted"),
+        (old(100), "listing_at, sorted", "listing_at"),
+        (old(11_000), "session", "listing_at"),
+        // With others, the shortest of their lists.
+        (Filter { agent: Some("rare".to_owned()), ..label() }, "mark", "mark, sorted"),
+        (
+            Filter { labels: label().labels, ..states(&[StateKind::Asking]) },
+            "listing_state",
+            "listing_at",
+        ),
+        (
+            Filter { labels: label().labels, ..waiting("deploy.done") },
+            "subscription",
+            "subscription, sorted",
+        ),
+        (Filter { agent: Some("rare".to_owned()), ..reason("review") }, "mark", "mark, sorted"),
+        (Filter { labels: label().labels, ..old(100) }, "listing_at, sorted", "listing_at"),
+    ] {
+        for sort in [Sort::Oldest, Sort::Newest] {
+            assert_eq!(uses(&connection, &filter, sort), by_number, "{sort:?} {filter:?}");
+        }
+        for sort in [Sort::Stalest, Sort::Freshest] {
+            assert_eq!(uses(&connection, &filter, sort), by_change, "{sort:?} {filter:?}");
+        }
+    }
+}
