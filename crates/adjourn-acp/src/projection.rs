@@ -50,7 +50,7 @@ impl<S: Store> Attachment<S> {
         let interrupted = view.is_interrupted(&moment.event.what);
         let left = update::calls_left(&view.session, &moment.event.what);
         let over = park::over(&view.session, &moment.event);
-        let retitled = title::may_change(&view.session, &moment.event.what);
+        let retitled = title::may_change(&view.session, &moment.event);
         let next_message = view.session.transcript.length;
         let foreground = Foreground::after(&view.session, &moment.event.what);
         view.session.evolve(&moment.event);

@@ -1,7 +1,7 @@
 //! What a session is called: told once, and whenever it changes.
 
 use adjourn_core::Session;
-use adjourn_core::event::What;
+use adjourn_core::event::{Event, What};
 use adjourn_store::Store;
 use serde_json::json;
 
@@ -20,10 +20,9 @@ impl<S: Store> Attachment<S> {
 
 /// Returns whether an event may give a session another title; `before` is the session as the event
 /// finds it.
-pub fn may_change(before: &Session, what: &What) -> bool {
-    match what {
+pub fn may_change(before: &Session, event: &Event) -> bool {
+    match &event.what {
         What::RunStarted(_) => before.memory.first_prompt.is_empty(),
-        What::StepFinished(finished) => finished.notes.title.is_some(),
-        _ => false,
+        _ => event.notes().is_some_and(|notes| notes.title.is_some()),
     }
 }

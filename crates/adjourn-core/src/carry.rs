@@ -158,6 +158,13 @@ pub struct Notes {
     pub title: Option<String>,
 }
 
+impl Notes {
+    /// Returns whether nothing is noted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Counters by name, bounded: what does not fit is counted under [`Counters::REST`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -346,13 +346,19 @@ pub struct Progress {
     pub returned: Vec<ReturnedCall>,
     /// What was used since the step began or the last such command; the step's end adds the rest.
     pub usage: Usage,
+    /// What the agent notes about its progress.
+    #[serde(skip_serializing_if = "Notes::is_empty")]
+    pub notes: Notes,
+    /// The beginning of what the agent said last, if a message is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_words: Option<String>,
     /// Where the driver finds its place again; absent leaves the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_state: Option<String>,
 }
 
 /// The model answered and asked for calls.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskCalls {
     /// The claim under which it is given.
@@ -365,13 +371,19 @@ pub struct AskCalls {
     /// What the model call used; the step's end adds what came after.
     #[serde(default)]
     pub usage: Usage,
+    /// What the agent notes about its progress.
+    #[serde(default, skip_serializing_if = "Notes::is_empty")]
+    pub notes: Notes,
+    /// The beginning of what the agent said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_words: Option<String>,
     /// Where the driver finds its place again if the step never ends; absent leaves the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver_state: Option<String>,
 }
 
 /// The model call was broken off.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AbortStep {
     /// The claim under which it is given.
@@ -382,6 +394,12 @@ pub struct AbortStep {
     /// What it used.
     #[serde(default)]
     pub usage: Usage,
+    /// What the agent notes about its progress.
+    #[serde(default, skip_serializing_if = "Notes::is_empty")]
+    pub notes: Notes,
+    /// The beginning of what the agent said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_words: Option<String>,
 }
 
 /// Calls are about to start.

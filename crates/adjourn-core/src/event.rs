@@ -190,6 +190,17 @@ impl Event {
         }
     }
 
+    /// Returns what the agent noted about its progress with this event, if it can have.
+    pub const fn notes(&self) -> Option<&Notes> {
+        match &self.what {
+            What::Progressed(progressed) => Some(&progressed.notes),
+            What::CallsAsked(asked) => Some(&asked.notes),
+            What::StepAborted(aborted) => Some(&aborted.notes),
+            What::StepFinished(finished) => Some(&finished.notes),
+            _ => None,
+        }
+    }
+
     /// Returns how far the transcript went after this event, if the event says so.
     pub const fn transcript(&self) -> Option<Head> {
         match &self.what {
@@ -300,6 +311,12 @@ payload! {
         /// The money, tokens and time that the step used since the last such event.
         #[serde(default)]
         usage: Usage,
+        /// What the agent noted.
+        #[serde(default, skip_serializing_if = "Notes::is_empty")]
+        notes: Notes,
+        /// The beginning of what the agent said last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_words: Option<String>,
         /// Where the driver finds its place again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         driver_state: Option<String>,
@@ -326,6 +343,12 @@ payload! {
         /// What the model call used.
         #[serde(default)]
         usage: Usage,
+        /// What the agent noted.
+        #[serde(default, skip_serializing_if = "Notes::is_empty")]
+        notes: Notes,
+        /// The beginning of what the agent said last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_words: Option<String>,
         /// Where the driver finds its place again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         driver_state: Option<String>,
@@ -338,6 +361,12 @@ payload! {
     StepAborted {
         /// What it used.
         usage: Usage,
+        /// What the agent noted.
+        #[serde(default, skip_serializing_if = "Notes::is_empty")]
+        notes: Notes,
+        /// The beginning of what the agent said last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_words: Option<String>,
         /// The transcript with what it had said.
         transcript: Head,
     }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::carry::{AddBudget, Budget, Totals};
+use crate::carry::{AddBudget, Budget, Notes, Totals};
 use crate::command::{CallResult, Mode, ReturnedCall};
 use crate::driver::DriverSummary;
 use crate::event::{
@@ -152,6 +152,7 @@ impl Session {
                 if asked.driver_state.is_some() {
                     self.driver_state.clone_from(&asked.driver_state);
                 }
+                self.noted(&asked.notes, asked.last_words.as_deref());
                 self.with_run(|run| {
                     if let Some(step) = &mut run.step {
                         step.model_in_flight = false;
@@ -163,6 +164,7 @@ impl Session {
             What::StepAborted(aborted) => {
                 self.transcript = aborted.transcript;
                 self.totals.add(&aborted.usage);
+                self.noted(&aborted.notes, aborted.last_words.as_deref());
                 self.with_run(|run| {
                     run.step = None;
                     run.broken = true;
@@ -367,6 +369,7 @@ impl Session {
         if progressed.driver_state.is_some() {
             self.driver_state.clone_from(&progressed.driver_state);
         }
+        self.noted(&progressed.notes, progressed.last_words.as_deref());
         self.with_run(|run| run.progress.spent(&progressed.usage));
         if !progressed.returned.is_empty() {
             self.something_returned();
@@ -394,22 +397,28 @@ impl Session {
         }
     }
 
-    fn step_finished(&mut self, finished: &StepFinished) {
-        self.transcript = finished.transcript;
-        self.totals.add(&finished.usage);
-        self.calls.told(false);
-        if let Some(words) = &finished.last_words {
-            self.memory.last_words.clone_from(words);
+    /// Takes what an agent notes about its progress, and what it said last.
+    fn noted(&mut self, notes: &Notes, last_words: Option<&str>) {
+        if let Some(words) = last_words {
+            words.clone_into(&mut self.memory.last_words);
         }
-        for lesson in &finished.notes.lessons {
+        for lesson in &notes.lessons {
             if self.memory.lessons.len() == limits::LESSONS {
                 self.memory.lessons.remove(0);
             }
             self.memory.lessons.push(lesson.clone());
         }
-        if let Some(title) = &finished.notes.title {
+        if let Some(title) = &notes.title {
             self.memory.title.clone_from(title);
         }
+        self.with_run(|run| run.progress.note(notes));
+    }
+
+    fn step_finished(&mut self, finished: &StepFinished) {
+        self.transcript = finished.transcript;
+        self.totals.add(&finished.usage);
+        self.calls.told(false);
+        self.noted(&finished.notes, finished.last_words.as_deref());
         if finished.driver_state.is_some() {
             self.driver_state.clone_from(&finished.driver_state);
         }
@@ -422,7 +431,6 @@ impl Session {
                 run.progress.spent(&finished.usage);
             }
             run.step = None;
-            run.progress.note(&finished.notes);
         });
         self.something_returned();
     }

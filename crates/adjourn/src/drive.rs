@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_core::actor::{Actor, Face};
-use adjourn_core::carry::{Limit, Notes, Usage};
+use adjourn_core::carry::{Limit, Notes};
 use adjourn_core::command::{
     AbortStep, FinishRun, FinishStep, Mode, Owned, Requester, RunEnd, StartStep, StepEnd, Suspend,
 };
@@ -212,8 +212,7 @@ impl<S: Store> Drive<S> {
         let failed = self.commit(Command::FinishStep(finish), &said).await?;
         if let Err(Rejected::Invalid { .. }) = failed {
             // What the step leaves behind finds no room. Its words do, and the run fails with them.
-            let (entries, usage) = (digests(&said), Usage::default());
-            let abort = AbortStep { epoch, entries, usage };
+            let abort = AbortStep { epoch, entries: digests(&said), ..AbortStep::default() };
             if self.commit(Command::AbortStep(abort), &said).await?.is_ok() {
                 let _ = self.commit(Command::FinishRun(FinishRun { epoch, end }), &[]).await?;
             }

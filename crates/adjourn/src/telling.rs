@@ -99,7 +99,11 @@ impl Telling {
     pub fn due(&mut self, session: &Session) -> Vec<Piece> {
         let mut pieces = Vec::new();
         while let Some(delta) = self.waiting.front() {
-            let past = delta.since <= self.silent;
+            // Their step is over, their entry was told, or they are said under a claim that is over:
+            // by a host that has not found out yet that it lost the session.
+            let past = delta.since <= self.silent
+                || delta.entry < session.transcript.length
+                || delta.epoch < session.epoch;
             let mut before = session.transcript.length..delta.entry;
             if !past
                 && (delta.since > session.revision || !before.all(|n| self.previewed.contains(&n)))

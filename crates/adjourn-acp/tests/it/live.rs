@@ -408,3 +408,52 @@ async fn what_a_call_tells_while_it_runs_is_told_live_elsewhere_and_again() {
         }
     }
 }
+
+const THINKS: &str = r#"{"steps": [
+  {"think": {"text": "let me see", "ms": 100}}, {"think": "at once"}, {"say": "done"},
+  {"think": {"text": "this will never come to an end", "ms": 9000}}
+]}"#;
+
+/// A message may have nothing but thoughts: live, again, and where it is broken off.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thoughts_alone_are_told_live_and_again_and_end_as_broken_off() {
+    for version in [1, 2] {
+        let process = Process::start(THINKS).await;
+        let mut client = connect(&process, version).await;
+        let session = client.new_session().await;
+        let prompt = [json!({ "type": "text", "text": "go" })];
+        client.request("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await;
+        // It thinks for a second, so that a part of the thought is committed.
+        client.until("a thought", |message| message.to_string().contains("\"this ")).await;
+        client.notify("session/cancel", json!({ "sessionId": session })).await;
+        let aborted = |update: &Value| {
+            let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+            let thought = kind.starts_with("agent_thought");
+            thought && update["_meta"]["adjourn/suspend"]["aborted"] == true
+        };
+        client.until("its end", |message| aborted(&message["params"]["update"])).await;
+        let again = replayed(&process, version, &session).await;
+        for (who, client) in [("live", &client), ("again", &again)] {
+            let told = shown(&updates(client));
+            let texts: Vec<_> = told.iter().map(|(_, text)| text.trim_end()).collect();
+            let what = format!("version {version}, {who}: {texts:?}");
+            assert_eq!(texts[..3], ["let me see", "at once", "done"], "{what}");
+            assert!("this will never come to an end".starts_with(texts[3]), "{what}");
+            assert!(
+                told.iter().all(|(id, text)| id.ends_with("-thought") || text.starts_with("done")),
+                "{what}"
+            );
+            assert_eq!(
+                updates(client).iter().filter(|update| aborted(update)).count(),
+                1,
+                "{what}"
+            );
+        }
+        assert_eq!(shown(&updates(&client)), shown(&updates(&again)), "version {version}");
+        let view = adjourn_driver::model_view(&process.transcript(&session));
+        let words: Vec<_> = view.iter().flat_map(|said| &said.blocks).collect();
+        // A model is shown thoughts only with the words that follow them.
+        let texts: Vec<_> = words.iter().filter_map(|block| block.words()).collect();
+        assert_eq!(texts, ["go", "let me see", "at once", "done"]);
+    }
+}

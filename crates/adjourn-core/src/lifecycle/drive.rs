@@ -4,7 +4,7 @@
 //! step or dispatch is refused where the mode does not allow it.
 
 use super::{Draft, settle};
-use crate::carry::{Budget, Limit};
+use crate::carry::{Budget, Limit, Notes};
 use crate::command::{
     AbortStep, AskCalls, CallResult, Dispatch, FinishRun, FinishStep, Mode, Progress, ReturnCalls,
     RunEnd, StartStep, StepEnd, Take,
@@ -81,6 +81,7 @@ pub(super) fn progress(draft: &mut Draft<'_>, progress: &Progress) -> Result<(),
         ));
     }
     check_driver_state(progress.driver_state.as_deref())?;
+    check_notes(&progress.notes, progress.last_words.as_deref())?;
     let transcript = draft.session.transcript.with_all(&progress.entries);
     // Each part is checked against what the parts before it lead to.
     let mut after = draft.session.calls.clone();
@@ -109,6 +110,8 @@ pub(super) fn progress(draft: &mut Draft<'_>, progress: &Progress) -> Result<(),
         started: progress.started.clone(),
         returned: progress.returned.clone(),
         usage: progress.usage,
+        notes: progress.notes.clone(),
+        last_words: progress.last_words.clone(),
         driver_state: progress.driver_state.clone(),
         transcript,
     }));
@@ -126,10 +129,13 @@ pub(super) fn ask_calls(draft: &mut Draft<'_>, ask: &AskCalls) -> Result<(), Rej
     }
     let driver_state = ask.driver_state.clone();
     check_driver_state(driver_state.as_deref())?;
+    check_notes(&ask.notes, ask.last_words.as_deref())?;
     leave_agent_calls(draft);
     draft.emit(What::CallsAsked(CallsAsked {
         calls: ask.calls.clone(),
         usage: ask.usage,
+        notes: ask.notes.clone(),
+        last_words: ask.last_words.clone(),
         driver_state,
         transcript: draft.session.transcript.with_all(&ask.entries),
     }));
@@ -141,10 +147,15 @@ pub(super) fn ask_calls(draft: &mut Draft<'_>, ask: &AskCalls) -> Result<(), Rej
 pub(super) fn abort_step(draft: &mut Draft<'_>, abort: &AbortStep) -> Result<(), Rejected> {
     draft.owned(abort.epoch)?;
     check_entries(&abort.entries)?;
+    check_notes(&abort.notes, abort.last_words.as_deref())?;
     speaking(&draft.session)?;
     leave_agent_calls(draft);
-    let transcript = draft.session.transcript.with_all(&abort.entries);
-    draft.emit(What::StepAborted(StepAborted { usage: abort.usage, transcript }));
+    draft.emit(What::StepAborted(StepAborted {
+        usage: abort.usage,
+        notes: abort.notes.clone(),
+        last_words: abort.last_words.clone(),
+        transcript: draft.session.transcript.with_all(&abort.entries),
+    }));
     settle::settle(draft);
     Ok(())
 }
@@ -260,15 +271,20 @@ pub(super) fn close_step(draft: &mut Draft<'_>, step: &StepEnd) {
 /// Refuses what a step may not leave behind.
 pub(super) fn check_step(step: &StepEnd) -> Result<(), Rejected> {
     check_entries(&step.entries)?;
-    limits::optional("lastWords", step.last_words.as_deref(), limits::EXCERPT_BYTES)?;
     check_driver_state(step.driver_state.as_deref())?;
-    for key in step.notes.repeats.keys().chain(&step.notes.failures) {
+    check_notes(&step.notes, step.last_words.as_deref())
+}
+
+/// Refuses what the state does not keep of a step.
+fn check_notes(notes: &Notes, last_words: Option<&str>) -> Result<(), Rejected> {
+    limits::optional("lastWords", last_words, limits::EXCERPT_BYTES)?;
+    for key in notes.repeats.keys().chain(&notes.failures) {
         limits::name("notes", key)?;
     }
-    for lesson in &step.notes.lessons {
+    for lesson in &notes.lessons {
         limits::text("notes.lessons", lesson, limits::LESSON_BYTES)?;
     }
-    if let Some(title) = &step.notes.title {
+    if let Some(title) = &notes.title {
         limits::name("notes.title", title)?;
     }
     Ok(())

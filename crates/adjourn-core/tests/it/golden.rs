@@ -165,6 +165,24 @@ const LATER: &[(&str, &str)] = &[
          died",
     ),
     (
+        "progressed.1-notes",
+        "prompt a
+         take
+         progress title=T lesson=\"look twice\" failure=loop_detected repeat=2 words=\"so far\"",
+    ),
+    (
+        "calls_asked.1-notes",
+        "prompt a
+         take
+         calls read title=T lesson=\"look twice\" words=\"let me see\"",
+    ),
+    (
+        "step_aborted.1-notes",
+        "prompt a
+         take
+         abort title=T lesson=\"look twice\" words=\"so far\" used=2",
+    ),
+    (
         "step_finished.1-title",
         "prompt a
      claim

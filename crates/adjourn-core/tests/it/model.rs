@@ -145,9 +145,7 @@ impl Scenario {
             Some(open) if open.model_in_flight && !spoken => Command::AskCalls(AskCalls {
                 epoch,
                 calls: vec![self.call(session)],
-                entries: Vec::new(),
-                usage: Usage::default(),
-                driver_state: None,
+                ..AskCalls::default()
             }),
             Some(open) if !open.model_in_flight && self.awaits => Command::Await(Await {
                 epoch,
@@ -442,7 +440,7 @@ impl Model for Scenario {
             Action::Break(index) => {
                 let epoch = world.claims[index]?;
                 let usage = Usage::default();
-                let abort = Command::AbortStep(AbortStep { epoch, entries: Vec::new(), usage });
+                let abort = Command::AbortStep(AbortStep { epoch, usage, ..AbortStep::default() });
                 world.give(agent(index as u64 + 1), &abort)?;
             }
         }
@@ -502,7 +500,7 @@ impl Scenario {
         let model_in_flight = world.session.run()?.step.is_some_and(|step| step.model_in_flight);
         let command = if model_in_flight {
             let usage = Usage::default();
-            Command::AbortStep(AbortStep { epoch, entries: Vec::new(), usage })
+            Command::AbortStep(AbortStep { epoch, usage, ..AbortStep::default() })
         } else {
             let step = StepEnd::default();
             Command::FinishStep(FinishStep { epoch, step, ends: None, next: false })

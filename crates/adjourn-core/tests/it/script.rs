@@ -194,9 +194,7 @@ impl Play {
             "claim" => (host_actor(mine_number(&mine)), Command::Claim),
             "take" => (host_actor(mine_number(&mine)), Command::Take(Take::default())),
             "progress" => {
-                let entries = vec![Digest::of(b"so far")];
-                let usage = args.usage();
-                let driver_state = args.take("place");
+                let so_far = args.step();
                 let ids = |list: Option<String>| -> Vec<CallId> {
                     list.iter().flat_map(|list| list.split(',')).map(CallId::from).collect()
                 };
@@ -210,22 +208,33 @@ impl Play {
                     if args.flag("declined") { CallResult::Declined } else { CallResult::Done };
                 let returned = ids(args.take("ends"));
                 let returned = returned.into_iter().map(|id| ReturnedCall { id, result }).collect();
-                let progress =
-                    Progress { epoch, entries, asked, started, returned, usage, driver_state };
+                let StepEnd { usage, notes, last_words, driver_state, .. } = so_far;
+                let progress = Progress {
+                    epoch,
+                    entries: vec![Digest::of(b"so far")],
+                    asked,
+                    started,
+                    returned,
+                    usage,
+                    notes,
+                    last_words,
+                    driver_state,
+                };
                 (mine, Command::Progress(progress))
             }
             "step" => (mine, Command::StartStep(StartStep { epoch, entries: Vec::new() })),
             "calls" => {
                 let entries = vec![Digest::of(b"said")];
-                let usage = args.usage();
-                let driver_state = args.take("place");
+                let StepEnd { usage, notes, last_words, driver_state, .. } = args.step();
                 let calls = args.calls();
-                let ask = AskCalls { epoch, calls, entries, usage, driver_state };
+                let ask =
+                    AskCalls { epoch, calls, entries, usage, notes, last_words, driver_state };
                 (mine, Command::AskCalls(ask))
             }
             "abort" => {
                 let entries = vec![Digest::of(b"partial")];
-                let abort = AbortStep { epoch, entries, usage: Usage::default() };
+                let StepEnd { usage, notes, last_words, .. } = args.step();
+                let abort = AbortStep { epoch, entries, usage, notes, last_words };
                 (mine, Command::AbortStep(abort))
             }
             "dispatch" => {

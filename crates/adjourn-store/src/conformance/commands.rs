@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use adjourn_core::Command;
-use adjourn_core::carry::Usage;
 use adjourn_core::command::{
     AbortStep, FinishRun, Loss, Recover, Requester, RunEnd, Suspend, Wake, Withdraw,
 };
@@ -82,7 +81,7 @@ fn steps_and_calls<S: Store>(world: &World<S>) -> SessionId {
     world.done(turn.finishes(&[]));
     world.done(turn.step(&[]));
     let entries = vec![Digest::of(b"half a sen")];
-    let abort = AbortStep { epoch: turn.epoch, entries, usage: Usage::default() };
+    let abort = AbortStep { epoch: turn.epoch, entries, ..AbortStep::default() };
     world.done(turn.gives(Command::AbortStep(abort), &["half a sen"]));
     world.done(turn.step(&[]));
     let done = world.done(turn.completes(&["built"]));

@@ -175,7 +175,7 @@ impl Turn {
         let call = |id: &&str| AskedCall::new((*id).into(), "test");
         let calls = ids.iter().map(call).collect();
         let (entries, usage) = (digests(said), Usage::default());
-        let ask = AskCalls { epoch: self.epoch, calls, entries, usage, driver_state: None };
+        let ask = AskCalls { epoch: self.epoch, calls, entries, usage, ..AskCalls::default() };
         self.gives(Command::AskCalls(ask), said)
     }
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::{CallResult, ReturnedCall, RunEnd, StepEnd};
+use adjourn_core::id::Epoch;
 use adjourn_core::ledger::{AskedCall, CallId};
-use adjourn_core::{Rejected, limits};
+use adjourn_core::transcript::Head;
+use adjourn_core::{Rejected, Session, limits};
 use adjourn_driver::{
     Block, CallContent, Failure, Message, Park, Part, Reported, RequestedCall, Role, Segment,
     Shown, Words, check_calls,
@@ -60,6 +62,8 @@ pub struct Delta {
     pub words: Words,
     /// The words.
     pub text: String,
+    /// The claim under which they are said.
+    pub epoch: Epoch,
     /// The session's revision when the step began that they belong to.
     pub since: u64,
     /// The number that the entry with them will have in the transcript.
@@ -79,6 +83,8 @@ pub(super) struct Ending {
 /// What a step has said and done so far.
 #[derive(Debug)]
 pub(super) struct Speech {
+    /// The claim under which it is driven.
+    epoch: Epoch,
     /// The step's number within its run.
     step: u64,
     /// The session's revision when it began; the ids of its messages begin with it.
@@ -120,13 +126,17 @@ pub(super) struct Unsaved {
     pub(super) started: Vec<CallId>,
     pub(super) returned: Vec<ReturnedCall>,
     pub(super) usage: Usage,
+    pub(super) notes: Notes,
+    pub(super) last_words: Option<String>,
     pub(super) driver_state: Option<String>,
 }
 
 impl Speech {
-    /// Begins with a step: `revision` is the session's when it began.
-    pub(super) fn new(step: u64, revision: u64, transcript: u64) -> Self {
+    /// Begins with a step of a session, as the commit left the session that began it.
+    pub(super) fn new(step: u64, session: &Session) -> Self {
+        let Session { epoch, revision, transcript: Head { length: transcript, .. }, .. } = *session;
         Self {
+            epoch,
             step,
             since: revision,
             begun: 0,
@@ -180,7 +190,10 @@ impl Speech {
                 self.usage = add(self.usage, usage);
                 self.wait(now, COMMIT_AFTER);
             }
-            Part::Noted(notes) => self.note(notes),
+            Part::Noted(notes) => {
+                self.note(notes);
+                self.wait(now, COMMIT_AFTER);
+            }
             Part::Shown(shown) => self.show(shown, now),
             Part::State(state) => {
                 self.driver_state = Some(state);
@@ -224,6 +237,8 @@ impl Speech {
             started: std::mem::take(&mut self.started),
             returned: std::mem::take(&mut self.returned),
             usage: std::mem::take(&mut self.usage),
+            notes: std::mem::take(&mut self.notes),
+            last_words: self.last_words.take(),
             driver_state: self.driver_state.take(),
         };
         self.transcript += unsaved.entries.len() as u64;
@@ -232,6 +247,8 @@ impl Speech {
             && unsaved.started.is_empty()
             && unsaved.returned.is_empty()
             && unsaved.usage == Usage::default()
+            && unsaved.notes.is_empty()
+            && unsaved.last_words.is_none()
             && unsaved.driver_state.is_none();
         (!nothing).then_some(unsaved)
     }
@@ -250,11 +267,11 @@ impl Speech {
         (step, entries)
     }
 
-    /// Ends a step that was broken off: returns what was said, marked as aborted, and what was
-    /// used.
-    pub(super) fn break_off(&mut self) -> (Vec<Message>, Usage) {
+    /// Ends a step that was broken off: returns what it leaves behind, and what was said, marked as
+    /// aborted.
+    pub(super) fn break_off(&mut self) -> (StepEnd, Vec<Message>) {
         self.abort();
-        (std::mem::take(&mut self.entries), std::mem::take(&mut self.usage))
+        self.end()
     }
 
     /// Ends the message that is being said: it is not whole.
@@ -323,8 +340,10 @@ impl Speech {
             });
         }
         self.wait(now, SEGMENT_AFTER);
-        let (since, entry) = (self.since, self.transcript + self.entries.len() as u64);
-        let mut delta = Delta { message: String::new(), offset: 0, words, text, since, entry };
+        let (epoch, since) = (self.epoch, self.since);
+        let entry = self.transcript + self.entries.len() as u64;
+        let mut delta =
+            Delta { message: String::new(), offset: 0, words, text, epoch, since, entry };
         if let Some(open) = &mut self.open {
             delta.message.clone_from(&open.id);
             delta.offset = open.committed + open.fresh_bytes;

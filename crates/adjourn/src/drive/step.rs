@@ -46,8 +46,7 @@ impl<S: Store> Drive<S> {
         step: session::Step,
     ) -> Result<Next, Error> {
         let (stop, watch) = StopWatch::new();
-        let Session { revision, transcript, .. } = *self.session;
-        let mut speech = Speech::new(step.number, revision, transcript.length);
+        let mut speech = Speech::new(step.number, &self.session);
         let mut stop_told = self.stop_asked();
         if let Some(asked) = stop_told {
             stop.send_replace(Some(self.stop(asked)));
@@ -133,6 +132,8 @@ impl<S: Store> Drive<S> {
             started: unsaved.started,
             returned: unsaved.returned,
             usage: unsaved.usage,
+            notes: unsaved.notes,
+            last_words: unsaved.last_words,
             driver_state: unsaved.driver_state,
         };
         let said = unsaved.entries;
@@ -147,9 +148,10 @@ impl<S: Store> Drive<S> {
     /// Commits the end of a step.
     async fn end_step(&mut self, mut speech: Speech) -> Result<Next, Error> {
         if speech.ending.is_broken {
-            let (said, usage) = speech.break_off();
-            let abort = AbortStep { epoch: self.epoch, entries: digests(&said), usage };
-            return self.try_commit(Command::AbortStep(abort), StepEnd::default(), said).await;
+            let (step, said) = speech.break_off();
+            let StepEnd { entries, usage, notes, last_words, .. } = step.clone();
+            let abort = AbortStep { epoch: self.epoch, entries, usage, notes, last_words };
+            return self.try_commit(Command::AbortStep(abort), step, said).await;
         }
         if let Some(failure) = speech.ending.failure.take() {
             return self.failed(failure, speech).await;
@@ -188,20 +190,16 @@ impl<S: Store> Drive<S> {
         if let Err(refused) = checked {
             return self.refused(refused, step, said).await;
         }
-        let rest = StepEnd {
-            last_words: step.last_words.clone(),
-            notes: step.notes.clone(),
-            ..StepEnd::default()
-        };
-        let StepEnd { entries, usage, driver_state, .. } = step.clone();
-        let ask = Command::AskCalls(AskCalls { epoch, calls, entries, usage, driver_state });
+        let StepEnd { entries, last_words, usage, notes, driver_state } = step.clone();
+        let ask = AskCalls { epoch, calls, entries, usage, notes, last_words, driver_state };
+        let ask = Command::AskCalls(ask);
         let Some((call, park)) = park else {
             return self.try_commit(ask, step, said).await;
         };
         // A call that parks is never dispatched, also not by another host after a crash.
         let request = |command| Request::new(self.session.id, self.agent(), command);
         let first = request(ask.clone()).saying(encoded(&said));
-        let then = request(self.parked(park, Some(call), rest));
+        let then = request(self.parked(park, Some(call), StepEnd::default()));
         match self.commit_both(first, Some(then)).await? {
             // It stops already, or does so with the calls: nothing of the batch runs, and the model
             // is told so.

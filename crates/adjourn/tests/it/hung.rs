@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use adjourn::doorbell::Presence;
 use adjourn_core::actor::{Actor, Face};
-use adjourn_core::carry::Usage;
 use adjourn_core::command::{AskCalls, Cancel, Dispatch, Loss, Recover, StartStep, Suspend};
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::ledger::{AskedCall, CallId};
@@ -50,9 +49,7 @@ impl<'a> Hung<'a> {
             Command::AskCalls(AskCalls {
                 epoch: session.epoch,
                 calls: vec![asked.clone()],
-                entries: Vec::new(),
-                usage: Usage::default(),
-                driver_state: None,
+                ..AskCalls::default()
             })
         });
         self.commits(id, |session| {

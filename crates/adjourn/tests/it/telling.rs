@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use adjourn::live::{Delta, Missed};
 use adjourn::telling::{Piece, Telling};
+use adjourn_core::id::Epoch;
 use adjourn_core::journal::Entry;
 use adjourn_core::{Session, json};
 use adjourn_driver::{Block, Message, Role, Segment, Words};
@@ -30,6 +31,7 @@ fn delta(message: &str, offset: usize, text: &str, entry: u64) -> Arc<Delta> {
         offset: offset as u64,
         words: Words::Said,
         text: text.to_owned(),
+        epoch: Epoch(0),
         since: SINCE,
         entry,
     })
@@ -94,6 +96,45 @@ fn words_wait_for_what_lies_before_them() {
     telling.hear(Ok(delta("s4.3", 0, "behind", BEFORE + 3)));
     assert_eq!(telling.due(&session(SINCE + 1, BEFORE + 1)), []);
     assert_eq!(words(&telling.due(&session(SINCE + 2, BEFORE + 3))), "behind");
+}
+
+/// A message of a step that goes on may be committed before its words are heard.
+#[test]
+fn words_of_a_message_that_was_told_whole_are_not_told_again() {
+    let mut telling = Telling::default();
+    let whole = Message { segment: None, ..segment("s4.1", 0, true, "one two") };
+    assert_eq!(words(&telling.entry(BEFORE, &whole)), "one two");
+    telling.hear(Ok(delta("s4.1", 0, "one ", BEFORE)));
+    telling.hear(Ok(delta("s4.1", 4, "two", BEFORE)));
+    telling.hear(Ok(delta("s4.2", 0, "three", BEFORE + 1)));
+    assert_eq!(words(&telling.due(&session(SINCE + 1, BEFORE + 1))), "three");
+}
+
+/// Words may come between the moment from which a watcher hears them and its look at the session.
+#[test]
+fn a_watcher_that_comes_is_told_no_words_of_what_lies_behind_it() {
+    // As it begins where the next step speaks already.
+    let mut telling = Telling::default();
+    telling.hear(Ok(delta("s4.1", 0, "old ", BEFORE)));
+    assert_eq!(telling.due(&session(SINCE + 2, BEFORE + 1)), []);
+    assert!(!telling.waits());
+}
+
+/// A host that hung, and whose session another host of the process has taken, still speaks.
+#[test]
+fn words_that_are_said_under_a_claim_that_is_over_are_not_told() {
+    let mut now = session(SINCE + 4, BEFORE);
+    now.epoch = Epoch(2);
+    let mut telling = Telling::default();
+    let stale = Delta { epoch: Epoch(1), ..Delta::clone(&delta("s4.1", 0, "stale", BEFORE)) };
+    telling.hear(Ok(Arc::new(stale)));
+    let own = Delta {
+        epoch: Epoch(2),
+        since: SINCE + 4,
+        ..Delta::clone(&delta("s8.1", 0, "fresh", BEFORE))
+    };
+    telling.hear(Ok(Arc::new(own)));
+    assert_eq!(words(&telling.due(&now)), "fresh");
 }
 
 #[test]

@@ -237,3 +237,25 @@ fn what_calls_tell_while_they_run_is_durable_until_the_last_of_them_returned() {
         "#]],
     );
 }
+
+/// What an agent notes stays, however its step ends, and counts once.
+#[test]
+fn notes_are_kept_of_a_step_that_goes_on_asks_for_calls_or_is_broken_off() {
+    for (move_with_notes, then) in [
+        ("calls read", ""),
+        ("abort", ""),
+        ("finish", ""),
+        ("progress", "finish"),
+        ("progress", "died"),
+        ("progress", "drain"),
+    ] {
+        let noted = r#"title=Build lesson="look twice" failure=loop words="well then""#;
+        let mut play = Play::new();
+        play.run(&format!("prompt go\ntake\n{move_with_notes} {noted}\n{then}"));
+        let (session, what) = (&play.world.session, format!("{move_with_notes}, {then}"));
+        assert_eq!(session.title().as_deref(), Some("Build"), "{what}");
+        assert_eq!(session.memory.lessons, ["look twice"], "{what}");
+        assert_eq!(session.memory.last_words, "well then", "{what}");
+        assert_eq!(session.run().unwrap().progress.failures.get("loop"), 1, "{what}");
+    }
+}

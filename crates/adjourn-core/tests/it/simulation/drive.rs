@@ -67,11 +67,8 @@ impl Simulation {
             return false;
         }
         let lines = vec![Line::words("(aborted)")];
-        let abort = AbortStep {
-            epoch: self.epoch(),
-            entries: digests(&lines),
-            usage: adjourn_core::carry::Usage::default(),
-        };
+        let abort =
+            AbortStep { epoch: self.epoch(), entries: digests(&lines), ..AbortStep::default() };
         self.drive_by(Command::AbortStep(abort), lines).expect("a model in flight can be aborted");
         true
     }
@@ -186,7 +183,14 @@ impl Simulation {
         let lines = vec![Line::spoken(item, format!("calls {ids:?}"), ids.clone())];
         let (usage, driver_state) = (Usage::default(), None);
         let entries = digests(&lines);
-        let ask = AskCalls { epoch: self.epoch(), calls, entries, usage, driver_state };
+        let ask = AskCalls {
+            epoch: self.epoch(),
+            calls,
+            entries,
+            usage,
+            driver_state,
+            ..AskCalls::default()
+        };
         self.drive_by(Command::AskCalls(ask), lines)?;
         Ok(ids)
     }
