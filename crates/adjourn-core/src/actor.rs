@@ -44,7 +44,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Names somebody by face and principal.
+    /// Names an actor by face and principal.
     pub fn new(face: Face, principal: impl Into<String>) -> Self {
         Self { face, principal: principal.into(), host: None, session: None }
     }

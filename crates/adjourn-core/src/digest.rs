@@ -125,7 +125,7 @@ impl WakeReport {
     }
 }
 
-/// Returns a length of time as nobody minds reading it: in whole seconds, or in milliseconds.
+/// Returns a length of time in few digits: in whole seconds, or in milliseconds.
 fn span(length: Duration) -> String {
     match length.as_secs() {
         0 => format!("{}ms", length.as_millis()),

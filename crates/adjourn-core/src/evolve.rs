@@ -558,7 +558,7 @@ impl Session {
 }
 
 impl Phase {
-    /// Returns whether nothing runs and nothing will, until somebody or something wakes it.
+    /// Returns whether nothing runs and nothing will, until a caller or an event wakes it.
     pub const fn is_parked(self) -> bool {
         matches!(self, Self::Suspended | Self::Asking)
     }

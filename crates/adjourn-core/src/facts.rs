@@ -110,9 +110,9 @@ pub enum Answer {
     Resumed(Resumption),
     /// It took back a suspend that was not yet in force.
     Withdrawn {
-        /// Which.
+        /// The suspension that was taken back.
         handle: Handle,
-        /// When.
+        /// The time at which it was.
         at: Timestamp,
     },
 }

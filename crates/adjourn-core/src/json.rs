@@ -79,7 +79,7 @@ impl Unreadable {
         }
     }
 
-    /// Returns what is wrong, for whoever says where in other words.
+    /// Returns what is wrong, for callers that say where in other words.
     pub fn problem(&self) -> String {
         let all = self.to_string();
         match self.path() {

@@ -77,7 +77,7 @@ pub enum CallState {
     Deferred,
     /// It did not run, and the model is to be told so.
     NotRun,
-    /// It was started and nobody knows how it ended; the model is to be told so.
+    /// It was started and how it ended is not known; the model is to be told so.
     Unknown,
 }
 

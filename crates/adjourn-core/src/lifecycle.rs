@@ -175,7 +175,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Refuses whoever does not drive the session under its current claim.
+    /// Refuses a host that does not drive the session under its current claim.
     fn owned(&self, epoch: Epoch) -> Result<Owner, Rejected> {
         match self.session.owner() {
             Some(owner) if owner.epoch == epoch => Ok(owner),
@@ -211,8 +211,8 @@ impl<'a> Draft<'a> {
 impl Command {
     /// Returns how large the state may be after this command, if the command adds to it.
     ///
-    /// Whoever adds words is refused before those who work on are, and those who only move a
-    /// session on never are: recovery, delivery, deadlines, a resume without input, cancel and close
+    /// A command that adds words is refused before one that works on, and one that only moves a
+    /// session on never is: recovery, delivery, deadlines, a resume without input, cancel and close
     /// always find room.
     const fn room(&self) -> Option<usize> {
         match self {

@@ -39,7 +39,7 @@ pub struct Pause {
     pub initiator: Initiator,
     /// What it waits for.
     pub wait: Wait,
-    /// Why.
+    /// The reason for it, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether no client made it: the session lost its host, with calls of unknown outcome.
@@ -61,9 +61,9 @@ pub struct Pause {
     pub limit: Option<Limit>,
     /// When it was asked for.
     pub requested_at: Timestamp,
-    /// By whom.
+    /// The actor who asked for it.
     pub by: Actor,
-    /// Who wants it.
+    /// The callers who want it.
     #[serde(default)]
     pub requesters: Requesters,
     /// The first who joined it over another face.
@@ -157,9 +157,9 @@ impl Pause {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Joined {
-    /// Who.
+    /// The actor who joined.
     pub by: Actor,
-    /// Why.
+    /// The reason that they gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The call with which they joined, by which they may leave; without it they cannot.
@@ -263,7 +263,7 @@ pub enum Fired {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Somebody asked for it.
+    /// A caller asked for it.
     ExplicitResume,
     /// A condition held.
     ConditionFired,
@@ -295,19 +295,19 @@ impl std::fmt::Display for Cause {
     }
 }
 
-/// One resume, as it is told to whoever asks.
+/// One resume, as callers are told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resumption {
     /// The suspension, or the hold, that it ended.
     pub handle: Handle,
-    /// Why.
+    /// What woke the session.
     pub cause: Cause,
     /// Whether a value was fed.
     pub had_resume_input: bool,
     /// Whether the next turn sees the whole transcript.
     pub continue_transcript: bool,
-    /// When.
+    /// The time of the resume.
     pub resumed_at: Timestamp,
     /// Whose pause it was.
     pub initiator: Initiator,
@@ -319,13 +319,13 @@ pub struct Resumption {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PastSuspension {
-    /// Which.
+    /// The suspension.
     pub handle: Handle,
-    /// What.
+    /// What became of it.
     pub fate: Fate,
-    /// When.
+    /// The time at which that was known.
     pub at: Timestamp,
-    /// By whom.
+    /// The actor who did that.
     pub by: Actor,
 }
 

@@ -49,9 +49,9 @@ pub enum Rejected {
         handle: Handle,
         /// When it was resumed.
         at: Timestamp,
-        /// Why.
+        /// What woke it.
         cause: Cause,
-        /// By whom.
+        /// The actor who resumed it.
         by: Actor,
     },
     /// The pending suspension was withdrawn before it took effect.
@@ -61,7 +61,7 @@ pub enum Rejected {
         handle: Handle,
         /// When it was withdrawn.
         at: Timestamp,
-        /// By whom.
+        /// The actor who withdrew it.
         by: Actor,
     },
     /// A client's hold lies over the agent's own wait.
@@ -77,7 +77,7 @@ pub enum Rejected {
         gate: GateId,
         /// Who laid it.
         by: Actor,
-        /// Why.
+        /// The reason that was given for it.
         reason: Option<String>,
     },
     /// A pause that this caller's message does not end.
@@ -89,7 +89,7 @@ pub enum Rejected {
     /// The session has ended.
     #[error("the session ended at {at}")]
     Ended {
-        /// When.
+        /// The time at which it ended.
         at: Timestamp,
     },
     /// Another suspend is pending or in force, with other conditions.
@@ -109,7 +109,7 @@ pub enum Rejected {
     /// A question wants an answer that says something.
     #[error("a question is answered with a text that is not blank")]
     EmptyReply,
-    /// A question is answered by somebody who shows which question they mean.
+    /// A question is answered by a caller who shows which question they mean.
     #[error(
         "a question is answered with its handle, an idempotency key, or a message id not seen before"
     )]
@@ -186,7 +186,7 @@ pub struct Paused {
     pub handle: Handle,
     /// Who paused it.
     pub by: Actor,
-    /// Why.
+    /// The reason that was given for it.
     pub reason: Option<String>,
 }
 
@@ -289,7 +289,7 @@ impl Rejected {
     }
 }
 
-/// Returns a reason as it follows the name of whoever gave it.
+/// Returns a reason as it follows the name of the actor who gave it.
 fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }

@@ -86,7 +86,7 @@ pub struct Session {
 pub enum State {
     /// No run; the next prompt starts one.
     Idle,
-    /// Work is due, and nobody runs it yet.
+    /// Work is due, and no host runs it yet.
     Ready(Run),
     /// One host owns it.
     Running(Running),
@@ -143,7 +143,7 @@ pub struct WakeReport {
     /// What was resumed.
     #[serde(flatten)]
     pub resumption: Resumption,
-    /// What it had waited for, in the words of whoever suspended it.
+    /// What it had waited for, in the words of the actor who suspended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether it had lost its host; see [`Pause::host_interrupted`].
@@ -191,9 +191,9 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Owner {
-    /// Who.
+    /// The host.
     pub host: HostId,
-    /// Under which claim.
+    /// The claim under which it drives the session.
     pub epoch: Epoch,
 }
 
@@ -203,7 +203,7 @@ pub struct Owner {
 pub struct Running {
     /// What it works at.
     pub run: Run,
-    /// Who.
+    /// The claim under which it is driven.
     pub owner: Owner,
 }
 
@@ -213,7 +213,7 @@ pub struct Running {
 pub struct Quiescing {
     /// What it worked at.
     pub run: Run,
-    /// Who.
+    /// The claim under which it is driven.
     pub owner: Owner,
     /// What comes when it rests.
     pub stopping: Stopping,
@@ -236,7 +236,7 @@ pub enum Stopping {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Canceling {
-    /// Why.
+    /// The reason for the cancel, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// When calls in flight are abandoned.
@@ -297,9 +297,9 @@ pub struct KeptEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ended {
-    /// When.
+    /// The time at which it ended.
     pub at: Timestamp,
-    /// How.
+    /// How it ended.
     pub how: SessionEnd,
 }
 
@@ -307,7 +307,7 @@ pub struct Ended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionEnd {
-    /// Somebody closed it.
+    /// A client or an operator closed it.
     Closed,
     /// Its driver ended it.
     Driver,
@@ -321,7 +321,7 @@ pub enum Outcome {
     Completed,
     /// It did not.
     Failed,
-    /// Somebody ended it.
+    /// A client or an operator ended it.
     Canceled,
     /// The agent would not do it.
     Rejected,
@@ -343,14 +343,14 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRun {
-    /// Which.
+    /// The run.
     pub id: RunId,
-    /// How.
+    /// How it ended.
     pub outcome: Outcome,
     /// What went wrong, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When.
+    /// The time at which it ended.
     pub at: Timestamp,
 }
 

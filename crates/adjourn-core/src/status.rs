@@ -57,7 +57,7 @@ pub struct PauseStatus<'a> {
     pub initiator: Initiator,
     /// `open` or `question`.
     pub wait: &'static str,
-    /// Why.
+    /// The reason for the pause, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'a str>,
     /// When it took effect; absent while it is pending.
@@ -131,13 +131,13 @@ pub struct FiredStatus<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WokeStatus {
-    /// Why.
+    /// What woke the session.
     pub cause: Cause,
     /// Whether a value was fed.
     pub had_resume_input: bool,
     /// Whether the turn sees the whole transcript.
     pub continue_transcript: bool,
-    /// When.
+    /// The time of the resume.
     #[serde(serialize_with = "rfc3339")]
     pub resumed_at: Timestamp,
 }

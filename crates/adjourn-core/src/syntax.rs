@@ -4,7 +4,7 @@ use serde_json::error::Category;
 
 /// Says where a text stops being JSON.
 ///
-/// A parser's own words are about its grammar; whoever wrote the text needs the place.
+/// A parser's own words are about its grammar; the author of the text needs the place.
 pub fn problem(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
     match error.classify() {
@@ -12,7 +12,7 @@ pub fn problem(error: &serde_json::Error) -> String {
         Category::Syntax | Category::Io => {
             format!("not JSON: it goes astray in line {line}, column {column}")
         }
-        // It is JSON; whoever reads it says what was expected there.
+        // It is JSON; the type that is read says what was expected there.
         Category::Data if line > 0 => {
             format!("another value is expected in line {line}, column {column}")
         }

@@ -118,7 +118,7 @@ impl RequestedCall {
 pub enum Park {
     /// To wait until something happens.
     Await {
-        /// Why.
+        /// What the agent waits for, in its own words.
         reason: String,
         /// What wakes it.
         conditions: Option<Conditions>,

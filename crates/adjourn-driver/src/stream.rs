@@ -9,7 +9,7 @@ use futures_core::Stream;
 
 use crate::driver::BoxStream;
 
-/// Hands items to whoever polls the stream.
+/// Hands items to the side that polls the stream.
 #[derive(Debug)]
 pub struct Emitter<T>(Arc<Mutex<Option<T>>>);
 

@@ -60,7 +60,7 @@ impl Ring {
         self.anything || self.sessions.contains(&id)
     }
 
-    /// Returns whether one of the sessions that somebody follows may have changed.
+    /// Returns whether one of the sessions that are followed may have changed.
     pub fn concerns_any(&self, mut is_followed: impl FnMut(SessionId) -> bool) -> bool {
         self.anything || self.sessions.iter().any(|id| is_followed(*id))
     }

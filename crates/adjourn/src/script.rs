@@ -27,7 +27,7 @@ const MOST: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct ScriptError {
-    /// Where.
+    /// The place of the mistake.
     pub path: String,
     /// What is wrong there.
     pub problem: String,

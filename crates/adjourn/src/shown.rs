@@ -69,7 +69,7 @@ impl Shown {
         self.list().places.contains_key(&id)
     }
 
-    /// Writes the file anew, if somebody has cleared it away.
+    /// Writes the file anew, if it was cleared away.
     pub(crate) fn renew(&self) {
         let mut list = self.list();
         if !list.ids.is_empty() && !list.closed {

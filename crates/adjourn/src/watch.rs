@@ -18,7 +18,7 @@ use crate::doorbell::{Hosts, Presence};
 use crate::feed::{Feed, Following, Found};
 use crate::ring::Ring;
 
-/// How often somebody who watches looks without being rung.
+/// How often a watcher looks without being rung.
 const LOOK: Duration = Duration::from_millis(250);
 /// Entries read at a time.
 const PAGE: usize = 256;
@@ -277,7 +277,7 @@ impl<S: Store> Watcher<S> {
     }
 }
 
-/// Rings when somebody has committed something; whoever only watches has one.
+/// Rings when another process has committed something; a process that only watches has one.
 #[derive(Debug)]
 pub struct Bell(Option<Presence>);
 

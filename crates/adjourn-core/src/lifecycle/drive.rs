@@ -214,7 +214,7 @@ pub(super) fn finish_step(draft: &mut Draft<'_>, finish: &FinishStep) -> Result<
     if draft.session.calls.any(CallState::Dispatched) {
         return Err(Rejected::out_of_step("calls are in flight"));
     }
-    // Calls that waited for a permission are left, where nobody waits for it any more.
+    // Calls that waited for a permission are left, where it is not waited for any more.
     if draft.session.calls.any(CallState::Asked) && !draft.session.withdraws_permissions() {
         return Err(Rejected::out_of_step(
             "calls were asked for and neither ran nor were declined",

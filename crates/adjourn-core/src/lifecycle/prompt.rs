@@ -77,7 +77,7 @@ pub(super) fn check_input(path: &str, content: &Content) -> Result<(), Rejected>
     Ok(())
 }
 
-/// Nothing is said by saying nothing; whoever sends it has lost what was to be said.
+/// Nothing is said by saying nothing; the sender has lost what was to be said.
 pub(super) fn not_blank(path: &str, content: &Content) -> Result<(), Rejected> {
     match content.blank {
         true => Err(Rejected::invalid(path, "must not be blank")),
@@ -100,7 +100,7 @@ fn may_wake(suspended: &Suspended, reach: Reach, draft: &Draft<'_>) -> Result<()
     match (pause.initiator, &pause.joined) {
         (Initiator::Agent, _) if reach != Reach::Questions => Ok(()),
         (Initiator::Client, None) if own_face => Ok(()),
-        // The message speaks for whoever made it, and not for who joined from elsewhere.
+        // The message speaks for the actor who made the pause, and not for those who joined from elsewhere.
         (Initiator::Client, Some(joined)) if own_face => {
             Err(resume::joined(session, pause.handle, joined))
         }

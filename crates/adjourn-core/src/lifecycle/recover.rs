@@ -10,8 +10,8 @@ use crate::session::{Initiator, Owner, Pause, Quiescing, Requesters, State, Stop
 
 /// The grace is over: the owner has killed what was in flight.
 ///
-/// The owner measures the grace, by a clock that cannot be set. By the clock of the facts nobody
-/// could tell how much of it has passed.
+/// The owner measures the grace, by a clock that cannot be set. The clock of the facts does not
+/// tell how much of it has passed.
 pub(super) fn abandon(draft: &mut Draft<'_>, owned: &Owned) -> Result<(), Rejected> {
     draft.owned(owned.epoch)?;
     if draft.session.abandon_at().is_none() {
@@ -78,7 +78,7 @@ fn lose(draft: &mut Draft<'_>, host: HostId, how: Loss) {
     }
 }
 
-/// Nobody knows whether those calls did their work: somebody has to look.
+/// Whether those calls did their work is not known: a person has to look.
 fn host_interrupted(draft: &Draft<'_>) -> Pause {
     Pause {
         handle: draft.facts.fresh.handle,

@@ -175,7 +175,7 @@ fn takes_input(suspended: &Suspended, resume: &Resume) -> Result<(), Rejected> {
     }
 }
 
-/// A question is answered once, by somebody who means it, with something.
+/// A question is answered once, by a caller who means it, with something.
 fn answers_question(
     suspended: &Suspended,
     resume: &Resume,

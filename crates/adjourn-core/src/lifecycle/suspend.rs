@@ -119,7 +119,7 @@ pub(super) fn release(draft: &mut Draft<'_>, release: &ReleaseGate) {
     }
 }
 
-/// Takes a pending pause back, whoever wanted it.
+/// Takes a pending pause back, for all callers that wanted it.
 pub(super) fn take_back(
     draft: &mut Draft<'_>,
     answered: Option<AnsweredKey>,
@@ -170,7 +170,7 @@ fn join_pending(
     suspend: &Suspend,
 ) -> Result<SuspendJoined, Rejected> {
     same_conditions(&client.pause, suspend)?;
-    // Whoever wants it soonest gets it; a caller who set no grace does not take another's away.
+    // The earliest end of grace holds; a caller who set no grace does not take another's away.
     let abandon_at = match (client.abandon_at, abandon_at(draft, suspend)) {
         (Some(earlier), Some(later)) => Some(earlier.min(later)),
         (one, other) => one.or(other),

@@ -118,7 +118,7 @@ serde_as_text!(Signature);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Revocation {
-    /// When.
+    /// The time at which it was revoked.
     pub at: Timestamp,
     /// Why, in the words of whoever revoked it.
     pub reason: String,

@@ -1,0 +1,458 @@
+//! What an event says, kind by kind.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::arrival::Arrival;
+use crate::carry::{AddBudget, Budget, Limit, Notes, Usage};
+use crate::command::{Loss, Mode, Requester, ReturnedCall, RunEnd};
+use crate::driver::DriverSpec;
+use crate::id::{Epoch, Handle, HostId, RunId, Seq, SessionId};
+use crate::ledger::{AskedCall, CallId};
+use crate::session::{Fate, Fired, Parked, Pause, Resumption, SessionEnd, WakeReport};
+use crate::time::Timestamp;
+use crate::transcript::{Content, Digest, Head};
+
+macro_rules! payload {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+    };
+}
+
+payload! {
+    /// The session exists.
+    SessionCreated {
+        /// Its id.
+        id: SessionId,
+        /// Whose it is.
+        tenant: String,
+        /// What operators find it by.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        labels: BTreeMap<String, String>,
+        /// The session on whose behalf it was made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<SessionId>,
+        /// What it takes to run it.
+        driver: DriverSpec,
+        /// What it may use.
+        #[serde(default)]
+        budget: Budget,
+    }
+}
+payload! {
+    /// A prompt was taken.
+    RunStarted {
+        /// The run.
+        run: RunId,
+        /// What was said; nothing if a timeout's value started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<Content>,
+        /// The wake that started it, if it was not a plain prompt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wake: Option<WakeReport>,
+        /// The id its sender gave it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<String>,
+        /// Where the first turn's window opens.
+        window: Seq,
+        /// The transcript with the prompt.
+        transcript: Head,
+    }
+}
+payload! {
+    /// A host took the session.
+    Claimed {
+        /// The host that took it.
+        host: HostId,
+        /// The claim under which it drives the session.
+        epoch: Epoch,
+    }
+}
+payload! {
+    /// A model call began.
+    StepStarted {
+        /// The step's number within the run.
+        number: u64,
+        /// The transcript with what the model is told first.
+        transcript: Head,
+    }
+}
+payload! {
+    /// Something of a step that goes on is durable.
+    Progressed {
+        /// Calls that the agent is about to run by itself.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        asked: Vec<AskedCall>,
+        /// Calls of these that it starts.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        started: Vec<CallId>,
+        /// Calls of these that came back.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        returned: Vec<ReturnedCall>,
+        /// The money, tokens and time that the step used since the last such event.
+        #[serde(default)]
+        usage: Usage,
+        /// What the agent noted.
+        #[serde(default, skip_serializing_if = "Notes::is_empty")]
+        notes: Notes,
+        /// The beginning of what the agent said last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_words: Option<String>,
+        /// Where the driver finds its place again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        driver_state: Option<String>,
+        /// The transcript with what was said.
+        transcript: Head,
+    }
+}
+payload! {
+    /// Calls that an agent ran by itself, and that had not ended when it stopped speaking.
+    CallsLeft {
+        /// Those that were started: their outcome is unknown.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<CallId>,
+        /// Those that were not.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        not_run: Vec<CallId>,
+    }
+}
+payload! {
+    /// The model asked for calls.
+    CallsAsked {
+        /// The calls.
+        calls: Vec<AskedCall>,
+        /// What the model call used.
+        #[serde(default)]
+        usage: Usage,
+        /// What the agent noted.
+        #[serde(default, skip_serializing_if = "Notes::is_empty")]
+        notes: Notes,
+        /// The beginning of what the agent said last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_words: Option<String>,
+        /// Where the driver finds its place again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        driver_state: Option<String>,
+        /// The transcript with what the model said.
+        transcript: Head,
+    }
+}
+payload! {
+    /// The model call was broken off.
+    StepAborted {
+        /// What it used.
+        usage: Usage,
+        /// What the agent noted.
+        #[serde(default, skip_serializing_if = "Notes::is_empty")]
+        notes: Notes,
+        /// The beginning of what the agent said last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_words: Option<String>,
+        /// The transcript with what it had said.
+        transcript: Head,
+    }
+}
+payload! {
+    /// Calls were about to start.
+    CallsDispatched {
+        /// The calls that start.
+        calls: Vec<CallId>,
+        /// Tools that a person has allowed for good.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        always: Vec<String>,
+    }
+}
+payload! {
+    /// Calls came back.
+    CallsReturned {
+        /// Which, and how they ended.
+        calls: Vec<ReturnedCall>,
+        /// The transcript with their results.
+        transcript: Head,
+    }
+}
+payload! {
+    /// Calls in flight were given up.
+    CallsAbandoned {
+        /// Those whose outcome is unknown.
+        calls: Vec<CallId>,
+    }
+}
+payload! {
+    /// A step is over.
+    StepFinished {
+        /// What it used.
+        usage: Usage,
+        /// What the agent noted.
+        #[serde(default)]
+        notes: Notes,
+        /// The beginning of what the agent said last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_words: Option<String>,
+        /// Where the driver finds its place again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        driver_state: Option<String>,
+        /// The transcript with all the step said.
+        transcript: Head,
+    }
+}
+payload! {
+    /// A client's pause was accepted.
+    SuspendRequested {
+        /// What was asked for.
+        pause: Pause,
+        /// How soon.
+        mode: Mode,
+        /// When calls in flight are abandoned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        abandon_at: Option<Timestamp>,
+    }
+}
+payload! {
+    /// One more caller wants the pause.
+    SuspendJoined {
+        /// The pause that is joined.
+        handle: Handle,
+        /// The caller, if callers can be told apart.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        requester: Option<Requester>,
+        /// The stronger mode, while it is pending.
+        mode: Mode,
+        /// The earlier end of grace, while it is pending.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        abandon_at: Option<Timestamp>,
+        /// Why, if no client had made the pause before, or only clients of another face.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
+}
+payload! {
+    /// A caller no longer wants the pause.
+    RequesterLeft {
+        /// The pause.
+        handle: Handle,
+        /// The caller who no longer wants it.
+        requester: Requester,
+    }
+}
+payload! {
+    /// A pending pause was taken back.
+    SuspendWithdrawn {
+        /// The suspension that is taken back.
+        handle: Handle,
+        /// The key under which the answer is kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered: Option<AnsweredKey>,
+        /// What was added to the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        added: Option<AddBudget>,
+    }
+}
+payload! {
+    /// The agent asked to be parked.
+    ParkRequested {
+        /// What it asked for.
+        pause: Pause,
+    }
+}
+payload! {
+    /// The session is parked: the suspension's receipt.
+    SuspendedEvent {
+        /// The suspension.
+        park: Parked,
+        /// The hold that came with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hold: Option<Parked>,
+        /// How the run had ended by then, if it had.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<RunEnd>,
+        /// Calls that wait for the resume to decide.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        deferred: Vec<CallId>,
+        /// Calls that will not run.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        not_run: Vec<CallId>,
+        /// Calls whose outcome is unknown.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<CallId>,
+        /// How far the transcript goes.
+        transcript: Head,
+    }
+}
+payload! {
+    /// A client's hold lies over the agent's wait.
+    HoldLaid {
+        /// The hold.
+        hold: Parked,
+    }
+}
+payload! {
+    /// The agent's wait is over.
+    FiredUnderHold {
+        /// The agent's suspension.
+        handle: Handle,
+        /// What ended it.
+        fired: Fired,
+    }
+}
+payload! {
+    /// The hold is gone.
+    HoldLifted {
+        /// How it was lifted.
+        resumption: Resumption,
+        /// The event that lifted it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arrival: Option<Arrival>,
+        /// The key under which the answer is kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered: Option<AnsweredKey>,
+        /// What was added to the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        added: Option<AddBudget>,
+    }
+}
+payload! {
+    /// The session goes on: the resumption's receipt.
+    Resumed {
+        /// How it was resumed.
+        resumption: Resumption,
+        /// Where it goes.
+        to: ResumedTo,
+        /// How long it was parked.
+        waited_ms: u64,
+        /// The event that woke it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arrival: Option<Arrival>,
+        /// What was fed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Content>,
+        /// What was fed by a timeout.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
+        /// The id of the message that answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<String>,
+        /// Deferred calls that are dispatched now.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dispatch: Vec<CallId>,
+        /// Deferred calls that will not run.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        not_run: Vec<CallId>,
+        /// Deferred calls that had been started once, will not run again, and came to no result.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<CallId>,
+        /// Whether the turn begins with what the run had been told to begin with before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keeps_opening: bool,
+        /// The counter that starts again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reset: Option<Limit>,
+        /// What was added to the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        added: Option<AddBudget>,
+        /// The key under which the answer is kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered: Option<AnsweredKey>,
+        /// Where the next turn's window opens.
+        window: Seq,
+        /// The transcript with the input.
+        transcript: Head,
+    }
+}
+payload! {
+    /// An idempotency key and what it was used for.
+    AnsweredKey {
+        /// The key.
+        key: String,
+        /// The digest of what was asked.
+        body: Digest,
+    }
+}
+
+/// Where a resumed session goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumedTo {
+    /// Back to idle; an input starts the next run.
+    Idle,
+    /// On with its run.
+    Ready,
+    /// To the end that its run came to before; an input starts the next run.
+    Outcome,
+}
+
+payload! {
+    /// A suspension ended without a resume.
+    SuspensionEnded {
+        /// The suspension that ended.
+        handle: Handle,
+        /// The hold that went with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hold: Option<Handle>,
+        /// How it ended.
+        fate: Fate,
+    }
+}
+payload! {
+    /// A cancel was accepted.
+    CancelRequested {
+        /// The reason for the cancel, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// When calls in flight are abandoned.
+        abandon_at: Timestamp,
+        /// The client's pending pause that it overrides.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        overrides: Option<Handle>,
+    }
+}
+payload! {
+    /// A run is over.
+    RunEnded {
+        /// The run that ended.
+        run: RunId,
+        /// How it ended.
+        end: RunEnd,
+    }
+}
+payload! {
+    /// The owner stopped and gave the session back: the drain's receipt.
+    Drained {
+        /// Calls whose outcome is unknown. Earlier releases gave a session back with them; since
+        /// then a drain that does not wait for its calls loses the host.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<CallId>,
+    }
+}
+payload! {
+    /// The owner is gone.
+    HostLost {
+        /// The host that lost the session.
+        host: HostId,
+        /// How that is known.
+        how: Loss,
+        /// Calls that are dispatched again: running them twice does no harm.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        again: Vec<CallId>,
+        /// Calls whose outcome is unknown.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<CallId>,
+    }
+}
+payload! {
+    /// The session is over.
+    SessionEnded {
+        /// How it ended.
+        how: SessionEnd,
+        /// The reason for the end, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
+}
