@@ -135,6 +135,7 @@ impl<S: Store> Face<S> {
             parent: None,
             driver,
             budget: Budget::default(),
+            title: None,
         };
         let by = Self::by(peer);
         Ok(self.store.transact(move |tx| tx.create(by, founding)).await?.session)

@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adjourn_core::carry::AddBudget;
 use adjourn_core::time::Timestamp;
+use adjourn_store::{Cursor, NotACursor};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::durations::{duration, timeout};
+use crate::filter::Wanted;
+use crate::founding::{Given, add_budget};
 
 /// The heading of options that every command has.
 const EVERYWHERE: &str = "Options of every command";
@@ -48,7 +52,7 @@ pub enum Verb {
     /// List sessions: what waits, since when, and what will wake it
     Ls(Ls),
     /// Count sessions by state, and say what is overdue, which hosts live and what is undelivered
-    Status,
+    Status(Status),
     /// List hosts: since when, how much they run, and when they last gave a sign of life
     Hosts,
     /// Show one session
@@ -108,10 +112,10 @@ impl Verb {
     }
 }
 
-/// A session, by its id or an unambiguous part of it.
+/// A session, by its name, its id, the id of one of its runs, or an unambiguous part of its id.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The session's id, or a part of it that no other has
+    /// The session's name or id, a part of its id that no other has, or the id of one of its runs
     pub session: String,
 }
 
@@ -143,6 +147,8 @@ pub struct Run {
     /// Return when the session parks
     #[arg(short, long)]
     pub detach: bool,
+    #[command(flatten)]
+    pub given: Given,
     #[command(flatten)]
     pub by: As,
 }
@@ -199,6 +205,8 @@ pub struct New {
     #[arg(short, long, value_name = "FILE")]
     pub script: PathBuf,
     #[command(flatten)]
+    pub given: Given,
+    #[command(flatten)]
     pub by: As,
 }
 
@@ -227,9 +235,42 @@ pub struct Serve {
 
 #[derive(Debug, Args)]
 pub struct Ls {
+    #[command(flatten)]
+    pub wanted: Wanted,
     /// Those that have ended, too; --json always lists them
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "states")]
     pub all: bool,
+    /// In which order [default: oldest; stalest with --older-than]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub sort: Option<Order>,
+    /// At most so many; the cursor to go on with comes last
+    #[arg(short = 'n', long, value_name = "N", value_parser = crate::settings::count)]
+    pub limit: Option<usize>,
+    /// Those behind the cursor that a list before this one ended with
+    #[arg(long, value_name = "CURSOR", value_parser = cursor)]
+    pub after: Option<Cursor>,
+}
+
+fn cursor(text: &str) -> Result<Cursor, String> {
+    text.parse().map_err(|error: NotACursor| error.to_string())
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Order {
+    /// Made first
+    Oldest,
+    /// Made last
+    Newest,
+    /// With nothing that happened to them for the longest time
+    Stalest,
+    /// With something that happened to them last
+    Freshest,
+}
+
+#[derive(Debug, Args)]
+pub struct Status {
+    #[command(flatten)]
+    pub wanted: Wanted,
 }
 
 #[derive(Debug, Args)]
@@ -378,9 +419,9 @@ pub struct Resume {
     /// Makes a retry harmless
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
-    /// Raise the budget: 5usd, 20000tokens, or both: 5usd,20000tokens
-    #[arg(long, value_name = "AMOUNT")]
-    pub add_budget: Option<String>,
+    /// Raise the budget: usd=5, tokens=20000, or both with a comma between them
+    #[arg(long, value_name = "AMOUNTS", value_parser = add_budget, allow_hyphen_values = true)]
+    pub add_budget: Option<AddBudget>,
     /// Only commit; a host that is there runs it
     #[arg(short, long)]
     pub detach: bool,
@@ -442,7 +483,7 @@ pub struct Revoke {
 
 #[derive(Debug, Args)]
 pub struct Rm {
-    /// The sessions' ids, or parts of them that no other has
+    /// The sessions' names or ids, or parts of their ids that no other has
     #[arg(value_name = "SESSION", required = true)]
     pub sessions: Vec<String>,
     /// Also those that still run or wait, and those that cannot be read

@@ -13,7 +13,9 @@ mod descriptors;
 mod durations;
 mod entry;
 mod failure;
+mod filter;
 mod foreground;
+mod founding;
 mod input_file;
 mod liveness;
 mod log_lines;
@@ -121,8 +123,8 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::New(new) => commands::new::run(settings, &new, output).await,
         Verb::Serve(_) => commands::serve::run(settings, output).await,
         Verb::Acp(acp) => commands::acp::run(settings, acp, output).await,
-        Verb::Ls(ls) => commands::ls::run(settings, &ls, output),
-        Verb::Status => commands::status::run(settings, output),
+        Verb::Ls(ls) => commands::ls::run(settings, &ls, output).await,
+        Verb::Status(status) => commands::status::run(settings, &status, output).await,
         Verb::Hosts => commands::hosts::run(settings, output),
         Verb::Show(which) => commands::show::run(settings, &which, output),
         Verb::Log(log) => commands::log::run(settings, &log, output).await,

@@ -18,10 +18,13 @@ use adjourn_driver::Drivers as _;
 use adjourn_record::keys::{KeyDir, KeyId};
 use adjourn_store::rows::SessionNo;
 use adjourn_store::sqlite::{Options, SetAside};
-use adjourn_store::{CommandError, Done, Environment as _, Error, Request, Sqlite, Store as _};
+use adjourn_store::{
+    CommandError, Done, Environment as _, Error, Request, Sqlite, StateKind, Store as _,
+};
 
 use crate::failure::Failure;
 use crate::foreground::Stop;
+use crate::founding::{NAME, named};
 use crate::liveness::Living;
 use crate::settings::{Held, Settings, Source};
 use crate::terminal::{Output, warn};
@@ -143,9 +146,19 @@ impl Place {
         Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone(), keys: None }
     }
 
-    /// Finds a session by its id or an unambiguous part of it.
+    /// Finds a session by its id, the id of one of its runs, its name, or an unambiguous part of its
+    /// id.
     pub fn find(&self, text: &str) -> Result<SessionId, Failure> {
         if let Ok(id) = text.parse() {
+            return Ok(id);
+        }
+        if let Ok(run) = text.parse() {
+            return self
+                .store
+                .session_of(run)?
+                .ok_or_else(|| Failure::not_found(format!("no session has had the run {text}")));
+        }
+        if let Some(id) = self.find_named(text)? {
             return Ok(id);
         }
         let mut found = Vec::new();
@@ -171,6 +184,19 @@ impl Place {
             many => {
                 Err(Failure::usage(format!("{} sessions have {text:?} in their id", many.len()))
                     .hint("give more of it"))
+            }
+        }
+    }
+
+    /// Finds the session with a name: the open one, or else the last that has ended.
+    fn find_named(&self, name: &str) -> Result<Option<SessionId>, Failure> {
+        match named(self, name, &StateKind::OPEN)?.as_slice() {
+            [] => Ok(named(self, name, &[StateKind::Ended])?.first().copied()),
+            [id] => Ok(Some(*id)),
+            _ => {
+                let message = format!("more than one open session is called {name:?}");
+                let hint = format!("`adjourn ls --label {NAME}={name}` lists them");
+                Err(Failure::usage(message).hint(hint))
             }
         }
     }

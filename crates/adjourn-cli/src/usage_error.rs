@@ -157,6 +157,8 @@ pub fn typed_as(path: &str, problem: &str) -> String {
     let name = match field {
         "by" => "--as",
         "reason" => "--reason",
+        "labels" => "--label",
+        "title" => "--title",
         "graceMs" => "--grace",
         "onEvent" => "--on-event",
         // All of the conditions together can only be too large by their trigger.

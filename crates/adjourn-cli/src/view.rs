@@ -64,6 +64,14 @@ impl View<'_> {
             if tenant != TENANT {
                 status.insert("tenant".to_owned(), tenant.as_str().into());
             }
+            let Session { labels, parent, memory, .. } = self.session;
+            for (key, value) in [
+                ("labels", Some(json!(labels)).filter(|_| !labels.is_empty())),
+                ("parent", parent.map(|parent| json!(parent))),
+                ("title", Some(json!(memory.title)).filter(|_| !memory.title.is_empty())),
+            ] {
+                status.extend(value.map(|value| (key.to_owned(), value)));
+            }
             let held = self.session.held_status();
             let held = held.and_then(|held| serde_json::to_value(held).ok());
             status.extend(held.map(|held| ("heldWait".to_owned(), held)));

@@ -39,13 +39,12 @@ impl Session {
 
     /// Returns the session that `event` creates, if it creates one.
     pub fn born(event: &Event) -> Option<Self> {
-        let What::SessionCreated(SessionCreated { id, tenant, labels, parent, driver, budget }) =
-            &event.what
-        else {
-            return None;
-        };
+        let What::SessionCreated(created) = &event.what else { return None };
+        let SessionCreated { id, tenant, labels, parent, driver, budget, title } = created;
         let untouched = Self::untouched(*id, tenant.clone(), driver.summary(), event.at);
-        Some(Self { labels: labels.clone(), parent: *parent, budget: *budget, ..untouched })
+        let memory = Memory { title: title.clone().unwrap_or_default(), ..Memory::default() };
+        let (labels, parent, budget) = (labels.clone(), *parent, *budget);
+        Some(Self { labels, parent, budget, memory, ..untouched })
     }
 
     /// Returns what is known of a session whose journal cannot be read: its name, whose it is, and

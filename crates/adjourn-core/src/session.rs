@@ -371,7 +371,7 @@ pub struct Memory {
     /// Lessons learned, the newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lessons: Vec<String>,
-    /// The name that the agent gave the conversation.
+    /// The name that the agent gave the conversation, or else the one it was created with.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
 }

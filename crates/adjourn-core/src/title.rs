@@ -6,10 +6,10 @@ use crate::session::Session;
 const CHARACTERS: usize = 72;
 
 impl Session {
-    /// Returns what the conversation is called: the agent's name for it, or else the beginning of
-    /// its first prompt, on one line.
+    /// Returns what the conversation is called: the agent's name for it, or else the one that it was
+    /// created with, or else the beginning of its first prompt, on one line.
     ///
-    /// A session without a prompt that says something in words has no title.
+    /// A session without any of them has no title.
     pub fn title(&self) -> Option<String> {
         let named = one_line(&self.memory.title);
         let title = if named.is_empty() { shortened(&self.memory.first_prompt) } else { named };

@@ -257,6 +257,13 @@ pub struct Cursor {
     pub(crate) until: Timestamp,
 }
 
+impl Cursor {
+    /// Returns the order of the pages that it belongs to.
+    pub const fn sort(&self) -> Sort {
+        self.sort
+    }
+}
+
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (at, until) = (self.at.as_millis(), self.until.as_millis());

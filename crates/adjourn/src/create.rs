@@ -43,6 +43,7 @@ impl<S: Store> CreateBuilder<S> {
             parent: None,
             driver,
             budget: Budget::default(),
+            title: None,
         };
         let by = adjourn.by();
         Self { adjourn, by, founding, prompt: None }
@@ -72,6 +73,12 @@ impl<S: Store> CreateBuilder<S> {
     /// Limits what it may use; with more than that it is parked.
     pub const fn budget(mut self, budget: Budget) -> Self {
         self.founding.budget = budget;
+        self
+    }
+
+    /// Gives the conversation a name for lists, until the agent gives it another.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.founding.title = Some(title.into());
         self
     }
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! - [`Adjourn`] is an open store: [`create`](Adjourn::create), [`publish`](Adjourn::publish),
-//!   [`session`](Adjourn::session), [`host`](Adjourn::host).
+//!   [`session`](Adjourn::session), [`query`](Adjourn::query), [`host`](Adjourn::host).
 //! - [`SessionRef`] is the way to one session. Its verbs are builders that are awaited; each says at
 //!   which commit it resolves, and what dropping it does.
 //! - [`Moments`] is what happens in a session, past and live, whichever process does it.
@@ -35,6 +35,7 @@ mod drive;
 mod ending;
 mod error;
 pub mod feed;
+mod find;
 mod hearing;
 mod host;
 pub mod live;
@@ -55,6 +56,7 @@ mod warm;
 pub mod watch;
 
 pub use adjourn::{Adjourn, TENANT};
+pub use adjourn_store::{Counted, Cursor, Filter, Page, Query, ReasonPattern, Sort, StateKind};
 pub use builder::{AdjournBuilder, key_directory};
 pub use claimant::Claimant;
 pub use committing::Committing;

@@ -57,6 +57,7 @@ impl Client {
             parent: None,
             driver: DriverSpec::script(script),
             budget: Budget::default(),
+            title: None,
         };
         self.store().transact(move |tx| tx.create(named("maker"), founding)).await
     }

@@ -10,6 +10,7 @@ mod commits;
 mod figures;
 mod http;
 mod live;
+mod ls;
 mod parked;
 mod peers;
 mod pipe;
@@ -38,7 +39,7 @@ const MANY: usize = 1_000_000;
 /// What can be measured by itself.
 const PARTS: &[&str] = &[
     "runs", "acp-runs", "live", "commits", "messages", "foreign", "wake", "http", "pipe", "acp",
-    "status", "storm", "parked",
+    "status", "storm", "parked", "ls",
 ];
 
 /// What can be left out or chosen.
@@ -109,13 +110,16 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
         empty = Some(Parked::build(&place.join("empty.db"), 0)?);
         few = Some(Parked::build(&place.join("few.db"), FEW)?);
     }
-    if choice.wants("parked") && !choice.quick {
+    if (choice.wants("parked") || choice.wants("ls")) && !choice.quick {
         eprintln!("parking {MANY} sessions");
         many = Some(Parked::build(&place.join("many.db"), MANY)?);
     }
     // Once, and before others are at work in the same store.
     if let Some(largest) = many.as_ref().or(few.as_ref()).filter(|_| choice.wants("parked")) {
         figures.add("disk_per_parked_bytes", largest.disk_per_session()?);
+    }
+    if let Some(many) = many.as_ref().filter(|_| choice.wants("ls")) {
+        ls::prepare(many.path())?;
     }
     if choice.wants("storm") {
         eprintln!("parking {} sessions that are due", storm::DEADLINES);
@@ -167,6 +171,9 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
         }
         if let Some(storm) = &storm {
             storm.measure(place, figures)?;
+        }
+        if let Some(many) = many.as_ref().filter(|_| choice.wants("ls")) {
+            ls::measure(many.path(), figures)?;
         }
         if let (Some(empty), Some(few)) = (&empty, &few)
             && choice.wants("parked")

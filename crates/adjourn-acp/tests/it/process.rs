@@ -98,6 +98,7 @@ impl Process {
             parent: None,
             driver: DriverSpec { kind: self.face.options.driver.clone(), ..DriverSpec::script("") },
             budget: Budget::default(),
+            title: None,
         };
         let all: Vec<_> = (0..count).map(founding).collect();
         let create = move |tx: &mut Transaction<'_>| -> Result<Vec<_>, CommandError> {

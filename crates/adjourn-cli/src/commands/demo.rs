@@ -17,6 +17,7 @@ use crate::commands::run::{create, say};
 use crate::entry::{happened, said};
 use crate::failure::Failure;
 use crate::foreground::host;
+use crate::founding::Given;
 use crate::liveness::Living;
 use crate::log_lines::LogLines;
 use crate::place::Place;
@@ -54,7 +55,8 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
 /// Shows everything, in order.
 async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Result<(), Failure> {
     let place = Place::scratch(settings, &directory.0)?;
-    let id = create(&place, DriverSpec::script(SCRIPT)).await?;
+    let founding = Given::default().founding(&place, DriverSpec::script(SCRIPT))?;
+    let id = create(&place, founding).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
     let working = host(&tour.place, Claims::Only(id)).await?;

@@ -1,16 +1,16 @@
 //! `ls`: what is there, what it waits for, and what will wake it.
 
 use adjourn_core::id::SessionId;
-use adjourn_core::session::State;
-use adjourn_store::Store as _;
-use adjourn_store::rows::SessionNo;
+use adjourn_store::{Filter, Query, Sort, StateKind, Store as _};
+use serde_json::{Map, Value, json};
 
-use crate::arguments::Ls;
+use crate::arguments::{Ls, Order};
 use crate::failure::Failure;
+use crate::founding::NAME;
 use crate::liveness::Living;
 use crate::place::Place;
 use crate::settings::Settings;
-use crate::terminal::{Look, Output, fill, shorten, width};
+use crate::terminal::{Look, Output, fill, one_line, shorten, width};
 use crate::view::{self, Row, View, short};
 
 /// Sessions read at a time.
@@ -18,6 +18,8 @@ const PAGE: usize = 256;
 /// The widest state there is, and the widest time since.
 const STATE: usize = "suspended".len();
 const SINCE: usize = "23h 59m".len();
+/// The widest name that is shown as a whole.
+const NAMES: usize = 24;
 /// The least that a reason has, and what wakes a session: less says nothing.
 const WHY: usize = 16;
 const WAKES: usize = 8;
@@ -26,29 +28,37 @@ const GAP: &str = "  ";
 /// What helps against sessions that cannot be read. All others are as they were.
 const UNREADABLE: &str = "`adjourn show` says why: if a newer program wrote it, use that one; \
                           `adjourn rm --force` removes it";
+/// What is said where no session is as it was asked for.
+const NO_MATCH: &str = "no session is like that; `adjourn ls --all` lists all of them";
 /// What is said where there is no session yet.
 const NO_SESSIONS: &str = "no sessions; `adjourn demo` shows what one does";
 
-pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure> {
     let place = Place::look(settings)?;
     let living = Living::of(&place)?;
+    let mut query = Query { sort: sort(ls)?, after: ls.after, ..Query::new(Filter::default(), 0) };
+    query.filter = ls.wanted.filter(&place)?;
+    // What is over is for those who ask; a list is for what can still happen.
+    let leaves_ended = query.filter.states.is_empty() && !ls.all && !output.json;
+    if leaves_ended {
+        query.filter.states = StateKind::OPEN.to_vec();
+    }
     let mut table = Table::new(output);
-    let mut after = SessionNo(0);
-    let mut ended = 0_usize;
-    let mut unattended = false;
-    let mut unreadable = Vec::new();
-    loop {
-        let page = place.store.sessions(after, PAGE)?;
-        let Some((last, _)) = page.last() else { break };
-        after = *last;
+    let mut left = ls.limit.unwrap_or(usize::MAX);
+    let (mut behind, mut unattended, mut unreadable) = (0, false, Vec::new());
+    let next = loop {
+        query.limit = left.min(PAGE);
+        let page = place.store.query(query.clone()).await?;
+        behind = page.behind.max(behind);
+        left -= page.sessions.len();
         let mut rows = Vec::new();
-        for (_, listed) in &page {
+        for listed in &page.sessions {
             let session = match listed {
                 Ok(session) => session,
                 Err((id, error)) => {
                     match output.json {
                         true => output.data(&view::unreadable(*id, error).to_string()),
-                        false => rows.push((id.to_string(), Row::unreadable(error))),
+                        false => rows.push((id.to_string(), None, Row::unreadable(error))),
                     }
                     unreadable.push(*id);
                     continue;
@@ -56,23 +66,41 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
             };
             let view = View { session, now: place.clock.now(), living: &living };
             unattended |= living.nobody_wakes(session);
-            // What is over is for those who ask; a list is for what can still happen.
-            // What was erased is gone; that it was is for those who verify the store.
-            if place.is_erased(session)? {
-                continue;
-            }
-            match (output.json, &session.state) {
-                (true, _) => output.data(&view.json().to_string()),
-                (false, State::Ended(_)) if !ls.all => ended += 1,
-                (false, _) => rows.push((session.id.to_string(), view.row())),
+            match output.json {
+                true => output.data(&view.json().to_string()),
+                false => {
+                    let name = session.labels.get(NAME).cloned();
+                    rows.push((session.id.to_string(), name, view.row()));
+                }
             }
         }
         table.print(rows);
+        match page.next {
+            Some(next) if left > 0 => query.after = Some(next),
+            next => break next,
+        }
+    };
+    if output.json {
+        // The last line is about the list, and there only if there is something to say of it.
+        let next = next.map(|next| ("next", json!(next.to_string())));
+        let behind = Some(("behind", json!(behind))).filter(|_| behind > 0);
+        let about: Map<_, _> =
+            next.into_iter().chain(behind).map(|(key, value)| (key.to_owned(), value)).collect();
+        if !about.is_empty() {
+            output.data(&Value::from(about).to_string());
+        }
+        return refuse(&unreadable);
     }
-    if unattended && !output.json {
+    if unattended {
         output.talk("nobody is there to wake what waits; start `adjourn serve`");
     }
+    let is_all = ls.wanted.is_anything() && ls.limit.is_none() && ls.after.is_none();
+    let ended = match leaves_ended && is_all {
+        true => ended(&place).await?,
+        false => 0,
+    };
     match (table.any, ended) {
+        (false, 0) if !is_all => output.talk(NO_MATCH),
         (false, 0) => output.talk(NO_SESSIONS),
         (false, ended) => {
             output.talk(&format!("nothing is open; {ended} ended, `adjourn ls --all` has them"));
@@ -80,7 +108,46 @@ pub fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure>
         (true, 0) => {}
         (true, ended) => output.talk(&format!("{ended} more ended; `adjourn ls --all` has them")),
     }
-    match unreadable.as_slice() {
+    if let Some(next) = next {
+        output.talk(&format!("there are more: go on with --after {next}"));
+    }
+    if behind > 0 {
+        output.talk(&format!(
+            "the list is {behind} entries of the journal behind: what changed last may be missing"
+        ));
+    }
+    refuse(&unreadable)
+}
+
+/// Returns the order that is asked for; pages that are turned stay in theirs.
+fn sort(ls: &Ls) -> Result<Sort, Failure> {
+    let asked = ls.sort.map(|order| match order {
+        Order::Oldest => Sort::Oldest,
+        Order::Newest => Sort::Newest,
+        Order::Stalest => Sort::Stalest,
+        Order::Freshest => Sort::Freshest,
+    });
+    let begun = ls.after.map(|after| after.sort());
+    if let (Some(asked), Some(begun)) = (asked, begun)
+        && asked != begun
+    {
+        return Err(Failure::usage("--after: the list it comes from is in another order")
+            .hint("without --sort, the order stays as it was"));
+    }
+    let usual = if ls.wanted.older_than.is_some() { Sort::Stalest } else { Sort::Oldest };
+    Ok(asked.or(begun).unwrap_or(usual))
+}
+
+/// Counts the sessions that have ended.
+async fn ended(place: &Place) -> Result<u64, Failure> {
+    let filter = Filter { states: vec![StateKind::Ended], ..Filter::default() };
+    let counted = place.store.count(filter).await?;
+    Ok(counted.states.values().map(|standing| standing.count).sum())
+}
+
+/// Fails if sessions cannot be read.
+fn refuse(unreadable: &[SessionId]) -> Result<(), Failure> {
+    match unreadable {
         [] => Ok(()),
         [id] => Err(Failure::store(format!("session {id} cannot be read")).hint(UNREADABLE)),
         many => {
@@ -107,17 +174,25 @@ impl<'a> Table<'a> {
         Self { output, shape, why, with_choices: why, wakes, any: false }
     }
 
-    fn print(&mut self, rows: Vec<(String, Row)>) {
+    /// Prints sessions, each with its id and its name, if it has one.
+    fn print(&mut self, rows: Vec<(String, Option<String>, Row)>) {
         if rows.is_empty() {
             return;
         }
         // In a pipe the whole id, for the program that goes on with it.
-        let id = |id: &str| match self.shape.rest {
-            Some(_) => short(id).to_owned(),
-            None => id.to_owned(),
+        let id = |id: &str, name: Option<String>| match (self.shape.rest, name) {
+            (Some(_), Some(name)) => shorten(&one_line(&name), NAMES),
+            (Some(_), None) => short(id).to_owned(),
+            (None, _) => id.to_owned(),
         };
-        let rows: Vec<_> = rows.into_iter().map(|(whole, row)| (id(&whole), row)).collect();
-        let ids = rows.iter().map(|(id, _)| id.len()).max().unwrap_or_default();
+        let rows: Vec<_> =
+            rows.into_iter().map(|(whole, name, row)| (id(&whole, name), row)).collect();
+        let ids = rows.iter().map(|(id, _)| width(id)).max().unwrap_or_default();
+        if let (false, Some(columns)) = (self.any, self.output.columns()) {
+            // Names that are longer than ids take from what follows.
+            let over = ids.saturating_sub(SessionId::SHORT);
+            self.shape = Shape::on_terminal(columns.saturating_sub(over));
+        }
         for (_, row) in &rows {
             self.why = self.why.max(width(&row.why));
             self.with_choices = self.with_choices.max(width(&row.with_choices()));

@@ -12,7 +12,7 @@ use crate::terminal::Output;
 pub async fn run(settings: &Settings, new: &New, output: &Output) -> Result<(), Failure> {
     let (driver, _) = read(&new.script)?;
     let place = Place::open_or_make(settings)?;
-    let id = create(&place, driver).await?;
+    let id = create(&place, new.given.founding(&place, driver)?).await?;
     output.object(&json!({ "sessionId": id }), &id.to_string());
     Ok(())
 }

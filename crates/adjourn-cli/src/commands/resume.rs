@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use adjourn::Claims;
-use adjourn_core::carry::AddBudget;
 use adjourn_core::command;
 use adjourn_core::event::What;
 use adjourn_core::facts::Answer;
@@ -49,14 +48,13 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
             Some(value).filter(|value| !value.is_null()).map(Message::user_value)
         }
     };
-    let add_budget = resume.add_budget.as_deref().map(budget).transpose()?;
     let place = Place::open(settings)?;
     let id = place.find(&resume.which.session)?;
     let session = place.recovered(id, output).await?;
     // It was woken, or given back, and no host runs it yet: what is wanted is clear.
     let bare = given.is_none()
         && said.is_none()
-        && add_budget.is_none()
+        && resume.add_budget.is_none()
         && !resume.fresh
         && resume.idempotency_key.is_none();
     if bare && !resume.detach && matches!(session.state, State::Ready(_)) {
@@ -73,7 +71,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
         continue_transcript: !resume.fresh,
         idempotency_key: resume.idempotency_key,
         message_id: None,
-        add_budget,
+        add_budget: resume.add_budget,
     });
     let said = said.iter().map(Message::encode).collect();
     let working = host_for(&place, &session, resume.detach).await?;
@@ -198,34 +196,4 @@ async fn left_ready(place: &Place, session: &Session) -> Result<Option<String>, 
         }
         (Some(why), false, false) => Some(format!("no host that is running takes it: {why}")),
     })
-}
-
-/// Reads `5usd`, `20000tokens`, or both with a comma between them.
-fn budget(text: &str) -> Result<AddBudget, Failure> {
-    let mut added = AddBudget::default();
-    for part in text.split(',') {
-        let (to, amount) = if let Some(usd) = part.strip_suffix("usd") {
-            (&mut added.cost_micro_usd, micros(usd))
-        } else {
-            (&mut added.tokens, part.strip_suffix("tokens").and_then(|tokens| tokens.parse().ok()))
-        };
-        // Nothing to add, or the same twice, is not what was meant.
-        *to = amount.filter(|amount| *amount > 0 && *to == 0).ok_or_else(|| {
-            Failure::usage(
-                "--add-budget: expected an amount like 5usd, 20000tokens or 5usd,20000tokens",
-            )
-        })?;
-    }
-    Ok(added)
-}
-
-/// Reads dollars as millionths of one.
-fn micros(usd: &str) -> Option<u64> {
-    let micros = (usd.parse::<f64>().ok()? * 1e6).round();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it was just found to be a positive number of moderate size"
-    )]
-    (1.0..=1e15).contains(&micros).then_some(micros as u64)
 }

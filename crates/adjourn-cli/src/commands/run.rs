@@ -1,12 +1,10 @@
 //! `run`: a scripted agent, in the foreground.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use adjourn::script::Script;
 use adjourn_core::actor::Actor;
-use adjourn_core::carry::Budget;
 use adjourn_core::command::{Close, Prompt, Reach};
 use adjourn_core::driver::{DriverSpec, Need};
 use adjourn_core::id::{Handle, SessionId};
@@ -37,7 +35,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
             .hint(format!("an editor runs it: `adjourn acp --script {path}`")));
     }
     let place = Place::open_or_make(settings)?;
-    let id = create(&place, driver).await?;
+    let id = create(&place, run.given.founding(&place, driver)?).await?;
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;
     let mut working = host_if_no_other(&place, &*place.session(id)?).await?;
@@ -135,15 +133,7 @@ pub fn read(path: &Path) -> Result<(DriverSpec, Script), Failure> {
 }
 
 /// Makes a session.
-pub async fn create(place: &Place, driver: DriverSpec) -> Result<SessionId, Failure> {
-    let founding = Founding {
-        id: SessionId::new(place.clock.uuid()),
-        tenant: place.settings.tenant.value.clone(),
-        labels: BTreeMap::new(),
-        parent: None,
-        driver,
-        budget: Budget::default(),
-    };
+pub async fn create(place: &Place, founding: Founding) -> Result<SessionId, Failure> {
     let by = place.by();
     let done = place.store.transact(move |tx| tx.create(by, founding)).await?;
     Ok(done.session.id)

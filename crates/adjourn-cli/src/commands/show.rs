@@ -1,7 +1,9 @@
 //! `show`: one session.
 
+use std::time::Duration;
+
 use adjourn_core::Session;
-use adjourn_core::carry::Totals;
+use adjourn_core::carry::{Budget, Totals};
 use adjourn_core::event::What;
 use adjourn_core::session::{Cause, Initiator, Outcome};
 use adjourn_core::time::Timestamp;
@@ -36,6 +38,10 @@ pub fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Fa
         let mut object = view.json();
         if let Some(object) = object.as_object_mut() {
             life.add_to(object, living.driving(&session));
+            object.insert("agent".to_owned(), session.driver.agent().into());
+            let limits =
+                Some(json!(session.budget)).filter(|_| session.budget != Budget::default());
+            object.extend(limits.map(|limits| ("budget".to_owned(), limits)));
         }
         output.data(&object.to_string());
         return Ok(());
@@ -104,7 +110,13 @@ fn labelled(view: &View<'_>, times: &Times) -> Vec<(&'static str, String)> {
         (_, tokens) => format!("{} USD, {tokens} tokens", dollars(cost_micro_usd)),
     };
     let tenant = Some(session.tenant.as_str()).filter(|tenant| *tenant != TENANT);
+    let labels = session.labels.iter().map(|(key, value)| format!("{key}={value}"));
     lines.extend([
+        ("agent", session.driver.agent().to_owned()),
+        ("title", session.memory.title.clone()),
+        ("labels", labels.collect::<Vec<_>>().join(", ")),
+        ("parent", session.parent.map(|parent| parent.to_string()).unwrap_or_default()),
+        ("budget", budget(&session.budget)),
         ("in flight", status.in_flight.join(", ")),
         ("outcome unknown", status.unknown_calls.join(", ")),
         ("used", used),
@@ -112,6 +124,21 @@ fn labelled(view: &View<'_>, times: &Times) -> Vec<(&'static str, String)> {
         ("notice", view.living.waits_for(session).unwrap_or_default()),
     ]);
     lines
+}
+
+/// Says what a session may use, as it is typed.
+fn budget(budget: &Budget) -> String {
+    let Budget { cost_micro_usd, tokens, iterations, active_ms } = budget;
+    [
+        cost_micro_usd.map(|micros| format!("usd={}", dollars(micros))),
+        tokens.map(|tokens| format!("tokens={tokens}")),
+        iterations.map(|steps| format!("steps={steps}")),
+        active_ms.map(|millis| format!("time={}", span(Duration::from_millis(millis)))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect::<Vec<_>>()
+    .join(",")
 }
 
 /// Returns an amount in dollars: with cents, and with as many decimals more as it takes.

@@ -1,8 +1,12 @@
 //! `status`: how a store is, in a few lines.
 
+use std::collections::BTreeMap;
+
+use adjourn_core::time::Timestamp;
 use adjourn_store::{Standing, Store as _, Tally};
 use serde_json::{Map, Value, json};
 
+use crate::arguments::Status;
 use crate::durations::span;
 use crate::failure::Failure;
 use crate::liveness::{Health, Host, Living};
@@ -15,26 +19,20 @@ const STATES: [&str; 6] = ["idle", "ready", "running", "quiescing", "suspended",
 /// How wide the first column is.
 const NAME: usize = "undelivered".len();
 
-pub fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, status: &Status, output: &Output) -> Result<(), Failure> {
     let place = Place::look(settings)?;
     let now = place.clock.now();
+    if !status.wanted.is_anything() {
+        return count(&place, status, output).await;
+    }
     let hosts = Living::and_dead(&place)?;
-    let tally = place.store.tally(now).wait()?;
+    let tally = place.store.tally(now).await?;
     if output.json {
         output.data(&object(&place, &tally, &hosts).to_string());
         return Ok(());
     }
-    let line = |name: &str, count: u64, more: &str| {
-        let name = output.word(Look::Dim, &format!("{name:<NAME$}"));
-        output.data(format!("{name}  {count:>7}  {more}").trim_end());
-    };
-    // What a newer program may have added to the states is counted, too.
-    let unknown = tally.states.keys().filter(|name| !STATES.contains(name));
-    for name in STATES.iter().chain(unknown) {
-        if let Some(Standing { count, oldest }) = tally.states.get(name) {
-            line(name, *count, &format!("the oldest for {}", span(now.since(*oldest))));
-        }
-    }
+    let line = |name: &str, count: u64, more: &str| print(name, count, more, output);
+    print_states(&tally.states, now, output);
     let since = tally.overdue_since.map(|since| now.since(since));
     let late = since.map(|late| format!("the oldest was due {} ago", span(late)));
     line("overdue", tally.overdue, &late.unwrap_or_default());
@@ -53,6 +51,58 @@ pub fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
         output.talk("no host is running to go on with what waits; start `adjourn serve`");
     }
     Ok(())
+}
+
+/// Counts the sessions that are asked for. Events and hosts are everybody's, and left out.
+async fn count(place: &Place, status: &Status, output: &Output) -> Result<(), Failure> {
+    let counted = place.store.count(status.wanted.filter(place)?).await?;
+    let total: u64 = counted.states.values().map(|standing| standing.count).sum();
+    if output.json {
+        let mut object = json!({
+            "store": place.store.path().display().to_string(),
+            "sessions": sessions(&counted.states),
+        });
+        if let (Some(object), 1..) = (object.as_object_mut(), counted.behind) {
+            object.insert("behind".to_owned(), counted.behind.into());
+        }
+        output.data(&object.to_string());
+        return Ok(());
+    }
+    print_states(&counted.states, place.clock.now(), output);
+    print("in all", total, "", output);
+    if counted.behind > 0 {
+        let behind = counted.behind;
+        output.talk(&format!("{behind} entries of the journal are not counted yet"));
+    }
+    Ok(())
+}
+
+fn print(name: &str, count: u64, more: &str, output: &Output) {
+    let name = output.word(Look::Dim, &format!("{name:<NAME$}"));
+    output.data(format!("{name}  {count:>7}  {more}").trim_end());
+}
+
+/// Prints how many sessions are in which state.
+fn print_states(states: &BTreeMap<&str, Standing>, now: Timestamp, output: &Output) {
+    // What a newer program may have added to the states is counted, too.
+    let unknown = states.keys().filter(|name| !STATES.contains(name));
+    for name in STATES.iter().chain(unknown) {
+        if let Some(Standing { count, oldest }) = states.get(name) {
+            print(name, *count, &format!("the oldest for {}", span(now.since(*oldest))), output);
+        }
+    }
+}
+
+/// Returns how many sessions are in which state as an object.
+fn sessions(states: &BTreeMap<&str, Standing>) -> Map<String, Value> {
+    let mut sessions = Map::new();
+    for name in STATES {
+        let standing = states.get(name);
+        let oldest = standing.map(|standing| standing.oldest.to_string());
+        let count = standing.map_or(0, |standing| standing.count);
+        sessions.insert(name.to_owned(), json!({ "count": count, "oldest": oldest }));
+    }
+    sessions
 }
 
 /// Counts the hosts that are alive, and of these those that give no sign of life.
@@ -79,18 +129,11 @@ fn runs(hosts: &[Host]) -> String {
 }
 
 fn object(place: &Place, tally: &Tally, hosts: &[Host]) -> Value {
-    let mut sessions = Map::new();
-    for name in STATES {
-        let standing = tally.states.get(name);
-        let oldest = standing.map(|standing| standing.oldest.to_string());
-        let count = standing.map_or(0, |standing| standing.count);
-        sessions.insert(name.to_owned(), json!({ "count": count, "oldest": oldest }));
-    }
     let (alive, silent) = living(hosts);
     let since = tally.overdue_since.map(|since| since.to_string());
     json!({
         "store": place.store.path().display().to_string(),
-        "sessions": sessions,
+        "sessions": sessions(&tally.states),
         "overdue": { "count": tally.overdue, "since": since },
         "events": { "undelivered": tally.undelivered },
         "unreadable": { "count": tally.unreadable },

@@ -27,13 +27,13 @@ fn flags(json: &[&str]) -> String {
     let handle = home.json(&["show", &id])["handle"].as_str().unwrap().to_owned();
     typed(&["resume", &id, "--handle", &format!("suspend-{NOBODY}")]);
     typed(&["resume", &id, "--input", "{broken"]);
-    typed(&["resume", &id, "--add-budget", "5usd,1usd"]);
+    typed(&["resume", &id, "--add-budget", "usd=5,usd=1"]);
     let all = ["resume", &id, "--handle", &handle, "--fresh", "--idempotency-key", "k1"];
-    let raised = [&all[..], &["--add-budget", "5usd,20000tokens", "--detach"]].concat();
+    let raised = [&all[..], &["--add-budget", "usd=5,tokens=20000", "--detach"]].concat();
     typed(&raised);
     // A retry is answered as the first was, and changes nothing; another request is refused.
     typed(&raised);
-    typed(&[&all[..], &["--add-budget", "6usd", "--detach"]].concat());
+    typed(&[&all[..], &["--add-budget", "usd=6", "--detach"]].concat());
     let serving = home.serve();
     home.until(&id, "reason", "third");
     assert_eq!(serving.terminate(), 0);
@@ -74,6 +74,7 @@ fn every_flag_for_people() {
           woken by             an event for this session, or its host, without a value
           woken at             TIME
           its turn sees        the whole transcript
+          agent                script
         $ adjourn resume sess:1 --handle suspend:1
         2> error: handle suspend:1 does not name the suspension of this session
         2> hint: `adjourn show` has the handle that is open, if there is one
@@ -82,16 +83,17 @@ fn every_flag_for_people() {
         2> error: --input: not JSON: it goes astray in line 1, column 2
         2> hint: a text that begins like this needs quotes of its own: '"{x}"'
         ? 2
-        $ adjourn resume sess:1 --add-budget 5usd,1usd
-        2> error: --add-budget: expected an amount like 5usd, 20000tokens or 5usd,20000tokens
+        $ adjourn resume sess:1 --add-budget usd=5,usd=1
+        2> error: --add-budget: expected amounts like usd=5, tokens=20000 or usd=5,tokens=20000, not "usd=5,usd=1"
+        2> hint: `--help` after the command says more
         ? 2
-        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget 5usd,20000tokens --detach
+        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=5,tokens=20000 --detach
         sess:1  ready for 0s: waits for a host: none is running; start `adjourn serve`
         2> nothing runs it yet; start `adjourn serve`
-        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget 5usd,20000tokens --detach
+        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=5,tokens=20000 --detach
         sess:1  ready for 0s: waits for a host: none is running; start `adjourn serve`
         2> nothing runs it yet; start `adjourn serve`
-        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget 6usd --detach
+        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=6 --detach
         2> error: idempotency key "k1" was used with another body
         2> hint: a key stands for one request; take another for this one
         ? 3
@@ -121,23 +123,23 @@ fn every_flag_for_programs() {
         $ adjourn event review.done --id e1 --session sess:1 --data '{"ok": true}' --json
         {"seq":1,"fresh":true,"woke":0,"waiting":1,"notice":"it is delivered when a host runs: `adjourn serve`"}
         $ adjourn show sess:1 --json
-        {"sessionId":"sess:1","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"second","suspendedAt":"TIME","summary":"paused by the agent: second","cause":"external_event","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"prompt":"go","lastWords":"two","runs":1}
+        {"sessionId":"sess:1","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"second","suspendedAt":"TIME","summary":"paused by the agent: second","cause":"external_event","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"prompt":"go","lastWords":"two","runs":1,"agent":"script"}
         $ adjourn resume sess:1 --handle suspend:1 --json
         {"error":{"reason":"SUSPENSION_HANDLE_MISMATCH","message":"handle suspend:1 does not name the suspension of this session","handle":"suspend:1","hint":"`adjourn show` has the handle that is open, if there is one"}}
         ? 3
         $ adjourn resume sess:1 --input '{broken' --json
         {"error":{"reason":"USAGE","message":"--input: not JSON: it goes astray in line 1, column 2","hint":"a text that begins like this needs quotes of its own: '\"{x}\"'"}}
         ? 2
-        $ adjourn resume sess:1 --add-budget 5usd,1usd --json
-        {"error":{"reason":"USAGE","message":"--add-budget: expected an amount like 5usd, 20000tokens or 5usd,20000tokens"}}
+        $ adjourn resume sess:1 --add-budget usd=5,usd=1 --json
+        {"error":{"reason":"USAGE","message":"--add-budget: expected amounts like usd=5, tokens=20000 or usd=5,tokens=20000, not \"usd=5,usd=1\"","hint":"`--help` after the command says more"}}
         ? 2
-        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget 5usd,20000tokens --detach --json
+        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=5,tokens=20000 --detach --json
         {"resumed":{"handle":"suspend:0","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME"}}
         {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"notice":"nothing runs it yet; start `adjourn serve`"}
-        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget 5usd,20000tokens --detach --json
+        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=5,tokens=20000 --detach --json
         {"resumed":{"handle":"suspend:0","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME"}}
         {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"notice":"nothing runs it yet; start `adjourn serve`"}
-        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget 6usd --detach --json
+        $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=6 --detach --json
         {"error":{"reason":"IDEMPOTENCY_KEY_REUSED","message":"idempotency key \"k1\" was used with another body","hint":"a key stands for one request; take another for this one"}}
         ? 3
         $ adjourn log sess:1 --transcript --json

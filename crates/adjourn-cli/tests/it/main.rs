@@ -27,6 +27,7 @@ mod modes;
 mod output;
 mod principal;
 mod pty;
+mod queries;
 mod races;
 mod ready;
 mod refusals;

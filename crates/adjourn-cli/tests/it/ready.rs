@@ -27,6 +27,7 @@ fn impossible(home: &Home) -> String {
         parent: None,
         driver: DriverSpec::script("a script of the future"),
         budget: Budget::default(),
+        title: None,
     };
     let by = Actor::new(Face::Cli, "ann");
     let done = store.transact(move |tx| tx.create(by, founding)).wait().unwrap();

@@ -80,6 +80,7 @@ fn the_life_of_a_session_for_people() {
           wakes                on ci.passed:main or in 30d
           deadline             TIME
           summary              paused on CI
+          agent                script
           notice               nobody is there to wake it; start `adjourn serve`
         $ adjourn suspend sess:0 --reason review --timeout 30d
         sess:0  suspended for 0s: review, by cli:ann; wakes in 30d
@@ -111,6 +112,7 @@ fn the_life_of_a_session_for_people() {
           woken by             an event that it waited for, without a value
           woken at             TIME
           its turn sees        the whole transcript
+          agent                script
         $ adjourn prompt sess:0 monthly --detach
         sess:0  ready for 0s: waits for a host: none is running; start `adjourn serve`
         2> nothing runs it yet; start `adjourn serve`
@@ -183,7 +185,7 @@ fn the_life_of_a_session_for_programs() {
         $ adjourn ls --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn show sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`","prompt":"go","lastWords":"building","runs":1}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`","prompt":"go","lastWords":"building","runs":1,"agent":"script"}
         $ adjourn suspend sess:0 --reason review --timeout 30d --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI"},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn ls --json
@@ -198,7 +200,7 @@ fn the_life_of_a_session_for_programs() {
         $ adjourn event ci.passed:main --id e1 --json
         {"seq":2,"fresh":false,"woke":0,"waiting":0}
         $ adjourn show sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:2","initiator":"agent","wait":"question","suspendedAt":"TIME","question":"which table?","context":"two match","choices":["raw","monthly"],"cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"prompt":"go","lastWords":"building","runs":1}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:2","initiator":"agent","wait":"question","suspendedAt":"TIME","question":"which table?","context":"two match","choices":["raw","monthly"],"cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"prompt":"go","lastWords":"building","runs":1,"agent":"script"}
         $ adjourn prompt sess:0 monthly --detach --json
         {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"nothing runs it yet; start `adjourn serve`"}
         $ adjourn ls --json
@@ -368,7 +370,7 @@ fn the_largest_commands_explain_themselves() {
 
         Arguments:
           <SESSION>
-                  The session's id, or a part of it that no other has
+                  The session's name or id, a part of its id that no other has, or the id of one of its runs
 
         Options:
           -r, --reason <REASON>
@@ -428,14 +430,14 @@ fn the_largest_commands_explain_themselves() {
         Usage: adjourn resume [OPTIONS] <SESSION>
 
         Arguments:
-          <SESSION>  The session's id, or a part of it that no other has
+          <SESSION>  The session's name or id, a part of its id that no other has, or the id of one of its runs
 
         Options:
               --handle <HANDLE>        The suspension that is meant
           -i, --input <JSON>           A value for the agent; - reads it from stdin
               --fresh                  Start the turn with a digest instead of the whole transcript
               --idempotency-key <KEY>  Makes a retry harmless
-              --add-budget <AMOUNT>    Raise the budget: 5usd, 20000tokens, or both: 5usd,20000tokens
+              --add-budget <AMOUNTS>   Raise the budget: usd=5, tokens=20000, or both with a comma between them
           -d, --detach                 Only commit; a host that is there runs it
               --as <NAME>              Who asks, as the journal and refusals name them [env: ADJOURN_AS] [default: the user's name]
           -h, --help                   Print help

@@ -44,6 +44,9 @@ payload! {
         /// What it may use.
         #[serde(default)]
         budget: Budget,
+        /// What the conversation is called, until the agent calls it otherwise.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
     }
 }
 payload! {

@@ -32,12 +32,15 @@ pub struct Founding {
     /// What it may use.
     #[serde(default)]
     pub budget: Budget,
+    /// What the conversation is called, until the agent calls it otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 impl From<SessionCreated> for Founding {
     fn from(created: SessionCreated) -> Self {
-        let SessionCreated { id, tenant, labels, parent, driver, budget } = created;
-        Self { id, tenant, labels, parent, driver, budget }
+        let SessionCreated { id, tenant, labels, parent, driver, budget, title } = created;
+        Self { id, tenant, labels, parent, driver, budget, title }
     }
 }
 
@@ -55,9 +58,12 @@ impl Session {
             limits::name("labels", key)?;
             limits::text(&format!("labels.{key}"), value, limits::NAME_BYTES)?;
         }
+        if let Some(title) = &founding.title {
+            limits::name("title", title)?;
+        }
         founding.driver.check()?;
-        let Founding { id, tenant, labels, parent, driver, budget } = founding;
-        let created = SessionCreated { id, tenant, labels, parent, driver, budget };
+        let Founding { id, tenant, labels, parent, driver, budget, title } = founding;
+        let created = SessionCreated { id, tenant, labels, parent, driver, budget, title };
         let what = What::SessionCreated(created);
         Ok(vec![Event { at: facts.now, by: facts.by.clone(), what }])
     }

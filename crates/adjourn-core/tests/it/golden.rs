@@ -280,6 +280,8 @@ fn examples() -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut named = named.world.journal;
     examples.insert("suspended.1-named".to_owned(), vec![named.pop().unwrap()]);
     examples.insert("session_created.1-named".to_owned(), vec![named.pop().unwrap()]);
+    let titled = World::founded(Founding { title: Some("Nightly".to_owned()), ..founding() });
+    examples.insert("session_created.1-titled".to_owned(), titled.journal);
     examples
 }
 

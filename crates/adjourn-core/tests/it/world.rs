@@ -59,6 +59,7 @@ pub fn founding() -> Founding {
         parent: None,
         driver: DriverSpec::script(r#"{"steps":[]}"#),
         budget: adjourn_core::carry::Budget::default(),
+        title: None,
     }
 }
 

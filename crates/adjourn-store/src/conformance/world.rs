@@ -93,6 +93,7 @@ impl<S: Store> World<S> {
             parent: None,
             driver: DriverSpec::script("{}"),
             budget: Budget::default(),
+            title: None,
         }
     }
 

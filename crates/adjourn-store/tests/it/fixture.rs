@@ -68,6 +68,7 @@ pub fn founding(store: &Sqlite) -> Founding {
         parent: None,
         driver: DriverSpec::script("{}"),
         budget: Budget::default(),
+        title: None,
     }
 }
 

@@ -147,6 +147,7 @@ impl Bare {
             parent: None,
             driver: DriverSpec::script(scenario.script.to_string()),
             budget: Budget::default(),
+            title: None,
         };
         let made = store.transact(move |tx| tx.create(ann(), founding)).wait();
         let id = made.map_err(|error| error.to_string())?.session.id;

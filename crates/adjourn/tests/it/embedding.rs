@@ -11,7 +11,7 @@ use adjourn::core::facts::Answer;
 use adjourn::core::session::{Cause, Outcome, Phase};
 use adjourn::core::{Rejected, Session};
 use adjourn::driver::{BoxStream, Driver, Finish, Message, Opening, Park, Part, Step, emitting};
-use adjourn::{Adjourn, Error, Event, NotSuspended, TakenOver};
+use adjourn::{Adjourn, Error, Event, Filter, NotSuspended, Query, TakenOver};
 use serde_json::json;
 
 use crate::fixture::{Fixture, Hands};
@@ -103,6 +103,32 @@ fn the_whole_life_of_a_program_that_embeds_it() {
     assert_eq!(left.count(), 0, "nothing is announced any more");
     let log = path.with_file_name("agents.db-wal");
     assert!(!log.exists(), "the last connection to the store is closed");
+}
+
+#[tokio::test]
+async fn sessions_are_found_by_what_they_are_and_by_their_runs() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().driver("patient", |_| Patient).start().await.unwrap();
+    let web = adjourn.create("patient").label("team", "web").title("Wait for it").await.unwrap();
+    let other = adjourn.create("other").parent(web.id()).await.unwrap();
+    let run = web.prompt("wait").await.unwrap().run;
+    let find = async |filter| {
+        let page = adjourn.query(Query::new(filter, 10)).await.unwrap();
+        assert_eq!((page.next, page.behind), (None, 0));
+        page.sessions.iter().map(|listed| listed.as_ref().unwrap().id).collect::<Vec<_>>()
+    };
+    let labels = [("team".to_owned(), "web".to_owned())].into();
+    assert_eq!(find(Filter { labels, ..Filter::default() }).await, [web.id()]);
+    let agent = |name: &str| Filter { agent: Some(name.to_owned()), ..Filter::default() };
+    assert_eq!(find(agent("patient")).await, [web.id()]);
+    assert_eq!(find(agent("named")).await, [], "a named driver is found by its name");
+    assert_eq!(find(Filter { parent: Some(web.id()), ..agent("other") }).await, [other.id()]);
+    let counted = adjourn.count(agent("other")).await.unwrap();
+    assert_eq!(counted.states["idle"].count, 1);
+    assert_eq!(adjourn.session_of(run).unwrap().unwrap().id(), web.id());
+    assert_eq!(web.load().await.unwrap().title().as_deref(), Some("Wait for it"));
+    host.stop().await.unwrap();
 }
 
 #[tokio::test]

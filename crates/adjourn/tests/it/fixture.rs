@@ -282,7 +282,7 @@ impl Fixture {
         self.store.transact(create).wait().unwrap()
     }
 
-    fn founding(&self, driver: DriverSpec) -> Founding {
+    pub fn founding(&self, driver: DriverSpec) -> Founding {
         Founding {
             id: SessionId::new(self.clock.uuid()),
             tenant: "acme".to_owned(),
@@ -290,6 +290,7 @@ impl Fixture {
             parent: None,
             driver,
             budget: Budget::default(),
+            title: None,
         }
     }
 

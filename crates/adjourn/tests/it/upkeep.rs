@@ -8,6 +8,7 @@ use adjourn::script::Scripted;
 use adjourn::{Config, Notes};
 use adjourn_core::Command;
 use adjourn_core::command::{Close, Mode, Requester, Suspend, Withdraw};
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{RequestId, SessionId};
 use adjourn_store::rows::{NewEvent, SessionNo};
 use adjourn_store::{CommandError, Environment as _, Request, Retention, Store as _, Transaction};
@@ -155,6 +156,31 @@ async fn what_is_kept_no_longer_goes_by_itself() {
     }
     assert_eq!(fixture.store.metrics().commits, commits);
     third.stop().await;
+}
+
+#[tokio::test]
+async fn the_list_of_sessions_follows_the_journal_by_itself() {
+    let fixture = Fixture::new();
+    let script = r#"{"steps": [{"say": "done"}]}"#;
+    // More than is left to queries, and more than goes in one batch.
+    let foundings: Vec<_> =
+        (0..2_200).map(|_| fixture.founding(DriverSpec::script(script))).collect();
+    let all = move |tx: &mut Transaction<'_>| -> Result<(), CommandError> {
+        foundings.into_iter().try_for_each(|founding| tx.create(ann(), founding).map(drop))
+    };
+    fixture.store.transact(all).wait().unwrap();
+    let behind = fixture.store.unlisted().unwrap();
+    assert_eq!(behind, 2_200);
+    let host = fixture.host().await;
+    until("followed", || fixture.store.unlisted().unwrap() < 2_048).await;
+    // What is left is little enough for a query, and nothing is committed for it.
+    let commits = fixture.store.metrics().commits;
+    for _ in 0..20 {
+        fixture.hosts().ring();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(fixture.store.metrics().commits, commits);
+    host.stop().await;
 }
 
 /// What a dead host had is taken from it also if nobody could read it when the host was forgotten.

@@ -34,6 +34,7 @@ const KEPT: &[&str] = &[
     "storm_100k_s",
     "storm_foreground_p99_ms",
     "status_per_s",
+    "ls_filter_1m_ms",
     "raw_axum_per_s",
     "events_per_s",
     "raw_pipe_p50_us",

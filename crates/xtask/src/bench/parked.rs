@@ -52,6 +52,11 @@ impl Parked {
         Ok(Self { path, store, count, ids })
     }
 
+    /// Returns where the store is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns what one session takes of the file.
     pub fn disk_per_session(&self) -> Result<f64> {
         Ok(std::fs::metadata(&self.path)?.len() as f64 / self.count as f64)
@@ -190,6 +195,8 @@ pub fn park(path: &Path, count: usize, clock: Arc<dyn Environment>) -> Result<Ve
         if ids.len() < KNOWN {
             ids.extend(parked);
         }
+        // As a host does in its spare time.
+        while store.follow().wait()? {}
     }
     Ok(ids)
 }

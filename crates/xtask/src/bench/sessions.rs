@@ -63,6 +63,7 @@ pub fn founding(script: &str) -> Founding {
         parent: None,
         driver: DriverSpec::script(script),
         budget: Budget::default(),
+        title: None,
     }
 }
 

@@ -1,0 +1,209 @@
+//! What a session is made with: the flags of commands that make one.
+
+use adjourn_core::Founding;
+use adjourn_core::carry::{AddBudget, Budget};
+use adjourn_core::driver::DriverSpec;
+use adjourn_core::id::{RunId, SessionId};
+use adjourn_store::{Filter, Query, Sort, StateKind, Store as _};
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::filter::{label, unlike};
+use crate::place::Place;
+
+/// The label that has the name of a session.
+pub const NAME: &str = "name";
+
+/// What a session is made with, beside its driver.
+#[derive(Debug, Default, Args)]
+pub struct Given {
+    /// A name to find it by instead of its id, as the label `name`; no other open session has it
+    #[arg(id = "session_name", long = "name", value_name = "NAME", value_parser = name)]
+    pub name: Option<String>,
+    /// A label to find it by; it may be given more than once
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
+    /// What lists call it, until the agent calls it otherwise
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// The session on whose behalf it is made
+    #[arg(long, value_name = "SESSION")]
+    pub parent: Option<String>,
+    /// What it may use before it parks: usd=5, tokens=20000, steps=50, with commas between them
+    #[arg(long, value_name = "AMOUNTS", value_parser = budget, allow_hyphen_values = true)]
+    pub budget: Option<Budget>,
+}
+
+impl Given {
+    /// Returns what a session with a driver is made from.
+    pub fn founding(&self, place: &Place, driver: DriverSpec) -> Result<Founding, Failure> {
+        let mut labels = unlike(&self.labels)?;
+        if let Some(name) = &self.name {
+            if labels.insert(NAME.to_owned(), name.clone()).is_some() {
+                return Err(Failure::usage("--name does not go with a label of the same key"));
+            }
+            if let Some(other) = named(place, name, &StateKind::OPEN)?.first() {
+                let message = format!("--name: session {other} is called {name:?}");
+                return Err(Failure::usage(message)
+                    .hint(format!("`adjourn close {name}` ends it and frees the name")));
+            }
+        }
+        let parent = match &self.parent {
+            // It must be there: what is made for nobody is a slip.
+            Some(parent) => Some(place.session(place.find(parent)?)?.id),
+            None => None,
+        };
+        Ok(Founding {
+            id: SessionId::new(adjourn_store::Environment::uuid(&*place.clock)),
+            tenant: place.settings.tenant.value.clone(),
+            labels,
+            parent,
+            driver,
+            budget: self.budget.unwrap_or_default(),
+            title: self.title.clone(),
+        })
+    }
+}
+
+/// Returns the sessions with a name in one of some states, the newest first, at most two.
+pub fn named(place: &Place, name: &str, states: &[StateKind]) -> Result<Vec<SessionId>, Failure> {
+    let filter = Filter {
+        labels: [(NAME.to_owned(), name.to_owned())].into(),
+        states: states.to_vec(),
+        ..Filter::default()
+    };
+    let query = Query { sort: Sort::Newest, ..Query::new(filter, 2) };
+    let page = place.store.query(query).wait()?;
+    let id = |listed: &adjourn_store::Listed| match listed {
+        Ok(session) => session.id,
+        Err((id, _)) => *id,
+    };
+    Ok(page.sessions.iter().map(id).collect())
+}
+
+/// Reads a name: nothing that could be taken for an id.
+fn name(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.contains(char::is_control) {
+        return Err("expected a name".to_owned());
+    }
+    if [SessionId::PREFIX, RunId::PREFIX].iter().any(|prefix| text.starts_with(prefix)) {
+        return Err("expected a name that does not look like an id".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// Amounts as they are typed.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Amounts {
+    micro_usd: Option<u64>,
+    tokens: Option<u64>,
+    steps: Option<u64>,
+}
+
+/// Reads `usd=5`, `tokens=20000` and `steps=50`, with commas between them, each at most once.
+fn amounts(text: &str) -> Option<Amounts> {
+    let mut amounts = Amounts::default();
+    for part in text.split(',') {
+        let (unit, number) = part.split_once('=')?;
+        let count = || number.parse().ok().filter(|count| *count > 0);
+        let (amount, read) = match unit.trim() {
+            "usd" => (&mut amounts.micro_usd, micros(number)),
+            "tokens" => (&mut amounts.tokens, count()),
+            "steps" => (&mut amounts.steps, count()),
+            _ => return None,
+        };
+        // The same twice is not what was meant.
+        if amount.replace(read?).is_some() {
+            return None;
+        }
+    }
+    Some(amounts)
+}
+
+/// Reads what a session may use.
+fn budget(text: &str) -> Result<Budget, String> {
+    let expected = "expected amounts like usd=5, tokens=20000 or usd=5,tokens=20000,steps=50";
+    let Amounts { micro_usd, tokens, steps } = amounts(text).ok_or(expected)?;
+    Ok(Budget { cost_micro_usd: micro_usd, tokens, iterations: steps, active_ms: None })
+}
+
+/// Reads what is added to what a session may use.
+pub fn add_budget(text: &str) -> Result<AddBudget, String> {
+    let expected = "expected amounts like usd=5, tokens=20000 or usd=5,tokens=20000";
+    let Amounts { micro_usd, tokens, steps } = amounts(text).ok_or(expected)?;
+    if steps.is_some() {
+        return Err(
+            "steps are counted anew after a resume; expected usd, tokens or both".to_owned()
+        );
+    }
+    let (cost_micro_usd, tokens) = (micro_usd.unwrap_or_default(), tokens.unwrap_or_default());
+    Ok(AddBudget { cost_micro_usd, tokens })
+}
+
+/// Reads dollars as millionths of one: digits, and at most six behind the point.
+fn micros(usd: &str) -> Option<u64> {
+    const DECIMALS: usize = 6;
+    let (whole, decimals) = usd.split_once('.').unwrap_or((usd, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(decimals) || decimals.len() > DECIMALS {
+        return None;
+    }
+    let decimals: u64 = format!("{decimals:0<DECIMALS$}").parse().ok()?;
+    let micros = whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(decimals)?;
+    (micros > 0).then_some(micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_read_to_the_millionth() {
+        let budget = |text| budget(text).unwrap();
+        assert_eq!(budget("usd=5").cost_micro_usd, Some(5_000_000));
+        assert_eq!(budget("usd=0.000001").cost_micro_usd, Some(1));
+        assert_eq!(budget("usd=12.5").cost_micro_usd, Some(12_500_000));
+        let all = budget("steps=3,usd=0.02,tokens=9");
+        let limits = (all.cost_micro_usd, all.tokens, all.iterations, all.active_ms);
+        assert_eq!(limits, (Some(20_000), Some(9), Some(3), None));
+        assert_eq!(add_budget("tokens=9").unwrap(), AddBudget { cost_micro_usd: 0, tokens: 9 });
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused() {
+        for text in [
+            "",
+            "5",
+            "5usd",
+            "usd",
+            "usd=",
+            "usd=0",
+            "usd=-1",
+            "usd=NaN",
+            "usd=1e3",
+            "usd=.5",
+            "usd=0.0000001",
+            "usd=99999999999999999999",
+            "tokens=1.5",
+            "tokens=0",
+            "steps=-1",
+            "usd=1,usd=2",
+            "usd=1,",
+            ",usd=1",
+            "eur=5",
+            "usd=5;tokens=1",
+        ] {
+            assert!(budget(text).is_err(), "{text:?}");
+            assert!(add_budget(text).is_err(), "{text:?}");
+        }
+        assert!(add_budget("usd=1,steps=3").unwrap_err().contains("steps"));
+    }
+
+    #[test]
+    fn a_name_is_none_that_an_id_could_be() {
+        for text in ["", " ", "a\nb", "sess-1", "run-7"] {
+            assert!(name(text).is_err(), "{text:?}");
+        }
+        assert_eq!(name("nightly build").as_deref(), Ok("nightly build"));
+    }
+}

@@ -1,0 +1,126 @@
+//! Lists of a million sessions: how long the first page takes that a filter lets through.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use adjourn::clock::Machine;
+use adjourn_core::command::Suspend;
+use adjourn_core::conditions::{Conditions, Spelling};
+use adjourn_core::time::Timestamp;
+use adjourn_core::{Command, Founding};
+use adjourn_store::{
+    CommandError, Environment as _, Filter, Query, ReasonPattern, Request, Sort, Sqlite, StateKind,
+    Store as _,
+};
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use super::figures::Figures;
+use super::sessions::{TENANT, by, founding, open};
+
+/// Sessions among the million that differ from the others.
+const RARE: usize = 1_000;
+/// Sessions on a page.
+const PAGE: usize = 50;
+
+/// Adds sessions that differ from the others in everything that one can ask for.
+pub fn prepare(path: &Path) -> Result<()> {
+    let store = open(path)?;
+    let value = json!({ "onEvent": "deploy.done:web" });
+    let conditions = Conditions::parse(&value, Spelling::Camel)?;
+    let added = store.transact(move |tx| -> Result<(), CommandError> {
+        for number in 0..RARE {
+            let labels = [("team".to_owned(), "web".to_owned())].into();
+            let mut founding = Founding { labels, ..founding(r#"{"steps": []}"#) };
+            founding.driver.cwd = Some("/srv/web".to_owned());
+            let id = tx.create(by(), founding)?.session.id;
+            // Half of them stay idle.
+            if number % 2 == 0 {
+                let (reason, resume_when) = (Some("review".to_owned()), conditions.clone());
+                let suspend = Suspend { reason, resume_when, ..Suspend::default() };
+                tx.command(Request::new(id, by(), Command::Suspend(suspend)))?;
+            }
+        }
+        Ok(())
+    });
+    added.wait()?;
+    while store.follow().wait()? {}
+    Ok(())
+}
+
+/// Measures the first page of each filter, as `adjourn ls` asks for it: in a store that was just
+/// opened to look. The slowest of them is the figure.
+pub fn measure(path: &Path, figures: &mut Figures) -> Result<()> {
+    let mut slowest = Duration::ZERO;
+    for (name, query, least) in queries() {
+        let start = Instant::now();
+        let store = Sqlite::look(path, Arc::new(Machine), 1)?;
+        let page = store.query(query).wait()?;
+        let taken = start.elapsed();
+        ensure!(page.behind == 0, "the list is {} entries behind", page.behind);
+        ensure!(page.sessions.len() >= least, "{name} has {} sessions", page.sessions.len());
+        figures.add(name, taken.as_secs_f64() * 1000.0);
+        slowest = slowest.max(taken);
+    }
+    figures.add("ls_filter_1m_ms", slowest.as_secs_f64() * 1000.0);
+    Ok(())
+}
+
+/// The questions, each with the name of its figure and how many sessions the page has at least.
+fn queries() -> Vec<(&'static str, Query, usize)> {
+    let filter = Filter::default;
+    let team = || [("team".to_owned(), "web".to_owned())].into();
+    let asks = |filter, sort| Query { sort, ..Query::new(filter, PAGE) };
+    let idle = || Filter { states: vec![StateKind::Idle], ..filter() };
+    let parked = || Filter { states: vec![StateKind::Suspended], ..filter() };
+    let waiting = |pattern: &str| Filter { waiting_for: pattern.parse().ok(), ..filter() };
+    let now = Timestamp::from_millis(Machine.now().as_millis());
+    vec![
+        ("ls_label_ms", asks(Filter { labels: team(), ..filter() }, Sort::Oldest), PAGE),
+        (
+            "ls_label_by_change_ms",
+            asks(Filter { labels: team(), ..filter() }, Sort::Freshest),
+            PAGE,
+        ),
+        ("ls_idle_ms", asks(idle(), Sort::Newest), PAGE),
+        ("ls_suspended_ms", asks(parked(), Sort::Newest), PAGE),
+        ("ls_suspended_by_change_ms", asks(parked(), Sort::Stalest), PAGE),
+        (
+            "ls_asking_ms",
+            asks(Filter { states: vec![StateKind::Asking], ..filter() }, Sort::Oldest),
+            0,
+        ),
+        ("ls_waiting_ms", asks(waiting("deploy.*"), Sort::Oldest), PAGE),
+        ("ls_waiting_broad_ms", asks(waiting("ci.passed"), Sort::Newest), PAGE),
+        ("ls_waiting_none_ms", asks(waiting("ci.failed"), Sort::Oldest), 0),
+        (
+            "ls_reason_ms",
+            asks(Filter { reason: Some(ReasonPattern::new("review")), ..filter() }, Sort::Oldest),
+            PAGE,
+        ),
+        (
+            "ls_cwd_ms",
+            asks(Filter { cwd: Some("/srv/web".to_owned()), ..filter() }, Sort::Oldest),
+            PAGE,
+        ),
+        (
+            "ls_agent_tenant_ms",
+            asks(
+                Filter {
+                    agent: Some("script".to_owned()),
+                    tenant: Some(TENANT.to_owned()),
+                    ..filter()
+                },
+                Sort::Newest,
+            ),
+            PAGE,
+        ),
+        (
+            "ls_older_than_ms",
+            asks(Filter { unchanged_since: Some(now), ..filter() }, Sort::Stalest),
+            PAGE,
+        ),
+        ("ls_label_and_state_ms", asks(Filter { labels: team(), ..idle() }, Sort::Oldest), PAGE),
+    ]
+}
