@@ -189,7 +189,9 @@ fn shown(shown: &Shown) -> String {
         Shown::Mode(mode) => format!("[mode: {mode}]"),
         Shown::Call { update, .. } => {
             let title = update.get("title").and_then(Value::as_str);
-            format!("[call: {}]", title.unwrap_or("goes on"))
+            let text = update.get("content").and_then(|content| content.pointer("/0/content/text"));
+            let told = title.or(text.and_then(Value::as_str));
+            format!("[call: {}]", told.unwrap_or("goes on"))
         }
         Shown::Raw(update) => {
             let kind = update.get("sessionUpdate").and_then(Value::as_str);

@@ -44,6 +44,8 @@ struct OpenMessage {
     /// Its number, as the driver has it.
     number: u32,
     id: String,
+    /// The beginning of what is said in it, as far as an excerpt goes.
+    beginning: String,
     /// How many bytes of its words are committed.
     committed: u64,
     /// Words that are not.
@@ -334,6 +336,7 @@ impl Speech {
             self.open = Some(OpenMessage {
                 number,
                 id: format!("s{}.{}", self.since, self.begun),
+                beginning: String::new(),
                 committed: 0,
                 fresh: Vec::new(),
                 fresh_bytes: 0,
@@ -483,17 +486,20 @@ impl Speech {
         } else {
             open.segment(true)
         };
-        if let Some(message) = message {
-            let message = self.of_step(message);
-            self.note_words(&message);
-            self.entries.push(message);
+        if !open.beginning.is_empty() {
+            self.last_words = Some(excerpt(&open.beginning));
         }
+        let message = message.map(|message| self.of_step(message));
+        self.entries.extend(message);
     }
 }
 
 impl OpenMessage {
     fn add(&mut self, words: Words, text: &str) {
         self.fresh_bytes += text.len() as u64;
+        if words == Words::Said && self.beginning.len() < limits::EXCERPT_BYTES {
+            self.beginning.push_str(&excerpt(text));
+        }
         match self.fresh.last_mut() {
             Some((last, before)) if *last == words => before.push_str(text),
             _ => self.fresh.push((words, text.to_owned())),

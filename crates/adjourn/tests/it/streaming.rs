@@ -126,7 +126,8 @@ async fn a_watcher_in_another_process_sees_words_within_a_second_and_a_half() {
     }
     // A machine that is busy with something else may hold up one or two of them.
     assert!(late.len() <= 2, "words were seen after {late:?}");
-    saying.fixture.until_state(saying.id, "idle").await;
+    let session = saying.fixture.until_state(saying.id, "idle").await;
+    assert_eq!(session.memory.last_words, saying.said_before(Duration::ZERO), "of all segments");
     elsewhere.until_seen(&saying.said_before(Duration::ZERO)).await;
     assert_eq!(elsewhere.seen, saying.said_before(Duration::ZERO), "each word once");
     saying.host.stop().await;

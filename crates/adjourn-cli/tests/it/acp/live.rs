@@ -16,7 +16,8 @@ const EVERYTHING: &str = r#"{"steps": [
   {"commands": [{"name": "test", "description": "runs the tests"}]},
   {"tool": {"name": "read_file", "title": "Read a.rs", "kind": "read", "locations": ["/src/a.rs"],
             "args": {"path": "/src/a.rs"}, "result": {"lines": 3}}},
-  {"tool": {"name": "write_file", "kind": "edit", "fails": true, "result": "disk full"}},
+  {"tool": {"name": "write_file", "kind": "edit", "fails": true, "result": "disk full", "ms": 1000,
+            "updates": [{"title": "Write a.rs", "text": "half of it", "locations": ["/src/a.rs"]}]}},
   {"say": "done"}
 ]}"#;
 
