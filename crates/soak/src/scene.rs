@@ -54,7 +54,9 @@ impl Scene {
         let Ok(entries) = std::fs::read_dir(self.0.join("store.db.hosts")) else {
             return Vec::new();
         };
-        entries.flatten().map(|entry| entry.path()).collect()
+        // What hosts do one at a time has a lock that is no host's, and stays.
+        let is_of_host = |path: &PathBuf| path.extension().is_some();
+        entries.flatten().map(|entry| entry.path()).filter(is_of_host).collect()
     }
 }
 
