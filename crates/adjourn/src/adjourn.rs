@@ -58,8 +58,8 @@ impl Adjourn {
     /// Opens the store at a path, and makes it if it is not there; its directory must be.
     ///
     /// Commits are signed with keys that lie beside the store, in a directory that has its name and
-    /// `.keys`; see [`AdjournBuilder`] for others, for another clock, and for a store that is only
-    /// looked at.
+    /// `.keys`; a store that the command line made is signed with those of its user. See
+    /// [`AdjournBuilder`] for others, for another clock, and for a store that is only looked at.
     ///
     /// # Errors
     /// What is there is no store, or one of a newer program, or cannot be written; or its keys
@@ -147,6 +147,12 @@ impl<S: Store> Adjourn<S> {
             feed.ring();
             done
         })
+    }
+
+    /// Has the hosts of this process look again for sessions that they could not run, because
+    /// something has come that these lacked: a client that can be asked, say.
+    pub fn look_again(&self) {
+        self.feed().wake_hosts();
     }
 
     /// Returns the tenant that it works for.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adjourn_core::actor::Actor;
-use adjourn_record::keys::{KeyDir, Keys};
+use adjourn_record::keys::{KeyDir, KeyId, Keys};
 use adjourn_store::Sqlite;
 use adjourn_store::sqlite::{CACHE, Options};
 
@@ -104,13 +104,13 @@ impl AdjournBuilder {
         let Self { path, keys, clock, tenant, by, cache } = self;
         let environment = Arc::clone(&clock);
         let directory = match keys {
-            Signing::Beside => Ok(key_directory(&path)),
+            Signing::Beside => Ok(keys_of(&path, &environment)?),
             Signing::In(directory) => Ok(KeyDir::new(directory)),
             Signing::With(keys) => Err(Some(keys)),
             Signing::Never => Err(None),
         };
         let store = match directory {
-            Ok(directory) => open(path, directory, environment, cache)?,
+            Ok(directory) => open(path, &directory, environment, cache)?,
             Err(Some(keys)) => {
                 Sqlite::open(Options { cache, ..Options::new(path, environment, keys) })?
             }
@@ -125,28 +125,58 @@ impl AdjournBuilder {
     }
 }
 
-/// Returns the directory of the keys that lie beside a store.
+/// Returns the directory of the keys that lie beside a store, whatever links lead to it.
 pub fn key_directory(store: &Path) -> KeyDir {
-    let mut name = store.as_os_str().to_owned();
+    let store = store.canonicalize().unwrap_or_else(|_| store.to_owned());
+    let mut name = store.into_os_string();
     name.push(".keys");
     KeyDir::new(PathBuf::from(name))
+}
+
+/// Returns where the command line keeps the keys of this user; nothing without a home.
+pub fn user_key_directory() -> Option<KeyDir> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let config = variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config")))?;
+    Some(KeyDir::new(config.join("adjourn").join("keys")))
+}
+
+/// Returns the key that the last commit of a store was signed with, if there are both.
+fn signer(path: &Path, environment: &Arc<dyn Clock>) -> Result<Option<KeyId>, Error> {
+    match path.metadata() {
+        Ok(about) if about.is_file() && about.len() > 0 => {
+            Ok(Sqlite::look(path, Arc::<dyn Clock>::clone(environment), 0)?.signer()?)
+        }
+        // Opening it says what is wrong, if anything is.
+        _ => Ok(None),
+    }
+}
+
+/// Returns the keys beside a store; those of the user if that has none, and the command line made it.
+fn keys_of(path: &Path, environment: &Arc<dyn Clock>) -> Result<KeyDir, Error> {
+    let beside = key_directory(path);
+    if !beside.path().is_dir()
+        && let Some(signer) = signer(path, environment)?
+        && let Some(user) = user_key_directory()
+        && user.ring()?.get(signer).is_some()
+    {
+        return Ok(user);
+    }
+    Ok(beside)
 }
 
 /// Opens a store with the keys of a directory, and makes a first one where there is none: but a key
 /// that is missing is not replaced by another in silence.
 fn open(
     path: PathBuf,
-    directory: KeyDir,
+    directory: &KeyDir,
     environment: Arc<dyn Clock>,
     cache: usize,
 ) -> Result<Sqlite, Error> {
     let keys = match directory.existing()? {
         Some(keys) => keys,
         None => {
-            let is_there = path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0);
-            if is_there
-                && let Some(missing) =
-                    Sqlite::look(&path, Arc::<dyn Clock>::clone(&environment), 0)?.signer()?
+            if let Some(missing) = signer(&path, &environment)?
                 && directory.ring()?.get(missing).is_none()
             {
                 return Err(StoreError::UnknownSigner(missing).into());

@@ -132,6 +132,11 @@ impl<S: Store> Feed<S> {
         self.followed.state().own.push(id);
     }
 
+    /// Wakes the hosts of this process.
+    pub(crate) fn wake_hosts(&self) {
+        self.followed.state().wake_hosts();
+    }
+
     /// Returns whether a host of this process hears what other processes ring.
     pub(crate) fn has_host(&self) -> bool {
         !self.followed.state().hosts.is_empty()

@@ -57,7 +57,7 @@ pub mod watch;
 
 pub use adjourn::{Adjourn, TENANT};
 pub use adjourn_store::{Counted, Cursor, Filter, Page, Query, ReasonPattern, Sort, StateKind};
-pub use builder::{AdjournBuilder, key_directory};
+pub use builder::{AdjournBuilder, key_directory, user_key_directory};
 pub use claimant::Claimant;
 pub use committing::Committing;
 pub use config::{Claims, Config, Notes};

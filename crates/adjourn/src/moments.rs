@@ -53,8 +53,7 @@ impl<S: Store> WatchBuilder<S> {
         Ok(match from {
             From::Start => {
                 session.load().await?;
-                let watcher = Watcher::from_start(session.adjourn().store().clone(), session.id());
-                Moments::new(&session, watcher)
+                Moments::from_start(&session)
             }
             From::Now => Moments::after(&session, &*session.load().await?),
             From::After(state) => Moments::after(&session, &state),
@@ -92,8 +91,24 @@ impl<S: Store> Moments<S> {
         Self { session, watcher, ready, over: false, recovers: false }
     }
 
-    pub(crate) fn after(session: &SessionRef<S>, state: &Session) -> Self {
+    /// Tells everything, from the beginning; whether there is such a session shows later.
+    pub fn from_start(session: &SessionRef<S>) -> Self {
+        Self::new(session, Watcher::from_start(session.adjourn().store().clone(), session.id()))
+    }
+
+    /// Tells what comes after a state of the session.
+    pub fn after(session: &SessionRef<S>, state: &Session) -> Self {
         Self::new(session, Watcher::after(session.adjourn().store().clone(), state))
+    }
+
+    /// Tells what comes from a revision on, and returns the session before it; nothing where that
+    /// cannot be, near the beginning or beyond the end.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn at(session: &SessionRef<S>, revision: u64) -> Result<Option<(Session, Self)>, Error> {
+        let at = Watcher::at(session.adjourn().store().clone(), session.id(), revision)?;
+        Ok(at.map(|(state, watcher)| (state, Self::new(session, watcher))))
     }
 
     /// Takes the session from its host if that dies and no host of this process would do it.
@@ -135,6 +150,22 @@ impl<S: Store> Moments<S> {
         let mut all: Vec<_> = self.ready.drain(..).collect();
         all.extend(self.watcher.rest()?);
         Ok(all)
+    }
+
+    /// Returns the next page of what has happened, at once; it is empty if nothing has.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn page(&mut self) -> Result<Vec<Moment>, Error> {
+        match self.ready.is_empty() {
+            true => Ok(self.watcher.page()?),
+            false => Ok(self.ready.drain(..).collect()),
+        }
+    }
+
+    /// Returns whether there are more pages at once.
+    pub fn is_behind(&self) -> bool {
+        !self.ready.is_empty() || self.watcher.is_behind()
     }
 
     /// Returns the session as it is now, which may be further than what was returned of it.

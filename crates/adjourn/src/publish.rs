@@ -77,14 +77,19 @@ impl Event {
 
     /// Addresses it to one session, which it wakes whatever that waits for, unless a client paused
     /// it.
-    pub const fn to(mut self, session: SessionId) -> Self {
-        self.session = Some(session);
+    pub fn to(mut self, session: impl Into<Option<SessionId>>) -> Self {
+        self.session = session.into();
         self
     }
 
     /// Adds what there is to say about it: the agent that it wakes is shown it.
-    pub fn data(mut self, data: &Value) -> Self {
-        self.data = Some(data.to_string());
+    pub fn data(self, data: &Value) -> Self {
+        self.data_json(data.to_string())
+    }
+
+    /// Adds what there is to say about it, as JSON text.
+    pub fn data_json(mut self, data: impl Into<Option<String>>) -> Self {
+        self.data = data.into();
         self
     }
 
@@ -122,10 +127,10 @@ pub struct Published {
 
 /// Why none of several events was stored.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("event {index}: {error}")]
+#[error("{error}{}", at(*index))]
 pub struct NotPublished {
-    /// Which of them was refused, from zero; the first if the store failed.
-    pub index: usize,
+    /// Which of them was refused, from zero; nothing if the store failed.
+    pub index: Option<usize>,
     /// Why.
     #[source]
     pub error: Error,
@@ -162,21 +167,21 @@ impl<S: Store> Adjourn<S> {
             let acknowledge = |(index, event)| match tx.acknowledge(event) {
                 Ok((seq, fresh)) => Ok(Published { seq, fresh }),
                 // None is kept if one is refused: the transaction is given up.
-                Err(error) => Err(NotPublished { index, error: error.into() }),
+                Err(CommandError::Store(error)) => Err(error.into()),
+                Err(refused) => Err(NotPublished { index: Some(index), error: refused.into() }),
             };
             events.iter().enumerate().map(acknowledge).collect()
         })
     }
 }
 
-impl From<CommandError> for NotPublished {
-    fn from(error: CommandError) -> Self {
-        Self { index: 0, error: error.into() }
+impl From<adjourn_store::Error> for NotPublished {
+    fn from(error: adjourn_store::Error) -> Self {
+        Self { index: None, error: error.into() }
     }
 }
 
-impl From<adjourn_store::Error> for NotPublished {
-    fn from(error: adjourn_store::Error) -> Self {
-        Self { index: 0, error: error.into() }
-    }
+/// Says which of several events is meant.
+fn at(index: Option<usize>) -> String {
+    index.map(|index| format!(" (event {index})")).unwrap_or_default()
 }

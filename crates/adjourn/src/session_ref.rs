@@ -76,6 +76,13 @@ impl<S: Store> SessionRef<S> {
         SuspendBuilder::new(self.clone(), Suspend::default())
     }
 
+    /// Pauses the session as a request says that came from elsewhere; its requester is this call.
+    ///
+    /// Resolves as [`SessionRef::suspend`] does.
+    pub fn suspend_as(&self, suspend: Suspend) -> SuspendBuilder<S> {
+        SuspendBuilder::new(self.clone(), suspend)
+    }
+
     /// Takes back a pending suspend that was [accepted](SuspendBuilder::accepted).
     ///
     /// Resolves at the commit that takes it back.

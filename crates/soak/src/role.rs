@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adjourn::clock::{Clock, Machine};
+use adjourn::clock::Machine;
 use adjourn::watch::Bell;
-use adjourn::{Config, Host};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::Marking;
@@ -39,15 +38,15 @@ pub fn play(arguments: &[String]) {
 
 async fn host(scene: &Scene, max_running: usize) {
     let mut terminate = signal(SignalKind::terminate()).expect("signals");
-    let clock: Arc<dyn Clock> = Arc::new(Machine);
-    let drivers = Arc::new(Marking::new(Arc::clone(&clock), &scene.marks()));
+    let adjourn = scene.embed();
+    let drivers = Marking::new(Arc::clone(adjourn.clock()), &scene.marks());
     let about = format!(r#"{{"pid":{}}}"#, std::process::id());
-    let config = Config { max_running, about, ..Config::default() };
-    let host = Host::join(scene.open(), scene.hosts(), clock, drivers, config).await;
-    let stop = async move {
-        terminate.recv().await;
-    };
-    host.expect("the host joins").run(stop).await.expect("the store works");
+    let host = adjourn.host().others(Arc::new(drivers)).max_running(max_running).about(about);
+    let mut host = host.start().await.expect("the host joins");
+    tokio::select! {
+        _ = terminate.recv() => host.stop().await.expect("the store works"),
+        error = host.ended() => panic!("{error}"),
+    }
 }
 
 async fn watch(scene: &Scene) {

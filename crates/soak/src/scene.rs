@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use adjourn::Adjourn;
 use adjourn::clock::Machine;
 use adjourn::doorbell::Hosts;
 use adjourn_core::time::Timestamp;
 use adjourn_record::keys::{Key, Keys};
 use adjourn_store::Sqlite;
 use adjourn_store::sqlite::Options;
+
+/// Whose sessions the agents are.
+const TENANT: &str = "acme";
 
 /// A directory with a store and the marks of its agents' tools.
 #[derive(Debug, Clone)]
@@ -42,6 +46,15 @@ impl Scene {
     pub fn open(&self) -> Sqlite {
         let options = Options::new(self.store(), Arc::new(Machine), keys());
         Sqlite::open(options).expect("the store opens")
+    }
+
+    /// Opens the store as a program does that embeds the library.
+    ///
+    /// # Panics
+    /// It cannot be opened.
+    pub fn embed(&self) -> Adjourn {
+        let adjourn = Adjourn::on(self.open(), self.hosts(), Arc::new(Machine));
+        adjourn.expect("the store works").in_tenant(TENANT)
     }
 
     /// Returns the hosts of the store.

@@ -175,21 +175,40 @@ impl<S: Store> SuspendBuilder<S> {
         // From before the command is queued on: the withdrawal comes behind it.
         let mut pending =
             Withdraws { session: session.clone(), by: self.by.clone(), request, is_pending: true };
-        let accepted = self.ask(request).await.inspect_err(|_| pending.is_pending = false)?;
-        let Accepted { handle, suspension, commit, .. } = accepted;
-        if let Some(suspension) = suspension {
+        let accepted = self.ask(request).await;
+        // A commit that failed may have been made all the same.
+        pending.is_pending = matches!(accepted, Ok(_) | Err(Error::Store(_)));
+        let accepted = accepted?;
+        let waited = session.in_force(&accepted).await;
+        if !matches!(waited, Err(Error::Store(_))) {
             pending.is_pending = false;
-            return Ok(suspension);
         }
-        let mut moments = Moments::after(&session, &commit.session);
+        waited
+    }
+}
+
+impl<S: Store> SessionRef<S> {
+    /// Waits until a pause that was [accepted](SuspendBuilder::accepted) is in force.
+    ///
+    /// Resolves when the commit is known with which it is, in whichever process.
+    ///
+    /// # Errors
+    /// Something else came before it, the session was removed, or the store fails.
+    ///
+    /// # Cancel safety
+    /// Dropping it changes nothing: it only waits.
+    pub async fn in_force(&self, accepted: &Accepted) -> Result<Suspension, Error> {
+        if let Some(suspension) = &accepted.suspension {
+            return Ok(suspension.clone());
+        }
+        let mut moments = Moments::after(self, &accepted.commit.session);
         moments.recovers();
         while let Some(moment) = moments.next().await? {
-            if let Some(fate) = fate(handle, moment.revision, &moment.event) {
-                pending.is_pending = false;
+            if let Some(fate) = fate(accepted.handle, moment.revision, &moment.event) {
                 return fate;
             }
         }
-        Err(Error::NotFound(session.id()))
+        Err(Error::NotFound(self.id()))
     }
 }
 

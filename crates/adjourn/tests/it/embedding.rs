@@ -339,7 +339,7 @@ async fn events_are_stored_all_or_none_and_once() {
     assert!(first.fresh && !again.fresh);
     assert_eq!(first.seq, again.seq);
     let refused = adjourn.publish_all([Event::new("fine"), Event::new("")]).await.unwrap_err();
-    assert_eq!(refused.index, 1);
+    assert_eq!(refused.index, Some(1));
     assert!(matches!(refused.error, Error::Refused(Rejected::Invalid { .. })));
     let next = adjourn.publish_all([Event::new("a"), Event::new("b")]).await.unwrap();
     assert_eq!(next[0].seq.0, first.seq.0 + 1, "nothing of what was refused is there");

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use adjourn::clock::{Clock, Machine};
-use adjourn::{Config, Host};
 use adjourn_core::command::{Prompt, Reach, Resume};
 use adjourn_core::session::State;
 use adjourn_core::{Command, Rejected, Session};
@@ -42,20 +40,11 @@ impl Lived {
         let tools = ["once-0", "often-1"].map(str::to_owned).to_vec();
         let story = Story { source: SCRIPT.to_owned(), tools };
         let mut lived = Self { _directory: directory, scene, client, id, story, remembered };
-        let clock: Arc<dyn Clock> = Arc::new(Machine);
-        let drivers = Arc::new(Marking::new(Arc::clone(&clock), &lived.scene.marks()));
-        let (store, hosts) = (lived.scene.open(), lived.scene.hosts());
-        let host = Host::join(store, hosts, clock, drivers, Config::default()).await.unwrap();
-        let (go, stop) = tokio::sync::oneshot::channel::<()>();
-        let stop = async move {
-            let _ = stop.await;
-        };
-        let life = async {
-            lived.lives().await;
-            go.send(()).unwrap();
-        };
-        let (ran, ()) = tokio::join!(host.run(stop), life);
-        ran.unwrap();
+        let adjourn = lived.scene.embed();
+        let drivers = Marking::new(Arc::clone(adjourn.clock()), &lived.scene.marks());
+        let host = adjourn.host().others(Arc::new(drivers)).start().await.unwrap();
+        lived.lives().await;
+        host.stop().await.unwrap();
         lived
     }
 
