@@ -70,7 +70,7 @@ impl<S: Store> Attachment<S> {
     /// client of v1 is told how it goes on.
     pub(crate) fn count_words_from(&mut self, session: &Session) -> Result<(), Error> {
         self.telling = Telling::new(session);
-        for (number, entry) in unfinished(&self.face.store, session)? {
+        for (number, entry) in unfinished(self.face.adjourn.store(), session)? {
             let pieces = self.telling.entry(number, &entry);
             if self.peer.version == Version::V2 {
                 self.agent_says(&pieces);

@@ -8,11 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adjourn::telling::Telling;
-use adjourn_core::Command;
-use adjourn_core::command::{self, Mode};
 use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::session::State;
-use adjourn_store::{Request, Store};
+use adjourn_store::Store;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -60,7 +58,7 @@ where
     let Wire { lines, output, peer } = wire;
     let (out, written) = Outbox::new();
     let mut writer = tokio::spawn(outbox::write(written, output));
-    let feed = face.claimant.feed().clone();
+    let feed = face.adjourn.feed().clone();
     // The host of this process hears rings, as long as it runs; what it misses is found all the same.
     let looking = tokio::spawn(async move { feed.keep_looking().await });
     let mut connection = Connection {
@@ -121,7 +119,7 @@ impl Open {
     }
 }
 
-pub(crate) struct Connection<S> {
+pub(crate) struct Connection<S: Store> {
     pub(crate) face: Arc<Face<S>>,
     /// The client, once it has introduced itself.
     peer: Option<Arc<Peer>>,
@@ -259,7 +257,7 @@ impl<S: Store> Connection<S> {
     async fn new_session(&mut self, id: &Id, new: New, peer: &Peer) -> Result<(), Error> {
         let servers = new.mcp_servers.unwrap_or_default();
         let session = self.face.create(peer, new.cwd, servers).await?;
-        self.ask(session.id, Ask::Begin { id: id.clone() }).await;
+        self.ask(session, Ask::Begin { id: id.clone() }).await;
         Ok(())
     }
 
@@ -393,7 +391,7 @@ impl<S: Store> Connection<S> {
     /// Ends what serves the sessions, when it has said what is left to say.
     async fn end(&mut self) {
         // The host has gone, and hears no more rings. What cannot be read is told as such.
-        let _ = self.face.claimant.feed().catch_up();
+        let _ = self.face.adjourn.feed().catch_up();
         self.sessions.clear();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         // A client that stops reading must not delay the shutdown.
@@ -406,27 +404,26 @@ impl<S: Store> Connection<S> {
         let Some(peer) = self.peer.clone() else { return };
         for (id, open) in &self.sessions {
             let own = *open.run.lock().unwrap_or_else(PoisonError::into_inner);
-            let Ok(Some(session)) = self.face.store.session(*id) else { continue };
+            let Ok(Some(session)) = self.face.adjourn.store().session(*id) else { continue };
             if own.is_none() || session.run().map(|run| run.id) != own {
                 continue;
             }
-            let command = match (self.face.options.on_disconnect, &session.state) {
+            let own = self.face.session(*id, &peer);
+            match (self.face.options.on_disconnect, &session.state) {
                 (OnDisconnect::Suspend, State::Ready(_) | State::Running(_)) => {
-                    Command::Suspend(command::Suspend {
-                        reason: Some("the client went away".to_owned()),
-                        mode: Mode::FinishStep,
-                        ..command::Suspend::default()
-                    })
+                    // Refused if it has come to rest by itself.
+                    let _ = own.suspend().reason("the client went away").accepted().await;
                 }
                 (
                     OnDisconnect::Cancel,
                     State::Ready(_) | State::Running(_) | State::Quiescing(_),
-                ) => self.face.options.cancel(),
+                ) => {
+                    // Refused if it has come to rest by itself.
+                    let _ = own.cancel().grace(self.face.options.cancel_grace).await;
+                }
                 // What is on its way to rest need not be suspended.
-                _ => continue,
-            };
-            // Refused if it has come to rest by itself.
-            let _ = self.face.give(Request::new(*id, Face::<S>::by(&peer), command)).await;
+                _ => {}
+            }
         }
     }
 }

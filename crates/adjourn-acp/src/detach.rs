@@ -11,7 +11,6 @@ use adjourn_core::session::State;
 use adjourn_store::Store;
 use serde_json::json;
 
-use crate::face::Face;
 use crate::inbox::LATER;
 use crate::rpc::{CANCELLED, Error, Id};
 use crate::session::Attachment;
@@ -20,12 +19,13 @@ use crate::waiting_notice::WaitingNotice;
 
 impl<S: Store> Attachment<S> {
     pub(crate) async fn close(&mut self, id: &Id) {
-        let runs = self.face.store.session(self.id).ok().flatten().is_some_and(|session| {
-            matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
-        });
+        let runs =
+            self.face.adjourn.store().session(self.id).ok().flatten().is_some_and(|session| {
+                matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
+            });
         if runs {
             // If it has just come to rest, there is nothing left to cancel.
-            let _ = self.give(self.face.options.cancel()).await;
+            let _ = self.cancel_run().await;
         }
         self.say_last().await;
         self.until_calls_are_over().await;
@@ -72,12 +72,12 @@ impl<S: Store> Attachment<S> {
     }
 
     pub(crate) async fn delete(&mut self, id: &Id) {
-        match self.face.erase(self.id, Face::<S>::by(&self.peer)).await {
-            Ok(()) => {
+        match self.session().remove().even_at_work().await {
+            Ok(_) => {
                 self.say_last().await;
                 self.leave(id);
             }
-            Err(error) => self.lines.respond(id, &Err(error)),
+            Err(error) => self.lines.respond(id, &Err(error.into())),
         }
     }
 

@@ -1,20 +1,17 @@
 //! What all connections of a process share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::clock::Clock;
-use adjourn::doorbell::Hosts;
-use adjourn::{Claimant, Notes};
+use adjourn::{Adjourn, Claimant, Notes, SessionRef};
+use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face as Where};
-use adjourn_core::carry::Budget;
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
 use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use adjourn_core::{Command, Founding, Session, command};
-use adjourn_store::{CommandError, Done, Request, Store};
+use adjourn_store::Store;
 use serde_json::{Map, Value};
 
 use crate::connection::absolute;
@@ -54,8 +51,6 @@ pub struct Options {
     pub driver: DriverKind,
     /// What a new session needs from a connected client.
     pub needs: BTreeSet<Need>,
-    /// The tenant that owns the sessions.
-    pub tenant: String,
     /// Which words a client is taken to understand.
     pub profile: Profile,
     /// In which words `session/status` answers.
@@ -66,26 +61,13 @@ pub struct Options {
     pub cancel_grace: Option<Duration>,
 }
 
-impl Options {
-    /// Returns the command that ends a run.
-    pub(crate) fn cancel(&self) -> Command {
-        let millis = |grace: Duration| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-        let grace_ms = self.cancel_grace.map(millis);
-        Command::Cancel(command::Cancel { reason: None, grace_ms })
-    }
-}
-
-/// What a connection works with: the store, its hosts, a clock, the host of this process, the open
-/// permission requests, and the options.
+/// What a connection works with: the store with the host of this process, the open permission
+/// requests, and the options.
 #[derive(Clone)]
-pub struct Face<S> {
-    /// The store that has the sessions.
-    pub store: S,
-    /// The hosts that are told of commits.
-    pub hosts: Hosts,
-    /// Gives the time and fresh ids.
-    pub clock: Arc<dyn Clock>,
-    /// How commands are given, so that the host of this process runs what they make ready.
+pub struct Face<S: Store> {
+    /// Where the sessions are, and whose; its host runs what clients make ready.
+    pub adjourn: Adjourn<S>,
+    /// How that host is told which sessions clients of this process see.
     pub claimant: Claimant<S>,
     /// The permission requests of this process.
     pub permissions: PendingPermissions,
@@ -96,12 +78,6 @@ pub struct Face<S> {
 }
 
 impl<S: Store> Face<S> {
-    /// Gives a command, and rings the hosts that may have to act on it; what a prompt or a resume
-    /// makes ready is run in this process, if it can be.
-    pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
-        Ok(self.claimant.give(request).await?)
-    }
-
     /// Registers a client that sees a session.
     pub(crate) fn attend(&self, id: SessionId) -> Viewer {
         self.permissions.attend(id, self.claimant.show(id))
@@ -113,7 +89,7 @@ impl<S: Store> Face<S> {
         peer: &Peer,
         cwd: String,
         servers: Vec<Map<String, Value>>,
-    ) -> Result<Arc<Session>, Error> {
+    ) -> Result<SessionId, Error> {
         let cwd = absolute(&cwd)?;
         for (index, server) in servers.iter().enumerate() {
             if !server.get("name").is_some_and(Value::is_string) {
@@ -128,43 +104,25 @@ impl<S: Store> Face<S> {
             env: Vec::new(),
             needs: self.options.needs.clone(),
         };
-        let founding = Founding {
-            id: SessionId::new(self.clock.uuid()),
-            tenant: self.options.tenant.clone(),
-            labels: BTreeMap::new(),
-            parent: None,
-            driver,
-            budget: Budget::default(),
-            title: None,
-        };
-        let by = Self::by(peer);
-        Ok(self.store.transact(move |tx| tx.create(by, founding)).await?.session)
+        Ok(self.adjourn.create_with(driver).by(Self::by(peer)).await?.id())
     }
 
-    /// Ends a session, and erases what happened in it.
-    pub(crate) async fn erase(&self, id: SessionId, by: Actor) -> Result<(), Error> {
-        let close = Request::new(id, by, Command::Close(command::Close::default()));
-        let erased = self.store.transact(move |tx| {
-            tx.command(close)?;
-            tx.erase(id).map_err(CommandError::from)
-        });
-        let mut erased = erased.await?;
-        self.hosts.ring();
-        while erased.more {
-            erased = self.store.transact(move |tx| tx.erase(id)).await?;
-        }
-        Ok(())
+    /// Returns the way to a session, in the name of a client.
+    pub(crate) fn session(&self, id: SessionId, peer: &Peer) -> SessionRef<S> {
+        self.adjourn.clone().acting_as(Self::by(peer)).session(id)
     }
 
     /// Finds a session that a client names; one that was erased is none.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Session>, Error> {
         let found = match name.parse() {
-            Ok(id) => self.store.session(id)?,
+            Ok(id) => self.adjourn.store().session(id)?,
             Err(_) => None,
         };
-        let found = found.filter(|session| session.tenant == self.options.tenant);
+        let found = found.filter(|session| session.tenant == self.adjourn.tenant());
         let Some(session) = found else { return Err(Error::no_session(name)) };
-        if matches!(session.state, State::Ended(_)) && self.store.founding(session.id)?.is_none() {
+        if matches!(session.state, State::Ended(_))
+            && self.adjourn.store().founding(session.id)?.is_none()
+        {
             return Err(Error::no_session(name));
         }
         Ok(session)
@@ -173,9 +131,9 @@ impl<S: Store> Face<S> {
     /// Finds the session that a command is for. Where it stands is for the command to find out, so
     /// a session that this process has just changed is not read again.
     pub(crate) fn find_to_command(&self, name: &str) -> Result<SessionId, Error> {
-        let known = name.parse().ok().and_then(|id| self.claimant.feed().session(id));
+        let known = name.parse().ok().and_then(|id| self.adjourn.feed().session(id));
         let is_own = |session: &Arc<Session>| {
-            session.tenant == self.options.tenant && !matches!(session.state, State::Ended(_))
+            session.tenant == self.adjourn.tenant() && !matches!(session.state, State::Ended(_))
         };
         match known.filter(is_own) {
             Some(session) => Ok(session.id),
@@ -185,7 +143,7 @@ impl<S: Store> Face<S> {
 
     /// Returns the directory a session works in.
     pub(crate) fn cwd(&self, id: SessionId) -> Result<Option<String>, adjourn_store::Error> {
-        Ok(self.store.founding(id)?.and_then(|entry| match entry.event.what {
+        Ok(self.adjourn.store().founding(id)?.and_then(|entry| match entry.event.what {
             What::SessionCreated(created) => created.driver.cwd,
             _ => None,
         }))
@@ -193,7 +151,9 @@ impl<S: Store> Face<S> {
 
     /// Returns whether a living host drives a session.
     pub(crate) fn is_driven(&self, session: &Session) -> bool {
-        session.owner().is_some_and(|owner| self.hosts.is_alive(owner.host).unwrap_or(false))
+        session
+            .owner()
+            .is_some_and(|owner| self.adjourn.hosts().is_alive(owner.host).unwrap_or(false))
     }
 
     /// Returns the actor that a client's commands are journaled under.

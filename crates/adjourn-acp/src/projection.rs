@@ -133,7 +133,7 @@ impl<S: Store> Attachment<S> {
         if moment.revision == view.session.revision + 1 {
             return Ok(());
         }
-        let Some(now) = self.face.store.session(self.id)? else { return Ok(()) };
+        let Some(now) = self.face.adjourn.store().session(self.id)? else { return Ok(()) };
         let left = update::calls_over(&view.session);
         view.session = Session { revision: moment.revision - 1, ..Session::clone(&now) };
         if self.attached.load(Ordering::Relaxed) {

@@ -63,13 +63,13 @@ impl<S: Store> Connection<S> {
         let after = after.map_err(|_| Error::invalid("cursor", "not a cursor of this agent"))?;
         let filter = Filter {
             states: StateKind::OPEN.to_vec(),
-            tenant: Some(self.face.options.tenant.clone()),
+            tenant: Some(self.face.adjourn.tenant().to_owned()),
             cwd: list.cwd.as_deref().map(absolute).transpose()?,
             prompted: true,
             ..Filter::default()
         };
         let query = Query { sort: Sort::Newest, after, ..Query::new(filter, PAGE) };
-        let page = self.face.store.query(query).await?;
+        let page = self.face.adjourn.store().query(query).await?;
         let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
         for listed in &page.sessions {
             let described = match listed {

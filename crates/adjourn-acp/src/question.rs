@@ -5,17 +5,15 @@
 
 use std::sync::Arc;
 
-use adjourn_core::Command;
-use adjourn_core::command::{Question, Resume};
+use adjourn_core::command::Question;
 use adjourn_core::id::Handle;
 use adjourn_core::limits::INPUT_BYTES;
 use adjourn_core::pause::Parked;
 use adjourn_core::session::{Phase, Wait};
 use adjourn_driver::Message;
-use adjourn_store::{Request, Store};
+use adjourn_store::Store;
 use serde_json::{Value, json};
 
-use crate::face::Face;
 use crate::outbox::Mark;
 use crate::rpc::{Error, Id};
 use crate::session::{Attachment, Ours};
@@ -94,11 +92,9 @@ impl<S: Store> Attachment<S> {
         let answer = result.pointer("/content/answer").filter(|_| accepted);
         let Some(answer) = answer else { return };
         let said = Message::user_value(answer.clone());
-        let resume =
-            Resume { handle: Some(handle), input: Some(said.content()), ..Resume::default() };
-        let request = Request::new(self.id, Face::<S>::by(&self.peer), Command::Resume(resume));
-        match self.face.give(request.saying(vec![said.encode()])).await {
-            Ok(done) => self.has_moved(&done),
+        let answered = self.session().resume().handle(handle).input(said).await;
+        match answered.map_err(Error::from) {
+            Ok(woken) => self.has_moved(&woken.commit),
             // This was no answer, and it is asked again.
             Err(error) if error.is("EMPTY_REPLY") => self.show_open_question(),
             // If another answer came first, it holds, and this one is not missed.
@@ -110,7 +106,7 @@ impl<S: Store> Attachment<S> {
     /// cannot be answered with an error, so that this is a message; the form is not shown again
     /// before the next attach, because a client that answers by itself would answer as before.
     pub(crate) fn answer_not_taken(&mut self, id: &Id, handle: Handle, why: &str) {
-        let session = self.face.store.session(self.id).ok().flatten();
+        let session = self.face.adjourn.store().session(self.id).ok().flatten();
         let suspended = session.as_ref().and_then(|session| session.suspended());
         if suspended.is_none_or(|suspended| suspended.park.pause.handle != handle) {
             return;
@@ -125,7 +121,7 @@ impl<S: Store> Attachment<S> {
 
     /// Adds the question to a refusal that has its cause in it, for clients that show only that.
     pub(crate) fn with_question(&self, error: Error) -> Error {
-        let asked = self.face.store.session(self.id).ok().flatten();
+        let asked = self.face.adjourn.store().session(self.id).ok().flatten();
         let asked = asked.as_ref().and_then(|session| session.suspended());
         let asked = asked.map(|suspended| &suspended.park.pause.wait);
         match asked {

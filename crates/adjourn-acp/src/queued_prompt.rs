@@ -83,7 +83,7 @@ impl<S: Store> Attachment<S> {
     /// Returns whether a prompt may wait for what keeps the session busy: it does not wait behind
     /// another of this client's own, unless that one is being canceled.
     fn may_wait(&self) -> bool {
-        let Ok(Some(session)) = self.face.store.session(self.id) else { return false };
+        let Ok(Some(session)) = self.face.adjourn.store().session(self.id) else { return false };
         let own = self.turn.is_some() && self.turn == turn(&session);
         !own || session.phase() == Phase::Canceling
     }
@@ -116,7 +116,7 @@ impl<S: Store> Attachment<S> {
             let asked = || {
                 // One that cannot be read is shown by its name alone.
                 let plain = |_| CallContent::new(open.call.id.clone(), open.call.tool.clone());
-                let content = call_content(&self.face.store, view.session.id, &open.call);
+                let content = call_content(self.face.adjourn.store(), view.session.id, &open.call);
                 update::call_asked(version, &content.unwrap_or_else(plain))
             };
             match open.state {
@@ -178,7 +178,7 @@ impl<S: Store> Attachment<S> {
     /// `session/cancel`: ends the run that is shown, and takes back the prompt that waits behind it.
     pub(crate) async fn cancel(&mut self) {
         let queued = self.queued.take();
-        let canceled = self.give(self.face.options.cancel()).await;
+        let canceled = self.cancel_run().await;
         // A notification has no answer that could say that there was nothing to cancel.
         let Some(Queued { id, .. }) = queued else { return self.await_cancel() };
         match (canceled, self.peer.version) {

@@ -1,7 +1,6 @@
 //! Refusals of the lifecycle as JSON-RPC errors: one code each, outside the reserved ranges.
 
 use adjourn_core::Rejected;
-use adjourn_store::CommandError;
 use serde_json::Value;
 
 use crate::rpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
@@ -61,12 +60,14 @@ impl From<Rejected> for Error {
     }
 }
 
-impl From<CommandError> for Error {
-    fn from(error: CommandError) -> Self {
+impl From<adjourn::Error> for Error {
+    fn from(error: adjourn::Error) -> Self {
         match error {
-            CommandError::Rejected(refused) => refused.into(),
-            CommandError::NotFound(id) => Self::no_session(&id.to_string()),
-            CommandError::Store(error) => error.into(),
+            adjourn::Error::Refused(refused) => refused.into(),
+            adjourn::Error::NotFound(id) => Self::no_session(&id.to_string()),
+            adjourn::Error::NotSuspended { .. } => Self::new(WITHDRAWN, error.to_string()),
+            // The store, its keys, or a host: nothing that a client can mend.
+            error => Self::new(INTERNAL_ERROR, error.to_string()),
         }
     }
 }

@@ -58,10 +58,10 @@ impl<S: Store> Attachment<S> {
         self.news = News::Nothing;
         // The calls are shown again, and so is how they end.
         self.ended_calls.clear();
-        let found = Watcher::at(self.face.store.clone(), self.id, from.min(until))?;
+        let found = Watcher::at(self.face.adjourn.store().clone(), self.id, from.min(until))?;
         let (mut session, mut watcher) = match found {
             Some((session, watcher)) => (Some(session), watcher),
-            None => (None, Watcher::from_start(self.face.store.clone(), self.id)),
+            None => (None, Watcher::from_start(self.face.adjourn.store().clone(), self.id)),
         };
         let mut begun = false;
         while watcher.next_revision() < until {
@@ -106,7 +106,7 @@ impl<S: Store> Attachment<S> {
             let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
             let open = asks.map(|suspended| suspended.park.pause.handle);
             self.question = self.question.take().filter(|shown| Some(shown.handle) == open);
-            let watcher = watcher.following(self.face.claimant.feed());
+            let watcher = watcher.following(self.face.adjourn.feed());
             self.view = Some(View::new(session, watcher));
         }
         Ok(())

@@ -3,17 +3,15 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
+use adjourn_core::Session;
 use adjourn_core::carry::AddBudget;
-use adjourn_core::command;
 use adjourn_core::event::What;
 use adjourn_core::facts::Answer;
 use adjourn_core::id::Handle;
-use adjourn_core::{Command, Session};
 use adjourn_driver::Message;
-use adjourn_store::{Done, Request, Store};
+use adjourn_store::{Done, Store};
 use serde_json::{Value, json};
 
-use crate::face::Face;
 use crate::peer::{EXTENSION, Profile, Version};
 use crate::refusal::ALREADY_RESUMED;
 use crate::requests::{Replay, Wish};
@@ -87,23 +85,26 @@ impl<S: Store> Attachment<S> {
     ) -> Result<Option<Done>, Error> {
         let said = wish.fields.input.clone().filter(|input| !input.is_null());
         let said = said.map(Message::user_value);
-        let resume = command::Resume {
-            handle,
-            input: said.as_ref().map(Message::content),
-            continue_transcript: wish.fields.continue_transcript.unwrap_or(true),
-            idempotency_key: wish.fields.idempotency_key.clone(),
-            message_id: None,
-            add_budget,
-        };
-        let by = Face::<S>::by(&self.peer);
-        let request = Request::new(self.id, by, Command::Resume(resume));
-        let request = request.saying(said.iter().map(Message::encode).collect());
+        let has_input = said.is_some();
+        let mut resume = self.session().resume().handle(handle);
+        if let Some(said) = said {
+            resume = resume.input(said);
+        }
+        if wish.fields.continue_transcript == Some(false) {
+            resume = resume.fresh();
+        }
+        if let Some(key) = &wish.fields.idempotency_key {
+            resume = resume.key(key);
+        }
+        if let Some(added) = add_budget {
+            resume = resume.add_budget(added);
+        }
         // It can be asked for permissions already: without that, no host would take the session.
         let _viewer = self.face.attend(self.id);
-        match self.face.give(request).await {
-            Ok(done) => Ok(Some(done)),
+        match resume.await.map_err(Error::from) {
+            Ok(woken) => Ok(Some(woken.commit)),
             // A request that only wants the session to go on succeeds if nothing has to be woken.
-            Err(error) if handle.is_none() && said.is_none() && forgiven(&error, wish) => Ok(None),
+            Err(error) if handle.is_none() && !has_input && forgiven(&error, wish) => Ok(None),
             // What is on its way to rest cannot be resumed any more than what runs.
             Err(error) if error.is("TASK_BUSY") => Err(Error { code: ALREADY_RESUMED, ..error }),
             Err(error) => Err(error),

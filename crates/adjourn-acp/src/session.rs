@@ -12,16 +12,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use adjourn::live::{Delta, LiveWords, Missed, next_words};
 use adjourn::telling::Telling;
 use adjourn::watch::Watcher;
-use adjourn_core::command::{Prompt, Reach, Requester, Suspend, Withdraw};
+use adjourn::{Accepted, SessionRef};
+use adjourn_core::command::{Reach, Suspend};
 use adjourn_core::driver::Need;
-use adjourn_core::event::What;
 use adjourn_core::facts::SpanLinks;
 use adjourn_core::id::{Handle, RequestId, RunId, SessionId};
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::Phase;
-use adjourn_core::{Command, Rejected, Session, json};
+use adjourn_core::{Session, json};
 use adjourn_driver::{Message, Words};
-use adjourn_store::{Done, Request, Store};
+use adjourn_store::{Done, Store};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -122,7 +122,7 @@ impl<S> View<S> {
 }
 
 /// One session on one connection.
-pub(crate) struct Attachment<S> {
+pub(crate) struct Attachment<S: Store> {
     pub(crate) face: Arc<Face<S>>,
     pub(crate) peer: Arc<Peer>,
     pub(crate) id: SessionId,
@@ -269,9 +269,15 @@ impl<S: Store> Attachment<S> {
         }
     }
 
-    /// Gives a command over this connection.
-    pub(crate) async fn give(&self, command: Command) -> Result<Done, Error> {
-        self.face.give(Request::new(self.id, Face::<S>::by(&self.peer), command)).await
+    /// Returns the way to the session, in the name of this client.
+    pub(crate) fn session(&self) -> SessionRef<S> {
+        self.face.session(self.id, &self.peer)
+    }
+
+    /// Ends the run, with the grace that is configured.
+    pub(crate) async fn cancel_run(&self) -> Result<Done, Error> {
+        let cancel = self.session().cancel().grace(self.face.options.cancel_grace);
+        Ok(cancel.await?.commit)
     }
 
     /// Remembers what this client has set to work.
@@ -284,11 +290,11 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn watch(&mut self) -> Result<(), Error> {
         if self.view.is_none() {
             // From before the look on, so that no word falls between.
-            self.live = Some(self.face.claimant.live().watch(self.id));
+            self.live = Some(self.face.adjourn.live().watch(self.id));
             let session = self.face.find(&self.id.to_string())?;
             self.telling = Telling::new(&session);
-            let watcher = Watcher::after(self.face.store.clone(), &session);
-            let watcher = watcher.following(self.face.claimant.feed());
+            let watcher = Watcher::after(self.face.adjourn.store().clone(), &session);
+            let watcher = watcher.following(self.face.adjourn.feed());
             self.view = Some(View::new(Session::clone(&session), watcher));
         }
         Ok(())
@@ -308,8 +314,8 @@ impl<S: Store> Attachment<S> {
             self.viewer = Some(self.face.attend(self.id));
             let needs = self.view.as_ref().map(|view| &view.session.driver.needs);
             if needs.is_some_and(|needs| needs.contains(&Need::Permissions)) {
-                // Hosts leave it alone while no client is there to answer.
-                self.face.hosts.ring();
+                // The host of this process left it alone while no client was there to answer.
+                self.face.adjourn.look_again();
             }
         }
     }
@@ -327,13 +333,10 @@ impl<S: Store> Attachment<S> {
         said: &Message,
         handle: Option<Handle>,
     ) -> Result<Done, Error> {
-        let prompt =
-            Prompt { content: described(said), message_id: None, handle, reach: Reach::OwnFace };
-        let by = Face::<S>::by(&self.peer);
-        let request = Request::new(self.id, by, Command::Prompt(prompt));
+        let prompt = self.session().prompt(said.clone()).described(described(said));
         // It can be asked for permissions already: without that, no host would take the session.
         let _viewer = self.face.attend(self.id);
-        self.face.give(request.saying(vec![said.encode()])).await
+        Ok(prompt.answering(handle).reach(Reach::OwnFace).await?.commit)
     }
 
     /// A prompt was taken: its turn is shown, and answered when it is over.
@@ -347,36 +350,25 @@ impl<S: Store> Attachment<S> {
         self.prompts.push(WaitingPrompt { id, at, after, fate: Fate::Taken });
     }
 
-    async fn suspend(&mut self, id: Id, mut suspend: Suspend, spans: SpanLinks) {
+    async fn suspend(&mut self, id: Id, suspend: Suspend, spans: SpanLinks) {
         if let Err(error) = self.watch() {
             return self.lines.respond(&id, &Err(error));
         }
-        let request = RequestId::new(self.face.clock.uuid());
-        suspend.requester = Some(Requester::Call(request));
-        let by = Face::<S>::by(&self.peer);
-        let mut command = Request::new(self.id, by, Command::Suspend(suspend));
-        command.spans = spans;
-        match self.face.give(command).await {
-            Ok(done) => match suspension(&done) {
-                Some(handle) => {
-                    let at = *revisions(&done).start();
-                    self.suspends.push(WaitingSuspend { id, at, handle, request });
-                }
-                None => {
-                    let error = Rejected::NotSuspendable { phase: done.session.phase() };
-                    self.lines.respond(&id, &Err(error.into()));
-                }
-            },
-            Err(error) => self.lines.respond(&id, &Err(error)),
+        match self.session().suspend_as(suspend).spans(spans).accepted().await {
+            Ok(Accepted { request, handle, commit, .. }) => {
+                let at = *revisions(&commit).start();
+                self.suspends.push(WaitingSuspend { id, at, handle, request });
+            }
+            Err(error) => self.lines.respond(&id, &Err(error.into())),
         }
     }
 
     pub(crate) async fn take_back(&mut self, id: &Id) {
         if let Some(suspend) = self.suspends.iter().find(|suspend| suspend.id == *id) {
-            let withdraw = Command::Withdraw(Withdraw { request: suspend.request });
+            let withdraw = self.session().withdraw(suspend.request);
             // Refused if it has taken effect in the meantime; then it is answered as such. Others
             // may want the session suspended all the same; this one does not wait for it.
-            if self.give(withdraw).await.is_ok() {
+            if withdraw.await.is_ok() {
                 self.suspends.retain(|suspend| suspend.id != *id);
                 let error = Error::new(CANCELLED, "the request was taken back");
                 self.lines.respond(id, &Err(error));
@@ -387,7 +379,7 @@ impl<S: Store> Attachment<S> {
             self.lines.respond(id, &Err(error));
         } else if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.id == *id) {
             prompt.fate = Fate::TakenBack;
-            let _ = self.give(self.face.options.cancel()).await;
+            let _ = self.cancel_run().await;
             self.await_cancel();
         }
     }
@@ -448,20 +440,6 @@ async fn or_never(wait: Option<impl Future<Output = ()>>) {
         Some(wait) => wait.await,
         None => std::future::pending().await,
     }
-}
-
-/// Returns the suspension that a suspend asked for.
-///
-/// What the commit left may be something else: events that it looked back to may have ended the
-/// suspension as soon as it began.
-fn suspension(done: &Done) -> Option<Handle> {
-    done.events.iter().find_map(|event| match &event.what {
-        What::Suspended(suspended) => Some(suspended.park.pause.handle),
-        What::HoldLaid(laid) => Some(laid.hold.pause.handle),
-        What::SuspendRequested(requested) => Some(requested.pause.handle),
-        What::SuspendJoined(joined) => Some(joined.handle),
-        _ => None,
-    })
 }
 
 /// Returns an id as the value that it is.

@@ -88,7 +88,7 @@ impl<S: Store> Attachment<S> {
     fn say_where_permission_is_asked(&mut self, calls: Vec<CallId>) {
         let owner = self.view.as_ref().and_then(|view| view.session.owner());
         let Some(host) = owner.map(|owner| owner.host) else { return };
-        let shown = self.face.hosts.shown_by(host).contains(&self.id);
+        let shown = self.face.adjourn.hosts().shown_by(host).contains(&self.id);
         for id in calls {
             let words = if shown { ELSEWHERE } else { NOWHERE };
             self.update(&update::call(self.peer.version, &id, Call::Pending, Some(words)));
@@ -99,9 +99,9 @@ impl<S: Store> Attachment<S> {
     /// Says that the host of the run before a prompt hangs, and how to get out, if it does.
     fn hanging_host(&self) -> Option<String> {
         let host = self.view.as_ref()?.session.owner()?.host;
-        let rows = self.face.store.hosts().ok()?;
+        let rows = self.face.adjourn.store().hosts().ok()?;
         let about = About::parse(&rows.into_iter().find(|row| row.id == host)?.about);
-        let sign = self.face.hosts.last_sign(host).ok()?;
+        let sign = self.face.adjourn.hosts().last_sign(host).ok()?;
         // A time in the future is one of before the clock was set back.
         let silent = SystemTime::now().duration_since(sign).unwrap_or_default();
         if !about.is_silent(silent) {

@@ -3,7 +3,7 @@
 use adjourn_core::Rejected;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::Phase;
-use adjourn_store::{CommandError, Error};
+use adjourn_store::Error;
 use serde_json::{Map, Value, json};
 
 use crate::terminal::one_line;
@@ -195,7 +195,13 @@ impl From<Error> for Failure {
 
 impl From<adjourn_record::keys::Error> for Failure {
     fn from(error: adjourn_record::keys::Error) -> Self {
-        let failure = Self::store(match std::error::Error::source(&error) {
+        Self::keys(&error)
+    }
+}
+
+impl Failure {
+    fn keys(error: &adjourn_record::keys::Error) -> Self {
+        let failure = Self::store(match std::error::Error::source(error) {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         });
@@ -206,12 +212,17 @@ impl From<adjourn_record::keys::Error> for Failure {
     }
 }
 
-impl From<CommandError> for Failure {
-    fn from(error: CommandError) -> Self {
+impl From<adjourn::Error> for Failure {
+    fn from(error: adjourn::Error) -> Self {
+        use adjourn::Error::{HostPanicked, Keys, NotFound, NotSuspended, Refused, Store};
         match error {
-            CommandError::Rejected(refused) => refused.into(),
-            CommandError::NotFound(id) => Self::no_session(id),
-            CommandError::Store(error) => error.into(),
+            Refused(refused) => refused.into(),
+            NotFound(id) => Self::no_session(id),
+            NotSuspended { why, .. } => Self::refused("WITHDRAWN", format!("not suspended: {why}")),
+            Keys(error) => Self::keys(&error),
+            Store(error) => error.into(),
+            HostPanicked => Self::other(error.to_string()),
+            other => Self::other(other.to_string()),
         }
     }
 }

@@ -5,17 +5,15 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::clock::Clock;
 use adjourn::live::{LiveWords, next_words};
 use adjourn::script::Scripted;
-use adjourn::{Claimant, Claims, Config, Host, Notes};
+use adjourn::{Claimant, Claims, Notes, RunningHost};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Outcome, Phase, State};
 use adjourn_record::keys::KeyDir;
 use adjourn_store::{Retention, Sqlite};
 use serde_json::Value;
-use tokio::sync::oneshot;
 
 use crate::durations::span;
 use crate::failure::Failure;
@@ -65,45 +63,37 @@ pub async fn host_if_no_other(place: &Place, session: &Session) -> Result<Option
 
 /// Runs a host in this process, and returns how to stop it.
 pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Result<Stop, Failure> {
-    let clock: Arc<dyn Clock> = Arc::clone(&place.clock);
-    let drivers = Arc::new(drivers);
-    let about = format!(r#"{{"pid":{}}}"#, std::process::id());
     let Settings { max_running, max_warm, warm_for, drain, ended, .. } = &place.settings;
-    // A command that stays with one session is told of that one.
-    let notes = match claims {
-        Claims::All => Notes::new(log),
-        Claims::Only(_) => Notes::default(),
-    };
-    let config = Config {
-        max_running: max_running.value,
-        drain: drain.value,
-        max_warm: max_warm.value,
-        warm_for: warm_for.value,
-        claims,
-        about,
-        retention: Retention { ended: ended.value, ..Retention::of_hosts() },
-        notes,
-    };
-    let host: Host<Sqlite> =
-        Host::join(place.store.clone(), place.hosts.clone(), clock, drivers, config).await?;
-    let claimant = host.claimant();
-    let words = match claims {
-        Claims::Only(id) => Some(claimant.live().watch(id)),
-        Claims::All => None,
-    };
-    let (stop, stopped) = oneshot::channel::<()>();
-    let (store, keys) = (place.store.clone(), place.keys.clone());
-    let task = tokio::spawn(async move {
-        let run = host.run(async move {
-            // Dropping the other end stops it, too.
-            let _ = stopped.await;
-        });
-        tokio::select! {
-            ended = run => ended,
-            never = follow_keys(store, keys) => match never {},
+    let mut host = place
+        .adjourn
+        .host()
+        .others(Arc::new(drivers))
+        .max_running(max_running.value)
+        .drain(drain.value)
+        .warm(max_warm.value, warm_for.value)
+        .about(format!(r#"{{"pid":{}}}"#, std::process::id()))
+        .retention(Retention { ended: ended.value, ..Retention::of_hosts() });
+    let mut words = None;
+    match claims {
+        Claims::All => host = host.notes(Notes::new(log)),
+        // A command that stays with one session is told of that one.
+        Claims::Only(id) => {
+            host = host.only(id);
+            words = Some(place.adjourn.live().watch(id));
         }
-    });
-    Ok(Stop { claims, words, claimant, stop, task })
+    }
+    let host = host.start().await?;
+    let keys = tokio::spawn(follow_keys(place.store.clone(), place.keys.clone()));
+    Ok(Stop { claims, words, host, _keys: Ends(keys) })
+}
+
+/// A task that ends with whatever it is there for.
+struct Ends(tokio::task::JoinHandle<Infallible>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Writes a line of the host's log, where logs go: with `--json`, stdout is for objects alone.
@@ -152,25 +142,24 @@ pub struct Stop {
     claims: Claims,
     /// The words of the one session that it claims, from its first one on.
     words: LiveWords,
-    /// How commands are given, so that it runs what they make ready.
-    pub claimant: Claimant<Sqlite>,
-    stop: oneshot::Sender<()>,
-    task: tokio::task::JoinHandle<Result<(), adjourn_store::Error>>,
+    host: RunningHost<Sqlite>,
+    /// Takes up keys that change.
+    _keys: Ends,
 }
 
 impl Stop {
-    pub async fn now(mut self) -> Result<(), Failure> {
-        let _ = self.stop.send(());
-        (&mut self.task).await.map_err(|_| panicked())?.map_err(Failure::from)
+    pub async fn now(self) -> Result<(), Failure> {
+        Ok(self.host.stop().await?)
     }
 
     /// Waits until it ends by itself, and returns why it did; it is over then.
     pub async fn ended(&mut self) -> Failure {
-        match (&mut self.task).await {
-            Ok(Err(error)) => error.into(),
-            Ok(Ok(())) => Failure::other("the host ended"),
-            Err(_) => panicked(),
-        }
+        self.host.ended().await.into()
+    }
+
+    /// Returns how faces of this process claim for it.
+    pub const fn claimant(&self) -> &Claimant<Sqlite> {
+        self.host.claimant()
     }
 
     /// Stops it, but does not wait longer than until the next signal; returns that one if it came
@@ -227,10 +216,6 @@ pub fn did_not_wait(code: u8) -> Failure {
         "did not wait: calls in flight are cut off, if there are any, and their outcome is unknown";
     Failure::interrupted(code, message)
         .hint("`adjourn serve` takes over; what may not be run twice waits for `adjourn resume`")
-}
-
-fn panicked() -> Failure {
-    Failure::other("the host panicked")
 }
 
 /// Waits until this process's own host ends by itself, if there is one.

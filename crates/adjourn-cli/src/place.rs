@@ -5,25 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::Adjourn;
 use adjourn::clock::{Clock, Machine};
 use adjourn::doorbell::Hosts;
 use adjourn::script::Scripted;
+use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face};
-use adjourn_core::command::{Loss, Recover};
 use adjourn_core::event::What;
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
-use adjourn_core::{Command, Session};
 use adjourn_driver::Drivers as _;
 use adjourn_record::keys::{KeyDir, KeyId};
 use adjourn_store::rows::SessionNo;
 use adjourn_store::sqlite::{Options, SetAside};
-use adjourn_store::{
-    CommandError, Done, Environment as _, Error, Request, Sqlite, StateKind, Store as _,
-};
+use adjourn_store::{Environment as _, Error, Sqlite, StateKind, Store as _};
 
 use crate::failure::Failure;
-use crate::foreground::Stop;
 use crate::founding::{NAME, named};
 use crate::liveness::Living;
 use crate::settings::{Held, Settings, Source};
@@ -39,9 +36,11 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Ids looked at at a time, to find one by a part of it.
 const PAGE: usize = 4096;
 
-/// An open store, and the bell of its hosts.
+/// An open store, with the settings that hold.
 #[derive(Clone)]
 pub struct Place {
+    /// How commands are given, sessions watched and hosts run.
+    pub adjourn: Adjourn,
     pub store: Sqlite,
     pub hosts: Hosts,
     pub clock: Arc<dyn Clock>,
@@ -62,7 +61,7 @@ impl Place {
     pub fn look(settings: &Settings) -> Result<Self, Failure> {
         let path = must_be_there(settings)?;
         let store = Sqlite::look(path, Arc::new(Machine), settings.cache.value)?;
-        Ok(Self::of(store, settings))
+        Self::of(store, settings)
     }
 
     /// Opens the store for reading alone, if it is there.
@@ -75,14 +74,14 @@ impl Place {
 
     /// Opens the store, and makes one first if there is none.
     pub fn open_or_make(settings: &Settings) -> Result<Self, Failure> {
-        Self::open_with(settings, key_directory()?, false)
+        Self::open_with(settings, keys_of(settings)?, false)
     }
 
     /// Opens the store to go on with a key that it may never have seen.
     pub fn open_with_new_key(settings: &Settings) -> Result<Option<Self>, Failure> {
         match settings.store()?.value.try_exists() {
             Ok(false) => Ok(None),
-            Ok(true) | Err(_) => Self::open_with(settings, key_directory()?, true).map(Some),
+            Ok(true) | Err(_) => Self::open_with(settings, keys_of(settings)?, true).map(Some),
         }
     }
 
@@ -122,10 +121,10 @@ impl Place {
             true => Failure::from(error).hint("make its directory first"),
             false => error.into(),
         })?;
-        Ok(Self { keys: Some(keys), ..Self::of(store, settings) })
+        Ok(Self { keys: Some(keys), ..Self::of(store, settings)? })
     }
 
-    fn of(store: Sqlite, settings: &Settings) -> Self {
+    fn of(store: Sqlite, settings: &Settings) -> Result<Self, Failure> {
         if let Some(SetAside { log, now }) = store.set_aside() {
             warn(&format!(
                 "{} was not written for {}, and was not read: it is {} now; if it belongs to \
@@ -142,8 +141,12 @@ impl Place {
                 log.display()
             ));
         }
-        let hosts = Hosts::beside(store.path());
-        Self { store, hosts, clock: Arc::new(Machine), settings: settings.clone(), keys: None }
+        let (hosts, clock) = (Hosts::beside(store.path()), Arc::new(Machine));
+        let by = Actor::new(Face::Cli, settings.principal.value.clone());
+        let adjourn = Adjourn::on(store.clone(), hosts.clone(), clock.clone())?
+            .in_tenant(settings.tenant.value.clone())
+            .acting_as(by);
+        Ok(Self { adjourn, store, hosts, clock, settings: settings.clone(), keys: None })
     }
 
     /// Finds a session by its id, the id of one of its runs, its name, or an unambiguous part of its
@@ -216,11 +219,6 @@ impl Place {
         Ok(ended && self.store.founding(session.id)?.is_none())
     }
 
-    /// Returns the actor that the commands of this process are journaled under.
-    pub fn by(&self) -> Actor {
-        Actor::new(Face::Cli, self.settings.principal.value.clone())
-    }
-
     /// Prints where a session stands.
     pub fn tell(&self, session: &Session, output: &Output) -> Result<(), Failure> {
         self.tell_with(session, None, output)
@@ -246,40 +244,11 @@ impl Place {
         Ok(())
     }
 
-    /// Gives a command, and rings the hosts that may have to act on it. What it makes ready is run
-    /// by the host of this process, if there is one.
-    ///
-    /// What a dead host was driving is taken from it: no other host may be there to do it, and the
-    /// command would wait for calls that never return.
-    pub async fn give_to(
-        &self,
-        host: Option<&Stop>,
-        request: Request,
-    ) -> Result<Done, CommandError> {
-        let done = match host {
-            Some(host) => host.claimant.give(request).await?,
-            None => {
-                let done = self.store.transact(move |tx| tx.command(request)).await?;
-                self.hosts.ring();
-                done
-            }
-        };
-        Ok(match self.recover(&done.session).await? {
-            Some(session) => Done { session, ..done },
-            None => done,
-        })
-    }
-
-    /// Gives a command that makes nothing ready, or leaves it to other hosts.
-    pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
-        self.give_to(None, request).await
-    }
-
     /// Returns a session that must be there; if its host died, it is taken over first, and that is
     /// said.
     pub async fn recovered(&self, id: SessionId, output: &Output) -> Result<Arc<Session>, Failure> {
         let session = self.session(id)?;
-        let Some(taken) = self.recover(&session).await? else { return Ok(session) };
+        let Some(taken) = self.adjourn.recover(&session).await? else { return Ok(session) };
         let unknown = taken.status().unknown_calls.join(", ");
         output.talk(&match unknown.as_str() {
             "" => "its host died; it is taken over".to_owned(),
@@ -305,28 +274,6 @@ impl Place {
         let lacks = drivers.lacks(id, &created.driver);
         Ok(lacks.or_else(|| drivers.make(&created.driver).err()))
     }
-
-    /// Takes a session from a host that died, and returns it as it is then.
-    pub async fn recover(&self, session: &Session) -> Result<Option<Arc<Session>>, CommandError> {
-        let Some(owner) = session.owner() else { return Ok(None) };
-        // Nothing is taken from one whose lock cannot be looked at.
-        if !matches!(self.hosts.is_alive(owner.host), Ok(false)) {
-            return Ok(None);
-        }
-        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
-        // The user has asked for something else.
-        let by = Actor::new(Face::Host, "");
-        let request = Request::new(session.id, by, Command::Recover(recover));
-        match self.store.transact(move |tx| tx.command(request)).await {
-            Ok(done) => {
-                self.hosts.ring();
-                Ok(Some(done.session))
-            }
-            // Another process was faster.
-            Err(CommandError::Rejected(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
 }
 
 /// Returns the key that the last commit of a store was signed with, if there are both.
@@ -340,9 +287,20 @@ fn signer(path: &Path) -> Result<Option<KeyId>, Failure> {
     }
 }
 
+/// Returns where the keys are that a store is signed with: beside it, if a program has put them
+/// there, and else where this user's are.
+pub fn keys_of(settings: &Settings) -> Result<KeyDir, Failure> {
+    let beside = settings.store().ok().map(|store| adjourn::key_directory(&store.value));
+    match beside.filter(|keys| keys.path().is_dir()) {
+        Some(beside) => Ok(beside),
+        None => key_directory(),
+    }
+}
+
 /// Returns where this user's keys are.
-pub fn key_directory() -> Result<KeyDir, Failure> {
-    Ok(KeyDir::new(directory("XDG_CONFIG_HOME", ".config")?.join("keys")))
+fn key_directory() -> Result<KeyDir, Failure> {
+    // Without a home, it says so.
+    adjourn::user_key_directory().map_or_else(|| Err(no_home()), Ok)
 }
 
 /// Returns where a store is that must be there, or says that there is none.
@@ -389,8 +347,10 @@ pub fn directory(variable: &str, fallback: &str) -> Result<PathBuf, Failure> {
 /// Returns the user's home.
 pub fn home() -> Result<PathBuf, Failure> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-    home.map(PathBuf::from).ok_or_else(|| {
-        Failure::usage("there is no HOME to keep things in")
-            .hint("set HOME, or XDG_DATA_HOME and XDG_CONFIG_HOME")
-    })
+    home.map(PathBuf::from).ok_or_else(no_home)
+}
+
+fn no_home() -> Failure {
+    Failure::usage("there is no HOME to keep things in")
+        .hint("set HOME, or XDG_DATA_HOME and XDG_CONFIG_HOME")
 }

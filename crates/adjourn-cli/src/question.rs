@@ -7,11 +7,9 @@ use adjourn_core::Session;
 use adjourn_core::command::Question;
 use adjourn_core::id::Handle;
 use adjourn_core::session::{Phase, Wait};
-use adjourn_store::CommandError;
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 
-use crate::commands::run::say_to;
 use crate::failure::Failure;
 use crate::foreground::{Stop, host_ended};
 use crate::place::Place;
@@ -141,10 +139,11 @@ pub async fn ask(
             return Ok(Reply::Moved(seen.session));
         }
     };
-    match say_to(place, working.as_ref(), session.id, place.by(), &answer, Some(handle)).await {
-        Ok(session) => Ok(Reply::Said(session)),
+    let said = place.adjourn.session(session.id).prompt(answer).answering(handle).await;
+    match said {
+        Ok(prompted) => Ok(Reply::Said(prompted.commit.session)),
         // Someone else was faster.
-        Err(CommandError::Rejected(refused)) => {
+        Err(adjourn::Error::Refused(refused)) => {
             output.talk(&format!("[not taken: {refused}]"));
             Ok(Reply::Moved(place.session(session.id)?))
         }

@@ -1,19 +1,20 @@
 //! Staying with a session: what it says and does, as it happens.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use adjourn::watch::{Bell, Moment, Watcher};
+use adjourn::{Error, Moment, Moments};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
-use adjourn_store::{Error, Sqlite};
+use adjourn_store::Sqlite;
 
 use crate::place::Place;
 
-/// A reader of one session that is rung when something is committed.
-pub struct Watch {
-    watcher: Watcher<Sqlite>,
-    bell: Bell,
-}
+/// How often one looks without being told of anything: hosts come and go without a commit.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A reader of one session that is told when something is committed.
+pub struct Watch(Moments<Sqlite>);
 
 /// What has come since the last look.
 pub struct Seen {
@@ -24,12 +25,12 @@ pub struct Seen {
 impl Watch {
     /// Watches a session from its beginning.
     pub fn from_start(place: &Place, id: SessionId) -> Self {
-        Self::new(place, Watcher::from_start(place.store.clone(), id))
+        Self(Moments::from_start(&place.adjourn.session(id)))
     }
 
     /// Watches what happens to a session from now on.
     pub fn after(place: &Place, session: &Session) -> Self {
-        Self::new(place, Watcher::after(place.store.clone(), session))
+        Self(Moments::after(&place.adjourn.session(session.id), session))
     }
 
     /// Watches a session from a revision on, and returns the session before it; nothing where that
@@ -39,34 +40,31 @@ impl Watch {
         id: SessionId,
         revision: u64,
     ) -> Result<Option<(Session, Self)>, Error> {
-        let watcher = Watcher::at(place.store.clone(), id, revision)?;
-        Ok(watcher.map(|(session, watcher)| (session, Self::new(place, watcher))))
-    }
-
-    fn new(place: &Place, watcher: Watcher<Sqlite>) -> Self {
-        Self { watcher, bell: Bell::new(&place.hosts, &*place.clock) }
+        let moments = Moments::at(&place.adjourn.session(id), revision)?;
+        Ok(moments.map(|(session, moments)| (session, Self(moments))))
     }
 
     /// Returns what has come since the last look, at once; nothing if there is no such session.
     pub fn look(&mut self) -> Result<Option<Seen>, Error> {
         // The journal is read after the session: nothing that led to this state is missed.
-        let Some(session) = self.watcher.session()? else { return Ok(None) };
-        Ok(Some(Seen { session, moments: self.watcher.rest()? }))
+        let Some(session) = self.0.session()? else { return Ok(None) };
+        Ok(Some(Seen { session, moments: self.0.rest()? }))
     }
 
     /// Returns the next page of what has come, and the session as it was before that was read.
     pub fn page(&mut self) -> Result<Option<Seen>, Error> {
-        let Some(session) = self.watcher.session()? else { return Ok(None) };
-        Ok(Some(Seen { session, moments: self.watcher.page()? }))
+        let Some(session) = self.0.session()? else { return Ok(None) };
+        Ok(Some(Seen { session, moments: self.0.page()? }))
     }
 
     /// Returns whether there are more pages at once.
     pub fn is_behind(&self) -> bool {
-        self.watcher.is_behind()
+        self.0.is_behind()
     }
 
     /// Waits until there may be something new.
     pub async fn wait(&self) {
-        self.bell.rung_of(self.watcher.id()).await;
+        // A store that fails says so at the next look.
+        let _ = tokio::time::timeout(LOOK, self.0.changed()).await;
     }
 }

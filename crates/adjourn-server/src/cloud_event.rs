@@ -1,9 +1,9 @@
 //! CloudEvents 1.0 in JSON: structured, batched, and binary.
 
+use adjourn::Event;
 use adjourn_core::id::SessionId;
 use adjourn_core::json::{self, Unreadable};
 use adjourn_core::time::Timestamp;
-use adjourn_store::rows::NewEvent;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value};
 
@@ -23,28 +23,22 @@ pub(crate) enum Form {
 }
 
 /// Reads the events of a request.
-pub(crate) fn read(
-    headers: &HeaderMap,
-    body: &[u8],
-    tenant: &str,
-    now: Timestamp,
-) -> Result<(Vec<NewEvent>, Form), Problem> {
+pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Result<(Vec<Event>, Form), Problem> {
     let kind = only(headers, header::CONTENT_TYPE.as_str())?;
     let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let reading = Reading { tenant, now };
     match kind.as_str() {
-        ONE => Ok((vec![reading.structured("", value(body)?)?], Form::One)),
+        ONE => Ok((vec![structured("", value(body)?)?], Form::One)),
         MANY => match value(body)? {
             Value::Array(events) => {
-                let read = |(index, event)| reading.structured(&format!("[{index}]."), event);
+                let read = |(index, event)| structured(&format!("[{index}]."), event);
                 let events: Result<_, _> = events.into_iter().enumerate().map(read).collect();
                 Ok((events?, Form::Many))
             }
             _ => Err(Problem::at("", "expected a list of events")),
         },
         _ if headers.contains_key("ce-type") => {
-            Ok((vec![reading.binary(headers, &kind, body)?], Form::One))
+            Ok((vec![binary(headers, &kind, body)?], Form::One))
         }
         _ => Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -53,74 +47,65 @@ pub(crate) fn read(
     }
 }
 
-struct Reading<'a> {
-    tenant: &'a str,
-    now: Timestamp,
+fn structured(path: &str, event: Value) -> Result<Event, Problem> {
+    let Value::Object(mut event) = event else {
+        return Err(Problem::at(path.trim_end_matches('.'), "expected an event"));
+    };
+    if event.contains_key("data_base64") {
+        let problem = "binary data is not taken; send JSON as `data`";
+        return Err(Problem::at(format!("{path}data_base64"), problem));
+    }
+    let data = event.remove("data").filter(|data| !data.is_null());
+    read_event(path, |name| attribute(path, &mut event, name), data.map(|data| data.to_string()))
 }
 
-impl Reading<'_> {
-    fn structured(&self, path: &str, event: Value) -> Result<NewEvent, Problem> {
-        let Value::Object(mut event) = event else {
-            return Err(Problem::at(path.trim_end_matches('.'), "expected an event"));
-        };
-        if event.contains_key("data_base64") {
-            let problem = "binary data is not taken; send JSON as `data`";
-            return Err(Problem::at(format!("{path}data_base64"), problem));
+fn binary(headers: &HeaderMap, kind: &str, body: &[u8]) -> Result<Event, Problem> {
+    let data = match (body.is_empty(), kind) {
+        (true, _) => None,
+        (false, "" | "application/json") => Some(value(body)?.to_string()),
+        (false, other) => {
+            let problem = format!("data of the type {other} is not taken; send application/json");
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem));
         }
-        let data = event.remove("data").filter(|data| !data.is_null());
-        self.event(
-            path,
-            |name| attribute(path, &mut event, name),
-            data.map(|data| data.to_string()),
-        )
-    }
+    };
+    read_event("ce-", |name| decoded(headers, &format!("ce-{name}")), data)
+}
 
-    fn binary(&self, headers: &HeaderMap, kind: &str, body: &[u8]) -> Result<NewEvent, Problem> {
-        let data = match (body.is_empty(), kind) {
-            (true, _) => None,
-            (false, "" | "application/json") => Some(value(body)?.to_string()),
-            (false, other) => {
-                let problem =
-                    format!("data of the type {other} is not taken; send application/json");
-                return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem));
-            }
-        };
-        self.event("ce-", |name| decoded(headers, &format!("ce-{name}")), data)
+fn read_event(
+    path: &str,
+    mut attribute: impl FnMut(&str) -> Result<Option<String>, Problem>,
+    data: Option<String>,
+) -> Result<Event, Problem> {
+    let mut required = |name: &str| {
+        let value = attribute(name)?;
+        value.ok_or_else(|| Problem::at(format!("{path}{name}"), "is required"))
+    };
+    let version = required("specversion")?;
+    if version != "1.0" {
+        let problem = format!("expected 1.0, got {version:?}");
+        return Err(Problem::at(format!("{path}specversion"), problem));
     }
-
-    fn event(
-        &self,
-        path: &str,
-        mut attribute: impl FnMut(&str) -> Result<Option<String>, Problem>,
-        data: Option<String>,
-    ) -> Result<NewEvent, Problem> {
-        let mut required = |name: &str| {
-            let value = attribute(name)?;
-            value.ok_or_else(|| Problem::at(format!("{path}{name}"), "is required"))
-        };
-        let version = required("specversion")?;
-        if version != "1.0" {
-            let problem = format!("expected 1.0, got {version:?}");
-            return Err(Problem::at(format!("{path}specversion"), problem));
-        }
-        let (id, source, name) = (required("id")?, required("source")?, required("type")?);
-        let time = match attribute("time")? {
-            None => self.now,
-            Some(time) => Timestamp::parse(&time)
-                .map_err(|problem| Problem::at(format!("{path}time"), problem))?,
-        };
-        let session = match attribute(SESSION)? {
-            None => None,
-            Some(session) => Some(
-                session
-                    .parse::<SessionId>()
-                    .map_err(|error| Problem::at(format!("{path}{SESSION}"), error.to_string()))?,
-            ),
-        };
-        let subject = attribute("subject")?;
-        let tenant = self.tenant.to_owned();
-        Ok(NewEvent { id, source, name, subject, time, tenant, session, data })
+    let (id, source, name) = (required("id")?, required("source")?, required("type")?);
+    let time = attribute("time")?.map(|time| {
+        Timestamp::parse(&time).map_err(|problem| Problem::at(format!("{path}time"), problem))
+    });
+    let time = time.transpose()?;
+    let session = match attribute(SESSION)? {
+        None => None,
+        Some(session) => Some(
+            session
+                .parse::<SessionId>()
+                .map_err(|error| Problem::at(format!("{path}{SESSION}"), error.to_string()))?,
+        ),
+    };
+    let mut event = Event::new(name).id(id).source(source).to(session).data_json(data);
+    if let Some(time) = time {
+        event = event.time(time);
     }
+    if let Some(subject) = attribute("subject")? {
+        event = event.subject(subject);
+    }
+    Ok(event)
 }
 
 /// Returns an attribute of a structured event, which must be text.

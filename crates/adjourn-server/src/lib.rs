@@ -1,5 +1,10 @@
 //! HTTP in front of a store: the intake of events.
 //!
+//! - [`serve`] answers on a listener until it is told to stop.
+//! - [`Intake`] says where events go, and what a caller must show.
+//! - [`needs_token`] says which addresses others can reach.
+//! - [`CONNECTIONS`] is how many callers are heard at once.
+//!
 //! `POST /v1/events` takes CloudEvents in JSON: one structured event, a batch, or one in binary
 //! mode with its attributes in `ce-` headers. What is answered with 200 is stored.
 //!
@@ -18,7 +23,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::doorbell::Hosts;
+use adjourn::{Adjourn, NotPublished, Published};
 use adjourn_store::Store;
 use axum::Router;
 use axum::body::{Body, HttpBody as _};
@@ -60,13 +65,9 @@ const REST: Duration = Duration::from_millis(50);
 
 /// What the intake needs.
 #[derive(Clone)]
-pub struct Intake<S> {
-    /// The store that events are appended to.
-    pub store: S,
-    /// The hosts that are told of new events.
-    pub hosts: Hosts,
-    /// The tenant that all events belong to.
-    pub tenant: String,
+pub struct Intake<S: Store> {
+    /// Where events are published, and for which tenant.
+    pub adjourn: Adjourn<S>,
     /// What a caller must show, if anything.
     pub token: Option<Arc<str>>,
     /// How many connections there may be at once; see [`CONNECTIONS`].
@@ -205,27 +206,20 @@ async fn take<S: Store>(
     })??;
     slot.stores();
     let headers = head.headers;
-    let now = intake.store.environment().now();
-    let (events, form) = cloud_event::read(&headers, &body, &intake.tenant, now)?;
+    let (events, form) = cloud_event::read(&headers, &body)?;
     if events.len() > BATCH {
         let problem = format!("a batch may have {BATCH} events, this one has {}", events.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, problem));
     }
-    let acknowledged = intake
-        .store
-        .transact(move |tx| {
-            let acknowledge = |(index, event)| match (tx.acknowledge(event), form) {
-                // None is kept if one is refused: the transaction is given up.
-                (Err(error), Form::Many) => Err(Problem::from(error).within(index)),
-                (Err(error), Form::One) => Err(error.into()),
-                (Ok(acknowledged), _) => Ok(acknowledged),
-            };
-            events.iter().enumerate().map(acknowledge).collect::<Result<Vec<_>, Problem>>()
-        })
-        .await?;
-    intake.hosts.ring();
-    let acknowledged: Vec<_> =
-        acknowledged.iter().map(|(seq, fresh)| json!({ "seq": seq, "fresh": fresh })).collect();
+    let published = intake.adjourn.publish_all(events).await;
+    let published = published.map_err(|NotPublished { index, error }| match (index, form) {
+        (Some(index), Form::Many) => Problem::from(error).within(index),
+        (Some(_), Form::One) | (None, _) => error.into(),
+    })?;
+    let acknowledged: Vec<_> = published
+        .iter()
+        .map(|Published { seq, fresh }| json!({ "seq": seq, "fresh": fresh }))
+        .collect();
     let body = json!({ "acknowledged": acknowledged }).to_string();
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }

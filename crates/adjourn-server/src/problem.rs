@@ -1,7 +1,7 @@
 //! Refusals over HTTP: a status, and an object that says what and where.
 
+use adjourn::Error;
 use adjourn_core::Rejected;
-use adjourn_store::{CommandError, Error};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -39,28 +39,18 @@ impl Problem {
     }
 }
 
-impl From<CommandError> for Problem {
-    fn from(error: CommandError) -> Self {
-        match error {
-            // All that can be wrong with data that was read is its length.
-            CommandError::Rejected(Rejected::Invalid { path, problem }) if path == DATA => {
-                Self { status: StatusCode::PAYLOAD_TOO_LARGE, ..Self::at(path, problem) }
-            }
-            CommandError::Rejected(Rejected::Invalid { path, problem }) => Self::at(path, problem),
-            CommandError::Rejected(refused) => Self::new(StatusCode::CONFLICT, refused.to_string()),
-            CommandError::NotFound(id) => {
-                Self::new(StatusCode::NOT_FOUND, format!("there is no session {id}"))
-            }
-            CommandError::Store(error) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-            }
-        }
-    }
-}
-
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        CommandError::Store(error).into()
+        match error {
+            // All that can be wrong with data that was read is its length.
+            Error::Refused(Rejected::Invalid { path, problem }) if path == DATA => {
+                Self { status: StatusCode::PAYLOAD_TOO_LARGE, ..Self::at(path, problem) }
+            }
+            Error::Refused(Rejected::Invalid { path, problem }) => Self::at(path, problem),
+            Error::Refused(refused) => Self::new(StatusCode::CONFLICT, refused.to_string()),
+            Error::NotFound(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
+            error => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use adjourn_core::Command;
+use adjourn_core::{Command, Founding};
 use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
@@ -119,6 +119,11 @@ impl<S: Store> Adjourn<S> {
     /// Describes a session with any driver; awaited, it is created.
     pub fn create_with(&self, driver: DriverSpec) -> CreateBuilder<S> {
         CreateBuilder::new(self.clone(), driver)
+    }
+
+    /// Describes a session with all that it is made from; awaited, it is created.
+    pub fn create_from(&self, founding: Founding) -> CreateBuilder<S> {
+        CreateBuilder::from(self.clone(), founding)
     }
 
     /// Returns the way to a session. Whether there is one shows when something is asked of it.

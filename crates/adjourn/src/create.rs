@@ -45,6 +45,10 @@ impl<S: Store> CreateBuilder<S> {
             budget: Budget::default(),
             title: None,
         };
+        Self::from(adjourn, founding)
+    }
+
+    pub(crate) fn from(adjourn: Adjourn<S>, founding: Founding) -> Self {
         let by = adjourn.by();
         Self { adjourn, by, founding, prompt: None }
     }

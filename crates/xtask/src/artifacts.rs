@@ -98,8 +98,8 @@ mod tests {
             schema["$ref"] = json!(format!("#/$defs/{name}"));
             validators.insert(name, jsonschema::validator_for(&schema).unwrap());
         }
-        let dialogs =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../adjourn/tests/it/acp/golden");
+        let dialogs = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../adjourn-cli/tests/it/acp/golden");
         let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
         for file in std::fs::read_dir(dialogs).unwrap() {
             let path = file.unwrap().path();

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::clock::{Clock, Machine};
+use adjourn::clock::Machine;
 use adjourn::doorbell::Hosts;
 use adjourn::script::{Script, Scripted};
-use adjourn::{Config, Host, Notes};
+use adjourn::{Adjourn, Notes, RunningHost};
 use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
 use adjourn_core::Founding;
 use adjourn_core::actor::{self, Actor};
@@ -33,7 +33,8 @@ pub struct Process {
     /// Held, so that it is there as long as the store.
     directory: Arc<TempDir>,
     face: Arc<Face<Sqlite>>,
-    host: JoinHandle<Result<(), adjourn_store::Error>>,
+    /// Its host, until it is killed.
+    host: std::sync::Mutex<Option<RunningHost<Sqlite>>>,
 }
 
 impl Process {
@@ -69,31 +70,28 @@ impl Process {
         let options = sqlite::Options::new(path, Arc::new(Machine), Keys::only(key));
         let store = Sqlite::open(options).unwrap();
         let (hosts, permissions) = (Hosts::beside(store.path()), PendingPermissions::default());
-        let clock: Arc<dyn Clock> = Arc::new(Machine);
-        let (config, drivers) = (Config::default(), drivers(permissions.clone()));
-        let host = Host::join(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, config);
-        let host = host.await.unwrap();
-        let claimant = host.claimant();
-        let host = tokio::spawn(host.run(std::future::pending()));
+        let adjourn = Adjourn::on(store, hosts, Arc::new(Machine)).unwrap().in_tenant("acme");
+        let drivers = drivers(permissions.clone());
+        let host = adjourn.host().others(drivers).start().await.unwrap();
+        let claimant = host.claimant().clone();
         let options = Options {
             driver: DriverKind::Script { source: script.to_owned() },
             needs: Script::parse(script).unwrap().needs(),
-            tenant: "acme".to_owned(),
             profile: Profile::Adjourn,
             status: StatusWords::ByVersion,
             on_disconnect: OnDisconnect::Continue,
             cancel_grace: None,
         };
         let notes = Notes::default();
-        let face = Arc::new(Face { store, hosts, clock, claimant, permissions, notes, options });
-        Self { directory, face, host }
+        let face = Arc::new(Face { adjourn, claimant, permissions, notes, options });
+        Self { directory, face, host: std::sync::Mutex::new(Some(host)) }
     }
 
     /// Makes many sessions, in one commit, and returns their names.
     pub async fn create_many(&self, count: usize) -> Vec<String> {
         let founding = |_| Founding {
-            id: SessionId::new(self.face.clock.uuid()),
-            tenant: self.face.options.tenant.clone(),
+            id: SessionId::new(self.face.adjourn.clock().uuid()),
+            tenant: self.face.adjourn.tenant().to_owned(),
             labels: BTreeMap::new(),
             parent: None,
             driver: DriverSpec { kind: self.face.options.driver.clone(), ..DriverSpec::script("") },
@@ -105,38 +103,43 @@ impl Process {
             let by = || Actor::new(actor::Face::Library, "test");
             all.into_iter().map(|founding| Ok(tx.create(by(), founding)?.session.id)).collect()
         };
-        let ids: Vec<SessionId> = self.face.store.transact(create).await.unwrap();
+        let ids: Vec<SessionId> = self.face.adjourn.store().transact(create).await.unwrap();
         ids.iter().map(ToString::to_string).collect()
     }
 
     /// Returns how often the store was read so far.
     pub fn reads(&self) -> u64 {
-        self.face.store.metrics().reads
+        self.face.adjourn.store().metrics().reads
     }
 
     /// Ends its host as a kill does: nothing is given back.
     pub async fn kill(&self) {
-        self.host.abort();
-        while !self.host.is_finished() {
-            tokio::task::yield_now().await;
-        }
+        let host = self.host.lock().unwrap().take();
+        host.unwrap().kill().await;
     }
 
     /// Returns how far the journal of a session goes.
     pub fn revision(&self, session: &str) -> u64 {
-        self.face.store.session(session.parse().unwrap()).unwrap().unwrap().revision
+        self.face.adjourn.store().session(session.parse().unwrap()).unwrap().unwrap().revision
     }
 
     /// Returns what a session does, as the store has it.
     pub fn phase(&self, session: &str) -> String {
-        let session = self.face.store.session(session.parse().unwrap()).unwrap().unwrap();
+        let session = self.face.adjourn.store().session(session.parse().unwrap()).unwrap().unwrap();
         serde_json::to_value(session.phase()).unwrap().as_str().unwrap().to_owned()
     }
 
     /// Waits until a session asks its question, as the store has it.
     pub async fn until_asking(&self, session: &str) {
         let asks = async {
-            while self.face.store.session(session.parse().unwrap()).unwrap().unwrap().phase()
+            while self
+                .face
+                .adjourn
+                .store()
+                .session(session.parse().unwrap())
+                .unwrap()
+                .unwrap()
+                .phase()
                 != Phase::Asking
             {
                 tokio::task::yield_now().await;
@@ -147,7 +150,7 @@ impl Process {
 
     /// Returns what was said in a session.
     pub fn transcript(&self, session: &str) -> Vec<Message> {
-        let said = self.face.store.transcript(session.parse().unwrap(), 0, 1024).unwrap();
+        let said = self.face.adjourn.store().transcript(session.parse().unwrap(), 0, 1024).unwrap();
         said.iter().map(|bytes| Message::decode(bytes).unwrap()).collect()
     }
 
@@ -193,12 +196,6 @@ impl Process {
         let (input, output) = tokio::io::split(ours);
         let lines = BufReader::new(input).lines();
         Client { lines, output, serving, next: 1, heard: Vec::new(), of_today: false }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.host.abort();
     }
 }
 

@@ -104,10 +104,8 @@ impl Agent {
         let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(permissions.clone()));
         let working = host_with(&place, Claims::All, drivers).await?;
         let face = Face {
-            store: place.store.clone(),
-            hosts: place.hosts.clone(),
-            clock: Arc::clone(&place.clock),
-            claimant: working.claimant.clone(),
+            adjourn: place.adjourn.clone(),
+            claimant: working.claimant().clone(),
             permissions,
             notes: Notes::new(log),
             options: options(settings, driver),
@@ -171,7 +169,6 @@ fn options(settings: &Settings, driver: DriverSpec) -> Options {
     Options {
         driver: driver.kind,
         needs: driver.needs,
-        tenant: settings.tenant.value.clone(),
         profile: profile(settings),
         status: match settings.status_words.value {
             StatusWords::Auto => adjourn_acp::StatusWords::ByVersion,

@@ -1,9 +1,5 @@
 //! `cancel`.
 
-use adjourn_core::Command;
-use adjourn_core::command::Cancel;
-use adjourn_store::Request;
-
 use crate::arguments::Reasoned;
 use crate::failure::Failure;
 use crate::place::Place;
@@ -14,8 +10,6 @@ pub async fn run(settings: &Settings, cancel: Reasoned, output: &Output) -> Resu
     let place = Place::open(settings)?;
     let id = place.find(&cancel.which.session)?;
     let grace = settings.cancel_grace.configured();
-    let grace_ms = grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
-    let command = Command::Cancel(Cancel { reason: cancel.reason, grace_ms });
-    let session = place.give(Request::new(id, place.by(), command)).await?.session;
-    place.tell(&session, output)
+    let canceled = place.adjourn.session(id).cancel().reason(cancel.reason).grace(grace).await?;
+    place.tell(&canceled.commit.session, output)
 }

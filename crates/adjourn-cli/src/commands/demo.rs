@@ -4,12 +4,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adjourn::Claims;
 use adjourn::clock::Machine;
+use adjourn::{Claims, Event};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::session::Phase;
 use adjourn_driver::Role;
-use adjourn_store::rows::NewEvent;
 use adjourn_store::{Environment as _, Store as _};
 use serde_json::json;
 
@@ -60,7 +59,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
     let working = host(&tour.place, Claims::Only(id)).await?;
-    say(&tour.place, Some(&working), id, tour.place.by(), "build and deploy").await?;
+    say(&tour.place, id, "build and deploy").await?;
     tour.until(Phase::Suspended).await?;
 
     tour.talk("It parked itself. The host stops now: nothing is left running, not even a timer.");
@@ -75,7 +74,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     tour.until(Phase::Asking).await?;
     tour.talk("A deadline woke it, too, and now it asks. We answer: north.");
     tokio::time::sleep(READ).await;
-    say(&tour.place, Some(&working), id, tour.place.by(), "north").await?;
+    say(&tour.place, id, "north").await?;
     tour.until(Phase::Idle).await?;
     working.now().await?;
 
@@ -126,17 +125,8 @@ impl Tour<'_> {
     }
 
     async fn event(&self, name: &str, subject: &str) -> Result<(), Failure> {
-        let event = NewEvent {
-            id: self.place.clock.uuid().to_string(),
-            source: "demo".to_owned(),
-            name: name.to_owned(),
-            subject: Some(subject.to_owned()),
-            time: self.place.clock.now(),
-            tenant: self.place.settings.tenant.value.clone(),
-            session: None,
-            data: None,
-        };
-        self.place.store.transact(move |tx| tx.acknowledge(&event)).await?;
+        let event = Event::new(name).subject(subject).source("demo");
+        self.place.adjourn.publish(event).await?;
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use adjourn::Published;
 use adjourn_core::Session;
 use adjourn_core::id::{Seq, SessionId};
 use adjourn_core::json;
@@ -53,10 +54,9 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
     };
     let addressed = new.session;
     let (seq, fresh, told) = match take(&place, new).await {
-        Err(CommandError::NotFound(id)) => return Err(not_there(&place, id)?),
+        Err(adjourn::Error::NotFound(id)) => return Err(not_there(&place, id)?),
         taken => taken?,
     };
-    place.hosts.ring();
     let (woke, waiting) = (told.woken.len(), told.held + told.left + told.kept);
     let mut object = json!({ "seq": seq, "fresh": fresh, "woke": woke, "waiting": waiting });
     let notice = notice(&Living::of(&place)?, &told);
@@ -148,8 +148,8 @@ impl fmt::Display for Told {
 
 /// Stores an event. Where a host lives it is delivered right here, as far as that is quick; where
 /// none does, it is stored for the next one, and only looked up whom it will wake.
-async fn take(place: &Place, event: NewEvent) -> Result<(Seq, bool, Told), CommandError> {
-    let (new, by) = (event.clone(), place.by());
+async fn take(place: &Place, event: NewEvent) -> Result<(Seq, bool, Told), adjourn::Error> {
+    let (new, by) = (event.clone(), place.adjourn.by());
     let deliver = move |tx: &mut Transaction<'_>| -> Result<(Seq, bool, Told), CommandError> {
         let (seq, fresh) = tx.acknowledge(&new)?;
         if !fresh {
@@ -161,14 +161,14 @@ async fn take(place: &Place, event: NewEvent) -> Result<(Seq, bool, Told), Comma
     };
     let hosted = place.store.hosts()?.iter().any(|host| place.lives(host.id));
     let told = if hosted {
-        match place.store.transact(deliver).await {
+        match place.adjourn.transact(deliver).await {
             // What keeps an event from being delivered does not keep it from being stored.
             Err(CommandError::Store(Error::Damaged(_))) => Told::default(),
-            taken => return taken,
+            taken => return Ok(taken?),
         }
     } else {
         // What is answered with an error leaves no trace.
-        let rehearsal = place.store.transact(move |tx| match deliver(tx) {
+        let rehearsal = place.adjourn.transact(move |tx| match deliver(tx) {
             Ok((_, _, told)) => Err(Rehearsed::Told(told)),
             Err(error) => Err(Rehearsed::Failed(error)),
         });
@@ -177,11 +177,10 @@ async fn take(place: &Place, event: NewEvent) -> Result<(Seq, bool, Told), Comma
             Ok(()) | Err(Rehearsed::Failed(CommandError::Store(Error::Damaged(_)))) => {
                 Told::default()
             }
-            Err(Rehearsed::Failed(error)) => return Err(error),
+            Err(Rehearsed::Failed(error)) => return Err(error.into()),
         }
     };
-    let stored = place.store.transact(move |tx| tx.acknowledge(&event));
-    let (seq, fresh) = stored.await?;
+    let Published { seq, fresh } = place.adjourn.publish(event).await?;
     Ok((seq, fresh, told))
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Keys, Revoke};
 use crate::failure::Failure;
-use crate::place::{Place, key_directory};
+use crate::place::{Place, keys_of};
 use crate::settings::Settings;
 use crate::terminal::Output;
 
@@ -53,7 +53,7 @@ impl Known {
 /// Returns this user's keys, oldest first, and then those that the store knows and the user has not.
 fn known(settings: &Settings) -> Result<Vec<Known>, Failure> {
     // Without a home there are none of this user's own.
-    let directory = key_directory().ok();
+    let directory = keys_of(settings).ok();
     let existing = directory.as_ref().map(KeyDir::existing).transpose()?.flatten();
     let current = existing.map(|keys| keys.current().id());
     let own = directory.as_ref().map(KeyDir::ring).transpose()?.unwrap_or_default();
@@ -85,7 +85,7 @@ fn list(settings: &Settings, output: &Output) -> Result<(), Failure> {
     for key in &known {
         output.object(&key.json(), &key.text());
     }
-    output.talk(&match key_directory().map(|keys| keys.path().display().to_string()) {
+    output.talk(&match keys_of(settings).map(|keys| keys.path().display().to_string()) {
         Ok(path) if known.is_empty() => format!("no keys in {path}; the first commit makes one"),
         Ok(path) => format!("the keys are in {path}"),
         Err(_) => "there is no HOME to have keys in".to_owned(),
@@ -98,7 +98,7 @@ fn rotate(settings: &Settings, output: &Output) -> Result<(), Failure> {
     if settings.store().is_ok() {
         Place::look_if_there(settings)?;
     }
-    let keys = key_directory()?.rotate(Machine.now())?;
+    let keys = keys_of(settings)?.rotate(Machine.now())?;
     // The store learns the public half, so that it goes on with this key whatever came before.
     if settings.store().is_ok() {
         Place::open_with_new_key(settings)?;
@@ -122,7 +122,7 @@ fn revoke(settings: &Settings, which: &Revoke, output: &Output) -> Result<(), Fa
                 .hint("give more of it"));
         }
     };
-    let directory = key_directory()?;
+    let directory = keys_of(settings)?;
     let reason = which.reason.as_deref().unwrap_or_default();
     let revocation = directory.revoke(&known.key, reason, Machine.now())?;
     let revoked = PublicKey::new(known.key.as_bytes(), known.key.created(), Some(revocation));

@@ -1,7 +1,7 @@
 //! `prune`: drops events and answers that are no longer needed, and what happened in sessions that
 //! ended long ago.
 
-use adjourn_store::{Pruned, Retention, Store as _};
+use adjourn_store::{Pruned, Retention};
 use serde_json::json;
 
 use crate::arguments::Prune;
@@ -20,7 +20,7 @@ pub async fn run(settings: &Settings, prune: &Prune, output: &Output) -> Result<
     let retention = Retention { ended, ..Retention::default() };
     let mut all = Pruned::default();
     loop {
-        let pruned = place.store.transact(move |tx| tx.prune(&retention, BATCH)).await?;
+        let pruned = place.adjourn.transact(move |tx| tx.prune(&retention, BATCH)).await?;
         all.events += pruned.events;
         all.answers += pruned.answers;
         all.sessions += pruned.sessions;

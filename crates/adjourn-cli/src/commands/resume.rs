@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use adjourn::Claims;
-use adjourn_core::command;
 use adjourn_core::event::What;
-use adjourn_core::facts::Answer;
-use adjourn_core::session::{Phase, Resumption, State};
-use adjourn_core::{Command, Session, json};
+use adjourn_core::session::{Phase, State};
+use adjourn_core::{Session, json};
 use adjourn_driver::Message;
-use adjourn_store::{Done, Request};
+use adjourn_store::Done;
 use serde_json::{Value, json};
 
 use crate::arguments::Resume;
@@ -65,44 +63,35 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let by_sight = resume.idempotency_key.is_none() && session.phase() == Phase::Asking;
     let shown = session.suspended().filter(|_| by_sight);
     let handle = given.or(shown.map(|suspended| suspended.shown().pause.handle));
-    let command = Command::Resume(command::Resume {
-        handle,
-        input: said.as_ref().map(Message::content),
-        continue_transcript: !resume.fresh,
-        idempotency_key: resume.idempotency_key,
-        message_id: None,
-        add_budget: resume.add_budget,
-    });
-    let said = said.iter().map(Message::encode).collect();
+    let mut wake = place.adjourn.session(id).resume().handle(handle);
+    if let Some(said) = said {
+        wake = wake.input(said);
+    }
+    if resume.fresh {
+        wake = wake.fresh();
+    }
+    if let Some(key) = resume.idempotency_key {
+        wake = wake.key(key);
+    }
+    if let Some(added) = resume.add_budget {
+        wake = wake.add_budget(added);
+    }
     let working = host_for(&place, &session, resume.detach).await?;
-    let request = Request::new(id, place.by(), command).saying(said);
-    let done = match place.give_to(working.as_ref(), request).await {
-        Ok(done) => done,
+    let woken = match wake.await {
+        Ok(woken) => woken,
         Err(refused) => return Err(dismiss(working, refused.into()).await),
     };
-    if let (true, Some(resumed)) = (output.json, resumed(&done)) {
+    if let (true, Some(resumed)) = (output.json, woken.resumption()) {
         output.data(&json!({ "resumed": resumption(resumed) }).to_string());
     }
-    go_on(&place, &done.session, working, resume.detach, output).await?;
+    let Done { session, events, .. } = &woken.commit;
+    go_on(&place, session, working, resume.detach, output).await?;
     // What ended right there, or was resumed before with the same key, has an outcome, too.
-    let ended = done.events.iter().any(|event| matches!(event.what, What::RunEnded(_)));
-    match (ended || done.answered.is_some()) && !resume.detach {
+    let ended = events.iter().any(|event| matches!(event.what, What::RunEnded(_)));
+    match (ended || woken.repeated) && !resume.detach {
         true => outcome(&*place.session(id)?),
         false => Ok(()),
     }
-}
-
-/// Returns what a resume has resumed; where its key was used before, what it resumed then.
-fn resumed(done: &Done) -> Option<&Resumption> {
-    let first = done.events.iter().find_map(|event| match &event.what {
-        What::Resumed(resumed) => Some(&resumed.resumption),
-        What::HoldLifted(lifted) => Some(&lifted.resumption),
-        _ => None,
-    });
-    first.or(match &done.answered {
-        Some(Answer::Resumed(resumption)) => Some(resumption),
-        Some(Answer::Withdrawn { .. }) | None => None,
-    })
 }
 
 /// Becomes the host of a session that is about to be given work, if the command stays with it and

@@ -1,11 +1,10 @@
 //! `rm`: ends sessions and erases what happened in them, as `session/delete` does.
 
-use adjourn_core::actor::Actor;
-use adjourn_core::command::Close;
+use adjourn::Error;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use adjourn_core::{Command, Session};
-use adjourn_store::{CommandError, Erased, Request, Store as _, Transaction};
+use adjourn_core::{Rejected, Session};
+use adjourn_store::{Erased, Store as _};
 use serde_json::json;
 
 use crate::arguments::Rm;
@@ -63,37 +62,18 @@ fn refuse_at_work(session: &Session, force: bool) -> Result<(), Failure> {
     )))
 }
 
-/// Ends a session and erases it, a little with each transaction.
+/// Ends a session and erases it.
 async fn remove(place: &Place, id: SessionId, force: bool) -> Result<Erased, Failure> {
-    let by = place.by();
-    let first = place.store.transact(move |tx| -> Result<_, CommandError> {
-        // It may have gone to work since it was looked at.
-        Ok(match tx.session(id) {
-            Ok(None) => return Err(CommandError::NotFound(id)),
-            Ok(Some(session)) => match refuse_at_work(&session, force) {
-                Err(refused) => Err(refused),
-                Ok(()) => Ok(end_and_erase(tx, by, id)?),
-            },
-            Err(error) if error.is_of_a_session() && force => Ok(tx.remove_unreadable(by, id)?),
-            Err(error) => return Err(error.into()),
-        })
-    });
-    let mut all = first.await??;
-    place.hosts.ring();
-    while all.more {
-        all = all.and(place.store.transact(move |tx| tx.erase(id)).await?);
+    let remove = place.adjourn.session(id).remove();
+    let remove = if force { remove.even_at_work().even_unreadable() } else { remove };
+    match remove.await {
+        // It has gone to work since it was looked at.
+        Err(Error::Refused(Rejected::Busy { .. })) => {
+            refuse_at_work(&*place.session(id)?, force)?;
+            Err(Failure::refused("TASK_BUSY", format!("session {id} was at work")))
+        }
+        removed => Ok(removed?),
     }
-    Ok(all)
-}
-
-fn end_and_erase(
-    tx: &mut Transaction<'_>,
-    by: Actor,
-    id: SessionId,
-) -> Result<Erased, CommandError> {
-    let close = Close { reason: Some("removed".to_owned()) };
-    tx.command(Request::new(id, by, Command::Close(close)))?;
-    Ok(tx.erase(id)?)
 }
 
 /// Returns the end of an id, as lists show it.

@@ -4,15 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjourn::script::Script;
-use adjourn_core::actor::Actor;
-use adjourn_core::command::{Close, Prompt, Reach};
 use adjourn_core::driver::{DriverSpec, Need};
-use adjourn_core::id::{Handle, SessionId};
+use adjourn_core::id::SessionId;
 use adjourn_core::limits::DRIVER_SPEC_BYTES;
 use adjourn_core::session::{Phase, State};
-use adjourn_core::{Command, Founding, Session};
-use adjourn_driver::Message;
-use adjourn_store::{CommandError, Request, Store as _};
+use adjourn_core::{Founding, Session};
+use adjourn_store::Store as _;
 
 use crate::arguments::Run;
 use crate::failure::Failure;
@@ -42,7 +39,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let mut keyboard = if run.detach { None } else { Keyboard::at_terminal(output) };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
-        let prompted = say(&place, working.as_ref(), id, place.by(), &run.prompt).await?;
+        let prompted = say(&place, id, &run.prompt).await?;
         let stayed = match &mut keyboard {
             None => {
                 let until = if run.detach { Until::Parked } else { Until::Idle };
@@ -86,11 +83,10 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         if ended || number == runs || outcome(&session).is_err() {
             stop(working, &place, &mut signals, output).await?;
             if !ended {
-                let close = Command::Close(Close { reason: None });
-                let done = place.give(Request::new(id, place.by(), close)).await?;
+                let closed = place.adjourn.session(id).close().await?;
                 // People were told that it is done; programs read the last state off the data.
                 if output.json {
-                    place.tell(&done.session, output)?;
+                    place.tell(&closed.commit.session, output)?;
                 }
             }
             return outcome(&session);
@@ -134,38 +130,16 @@ pub fn read(path: &Path) -> Result<(DriverSpec, Script), Failure> {
 
 /// Makes a session.
 pub async fn create(place: &Place, founding: Founding) -> Result<SessionId, Failure> {
-    let by = place.by();
-    let done = place.store.transact(move |tx| tx.create(by, founding)).await?;
-    Ok(done.session.id)
+    Ok(place.adjourn.create_from(founding).await?.id())
 }
 
 /// Gives a session a message, and returns it as it is then; a host of this process runs it, if
 /// there is one.
-pub async fn say(
-    place: &Place,
-    host: Option<&Stop>,
-    id: SessionId,
-    by: Actor,
-    text: &str,
-) -> Result<Arc<Session>, Failure> {
+pub async fn say(place: &Place, id: SessionId, text: &str) -> Result<Arc<Session>, Failure> {
     let session = place.store.session(id)?;
     // An answer at a terminal is to the question that is shown there.
     let shown = session.as_ref().and_then(|session| session.suspended());
     let handle = shown.map(|suspended| suspended.shown().pause.handle);
-    Ok(say_to(place, host, id, by, text, handle).await?)
-}
-
-/// Gives a session a message for the suspension that a handle names.
-pub async fn say_to(
-    place: &Place,
-    host: Option<&Stop>,
-    id: SessionId,
-    by: Actor,
-    text: &str,
-    handle: Option<Handle>,
-) -> Result<Arc<Session>, CommandError> {
-    let said = Message::user(text);
-    let prompt = Prompt { content: said.content(), message_id: None, handle, reach: Reach::Waits };
-    let request = Request::new(id, by, Command::Prompt(prompt)).saying(vec![said.encode()]);
-    Ok(place.give_to(host, request).await?.session)
+    let prompted = place.adjourn.session(id).prompt(text).answering(handle).await?;
+    Ok(prompted.commit.session)
 }

@@ -159,9 +159,7 @@ async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Fai
     let url = format!("http://{address}/v1/events");
     output.talk(&format!("listening on {url}"));
     let intake = Intake {
-        store: place.store.clone(),
-        hosts: place.hosts.clone(),
-        tenant: place.settings.tenant.value.clone(),
+        adjourn: place.adjourn.clone(),
         token: token.map(Arc::from),
         connections: descriptors::connections(),
     };

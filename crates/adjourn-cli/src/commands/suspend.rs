@@ -1,11 +1,13 @@
 //! `suspend`: pauses a session, and says so when it is paused.
 
-use adjourn_core::command::{self, Requester};
+use std::pin::pin;
+use std::sync::Arc;
+
+use adjourn::{Error, SessionRef};
 use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::event::{Event, SuspendedEvent, What};
-use adjourn_core::id::{Handle, RequestId, SessionId};
-use adjourn_core::{Command, Rejected, Session, json};
-use adjourn_store::{CommandError, Request};
+use adjourn_core::id::RequestId;
+use adjourn_core::{Rejected, command, json};
+use adjourn_store::Sqlite;
 use serde_json::Value;
 
 use crate::arguments::{Mode, OnTimeout, Suspend};
@@ -18,109 +20,90 @@ use crate::signals::{Ended, Signals};
 use crate::terminal::Output;
 use crate::text_argument::{MOST, not_json};
 use crate::view::View;
-use crate::watch::{Seen, Watch};
+use crate::watch::Watch;
 
 pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Result<(), Failure> {
     let conditions = conditions(&suspend)?;
     let place = Place::open(settings)?;
     let id = place.find(&suspend.which.session)?;
-    let request = RequestId::new(place.clock.uuid());
-    let command = command::Suspend {
-        reason: suspend.reason,
-        resume_when: conditions,
-        mode: match suspend.mode {
-            Mode::FinishStep => command::Mode::FinishStep,
-            Mode::InterruptImmediate => command::Mode::InterruptImmediate,
-            Mode::WaitForCompletion => command::Mode::WaitForCompletion,
-        },
-        grace_ms: suspend.grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX)),
-        requester: Some(Requester::Call(request)),
-        ..command::Suspend::default()
-    };
+    let session = place.adjourn.session(id);
+    let mut asked = session.suspend().conditions(conditions).mode(match suspend.mode {
+        Mode::FinishStep => command::Mode::FinishStep,
+        Mode::InterruptImmediate => command::Mode::InterruptImmediate,
+        Mode::WaitForCompletion => command::Mode::WaitForCompletion,
+    });
+    if let Some(reason) = suspend.reason {
+        asked = asked.reason(reason);
+    }
+    if let Some(grace) = suspend.grace {
+        asked = asked.grace(grace);
+    }
     let mut signals = Signals::new()?;
-    let done = place.give(Request::new(id, place.by(), Command::Suspend(command))).await?;
-    let Some(handle) = pending(&done.session) else { return place.tell(&done.session, output) };
-    let mut watcher = Watch::after(&place, &done.session);
+    let accepted = asked.accepted().await?;
+    if accepted.suspension.is_some() {
+        return place.tell(&accepted.commit.session, output);
+    }
+    let mut watcher = Watch::after(&place, &accepted.commit.session);
+    let mut in_force = pin!(session.in_force(&accepted));
     let mut said = String::new();
-    let mut fate = None;
+    let mut now = Arc::clone(&accepted.commit.session);
     loop {
-        let Some(Seen { session, moments }) = watcher.look()? else {
-            return Err(Failure::no_session(id));
-        };
-        fate = fate.or_else(|| moments.iter().find_map(|moment| fate_of(handle, &moment.event)));
-        if pending(&session) != Some(handle) {
-            // It may have been woken by now; it was suspended all the same.
-            return match fate.unwrap_or_else(|| Err("it was not suspended".to_owned())) {
-                Ok(()) => place.tell(&session, output),
-                Err(why) => Err(Failure::refused("WITHDRAWN", why)
-                    .hint(format!("`adjourn log {id}` has the whole story"))),
-            };
-        }
-        if place.recover(&session).await?.is_some() {
-            continue;
-        }
         let living = Living::of(&place)?;
-        let view = || View { session: &session, now: place.clock.now(), living: &living };
+        let view = View { session: &now, now: place.clock.now(), living: &living };
         // What it waits for changes, as calls return; who cannot watch is told each time.
-        let row = view().row();
+        let row = view.row();
         if row.why != said && !output.is_live() {
             output.talk(&format!("[about to be suspended: {}; Ctrl-C takes it back]", row.why));
         }
         said = row.why;
         let line = || {
-            let since = span(place.clock.now().since(done.session.at));
+            let since = span(place.clock.now().since(accepted.commit.session.at));
             format!("about to be suspended: {said}, {since} · Ctrl-C takes it back")
         };
         tokio::select! {
+            fate = &mut in_force => return match fate {
+                // It may have been woken by now; it was suspended all the same.
+                Ok(_) => place.tell(&*place.session(id)?, output),
+                Err(error @ Error::NotSuspended { .. }) => {
+                    Err(Failure::from(error).hint(format!("`adjourn log {id}` has the whole story")))
+                }
+                Err(error) => Err(error.into()),
+            },
             () = output.live_while(watcher.wait(), line) => {}
-            ended = signals.next() => return withdraw(&place, id, request, ended, output).await,
+            ended = signals.next() => {
+                return withdraw(&place, &session, accepted.request, ended, output).await;
+            }
         }
-    }
-}
-
-/// Returns whether an event has made a pause that was pending, or why there will be none.
-fn fate_of(handle: Handle, event: &Event) -> Option<Result<(), String>> {
-    let by = &event.by;
-    match &event.what {
-        What::Suspended(SuspendedEvent { park, hold, .. }) => {
-            let mut made = [Some(park), hold.as_ref()].into_iter().flatten();
-            made.any(|parked| parked.pause.handle == handle).then_some(Ok(()))
+        let Some(seen) = watcher.look()? else { return Err(Failure::no_session(id)) };
+        // Where it is no longer pending, its fate is told in a moment.
+        if seen.session.pending_pause().is_some() {
+            now = seen.session;
         }
-        What::SuspendWithdrawn(withdrawn) if withdrawn.handle == handle => {
-            Some(Err(format!("not suspended: {by} took it back")))
-        }
-        What::CancelRequested(_) => Some(Err(format!("not suspended: {by} canceled its run"))),
-        What::SessionEnded(_) => Some(Err(format!("not suspended: {by} ended the session"))),
-        _ => None,
     }
 }
 
 /// Takes the suspend back that waits, unless it has taken effect meanwhile.
 async fn withdraw(
     place: &Place,
-    id: SessionId,
+    session: &SessionRef<Sqlite>,
     request: RequestId,
     Ended(code): Ended,
     output: &Output,
 ) -> Result<(), Failure> {
-    let command = Command::Withdraw(command::Withdraw { request });
-    match place.give(Request::new(id, place.by(), command)).await {
-        Ok(done) if pending(&done.session).is_some() => {
+    let id = session.id();
+    match session.withdraw(request).await {
+        Ok(withdrawn) if withdrawn.still_pending => {
             let message = "taken back, but it will be suspended: others want it, too";
             Err(Failure::interrupted(code, message).hint(format!("adjourn show {id}")))
         }
         Ok(_) => Err(Failure::interrupted(code, "taken back: the session goes on")),
         // Too late: it is what was asked for at first.
-        Err(CommandError::Rejected(Rejected::NothingToWithdraw)) => {
+        Err(Error::Refused(Rejected::NothingToWithdraw)) => {
             output.talk("too late to take it back");
             place.tell(&*place.session(id)?, output)
         }
         Err(error) => Err(error.into()),
     }
-}
-
-fn pending(session: &Session) -> Option<Handle> {
-    session.pending_pause().map(|pause| pause.handle)
 }
 
 fn conditions(suspend: &Suspend) -> Result<Option<Conditions>, Failure> {

@@ -1,11 +1,11 @@
 //! `takeover`: takes a session from a host that hangs, for whichever host is free to go on with.
 
+use adjourn::TakenOver;
 use adjourn::about::About;
-use adjourn_core::command::{Loss, Recover};
+use adjourn_core::Session;
 use adjourn_core::id::HostId;
 use adjourn_core::session::{Phase, State};
-use adjourn_core::{Command, Session};
-use adjourn_store::{CommandError, Done, Request, Store as _};
+use adjourn_store::Store as _;
 use serde_json::json;
 
 use crate::arguments::Takeover;
@@ -19,24 +19,11 @@ use crate::view::View;
 pub async fn run(settings: &Settings, takeover: &Takeover, output: &Output) -> Result<(), Failure> {
     let place = Place::open(settings)?;
     let id = place.find(&takeover.which.session)?;
-    let by = place.by();
-    // Whose it is, is looked up where it is taken: meanwhile it may have changed hands.
-    let take = place.store.transact(move |tx| -> Result<Taken, CommandError> {
-        let session = tx.session(id)?.ok_or(CommandError::NotFound(id))?;
-        let Some(owner) = session.owner() else {
-            return Ok(Err(nobodys(&session)));
-        };
-        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Takeover };
-        let done = tx.command(Request::new(id, by, Command::Recover(recover)))?;
-        Ok(Ok((done, owner.host)))
-    });
-    let (Done { session, .. }, host) = take.await??;
-    place.hosts.ring();
-    tell(&place, &session, host, output)
+    match place.adjourn.session(id).take_over().await? {
+        TakenOver::From { host, commit } => tell(&place, &commit.session, host, output),
+        TakenOver::Nobody(session) => Err(nobodys(&session)),
+    }
 }
-
-/// What was taken and from whom, or why not.
-type Taken = Result<(Done, HostId), Failure>;
 
 /// The failure of a takeover where no host has the session.
 fn nobodys(session: &Session) -> Failure {

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::Adjourn;
 use adjourn::clock::Machine;
 use adjourn::doorbell::Hosts;
 use adjourn_core::time::Timestamp;
@@ -41,9 +42,9 @@ async fn bounded(token: Option<&str>, connections: usize) -> Fixture {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let intake = Intake {
-        store: store.clone(),
-        hosts: Hosts::beside(&path),
-        tenant: "acme".to_owned(),
+        adjourn: Adjourn::on(store.clone(), Hosts::beside(&path), Arc::new(Machine))
+            .unwrap()
+            .in_tenant("acme"),
         token: token.map(Arc::from),
         connections,
     };

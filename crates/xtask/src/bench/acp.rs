@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use adjourn::clock::{Clock, Machine};
-use adjourn::doorbell::Hosts;
-use adjourn::script::Scripted;
-use adjourn::{Config, Host, Notes};
+use adjourn::Notes;
+use adjourn::clock::Machine;
 use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
 use adjourn_core::command::{FinishStep, StartStep, StepEnd};
 use adjourn_core::driver::DriverKind;
@@ -16,13 +14,13 @@ use adjourn_core::id::{Epoch, HostId, SessionId};
 use adjourn_core::transcript::Digest;
 use adjourn_core::{Command, actor};
 use adjourn_driver::Message;
-use adjourn_store::{CommandError, Environment as _, Request, Sqlite, Store as _};
+use adjourn_store::{CommandError, Environment as _, Request, Store as _};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::child::{Child, runtime};
 use super::figures::{Figures, percentile};
-use super::sessions::{TENANT, create, give, open, prompt};
+use super::sessions::{create, embed, give, open, prompt};
 
 /// Messages of the conversation that is replayed.
 const MESSAGES: usize = 100_000;
@@ -181,40 +179,22 @@ impl Editor {
 pub fn agent(path: &Path) -> Result<()> {
     let runtime = runtime()?;
     let result = runtime.block_on(async {
-        let store: Sqlite = open(path)?;
-        let clock: Arc<dyn Clock> = Arc::new(Machine);
-        let hosts = Hosts::beside(path);
-        let drivers = Arc::new(Scripted::new(Arc::clone(&clock)));
-        let config = Config::default();
-        let host =
-            Host::join(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, config).await?;
-        let claimant = host.claimant();
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let working = tokio::spawn(host.run(async move {
-            let _ = stopped.await;
-        }));
+        let adjourn = embed(path)?;
+        let host = adjourn.host().scripts().start().await?;
+        let claimant = host.claimant().clone();
         let options = Options {
             driver: DriverKind::Script { source: SCRIPT.to_owned() },
             needs: std::collections::BTreeSet::new(),
-            tenant: TENANT.to_owned(),
             profile: Profile::Adjourn,
             status: StatusWords::ByVersion,
             on_disconnect: OnDisconnect::Continue,
             cancel_grace: None,
         };
         let permissions = PendingPermissions::default();
-        let face = Arc::new(Face {
-            store,
-            hosts,
-            clock,
-            claimant,
-            permissions,
-            notes: Notes::default(),
-            options,
-        });
+        let face =
+            Arc::new(Face { adjourn, claimant, permissions, notes: Notes::default(), options });
         let drain = async {
-            let _ = stop.send(());
-            let _ = working.await;
+            let _ = host.stop().await;
         };
         let never = std::future::pending();
         let wire = Wire::new(tokio::io::stdin(), tokio::io::stdout());

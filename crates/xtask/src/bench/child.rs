@@ -3,13 +3,8 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::clock::{Clock, Machine};
-use adjourn::doorbell::Hosts;
-use adjourn::script::Scripted;
-use adjourn::{Config, Host};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{acp, commits, http, sessions};
@@ -122,13 +117,10 @@ pub fn run(arguments: &[String]) -> Result<()> {
 /// A host as `adjourn serve` runs one.
 fn host(path: &Path) -> Result<()> {
     runtime()?.block_on(async {
-        let store = sessions::open(path)?;
-        let clock: Arc<dyn Clock> = Arc::new(Machine);
-        let drivers = Arc::new(Scripted::new(Arc::clone(&clock)));
-        let hosts = Hosts::beside(path);
-        let host = Host::join(store, hosts, clock, drivers, Config::default()).await?;
+        let host = sessions::embed(path)?.host().scripts().start().await?;
         println!("joined");
-        Ok(host.run(first_gone()).await?)
+        first_gone().await;
+        Ok(host.stop().await?)
     })
 }
 

@@ -5,7 +5,6 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use adjourn::doorbell::Hosts;
 use adjourn_server::Intake;
 use anyhow::{Context as _, Result, ensure};
 use axum::Router;
@@ -15,7 +14,7 @@ use tokio::net::TcpListener;
 
 use super::child::{Child, first_gone, runtime};
 use super::figures::Figures;
-use super::sessions::{TENANT, open};
+use super::sessions::embed;
 
 /// How long requests are counted.
 const SPAN: Duration = Duration::from_millis(600);
@@ -43,15 +42,8 @@ pub fn bare() -> Result<()> {
 /// The intake of events.
 pub fn intake(path: &Path) -> Result<()> {
     runtime()?.block_on(async {
-        let store = open(path)?;
-        let hosts = Hosts::beside(path);
-        let intake = Intake {
-            store,
-            hosts,
-            tenant: TENANT.to_owned(),
-            token: None,
-            connections: adjourn_server::CONNECTIONS,
-        };
+        let intake =
+            Intake { adjourn: embed(path)?, token: None, connections: adjourn_server::CONNECTIONS };
         Ok(adjourn_server::serve(listen().await?, intake, first_gone()).await?)
     })
 }

@@ -5,9 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn::clock::{Clock, Machine};
-use adjourn::doorbell::Hosts;
-use adjourn::{Config, Host, Notes};
+use adjourn::Notes;
 use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
 use adjourn_core::command::RunEnd;
 use adjourn_core::driver::{DriverKind, DriverSpec};
@@ -23,7 +21,7 @@ use tokio::io::{
 
 use super::child::runtime;
 use super::figures::{Figures, percentile};
-use super::sessions::open;
+use super::sessions::embed;
 
 /// How many words the agent says, and how long each takes: as a fast model does, and long enough
 /// for segments to be committed meanwhile.
@@ -42,26 +40,19 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
 
 /// Has an agent say something, and returns how long each word took to its client.
 async fn spoken(path: &Path) -> Result<Vec<Duration>> {
-    let store = open(path)?;
-    let clock: Arc<dyn Clock> = Arc::new(Machine);
-    let (hosts, began) = (Hosts::beside(path), Instant::now());
-    let drivers = Arc::new(Talker(began));
-    let config = Config::default();
-    let host =
-        Host::join(store.clone(), hosts.clone(), Arc::clone(&clock), drivers, config).await?;
-    let claimant = host.claimant();
-    let working = tokio::spawn(host.run(std::future::pending()));
+    let (adjourn, began) = (embed(path)?, Instant::now());
+    let host = adjourn.host().others(Arc::new(Talker(began))).start().await?;
+    let claimant = host.claimant().clone();
     let options = Options {
         driver: DriverKind::Script { source: r#"{"steps": []}"#.to_owned() },
         needs: std::collections::BTreeSet::new(),
-        tenant: "bench".to_owned(),
         profile: Profile::Adjourn,
         status: StatusWords::ByVersion,
         on_disconnect: OnDisconnect::Continue,
         cancel_grace: None,
     };
     let (permissions, notes) = (PendingPermissions::default(), Notes::default());
-    let face = Face { store, hosts, clock, claimant, permissions, notes, options };
+    let face = Face { adjourn, claimant, permissions, notes, options };
     let (ours, theirs) = tokio::io::duplex(WIDTH);
     let (input, output) = tokio::io::split(theirs);
     let stop = std::future::pending();
@@ -72,7 +63,7 @@ async fn spoken(path: &Path) -> Result<Vec<Duration>> {
     let client = Client { lines: BufReader::new(input).lines(), output };
     let times = client.listen(began).await;
     serving.abort();
-    working.abort();
+    host.kill().await;
     times
 }
 

@@ -5,20 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use adjourn::Event;
 use adjourn::clock::Machine;
-use adjourn::doorbell::Hosts;
 use adjourn_core::command::Suspend;
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::id::SessionId;
 use adjourn_core::{Command, Session};
-use adjourn_store::rows::NewEvent;
 use adjourn_store::{CommandError, Environment, Request, Sqlite, Store as _};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-use super::child::Child;
+use super::child::{Child, runtime};
 use super::figures::Figures;
-use super::sessions::{TENANT, by, create, founding, give, open, open_at, prompt};
+use super::sessions::{by, create, embed, founding, give, open, open_at, prompt};
 use super::wake::seen;
 
 /// Sessions that are parked in one commit.
@@ -79,10 +78,10 @@ impl Parked {
     /// Its work is the same whatever else is in the store: other sessions that events wake and
     /// that park again.
     pub fn resident_after_work(&self) -> Result<u64> {
-        let hosts = Hosts::beside(&self.path);
+        let (adjourn, runtime) = (embed(&self.path)?, runtime()?);
         let mut host = Child::spawn("host", Some(&self.path))?;
         host.line()?;
-        let workers = self.store.transact(|tx| -> Result<Vec<_>, CommandError> {
+        let workers = adjourn.transact(|tx| -> Result<Vec<_>, CommandError> {
             (0..WORKERS)
                 .map(|_| {
                     let subject = Machine.uuid().to_string();
@@ -95,19 +94,15 @@ impl Parked {
                 })
                 .collect()
         });
-        let workers = workers.wait()?;
-        hosts.ring();
+        let workers = runtime.block_on(workers)?;
         let mut epochs = Vec::new();
         for (id, _) in &workers {
             epochs.push(seen(&self.store, *id, |session| session.suspended().is_some())?.epoch);
         }
         for _ in 0..TURNS {
-            let events: Vec<_> = workers.iter().map(|(_, subject)| turn(subject)).collect();
-            let acknowledged = self.store.transact(move |tx| -> Result<(), CommandError> {
-                events.iter().try_for_each(|event| tx.acknowledge(event).map(|_| ()))
-            });
-            acknowledged.wait()?;
-            hosts.ring();
+            let turn = |subject: &String| Event::new("turn").source("bench").subject(subject);
+            let turns = workers.iter().map(|(_, subject)| turn(subject));
+            runtime.block_on(adjourn.publish_all(turns))?;
             for ((id, _), epoch) in workers.iter().zip(&mut epochs) {
                 let rests = |session: &Session| session.epoch > *epoch && session.owner().is_none();
                 *epoch = seen(&self.store, *id, rests)?.epoch;
@@ -132,19 +127,6 @@ impl Parked {
         figures.add("status_per_s", looks as f64 / start.elapsed().as_secs_f64());
         figures.add("status_bytes", bytes as f64 / looks as f64);
         Ok(())
-    }
-}
-
-fn turn(subject: &str) -> NewEvent {
-    NewEvent {
-        id: Machine.uuid().to_string(),
-        source: "bench".to_owned(),
-        name: "turn".to_owned(),
-        subject: Some(subject.to_owned()),
-        time: Machine.now(),
-        tenant: TENANT.to_owned(),
-        session: None,
-        data: None,
     }
 }
 

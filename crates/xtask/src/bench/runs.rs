@@ -4,25 +4,20 @@
 
 use std::future::Future;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn::clock::{Clock, Machine};
-use adjourn::doorbell::Hosts;
 use adjourn::feed::Following;
-use adjourn::script::Scripted;
-use adjourn::{Claimant, Config, Host};
+use adjourn::{Adjourn, SessionRef};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_store::{Sqlite, Store as _};
-use anyhow::{Context as _, Result};
-use tokio::sync::oneshot;
+use anyhow::Result;
 use tokio::task::JoinSet;
 
 use super::child::{processor_time, runtime};
 use super::figures::Figures;
-use super::sessions::{create, open, prompt, resume};
+use super::sessions::{create, embed};
 
 /// What the agent does in one run.
 pub const SCRIPT: &str =
@@ -62,20 +57,21 @@ impl Work {
     /// Has sessions run again and again, each while `go_on` says so of the start and of the runs
     /// that the session has done.
     fn of(path: &Path, sessions: usize, go_on: fn(Instant, u64) -> bool) -> Result<Self> {
-        let store = open(path)?;
-        let ids: Vec<_> = (0..sessions).map(|_| create(&store, SCRIPT)).collect::<Result<_>>()?;
+        let adjourn = embed(path)?;
+        let store = adjourn.store();
+        let ids: Vec<_> = (0..sessions).map(|_| create(store, SCRIPT)).collect::<Result<_>>()?;
         let runtime = runtime()?;
-        runtime.block_on(hosted(&store, path, async |claimant| {
+        runtime.block_on(hosted(&adjourn, async || {
             // The first run of each is not measured: what is made once is there by then.
-            all(&store, &ids, &claimant, |_, runs| runs < 1).await?;
-            let decisions = decisions(&store, &ids)?;
+            all(&adjourn, &ids, |_, runs| runs < 1).await?;
+            let decisions = decisions(store, &ids)?;
             let (before, cpu, start) =
                 (store.metrics(), processor_time(std::process::id())?, Instant::now());
-            let runs = all(&store, &ids, &claimant, go_on).await?;
+            let runs = all(&adjourn, &ids, go_on).await?;
             let (spent, cpu) =
                 (start.elapsed(), processor_time(std::process::id())?.saturating_sub(cpu));
             let commits = store.metrics().commits - before.commits;
-            let commands = self::decisions(&store, &ids)? - decisions;
+            let commands = self::decisions(store, &ids)? - decisions;
             Ok(Self { runs, spent, cpu, commits, commands })
         }))
     }
@@ -90,43 +86,23 @@ impl Work {
 }
 
 /// Does something beside a host, and stops the host.
-async fn hosted<T, F>(
-    store: &Sqlite,
-    path: &Path,
-    work: impl FnOnce(Claimant<Sqlite>) -> F,
-) -> Result<T>
+async fn hosted<T, F>(adjourn: &Adjourn, work: impl FnOnce() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {
-    let clock: Arc<dyn Clock> = Arc::new(Machine);
-    let hosts = Hosts::beside(path);
-    let drivers = Arc::new(Scripted::new(Arc::clone(&clock)));
-    let config = Config { max_running: SESSIONS, ..Config::default() };
-    let host = Host::join(store.clone(), hosts, clock, drivers, config).await?;
-    let claimant = host.claimant();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let working = tokio::spawn(host.run(async move {
-        let _ = stopped.await;
-    }));
-    let result = work(claimant).await;
-    let _ = stop.send(());
-    working.await??;
+    let host = adjourn.host().scripts().max_running(SESSIONS).start().await?;
+    let result = work().await;
+    host.stop().await?;
     result
 }
 
 /// Runs all sessions at once, each in a task, and returns how many runs there were.
-async fn all(
-    store: &Sqlite,
-    ids: &[SessionId],
-    claimant: &Claimant<Sqlite>,
-    go_on: fn(Instant, u64) -> bool,
-) -> Result<u64> {
+async fn all(adjourn: &Adjourn, ids: &[SessionId], go_on: fn(Instant, u64) -> bool) -> Result<u64> {
     let start = Instant::now();
     let mut tasks = JoinSet::new();
     for id in ids.iter().copied() {
-        let store = store.clone();
-        let following = claimant.feed().follow(id);
-        let client = Client { id, store, claimant: claimant.clone(), following };
+        let following = adjourn.feed().follow(id);
+        let client = Client { session: adjourn.session(id), following };
         tasks.spawn(async move {
             let mut runs = 0;
             while go_on(start, runs) {
@@ -145,18 +121,16 @@ async fn all(
 
 /// Whoever prompts and resumes one session.
 struct Client {
-    id: SessionId,
-    store: Sqlite,
-    claimant: Claimant<Sqlite>,
+    session: SessionRef<Sqlite>,
     following: Following,
 }
 
 impl Client {
     /// One run, from the prompt to the end.
     async fn run(&self) -> Result<()> {
-        self.claimant.give(prompt(self.id, "go")).await?;
+        self.session.prompt("go").await?;
         self.until(|session| session.suspended().is_some()).await?;
-        self.claimant.give(resume(self.id)).await?;
+        self.session.resume().await?;
         self.until(|session| matches!(session.state, State::Idle)).await
     }
 
@@ -164,7 +138,7 @@ impl Client {
         loop {
             let session = match self.following.session() {
                 Some(session) => session,
-                None => self.store.session(self.id)?.context("the session is there")?,
+                None => self.session.load().await?,
             };
             if is_so(&session) {
                 return Ok(());

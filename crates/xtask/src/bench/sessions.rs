@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::Adjourn;
 use adjourn::clock::Machine;
+use adjourn::doorbell::Hosts;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::carry::Budget;
 use adjourn_core::command::{Prompt, Reach, Resume, Suspend};
@@ -26,6 +28,13 @@ pub const TENANT: &str = "bench";
 /// Opens a store, or makes one.
 pub fn open(path: &Path) -> Result<Sqlite> {
     open_at(path, Arc::new(Machine))
+}
+
+/// Opens a store, or makes one, as a program does that embeds the library.
+pub fn embed(path: &Path) -> Result<Adjourn> {
+    let store = open(path)?;
+    let hosts = Hosts::beside(store.path());
+    Ok(Adjourn::on(store, hosts, Arc::new(Machine))?.in_tenant(TENANT).acting_as(by()))
 }
 
 /// Opens a store with a clock of its own.
