@@ -2,8 +2,12 @@
 //!
 //! [`serve`] is an ACP agent on a pair of streams. It speaks versions 1 and 2, and the proposals
 //! for suspending, for asking after a session and for replaying it; `spec/acp.md` is the contract.
-//! Clients that know nothing of suspensions notice nothing of them that could hurt: see
-//! [`peer::Dialect`].
+//!
+//! - [`Face`] is what all connections of a process share: the store with its host, and the options.
+//! - [`Wire`] is a pair of streams, before and after its client has introduced itself.
+//! - [`peer::Dialect`] is what a client has shown to understand: one that knows nothing of
+//!   suspensions notices nothing of them that could hurt.
+//! - [`PendingPermissions`] are the permission requests of the process.
 //!
 //! Start reading at `connection.rs`, then `session.rs`, then `projection.rs`, which has the order in
 //! which a client is told things.

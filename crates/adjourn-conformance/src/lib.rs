@@ -3,6 +3,8 @@
 //! `conformance/README.md` says what a scenario means. Here is what every runner of this project
 //! shares: [`scenario`] reads them, [`matching`] compares, [`play`] takes the steps in real time
 //! against whatever implements [`Face`], and [`logs`] looks back with the command line's `log`.
+//! The types to know are [`Scenario`], [`Face`], [`matching::Matcher`] and [`given::Recording`],
+//! which holds what drivers were given.
 //! The core's own runner takes the steps in virtual time, and shares the rest.
 //!
 //! # A runner for another face

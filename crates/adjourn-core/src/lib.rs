@@ -5,6 +5,12 @@
 //! [`Session::evolve`] takes one [`Event`] into the state; it decides nothing and cannot fail.
 //! Live state, recovered state and replayed state are folds of the same events.
 //!
+//! - [`Session`] is the state: where it stands is a [`session::State`], with its data where it is
+//!   valid.
+//! - [`Command`] is what can be asked of it, by people and programs, the world, and its host.
+//! - [`Event`] is what happened to it, for ever readable.
+//! - [`Rejected`] is why a command was refused; then nothing has changed.
+//!
 //! Nothing here knows clocks, randomness, storage or wire formats. Times and ids come in with the
 //! facts, contents as digests, and what must be done next is read off the state.
 //!

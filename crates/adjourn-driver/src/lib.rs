@@ -1,12 +1,12 @@
 //! What an agent has to do to be parked and woken.
 //!
-//! A [`Driver`] runs one agent. It is handed one [`Step`] at a time and answers with a stream of
-//! [`Part`]s: words, calls, reports, the end. It commits nothing. The host does, before it polls
-//! the stream again, so that every agent parks, wakes and recovers in the same way, whether its
-//! loop is ours (one step is one model call) or its own (one step is one prompt turn).
-//!
-//! [`Message`] is what was said, as the transcript holds it; [`model_view`] is what a model is
-//! shown of it.
+//! - A [`Driver`] runs one agent. It commits nothing. The host does, before it polls the driver
+//!   again, so that every agent parks, wakes and recovers in the same way, whether its loop is ours
+//!   (one step is one model call) or its own (one step is one prompt turn).
+//! - A [`Step`] is what it is handed: what the step begins with, what was said, when to stop.
+//! - A [`Part`] is what it answers with, in a stream: words, calls, reports, a park, the end.
+//! - A [`Message`] is what was said, as the transcript holds it; [`model_view`] is what a model is
+//!   shown of it.
 
 mod bounds;
 mod client;

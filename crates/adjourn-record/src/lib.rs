@@ -12,6 +12,9 @@
 //! [Keys](keys) sign commits and seal [portable records](portable): snapshots of a suspended session
 //! that leave the store and come back through any JSON database.
 //!
+//! The types to know are [`chain::Chain`], which links entries, [`commit::Row`], which is signed,
+//! [`keys::Keys`], which signs, and [`portable::Record`], which leaves the store.
+//!
 //! The crate does no I/O except for key files, reads no clock (time is handed in) and takes randomness
 //! only for keys and nonces. It knows neither how sessions behave nor how rows are kept: it hashes what
 //! it is given and says what does not fit.

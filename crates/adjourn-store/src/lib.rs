@@ -1,8 +1,11 @@
 //! Where sessions live.
 //!
-//! [`Store::transact`] is the one way to change anything: inside it a command is loaded, decided
-//! by `adjourn-core` and appended, in one transaction with whatever other callers want at the
-//! same moment. What it answers is durable.
+//! - [`Store`] is what its users see. [`Store::transact`] is the one way to change anything: inside
+//!   it a command is loaded, decided by `adjourn-core` and appended, in one transaction with whatever
+//!   other callers want at the same moment. What it answers is durable.
+//! - [`Transaction`] is one caller's part of that: it gives commands, acknowledges events, claims.
+//! - [`Query`] finds sessions by what they are and what they wait for, a page at a time.
+//! - [`Sqlite`] is the first back end: one file for any number of processes.
 //!
 //! The rules of a transaction are written once, in `transaction.rs`, on top of [`rows::Rows`],
 //! which a back end implements. [`sqlite`] is the first.

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use adjourn_core::{Command, Founding};
 use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
+use adjourn_core::{Command, Founding};
 use adjourn_store::{CommandError, Done, Request, Sqlite, Store, Transaction};
 
 use crate::builder::AdjournBuilder;

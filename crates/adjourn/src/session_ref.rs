@@ -142,7 +142,8 @@ impl<S: Store> SessionRef<S> {
     /// Waits for the end of the run that is under way, parked or not, and returns it. If none is,
     /// it returns the last one at once; if there was none, it waits for the first.
     ///
-    /// Resolves when the commit is known that ends the run, in whichever process.
+    /// Resolves when the commit is known that ends the run, in whichever process. It waits for as
+    /// long as that takes: where no host that knows the driver is started, for ever.
     ///
     /// # Errors
     /// There is no such session, it ends without a run, or the store fails.

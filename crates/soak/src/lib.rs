@@ -5,6 +5,10 @@
 //! suspend and race, and remember all that was acknowledged to them; the agents' tools leave a
 //! mark outside of the store. At the end an oracle compares both with what the store says.
 //!
+//! The types to know are [`scene::Scene`], where a trial takes place, [`client::Client`], which gives
+//! commands as several programs do, [`oracle::Remembered`], what was acknowledged, and
+//! [`report::Report`], what came of it.
+//!
 //! Choices are drawn from a seed that is printed. What two processes make of them is up to the
 //! machine, so a seed brings back the same load, not the same interleaving.
 

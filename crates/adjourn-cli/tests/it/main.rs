@@ -14,6 +14,7 @@ mod by_hand;
 mod clients;
 mod conformance;
 mod depths;
+mod embedded;
 mod endings;
 mod events;
 mod files;

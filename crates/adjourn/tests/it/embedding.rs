@@ -346,6 +346,19 @@ async fn events_are_stored_all_or_none_and_once() {
 }
 
 #[tokio::test]
+async fn sessions_are_found_by_their_labels() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let wanted = adjourn.create("patient").label("team", "web").await.unwrap();
+    adjourn.create("patient").label("team", "ops").await.unwrap();
+    let labels = [("team".to_owned(), "web".to_owned())].into();
+    let filter = Filter { labels, ..Filter::default() };
+    let page = adjourn.query(Query::new(filter, 10)).await.unwrap();
+    let found: Vec<_> = page.sessions.iter().map(|found| found.as_ref().unwrap().id).collect();
+    assert_eq!(found, [wanted.id()]);
+}
+
+#[tokio::test]
 async fn a_store_that_is_looked_at_is_not_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("agents.db");
