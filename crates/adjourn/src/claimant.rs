@@ -71,7 +71,7 @@ struct Inner<S> {
     feed: Feed<S>,
     /// What sessions were created with, which never changes.
     specs: Mutex<HashMap<SessionId, Arc<DriverSpec>>>,
-    /// Where the host gets to know what faces have claimed for it. Whoever sends holds a slot, so
+    /// Where the host gets to know what faces have claimed for it. A sender holds a slot, so
     /// there is room for as many as there are slots.
     handed_over: mpsc::Sender<Driving>,
     live: Live,
@@ -291,7 +291,7 @@ impl<S: Store> Claimant<S> {
         let committed = self.0.store.transact(move |tx| -> Result<_, E> {
             let first = first(tx)?;
             if !ids.is_empty() {
-                // Others look for what a dead host had by its row. Whoever took this one for dead
+                // Others look for what a dead host had by its row. A host that took this one for dead
                 // has dropped it; nothing is written if it is there.
                 tx.announce(&row)?;
             }

@@ -2,15 +2,15 @@
 //!
 //! Beside the store lies a directory with files of each host: a lock that the host holds while it
 //! lives, a socket, and the sessions that its process shows to clients. A host is dead if and only if its lock can be taken, whatever clocks,
-//! laptops and debuggers do. Whoever has committed something rings all sockets with a datagram
+//! laptops and debuggers do. A process that has committed something rings all sockets with a datagram
 //! that names the sessions (`ring.rs`); an empty one says that anything may have changed. A lost one
 //! costs at most a second, because hosts look by themselves that often.
 //!
 //! A host that is stopped or stuck still holds its lock. So it also gives a sign of life every few
 //! seconds, the time of the lock's file, which says nothing about its death and much about its health.
 //!
-//! A lock that nobody holds means nothing, and whoever finds one may clear it away. So a host that
-//! has taken its lock looks whether the file is still there, and starts over if it is not.
+//! A lock that no process holds means nothing, and any process that finds one may clear it away.
+//! So a host that has taken its lock looks whether the file is still there, and starts over if it is not.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -29,7 +29,7 @@ use crate::shown::{self, Shown};
 
 /// The longest path a socket can be bound to, in bytes.
 const SOCKET_PATH: usize = 107;
-/// How often a host tries to take its lock, and how long it rests between: whoever else holds it
+/// How often a host tries to take its lock, and how long it rests between: a process that holds it
 /// is about to clear it away.
 const TRIES: u32 = 200;
 const REST: Duration = Duration::from_millis(5);
@@ -102,7 +102,7 @@ impl Hosts {
         Self { directory: name.into(), exclusive: true, spare: Spare::new() }
     }
 
-    /// Acts as if the directory were on a file system whose locks exclude nobody, as some network
+    /// Acts as if the directory were on a file system whose locks exclude no process, as some network
     /// mounts are: for tests.
     #[must_use]
     pub fn without_exclusion(self) -> Self {
@@ -117,7 +117,7 @@ impl Hosts {
     /// Announces a host: takes its lock, and opens its socket.
     ///
     /// # Errors
-    /// The directory cannot be written, or locks exclude nobody there.
+    /// The directory cannot be written, or locks exclude no process there.
     pub fn join(&self, id: HostId) -> io::Result<Presence> {
         let lock = self.take(id)?;
         self.excludes(id)?;
@@ -133,7 +133,7 @@ impl Hosts {
             Err(TryLockError::WouldBlock) => Ok(()),
             Err(TryLockError::Error(error)) => Err(error),
             Ok(()) => {
-                // It is held in vain, and would keep nobody from being taken for dead.
+                // It is held in vain: the host would be taken for dead all the same.
                 self.bury(id);
                 Err(io::Error::new(
                     io::ErrorKind::Unsupported,
@@ -161,7 +161,7 @@ impl Hosts {
 
     /// Takes the lock of a host that is about to live.
     fn take(&self, id: HostId) -> io::Result<File> {
-        // For its owner alone: whoever can open a lock can hold it, too.
+        // For its owner alone: a process that can open a lock can hold it, too.
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let path = self.lock(id);
         for _ in 0..TRIES {
@@ -223,8 +223,8 @@ impl Hosts {
 
     /// Clears away what a dead host has left.
     pub fn bury(&self, id: HostId) {
-        // The lock last: as long as it is there, somebody finds the others through it. Somebody
-        // else may have done it already.
+        // The lock last: as long as it is there, the others are found through it. Another host
+        // may have done it already.
         let _ = fs::remove_file(self.socket(id));
         let _ = fs::remove_file(self.shown(id));
         let _ = fs::remove_file(self.lock(id));
@@ -242,7 +242,7 @@ impl Hosts {
 
     /// Clears away what all dead hosts and watchers have left; returns how many there were.
     ///
-    /// Those who only watch are in no list, and one that is killed is missed by nobody.
+    /// Those who only watch are in no list, and one that is killed is not missed.
     pub fn sweep(&self) -> usize {
         self.locks().into_iter().filter(|id| self.sweep_one(*id)).count()
     }
@@ -273,7 +273,7 @@ impl Hosts {
             .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
             .filter(|path| !silent.contains(path))
             .peekable();
-        // Most of the time there is nobody else.
+        // Most of the time there is no other process.
         if sockets.peek().is_none() {
             return 0;
         }
@@ -285,7 +285,7 @@ impl Hosts {
         sockets
             .filter(|path| match socket.send_to(&bytes, near.path(path)) {
                 Ok(_) => true,
-                // Whoever empties a full socket looks for itself; see `Presence::rung`.
+                // A process that empties a full socket looks for itself; see `Presence::rung`.
                 Err(error) => error.kind() == io::ErrorKind::WouldBlock,
             })
             .count()
@@ -339,7 +339,7 @@ impl Near {
 }
 
 impl Presence {
-    /// Announces the host anew if somebody has cleared its lock or its socket away; returns whether
+    /// Announces the host anew if its lock or its socket was cleared away; returns whether
     /// that was so. Others took it for dead meanwhile.
     ///
     /// # Errors
@@ -362,7 +362,7 @@ impl Presence {
         let _ = self.lock.set_modified(SystemTime::now());
     }
 
-    /// Waits until somebody rings, and returns what was rung meanwhile.
+    /// Waits for a ring, and returns what was rung meanwhile.
     pub async fn rung(&self) -> Ring {
         // One byte longer than any ring, so that one of something else shows.
         let mut bytes = [0; BYTES + 1];

@@ -5,11 +5,12 @@
 
 mod calls;
 mod news;
+mod open_message;
 mod speech;
 mod step;
 pub(crate) mod told;
 
-pub use speech::Delta;
+pub use open_message::Delta;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -263,7 +263,7 @@ impl<S: Store> Host<S> {
         self.retain().await
     }
 
-    /// Returns whether an event or a deadline waits for somebody to deal with it.
+    /// Returns whether an event or a deadline waits to be dealt with.
     fn anything_due(&self) -> Result<bool, Error> {
         let now = self.clock.now();
         Ok(self.store.undelivered()? || self.store.next_due()?.is_some_and(|due| due <= now))
@@ -301,7 +301,7 @@ impl<S: Store> Host<S> {
                 return Ok(());
             }
             // One whose lock cannot be looked at is neither alive nor dead: nothing is taken
-            // from it, nobody waits for it, and it is looked at again in the next round.
+            // from it, it is not waited for, and it is looked at again in the next round.
             Err(_) => return Ok(()),
         }
         self.take_from(host).await?;
@@ -375,7 +375,7 @@ impl<S: Store> Host<S> {
         }
     }
 
-    /// Sees to it that others know this host to be alive, whoever has cleared its files away.
+    /// Sees to it that others know this host to be alive, also if its files were cleared away.
     ///
     /// What it had may be others' by then, and is refused to it; what it claims from now on is its
     /// own.
@@ -420,11 +420,11 @@ impl<S: Store> Host<S> {
 
     /// Takes note that a task has ended.
     fn done(&mut self, done: Result<(Claim, Driven), JoinError>) -> Result<(), Error> {
-        // The outer task does nothing that could panic, and nobody aborts it.
+        // The outer task does nothing that could panic, and is never aborted.
         let Ok((claim @ (id, _), driven)) = done else { return Ok(()) };
         self.running.remove(&claim);
         match driven {
-            // It is left to whoever can read it; the others go on.
+            // It is left to hosts that can read it; the other sessions go on.
             Ok(Err(error)) if error.is_of_a_session() => {
                 self.decline(id, Declined::unreadable(&error));
                 self.undriven = true;
@@ -491,7 +491,7 @@ impl<S: Store> Host<S> {
             }
         }
         self.claimant.end_kept_drivers().await;
-        // Nobody finds by the host's row what it would still own.
+        // Without its row, other hosts would not find what it still owned.
         self.give_back_undriven().await?;
         self.take_from(self.id).await?;
         self.hosts.ring();
@@ -512,9 +512,10 @@ fn about(config: &Config) -> About {
     }
 }
 
-/// Gives a command, and another one with it where there is one, however long somebody else keeps the write lock (a process that was stopped in
-/// the middle of a commit, say), and however long the disk is full. Nothing has happened until then,
-/// nor if it `is_late` meanwhile and the command is given up.
+/// Gives a command, and another one with it where there is one, however long another process keeps
+/// the write lock (one that was stopped in the middle of a commit, say), and however long the disk
+/// is full. Nothing has happened until then, nor if it `is_late` meanwhile and the command is given
+/// up.
 pub(crate) async fn patiently<S: Store>(
     store: &S,
     first: &Request,

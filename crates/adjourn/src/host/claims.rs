@@ -179,7 +179,7 @@ impl<S: Store> Host<S> {
         }
     }
 
-    /// Claims sessions in one commit, and drives those that nobody else was faster with.
+    /// Claims sessions in one commit, and drives those that no other host was faster with.
     async fn claim_all(&mut self, prepared: Vec<Prepared>) -> Result<(), Error> {
         if prepared.is_empty() {
             return Ok(());
