@@ -30,10 +30,12 @@ const PORTION: usize = 256;
 /// How many sessions that were never prompted are ended in one transaction.
 const UNPROMPTED: usize = 64;
 
-/// How often a host looks how far the list of sessions is behind the journal, and how long it rests
-/// between two batches: suspensions go first.
+/// How often a host looks how far the list of sessions is behind the journal.
 const FOLLOW: Duration = Duration::from_secs(1);
-const FOLLOW_ON: Duration = Duration::from_millis(100);
+/// How long it rests between two batches, and how many times as long as a batch takes while it
+/// drives sessions: suspensions go first, and a query that cannot wait brings the list up itself.
+const FOLLOW_ON: Duration = Duration::from_millis(50);
+const BESIDE_WORK: u32 = 50;
 /// How many entries are left to a query, which looks at them by itself.
 const LEFT_TO_QUERIES: u64 = 2048;
 
@@ -145,13 +147,19 @@ impl<S: Store> Host<S> {
         if Instant::now() < self.upkeep.follow_at {
             return Ok(());
         }
+        let start = Instant::now();
         let more = match self.follow_a_batch().await {
             Ok(more) => more,
             // Queries answer without it, if more slowly.
             Err(error) if error.passes() => false,
             Err(error) => return Err(error),
         };
-        self.upkeep.follow_at = Instant::now() + if more { FOLLOW_ON } else { FOLLOW };
+        let rest = match (more, self.running.is_empty()) {
+            (false, _) => FOLLOW,
+            (true, true) => FOLLOW_ON,
+            (true, false) => FOLLOW_ON.max(start.elapsed() * BESIDE_WORK),
+        };
+        self.upkeep.follow_at = Instant::now() + rest;
         Ok(())
     }
 
