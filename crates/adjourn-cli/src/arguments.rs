@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use adjourn_core::carry::AddBudget;
 use adjourn_core::time::Timestamp;
-use adjourn_store::{Cursor, NotACursor};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::durations::{duration, timeout};
-use crate::filter::Wanted;
+use crate::filter::{Ls, Status};
 use crate::founding::{Given, add_budget};
 
 /// The heading of options that every command has.
@@ -231,46 +230,6 @@ pub struct Serve {
     /// Sessions to keep in memory [env: ADJOURN_CACHE] [default: 4096]
     #[arg(long, value_name = "N", value_parser = crate::settings::count)]
     pub cache: Option<usize>,
-}
-
-#[derive(Debug, Args)]
-pub struct Ls {
-    #[command(flatten)]
-    pub wanted: Wanted,
-    /// Those that have ended, too; --json always lists them
-    #[arg(short, long, conflicts_with = "states")]
-    pub all: bool,
-    /// In which order [default: oldest; stalest with --older-than]
-    #[arg(long, value_enum, value_name = "ORDER")]
-    pub sort: Option<Order>,
-    /// At most so many; the cursor to go on with comes last
-    #[arg(short = 'n', long, value_name = "N", value_parser = crate::settings::count)]
-    pub limit: Option<usize>,
-    /// Those behind the cursor that a list before this one ended with
-    #[arg(long, value_name = "CURSOR", value_parser = cursor)]
-    pub after: Option<Cursor>,
-}
-
-fn cursor(text: &str) -> Result<Cursor, String> {
-    text.parse().map_err(|error: NotACursor| error.to_string())
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Order {
-    /// Made first
-    Oldest,
-    /// Made last
-    Newest,
-    /// With nothing that happened to them for the longest time
-    Stalest,
-    /// With something that happened to them last
-    Freshest,
-}
-
-#[derive(Debug, Args)]
-pub struct Status {
-    #[command(flatten)]
-    pub wanted: Wanted,
 }
 
 #[derive(Debug, Args)]

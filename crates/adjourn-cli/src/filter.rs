@@ -1,11 +1,11 @@
-//! Which sessions are meant: the flags of commands that list or count them.
+//! Which sessions are meant, and in which order: the flags of commands that list or count them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use adjourn_core::conditions::EventPattern;
 use adjourn_core::time::Timestamp;
-use adjourn_store::{Filter, ReasonPattern, StateKind};
+use adjourn_store::{Cursor, Filter, NotACursor, ReasonPattern, StateKind};
 use clap::{Args, ValueEnum};
 
 use crate::durations::duration;
@@ -14,6 +14,46 @@ use crate::place::Place;
 
 /// The heading of the flags that say which sessions are meant.
 const WHICH: &str = "Which sessions";
+
+#[derive(Debug, Args)]
+pub struct Ls {
+    #[command(flatten)]
+    pub wanted: Wanted,
+    /// Those that have ended, too; --json always lists them
+    #[arg(short, long, conflicts_with = "states")]
+    pub all: bool,
+    /// In which order [default: oldest; stalest with --older-than]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub sort: Option<Order>,
+    /// At most so many; the cursor to go on with comes last
+    #[arg(short = 'n', long, value_name = "N", value_parser = crate::settings::count)]
+    pub limit: Option<usize>,
+    /// Those behind the cursor that a list before this one ended with
+    #[arg(long, value_name = "CURSOR", value_parser = cursor)]
+    pub after: Option<Cursor>,
+}
+
+fn cursor(text: &str) -> Result<Cursor, String> {
+    text.parse().map_err(|error: NotACursor| error.to_string())
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Order {
+    /// Made first
+    Oldest,
+    /// Made last
+    Newest,
+    /// With nothing that happened to them for the longest time
+    Stalest,
+    /// With something that happened to them last
+    Freshest,
+}
+
+#[derive(Debug, Args)]
+pub struct Status {
+    #[command(flatten)]
+    pub wanted: Wanted,
+}
 
 /// Which sessions are meant: those for which everything holds that is given.
 #[derive(Debug, Default, Args)]

@@ -1,5 +1,6 @@
 //! The store in one SQLite file, shared by any number of processes on one machine.
 
+mod aside;
 mod connection;
 mod holder;
 mod identity;
@@ -45,8 +46,7 @@ use crate::error::Error;
 use crate::query::{Counted, Filter, Page, Query};
 use crate::retention::Retention;
 use crate::rows::{
-    Batch, EntryNo, Events as _, HostRow, Hosts as _, Listing as _, SessionNo, Sessions as _,
-    Waits as _,
+    EntryNo, Events as _, HostRow, Hosts as _, SessionNo, Sessions as _, Waits as _,
 };
 use crate::store::{Listed, Metrics, Pending, Size, Store, Tally};
 use crate::transaction::Transaction;
@@ -69,8 +69,6 @@ const MAKING: Duration = Duration::from_secs(5);
 const SIGN: Duration = Duration::from_millis(500);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a query brings its list up to the journal before it answers from what is there.
-const FOLLOWING: Duration = Duration::from_secs(1);
 /// Reading connections kept open for reuse.
 const READERS: usize = 8;
 
@@ -351,66 +349,6 @@ impl Sqlite {
         read: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.read(read).map_err(|error| error.of(id))
-    }
-
-    /// Does something that may take a while on a thread of its own.
-    fn aside<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
-    ) -> Pending<T, Error> {
-        let (caller, answer) = oneshot::channel();
-        let store = self.clone();
-        let reader = std::thread::Builder::new().name("adjourn-reader".to_owned());
-        let started = reader.spawn(move || {
-            // A caller that has gone away is not told.
-            let _ = caller.send(read(&store));
-        });
-        Pending::new(async move {
-            started.map_err(|error| Error::io("cannot start a reader", error))?;
-            answer.await.unwrap_or(Err(Error::Closed))
-        })
-    }
-
-    /// Brings the list that queries answer from up to the journal, if it is far behind, for at most
-    /// a moment. Where nothing can be written, it stays as it is, and the answer says so.
-    fn catch_up(&self) -> Result<(), Error> {
-        let start = Instant::now();
-        while self.unlisted()? > listing::TAIL && start.elapsed() < FOLLOWING {
-            if !self.follow_a_batch().unwrap_or(false) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Brings the list up by a batch; returns whether there may be more.
-    fn follow_a_batch(&self) -> Result<bool, Error> {
-        if self.unlisted()? == 0 {
-            return Ok(false);
-        }
-        let batch = self.read(|connection| listing::next(connection, &self.0.cache))?;
-        let Some(batch) = batch else { return Ok(false) };
-        match &self.0.queue {
-            Some(_) => self.transact(move |tx| tx.enter(&batch)).wait()?,
-            None => self.enter_alone(&batch)?,
-        }
-        Ok(true)
-    }
-
-    /// Enters a batch in a store that was opened for reading, as such a store is brought to the
-    /// newest version: where that is possible.
-    fn enter_alone(&self, batch: &Batch) -> Result<(), Error> {
-        if self.0.sees != Sees::All {
-            return Err(Error::Closed);
-        }
-        self.0.opened.still_there()?;
-        let (connection, mut turnstile) =
-            connection::open_writer(self.path(), &Points::default(), None)?;
-        turnstile.begin(&connection)?;
-        schema::not_newer(&connection)?;
-        SqliteRows::writing(&connection).enter(batch)?;
-        connection.execute_batch("COMMIT")?;
-        Ok(())
     }
 
     fn readers(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {

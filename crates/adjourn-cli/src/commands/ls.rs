@@ -4,8 +4,8 @@ use adjourn_core::id::SessionId;
 use adjourn_store::{Filter, Query, Sort, StateKind, Store as _};
 use serde_json::{Map, Value, json};
 
-use crate::arguments::{Ls, Order};
 use crate::failure::Failure;
+use crate::filter::{Ls, Order};
 use crate::founding::NAME;
 use crate::liveness::Living;
 use crate::place::Place;

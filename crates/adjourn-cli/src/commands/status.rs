@@ -6,9 +6,9 @@ use adjourn_core::time::Timestamp;
 use adjourn_store::{Standing, Store as _, Tally};
 use serde_json::{Map, Value, json};
 
-use crate::arguments::Status;
 use crate::durations::span;
 use crate::failure::Failure;
+use crate::filter::Status;
 use crate::liveness::{Health, Host, Living};
 use crate::place::Place;
 use crate::settings::Settings;

@@ -37,7 +37,7 @@ use walk::Walk;
 /// What one read may do: some ten milliseconds' worth, so that none keeps the log from being written
 /// back. Looking at the row of a session counts one.
 const WORK: usize = 65_536;
-/// What it counts to read a session that turns out not to be wanted.
+/// What it counts to read a session.
 const READING: usize = 32;
 
 /// Returns a page of what a query asks for.
@@ -153,7 +153,7 @@ impl<'a> Search<'a> {
         let has_lists = schema::version(connection)? >= schema::LISTING;
         let plan = match has_lists {
             true => Plan::of(connection, filter, *sort)?,
-            false => Plan::whole(),
+            false => Plan::whole(*sort),
         };
         let mut search = Self {
             connection,
@@ -180,7 +180,7 @@ impl<'a> Search<'a> {
                 None => search.behind = entries,
             }
         }
-        if query.after.is_none() && sort.is_by_change() {
+        if query.after.is_none() && sort.is_by_change() && plan.follows() {
             search.until = search.until.max(plan::last_change(connection)?);
         }
         search.walk = search.walk_along(plan, after)?;
@@ -215,7 +215,6 @@ impl<'a> Search<'a> {
         singled_out.dedup();
         let mut found = Vec::with_capacity(singled_out.len());
         for no in singled_out {
-            self.work += 1;
             found.extend(self.row(no)?);
         }
         if after.is_none() {
@@ -287,6 +286,7 @@ impl<'a> Search<'a> {
 
     /// Reads a session, and returns it if it is wanted.
     fn wanted(&mut self, cache: &Cache, found: &Found) -> Result<Option<Listed>, Error> {
+        self.work += READING;
         let session = match load(self.connection, cache, &found.row) {
             // Its row and its marks are all that is known of it.
             Err(error) if error.is_of_a_session() => {
@@ -296,9 +296,6 @@ impl<'a> Search<'a> {
             session => session?,
         };
         let wanted = self.filter.includes(&session) && self.is_in_place(&session)?;
-        if !wanted {
-            self.work += READING;
-        }
         Ok(wanted.then_some(Ok(session)))
     }
 

@@ -145,8 +145,8 @@ fn an_answer_says_how_far_it_is_behind_where_nothing_can_be_written() {
     let store = fixture.open();
     many(&store);
     drop(store);
-    // The store is locked by another, for longer than a question waits.
     let store = Sqlite::look(&fixture.path(), fixture.environment.clone(), 1).unwrap();
+    // As if the file could not be written.
     let connection = Connection::open(fixture.path()).unwrap();
     connection
         .execute_batch(
@@ -159,4 +159,21 @@ fn an_answer_says_how_far_it_is_behind_where_nothing_can_be_written() {
     // What does not need the list does not suffer from it.
     let all = store.query(Query::new(Filter::default(), 10)).wait().unwrap();
     assert_eq!((all.sessions.len(), all.behind), (10, 0));
+}
+
+#[test]
+fn a_file_without_lists_that_is_not_migrated_is_searched_all_the_same() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let made = two(&store);
+    drop(store);
+    // It was there before the file lost its lists, as where nothing can be written.
+    let store = Sqlite::look(&fixture.path(), fixture.environment.clone(), 1).unwrap();
+    Connection::open(fixture.path()).unwrap().execute_batch(WITHOUT_LISTS).unwrap();
+    assert_all_is_found(&store, &(made.0, made.1, Vec::new()));
+    assert_eq!(store.session_of(made.2[0]).unwrap(), None, "runs are not known there");
+    let all = ids(&ask(&store, Filter::default(), 10));
+    assert_eq!(all, [made.0, made.1], "in the order of their last changes");
+    let counted = store.count(label("web")).wait().unwrap();
+    assert_eq!(counted.states["ready"].count, 1);
 }

@@ -25,9 +25,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Looks at every session, by number: where there are no lists.
-    pub(super) fn whole() -> Self {
-        Self { lists: vec![List::All], is_to_be_sorted: false }
+    /// Looks at every session: where there are no other lists.
+    pub(super) fn whole(sort: Sort) -> Self {
+        let list = List::All;
+        Self { is_to_be_sorted: !list.is_in_order(sort), lists: vec![list] }
     }
 
     /// Chooses the lists for what is wanted.
@@ -49,10 +50,13 @@ impl Plan {
                 best = Some((count, lists));
             }
         }
-        Ok(best.map_or_else(Self::whole, |(_, lists)| {
-            let is_to_be_sorted = !lists.iter().all(|list| list.is_in_order(sort));
-            Self { lists, is_to_be_sorted }
-        }))
+        Ok(best.map_or_else(
+            || Self::whole(sort),
+            |(_, lists)| {
+                let is_to_be_sorted = !lists.iter().all(|list| list.is_in_order(sort));
+                Self { lists, is_to_be_sorted }
+            },
+        ))
     }
 
     /// Returns whether a list is among them that may be behind the journal.
@@ -60,13 +64,14 @@ impl Plan {
         self.lists.iter().any(List::follows)
     }
 
-    /// Returns the numbers of all sessions on the lists, which are few.
+    /// Returns the numbers of all sessions on the lists, which are few, unless there are no others.
     pub(super) fn gather(
         &self,
         connection: &Connection,
         filter: &Filter,
     ) -> Result<Vec<i64>, Error> {
-        let part = Part { descending: false, after: None, until: until(filter), limit: FEW + 1 };
+        let (until, limit) = (until(filter), usize::MAX);
+        let part = Part { descending: false, after: None, until, limit };
         let mut numbers = Vec::new();
         for list in &self.lists {
             numbers.extend(list.read(connection, part)?.iter().map(|place| place.no));

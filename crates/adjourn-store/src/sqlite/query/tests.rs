@@ -157,3 +157,33 @@ fn every_filter_has_an_index_and_the_shortest_list_is_taken() {
         }
     }
 }
+
+/// Two labels that half of many sessions have each, and none both: no index helps.
+#[test]
+fn a_search_that_takes_long_goes_on_with_the_next_page() {
+    let connection = store();
+    let many = i64::try_from(WORK * 5 / 2).unwrap();
+    let run = |sql: &str| {
+        let numbers =
+            "WITH RECURSIVE n (no) AS (SELECT 1 UNION ALL SELECT no + 1 FROM n WHERE no < ?1)";
+        connection.execute(&format!("{numbers} {sql}"), params![many]).unwrap()
+    };
+    run("INSERT INTO session (no, id, tenant, state, revision, head, link, at)
+         SELECT no, randomblob(16), 1, 4, 1, 1, zeroblob(32), no FROM n");
+    run("INSERT INTO mark SELECT 'label1:a=1', no FROM n WHERE no % 2 = 0");
+    run("INSERT INTO mark SELECT 'label1:b=1', no FROM n WHERE no % 2 = 1");
+    let label = |key: &str| (key.to_owned(), "1".to_owned());
+    let labels = [label("a"), label("b")].into();
+    let mut query = Query::new(Filter { labels, ..Filter::default() }, 10);
+    let mut pages = 0;
+    loop {
+        let found = page(&connection, &Cache::new(1), &query, Timestamp::from_millis(0)).unwrap();
+        assert!(found.sessions.is_empty());
+        pages += 1;
+        query.after = match found.next {
+            Some(next) => Some(next),
+            None => break,
+        };
+    }
+    assert_eq!(pages, 2, "half of the sessions have the first label");
+}
