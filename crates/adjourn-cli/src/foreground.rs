@@ -1,6 +1,5 @@
 //! Staying with a session in the foreground, as its host if there is no other.
 
-use std::convert::Infallible;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,6 @@ use adjourn::{Claimant, Claims, Notes, RunningHost};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Outcome, Phase, State};
-use adjourn_record::keys::KeyDir;
 use adjourn_store::{Retention, Sqlite};
 use serde_json::Value;
 
@@ -83,17 +81,7 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
         }
     }
     let host = host.start().await?;
-    let keys = tokio::spawn(follow_keys(place.store.clone(), place.keys.clone()));
-    Ok(Stop { claims, words, host, _keys: Ends(keys) })
-}
-
-/// A task that ends with whatever it is there for.
-struct Ends(tokio::task::JoinHandle<Infallible>);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    Ok(Stop { claims, words, host })
 }
 
 /// Writes a line of the host's log, where logs go: with `--json`, stdout is for objects alone.
@@ -102,49 +90,12 @@ pub fn log(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", one_line(line));
 }
 
-/// How often a host looks whether its keys were rotated or revoked.
-const KEYS: Duration = Duration::from_secs(1);
-
-/// Takes up keys that are made or revoked while a host works; makes none.
-async fn follow_keys(store: Sqlite, keys: Option<KeyDir>) -> Infallible {
-    let Some(keys) = keys else { return std::future::pending().await };
-    let changed = || std::fs::metadata(keys.path()).and_then(|about| about.modified()).ok();
-    // They may have changed since they were loaded, while the host waited for the store.
-    let mut seen = None;
-    let mut noted = false;
-    loop {
-        tokio::time::sleep(KEYS).await;
-        let now = changed();
-        if now.is_some() && now == seen {
-            continue;
-        }
-        // Keys that cannot be read now are looked at again; those it has are good until then.
-        let Ok(found) = keys.existing() else { continue };
-        let goes_on = found.as_ref().map_or(Ok(false), |found| store.goes_on_with(found));
-        let Ok(goes_on) = goes_on else { continue };
-        match found.filter(|_| goes_on) {
-            Some(found) => {
-                store.use_keys(found);
-                (seen, noted) = (now, false);
-            }
-            None if !noted => {
-                let path = keys.path().display();
-                log(&format!("the key of the last commit is no longer in {path}: put it back"));
-                noted = true;
-            }
-            None => {}
-        }
-    }
-}
-
 /// A host that works until it is told to stop.
 pub struct Stop {
     claims: Claims,
     /// The words of the one session that it claims, from its first one on.
     words: LiveWords,
     host: RunningHost<Sqlite>,
-    /// Takes up keys that change.
-    _keys: Ends,
 }
 
 impl Stop {

@@ -45,8 +45,6 @@ pub struct Place {
     pub hosts: Hosts,
     pub clock: Arc<dyn Clock>,
     pub settings: Settings,
-    /// Where the keys are that it signs with, if it does.
-    pub keys: Option<KeyDir>,
 }
 
 impl Place {
@@ -121,7 +119,9 @@ impl Place {
             true => Failure::from(error).hint("make its directory first"),
             false => error.into(),
         })?;
-        Ok(Self { keys: Some(keys), ..Self::of(store, settings)? })
+        let place = Self::of(store, settings)?;
+        place.adjourn.follow_keys(keys);
+        Ok(place)
     }
 
     fn of(store: Sqlite, settings: &Settings) -> Result<Self, Failure> {
@@ -146,7 +146,7 @@ impl Place {
         let adjourn = Adjourn::on(store.clone(), hosts.clone(), clock.clone())?
             .in_tenant(settings.tenant.value.clone())
             .acting_as(by);
-        Ok(Self { adjourn, store, hosts, clock, settings: settings.clone(), keys: None })
+        Ok(Self { adjourn, store, hosts, clock, settings: settings.clone() })
     }
 
     /// Finds a session by its id, the id of one of its runs, its name, or an unambiguous part of its

@@ -1,7 +1,8 @@
 //! A store as a program sees it: the way to sessions, events and hosts.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face};
@@ -9,17 +10,20 @@ use adjourn_core::command::{Loss, Recover};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::{Command, Founding};
+use adjourn_record::keys::KeyDir;
 use adjourn_store::{CommandError, Done, Request, Sqlite, Store, Transaction};
 
 use crate::builder::AdjournBuilder;
 use crate::claimant::Claimant;
-use crate::clock::Clock;
+use crate::clock::{BoxFuture, Clock};
 use crate::committing::Committing;
+use crate::config::Notes;
 use crate::create::CreateBuilder;
 use crate::doorbell::Hosts;
 use crate::error::{Error, StoreError};
 use crate::feed::Feed;
 use crate::hearing::Hearing;
+use crate::key_rotation;
 use crate::live::Live;
 use crate::process::Process;
 use crate::running::HostBuilder;
@@ -49,7 +53,12 @@ pub(crate) struct Shared<S: Store> {
     /// The hosts of this process, the newest last.
     claimants: Mutex<Vec<Claimant<S>>>,
     hearing: Hearing,
+    /// What is done for the store as long as a host works.
+    beside_hosts: OnceLock<BesideHosts>,
 }
+
+/// Something that goes on as long as a host works, and is told where the host tells things.
+type BesideHosts = Box<dyn Fn(Notes) -> BoxFuture<'static, Infallible> + Send + Sync>;
 
 /// The tenant that owns sessions and events, unless another is named.
 pub const TENANT: &str = "local";
@@ -80,6 +89,17 @@ impl Adjourn {
     pub fn path(&self) -> &Path {
         self.store().path()
     }
+
+    /// Has hosts that are started from now on take up keys that are made or revoked in the directory
+    /// of the keys that the store was opened with. [`Adjourn::open`] does so by itself.
+    pub fn follow_keys(&self, directory: KeyDir) {
+        let store = self.store().clone();
+        let follow = move |notes| -> BoxFuture<'static, Infallible> {
+            Box::pin(key_rotation::follow(store.clone(), directory.clone(), notes))
+        };
+        // The directory that it was opened with stays the one it is.
+        let _ = self.shared.beside_hosts.set(Box::new(follow));
+    }
 }
 
 impl<S: Store> Adjourn<S> {
@@ -90,7 +110,12 @@ impl<S: Store> Adjourn<S> {
     pub fn on(store: S, hosts: Hosts, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let feed = Feed::new(store.clone(), hosts.clone())?;
         let process = Process { store, hosts, clock, feed, live: Live::default() };
-        let shared = Shared { process, claimants: Mutex::default(), hearing: Hearing::default() };
+        let shared = Shared {
+            process,
+            claimants: Mutex::default(),
+            hearing: Hearing::default(),
+            beside_hosts: OnceLock::new(),
+        };
         let by = Actor::new(Face::Library, "");
         Ok(Self { shared: Arc::new(shared), tenant: TENANT.into(), by: Arc::new(by) })
     }
@@ -244,6 +269,14 @@ impl<S: Store> Adjourn<S> {
             Some(session) => Done { session, ..done },
             None => done,
         })
+    }
+
+    /// Does what there is to do for the store as long as a host works, as long as it is polled.
+    pub(crate) fn beside_host(&self, notes: Notes) -> BoxFuture<'static, Infallible> {
+        match self.shared.beside_hosts.get() {
+            Some(beside) => beside(notes),
+            None => Box::pin(std::future::pending()),
+        }
     }
 
     pub(crate) fn process(&self) -> &Process<S> {

@@ -103,21 +103,25 @@ impl AdjournBuilder {
     fn open_blocking(self) -> Result<Adjourn, Error> {
         let Self { path, keys, clock, tenant, by, cache } = self;
         let environment = Arc::clone(&clock);
-        let directory = match keys {
-            Signing::Beside => Ok(keys_of(&path, &environment)?),
-            Signing::In(directory) => Ok(KeyDir::new(directory)),
-            Signing::With(keys) => Err(Some(keys)),
-            Signing::Never => Err(None),
+        let directory = match &keys {
+            Signing::Beside => Some(keys_of(&path, &environment)?),
+            Signing::In(directory) => Some(KeyDir::new(directory)),
+            Signing::With(_) | Signing::Never => None,
         };
-        let store = match directory {
-            Ok(directory) => open(path, &directory, environment, cache)?,
-            Err(Some(keys)) => {
-                Sqlite::open(Options { cache, ..Options::new(path, environment, keys) })?
-            }
-            Err(None) => Sqlite::look(&path, environment, cache)?,
+        let keys = match (&directory, keys) {
+            (Some(directory), _) => Some(load(&path, directory, &environment)?),
+            (None, Signing::With(keys)) => Some(keys),
+            (None, _) => None,
+        };
+        let store = match keys {
+            Some(keys) => Sqlite::open(Options { cache, ..Options::new(path, environment, keys) })?,
+            None => Sqlite::look(&path, environment, cache)?,
         };
         let hosts = Hosts::beside(store.path());
         let adjourn = Adjourn::on(store, hosts, clock)?.in_tenant(tenant);
+        if let Some(directory) = directory {
+            adjourn.follow_keys(directory);
+        }
         Ok(match by {
             Some(by) => adjourn.acting_as(by),
             None => adjourn,
@@ -165,24 +169,16 @@ fn keys_of(path: &Path, environment: &Arc<dyn Clock>) -> Result<KeyDir, Error> {
     Ok(beside)
 }
 
-/// Opens a store with the keys of a directory, and makes a first one where there is none: but a key
-/// that is missing is not replaced by another in silence.
-fn open(
-    path: PathBuf,
-    directory: &KeyDir,
-    environment: Arc<dyn Clock>,
-    cache: usize,
-) -> Result<Sqlite, Error> {
-    let keys = match directory.existing()? {
-        Some(keys) => keys,
-        None => {
-            if let Some(missing) = signer(&path, &environment)?
-                && directory.ring()?.get(missing).is_none()
-            {
-                return Err(StoreError::UnknownSigner(missing).into());
-            }
-            directory.load(environment.now())?
-        }
-    };
-    Ok(Sqlite::open(Options { cache, ..Options::new(path, environment, keys) })?)
+/// Returns the keys of a directory, and makes a first one where there is none: but a key that is
+/// missing is not replaced by another in silence.
+fn load(path: &Path, directory: &KeyDir, environment: &Arc<dyn Clock>) -> Result<Keys, Error> {
+    if let Some(keys) = directory.existing()? {
+        return Ok(keys);
+    }
+    if let Some(missing) = signer(path, environment)?
+        && directory.ring()?.get(missing).is_none()
+    {
+        return Err(StoreError::UnknownSigner(missing).into());
+    }
+    Ok(directory.load(environment.now())?)
 }

@@ -38,6 +38,7 @@ pub mod feed;
 mod find;
 mod hearing;
 mod host;
+mod key_rotation;
 pub mod live;
 mod moments;
 pub mod permission;

@@ -120,6 +120,7 @@ impl<S: Store> HostBuilder<S> {
     pub async fn start(self) -> Result<RunningHost<S>, Error> {
         let Self { adjourn, drivers, config } = self;
         let process = adjourn.process().clone();
+        let beside = adjourn.beside_host(config.notes.clone());
         let host = Host::join_process(process, Arc::new(drivers), config).await?;
         let (id, claimant) = (host.id(), host.claimant());
         let registered = Registered { shared: adjourn.downgrade(), id };
@@ -127,11 +128,14 @@ impl<S: Store> HostBuilder<S> {
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let _registered = registered;
-            host.run(async move {
+            let run = host.run(async move {
                 // Dropping the other end stops it, too.
                 let _ = stopped.await;
-            })
-            .await
+            });
+            tokio::select! {
+                ended = run => ended,
+                never = beside => match never {},
+            }
         });
         Ok(RunningHost { id, claimant, stop: Some(stop), task, over: None })
     }

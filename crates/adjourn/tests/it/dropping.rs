@@ -225,6 +225,21 @@ async fn a_host_that_is_dropped_gives_everything_back() {
     assert_eq!(poll_once(session.finished()), Poll::Pending);
 }
 
+#[tokio::test]
+async fn a_stop_that_is_dropped_goes_on() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().drain(Duration::ZERO).start().await.unwrap();
+    let id = host.id();
+    let session = at_work(&fixture, &adjourn).await;
+    touch(host.stop());
+    until(&session, "host_lost").await;
+    while fixture.hosts().is_alive(id).unwrap() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fixture.store.hosts().unwrap(), []);
+}
+
 fn poll_once<F: Future>(future: F) -> Poll<()> {
     let mut future = pin!(future);
     future.as_mut().poll(&mut Context::from_waker(Waker::noop())).map(|_| ())

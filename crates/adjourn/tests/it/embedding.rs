@@ -387,6 +387,25 @@ async fn a_key_that_is_missing_is_not_replaced_in_silence() {
 }
 
 #[tokio::test]
+async fn a_host_takes_up_a_key_that_is_made_while_it_works() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("agents.db");
+    let adjourn = Adjourn::open(&path).await.unwrap();
+    let host = adjourn.host().driver("patient", |_| Patient).start().await.unwrap();
+    let first = adjourn.store().signer().unwrap();
+    let rotated = adjourn::key_directory(&path).rotate(adjourn.clock().now()).unwrap();
+    let second = rotated.current().id();
+    // The store has to know the key before it goes on with it: whoever opens it tells it.
+    drop(Adjourn::open(&path).await.unwrap());
+    while adjourn.store().signer().unwrap() != Some(second) {
+        adjourn.create("patient").await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_ne!(first, Some(second));
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn what_is_removed_is_gone_and_what_works_is_not_removed() {
     let fixture = Fixture::new();
     let adjourn = fixture.adjourn();
