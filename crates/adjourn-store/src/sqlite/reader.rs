@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use uuid::Uuid;
 
 use super::identity;
-use super::rows::{PRUNABLE_EVENTS, SqliteRows, place, session_row, signed, state_name, unsigned};
+use super::rows::{PRUNABLE_EVENTS, SqliteRows, said, session_row, signed, state_name, unsigned};
 use super::schema;
 use super::sidecar::sync_directory;
 use super::turnstile::beside;
@@ -268,15 +268,13 @@ pub(super) fn transcript(
     let Some(row) = SqliteRows::reading(connection).session(id)? else { return Ok(Vec::new()) };
     // Beyond this a place would be another's.
     let Ok(index) = u32::try_from(index).map(u64::from) else { return Ok(Vec::new()) };
-    let sql =
-        "SELECT body FROM transcript WHERE place >= ?1 AND place < ?2 ORDER BY place LIMIT ?3";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let end = place(SessionNo(row.no.0 + 1), 0);
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([place(row.no, index), end, limit])?;
+    let [_, end] = said::places(row.no);
+    let mut statement = connection.prepare_cached(said::reading(connection)?)?;
+    let mut rows = statement.query([said::place(row.no, index), end, limit])?;
     let (mut page, mut taken) = (Vec::new(), 0_usize);
     while let Some(row) = rows.next()? {
-        let body = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
+        let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
         taken = taken.saturating_add(body.len());
         if taken > bytes && !page.is_empty() {
             break;

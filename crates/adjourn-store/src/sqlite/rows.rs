@@ -8,6 +8,7 @@ mod journal;
 mod listing;
 mod outbox;
 mod removal;
+pub(super) mod said;
 mod sessions;
 mod waits;
 
@@ -16,7 +17,6 @@ use rusqlite::{CachedStatement, Connection};
 use crate::error::Error;
 use crate::rows::SessionNo;
 
-pub(super) use journal::place;
 pub(super) use listing::{kind_of_row, listed_code, row_code};
 pub(super) use removal::PRUNABLE_EVENTS;
 pub(super) use sessions::{Thin, session_row, state_name};

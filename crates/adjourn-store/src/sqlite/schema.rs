@@ -209,6 +209,13 @@ CREATE INDEX listing_at ON listing (state, at);
 CREATE INDEX listing_reason ON listing (reason) WHERE reason IS NOT NULL;
 INSERT INTO progress VALUES ('listed', 0, NULL);
 ",
+    "
+-- What was said last in sessions, until it is worth a page of its own: see sqlite/rows/said.rs.
+CREATE TABLE recent (
+    place INTEGER PRIMARY KEY,      -- as in transcript
+    body BLOB NOT NULL
+) STRICT;
+",
 ];
 
 /// The oldest version that reads do with, as it is: a file that cannot be written is not migrated.
@@ -222,6 +229,9 @@ pub(crate) const IDENTITY: i64 = 4;
 
 /// The version from which on a file has what queries find sessions by.
 pub(crate) const LISTING: i64 = 6;
+
+/// The version from which on a file keeps what was said last apart.
+pub(crate) const RECENT: i64 = 7;
 
 /// Returns the version of the file.
 pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {
@@ -266,5 +276,7 @@ mod tests {
         assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [LAG]);
         let steps = (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE listing"));
         assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [LISTING]);
+        let steps = (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE recent"));
+        assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [RECENT]);
     }
 }

@@ -15,7 +15,7 @@ use adjourn_record::commit;
 use adjourn_record::keys::KeyRing;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::rows::{SqliteRows, Thin, place, session_row, signed, unsigned};
+use super::rows::{SqliteRows, Thin, said, session_row, signed, unsigned};
 use super::writer::{COMMIT, commit_row};
 use crate::error::Error;
 use crate::fold::{decode, fold};
@@ -339,10 +339,7 @@ impl Verification<'_> {
 
     /// Returns how much of a transcript is still to be erased.
     fn left(&self, no: SessionNo) -> Result<u64, Stop> {
-        let sql = "SELECT count(*) FROM transcript WHERE place >= ?1 AND place < ?2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let places = [place(no, 0), place(SessionNo(no.0 + 1), 0)];
-        Ok(unsigned(statement.query_row(places, |row| row.get(0))?))
+        Ok(said::count(self.connection, no)?)
     }
 
     /// Checks that there is no more than what the sessions have.
@@ -351,8 +348,10 @@ impl Verification<'_> {
             let sql = format!("SELECT count(*) FROM {table}");
             Ok(unsigned(self.connection.query_row(&sql, [], |row| row.get(0))?))
         };
-        if count("transcript")? != said {
-            let sql = "SELECT place >> 32 FROM transcript WHERE place >> 32 NOT IN
+        if count("transcript")? + count("recent")? != said {
+            let sql = "SELECT place >> 32 FROM
+                           (SELECT place FROM transcript UNION ALL SELECT place FROM recent)
+                       WHERE place >> 32 NOT IN
                            (SELECT no FROM session WHERE pruned = 0
                             UNION SELECT session FROM erasing) LIMIT 1";
             let number = self.connection.query_row(sql, [], |row| row.get(0))?;
@@ -382,17 +381,16 @@ impl Verification<'_> {
     /// Checks a transcript against what the last entry of the journal has bound.
     fn transcript(&self, row: &SessionRow, bound: Head) -> Result<u64, Stop> {
         let mut heads = vec![Head::EMPTY];
-        let sql =
-            "SELECT body, place FROM transcript WHERE place >= ?1 AND place < ?2 ORDER BY place";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([place(row.no, 0), place(SessionNo(row.no.0 + 1), 0)])?;
+        let mut statement = self.connection.prepare_cached(said::reading(self.connection)?)?;
+        let [from, to] = said::places(row.no);
+        let mut rows = statement.query([from, to, i64::MAX])?;
         let mut head = Head::EMPTY;
         while let Some(found) = rows.next()? {
-            if found.get::<_, i64>(1)? != place(row.no, head.length) {
+            if found.get::<_, i64>(0)? != said::place(row.no, head.length) {
                 let (session, after, by) = (row.id, head.length, head.length + 1);
                 return Err(Fault::Transcript { session, after, by }.into());
             }
-            let body = found.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
+            let body = found.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
             head = head.with(Digest::of(body));
             heads.push(head);
         }

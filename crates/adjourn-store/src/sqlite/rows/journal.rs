@@ -47,14 +47,6 @@ impl Journal for SqliteRows<'_> {
     }
 
     fn add_said(&mut self, session: SessionNo, at: u64, said: &[Vec<u8>]) -> Result<(), Error> {
-        for (place, body) in (place(session, at)..).zip(said) {
-            self.run("INSERT INTO transcript (place, body) VALUES (?1, ?2)", params![place, body])?;
-        }
-        Ok(())
+        self.say(session, at, said)
     }
-}
-
-/// The key of a transcript entry: a session's entries lie together, in order.
-pub(in crate::sqlite) const fn place(session: SessionNo, index: u64) -> i64 {
-    (session.0 << 32) | (index & 0xffff_ffff).cast_signed()
 }

@@ -3,7 +3,8 @@
 use adjourn_core::time::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{SqliteRows, place, size};
+use super::said::places;
+use super::{SqliteRows, size};
 use crate::error::Error;
 use crate::fold::founding_marks;
 use crate::rows::{EntryNo, Portion, Removal, SessionNo, SessionRow};
@@ -41,8 +42,9 @@ impl SqliteRows<'_> {
     /// Drops a portion of what was said in a session; returns how many entries.
     fn erase_said(&self, session: SessionNo, portion: &mut Portion) -> Result<u64, Error> {
         let sql = "SELECT place, length(body) FROM transcript WHERE place >= ?1 AND place < ?2
+                   UNION ALL SELECT place, length(body) FROM recent WHERE place >= ?1 AND place < ?2
                    ORDER BY place LIMIT ?3";
-        let (from, to) = (place(session, 0), place(SessionNo(session.0 + 1), 0));
+        let [from, to] = places(session);
         let mut statement = self.prepare(sql)?;
         let said = statement
             .query_map([from, to, size(portion.rows)], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -53,7 +55,7 @@ impl SqliteRows<'_> {
                 break;
             }
             portion.take(bytes_of(bytes));
-            self.run("DELETE FROM transcript WHERE place = ?1", [place])?;
+            self.unsay(place)?;
             erased += 1;
         }
         Ok(erased)
