@@ -175,6 +175,7 @@ impl Sqlite {
             cache: Arc::clone(&cache),
             counters: Arc::clone(&counters),
             listeners: Arc::clone(&listeners),
+            last_took: Duration::ZERO,
         };
         let writer = std::thread::Builder::new()
             .name("adjourn-writer".to_owned())

@@ -29,8 +29,12 @@ use crate::transaction::Transaction;
 
 /// Commands in one commit at most: more make it longer without making it cheaper per command.
 const GROUP: usize = 256;
-/// How long a group may be collected before it is committed: others may be waiting for the lock.
-const GROUP_TIME: Duration = Duration::from_millis(5);
+/// How long a group is collected before it is committed, at least and at most: as long as the last
+/// commit took to be durable.
+///
+/// A longer one would save little of what a commit costs, and those in it come back all at once,
+/// to a writer that has waited for them. Other processes may be waiting for the lock, too.
+const GROUP_TIME: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
 /// How long the writer looks for the next command before it goes to sleep.
 ///
 /// Whoever was just told often comes back at once, and waking a thread takes ten times as long.
@@ -74,6 +78,8 @@ pub(super) struct Writer {
     pub(super) counters: Arc<Counters>,
     /// Those who are told of what is committed.
     pub(super) listeners: Arc<Listeners>,
+    /// How long the last commit took, from its signature on.
+    pub(super) last_took: Duration,
 }
 
 impl Writer {
@@ -131,6 +137,8 @@ impl Writer {
         self.begin()?;
         self.points.reach(Point::Locked);
         let start = Instant::now();
+        let (at_least, at_most) = GROUP_TIME;
+        let group_time = self.last_took.clamp(at_least, at_most);
         let mut tree = Tree::new();
         loop {
             let alone = told.len() == 1;
@@ -140,7 +148,7 @@ impl Writer {
             } else {
                 self.run_beside(job.as_mut(), &mut tree, changes)?;
             }
-            if told.len() == GROUP || start.elapsed() > GROUP_TIME {
+            if told.len() == GROUP || start.elapsed() > group_time {
                 break;
             }
             match queue.try_recv() {
@@ -148,6 +156,7 @@ impl Writer {
                 Err(_) => break,
             }
         }
+        let collected = Instant::now();
         if tree.count() > 0 {
             self.sign(&tree)?;
         }
@@ -155,6 +164,7 @@ impl Writer {
         // The commit may carry the log into the file.
         self.opened.file_still_there()?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.last_took = collected.elapsed();
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.points.reach(Point::AfterCommit);
         // What went into a file or a log that is gone is not acknowledged.
