@@ -221,6 +221,7 @@ cases! {
         sessions_are_listed_in_pages,
         journals_are_read_from_any_revision,
         transcripts_are_read_from_any_entry,
+        transcripts_grow_by_short_and_long_entries,
         ready_sessions_are_listed_in_pages,
         a_host_finds_what_it_owns,
         size_counts_what_is_there,

@@ -132,6 +132,27 @@ pub(super) fn transcripts_are_read_from_any_entry<S: Store>(world: World<S>) {
     world.agree(turns[1].id);
 }
 
+/// A transcript is whole after each entry, of whatever lengths they are.
+pub(super) fn transcripts_grow_by_short_and_long_entries<S: Store>(world: World<S>) {
+    let turns = world.turns(3);
+    let mut expected = words(&["build"]);
+    for length in [1, 20, 20, 600, 3, 511, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100, 513, 1, 5000, 1, 80] {
+        let said = "x".repeat(length) + &expected.len().to_string();
+        let each = |turn: &Turn| [turn.finishes(&[&said]), turn.step(&[])];
+        world.all(turns.iter().flat_map(each).collect());
+        expected.push(said.into_bytes());
+        for turn in &turns {
+            assert_eq!(world.transcript(turn.id), expected);
+            let last = expected.len() as u64 - 1;
+            let page = world.store.transcript(turn.id, last, 10).unwrap();
+            assert_eq!(page, expected[expected.len() - 1..]);
+        }
+    }
+    for turn in &turns {
+        world.agree(turn.id);
+    }
+}
+
 /// What waits to be claimed is found, and nothing else, in pages.
 pub(super) fn ready_sessions_are_listed_in_pages<S: Store>(world: World<S>) {
     let created = world.create_many(9);

@@ -18,7 +18,7 @@ use rusqlite::Connection;
 use crate::child::{Process, options, say};
 use crate::crash::{Said, acknowledge, at_work, trios, turn_all};
 use crate::durability::Held;
-use crate::fixture::{Fixture, ann, create, founding, keys, try_create};
+use crate::fixture::{Fixture, ann, create, founding, keys, prompt, try_create};
 use crate::queries::WITHOUT_LISTS;
 
 #[test]
@@ -401,6 +401,22 @@ fn a_file_of_the_first_version_is_brought_up_to_date() {
     let plan: String = versions.query_row(plan, [], |row| row.get(3)).unwrap();
     assert!(plan.contains("journal_founding"), "{plan}");
     store.verify(&keys().ring(), None).unwrap().unwrap();
+}
+
+#[test]
+fn what_was_said_is_read_from_an_older_file_as_it_is() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let id = create(&store);
+    prompt(&store, id, "build").unwrap();
+    let said = store.transcript(id, 0, 10).unwrap();
+    assert_eq!(said.len(), 1);
+    drop(store);
+    let older = Connection::open(fixture.path()).unwrap();
+    older.execute_batch(WITHOUT_LISTS).unwrap();
+    drop(older);
+    let reader = Sqlite::look(&fixture.path(), fixture.environment.clone(), 1).unwrap();
+    assert_eq!(reader.transcript(id, 0, 10).unwrap(), said);
 }
 
 fn refusal(options: Options) -> String {

@@ -13,8 +13,9 @@ use crate::fixture::{Fixture, ann, create, founding, prompt};
 /// More entries than a query looks at by itself.
 const MANY: usize = 8_300;
 
-/// What makes a file one of before queries had lists.
-pub const WITHOUT_LISTS: &str = "DROP TABLE mark; DROP TABLE run; DROP TABLE listing;
+/// What makes a file one of before queries had lists, and before what was said last lay apart.
+pub const WITHOUT_LISTS: &str = "INSERT INTO transcript SELECT * FROM recent; DROP TABLE recent;
+     DROP TABLE mark; DROP TABLE run; DROP TABLE listing;
      DELETE FROM progress WHERE what = 'listed'; PRAGMA user_version = 5;";
 
 fn found(store: &Sqlite, filter: Filter) -> Vec<SessionId> {

@@ -235,11 +235,13 @@ fn a_transcript_that_was_changed_is_found() {
     let at = |index: u32| format!("place = (2 << 32) + {index}");
     for (damage, entries) in [
         (format!("UPDATE transcript SET body = x'00' WHERE {}", at(0)), "1 to 1"),
-        (format!("UPDATE transcript SET body = x'00' WHERE {}", at(3)), "2 to 4"),
-        (format!("DELETE FROM transcript WHERE {}", at(3)), "2 to 4"),
+        (format!("UPDATE recent SET body = x'00' WHERE {}", at(3)), "2 to 4"),
+        (format!("DELETE FROM recent WHERE {}", at(3)), "2 to 4"),
         (format!("DELETE FROM transcript WHERE {}", at(1)), "2 to 2"),
-        (format!("UPDATE transcript SET place = place + 9 WHERE {}", at(3)), "4 to 4"),
+        (format!("UPDATE recent SET place = place + 9 WHERE {}", at(3)), "4 to 4"),
+        ("INSERT INTO recent VALUES ((2 << 32) + 4, x'00')".to_owned(), "5 to 5"),
         ("INSERT INTO transcript VALUES ((2 << 32) + 4, x'00')".to_owned(), "5 to 5"),
+        (format!("INSERT INTO recent SELECT * FROM transcript WHERE {}", at(1)), "3 to 3"),
         (
             format!(
                 "UPDATE main.transcript SET body = (SELECT body FROM whole.transcript AS w
@@ -253,10 +255,10 @@ fn a_transcript_that_was_changed_is_found() {
     ] {
         check(&scene, &damage, &format!("{altered} {entries}"));
     }
-    for session in [3, 44] {
+    for (table, session) in [("transcript", 3), ("transcript", 44), ("recent", 3), ("recent", 44)] {
         check(
             &scene,
-            &format!("INSERT INTO transcript VALUES ({session} << 32, x'00')"),
+            &format!("INSERT INTO {table} VALUES ({session} << 32, x'00')"),
             &format!("a transcript entry belongs to session number {session}, which has none"),
         );
     }
@@ -347,7 +349,7 @@ fn what_is_left_of_a_pruned_session_still_counts() {
         &scene,
         "UPDATE session SET pruned = 1 WHERE no = 2;
          UPDATE journal SET body = NULL WHERE session = 2 AND no < 12;
-         DELETE FROM transcript WHERE place >> 32 = 2",
+         DELETE FROM transcript WHERE place >> 32 = 2; DELETE FROM recent WHERE place >> 32 = 2",
         row,
     );
 }
