@@ -35,7 +35,7 @@ const FOLLOW: Duration = Duration::from_secs(1);
 /// How long it rests between two batches, and how many times as long as a batch takes while it
 /// drives sessions: suspensions go first, and a query that cannot wait brings the list up itself.
 const FOLLOW_ON: Duration = Duration::from_millis(50);
-const BESIDE_WORK: u32 = 50;
+const BESIDE_WORK: u32 = 200;
 /// How many entries are left to a query, which looks at them by itself.
 const LEFT_TO_QUERIES: u64 = 2048;
 
