@@ -52,7 +52,7 @@ use crate::store::{Listed, Metrics, Pending, Size, Store, Tally};
 use crate::transaction::Transaction;
 use connection::Sees;
 use opened::Opened;
-use rows::SqliteRows;
+use rows::{Known, SqliteRows};
 use sidecar::{Looked, Sidecar};
 use signers::{known_signer, register};
 use turnstile::{PATIENCE, beside};
@@ -175,6 +175,7 @@ impl Sqlite {
             cache: Arc::clone(&cache),
             counters: Arc::clone(&counters),
             listeners: Arc::clone(&listeners),
+            known: Known::default(),
             last_took: Duration::ZERO,
         };
         let writer = std::thread::Builder::new()

@@ -12,10 +12,13 @@ pub(super) mod said;
 mod sessions;
 mod waits;
 
+use std::cell::{Cell, RefCell};
+
+use adjourn_core::id::Seq;
 use rusqlite::{CachedStatement, Connection};
 
 use crate::error::Error;
-use crate::rows::SessionNo;
+use crate::rows::{GateRow, SessionNo};
 
 pub(super) use listing::{kind_of_row, listed_code, row_code};
 pub(super) use removal::PRUNABLE_EVENTS;
@@ -24,19 +27,35 @@ pub(super) use sessions::{Thin, session_row, state_name};
 /// The rows of one connection.
 pub(super) struct SqliteRows<'a> {
     connection: &'a Connection,
-    /// Whether a write transaction must be open.
-    writing: bool,
+    /// What is known in the write transaction that must be open; nothing while reading.
+    writing: Option<&'a Known>,
+}
+
+/// What every decision has to know and hardly any changes: it is read once in a write transaction,
+/// and again after one of its jobs has changed it or was undone.
+#[derive(Default)]
+pub(super) struct Known {
+    high: Cell<Option<Seq>>,
+    gates: RefCell<Option<Vec<GateRow>>>,
+}
+
+impl Known {
+    /// Forgets all of it.
+    pub(super) fn forget(&self) {
+        self.high.set(None);
+        self.gates.replace(None);
+    }
 }
 
 impl<'a> SqliteRows<'a> {
     /// Rows to be read, each statement for itself.
     pub(super) const fn reading(connection: &'a Connection) -> Self {
-        Self { connection, writing: false }
+        Self { connection, writing: None }
     }
 
     /// Rows inside a write transaction.
-    pub(super) const fn writing(connection: &'a Connection) -> Self {
-        Self { connection, writing: true }
+    pub(super) const fn writing(connection: &'a Connection, known: &'a Known) -> Self {
+        Self { connection, writing: Some(known) }
     }
 
     /// Prepares a statement, unless the transaction it belongs to is gone.
@@ -44,7 +63,7 @@ impl<'a> SqliteRows<'a> {
     /// Some errors (a full disk) make SQLite give up the whole transaction. What came after would
     /// be committed statement by statement.
     fn prepare(&self, sql: &str) -> Result<CachedStatement<'a>, Error> {
-        if self.writing && self.connection.is_autocommit() {
+        if self.writing.is_some() && self.connection.is_autocommit() {
             return Err(given_up());
         }
         Ok(self.connection.prepare_cached(sql)?)

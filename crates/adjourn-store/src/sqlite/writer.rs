@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::opened::Opened;
 use super::points::{Point, Points};
-use super::rows::{SqliteRows, given_up, signed, unsigned};
+use super::rows::{Known, SqliteRows, given_up, signed, unsigned};
 use super::schema;
 use super::signers::register;
 use super::turnstile::Turnstile;
@@ -78,6 +78,8 @@ pub(super) struct Writer {
     pub(super) counters: Arc<Counters>,
     /// Those who are told of what is committed.
     pub(super) listeners: Arc<Listeners>,
+    /// What the commands of the transaction that is open need not read again.
+    pub(super) known: Known,
     /// How long the last commit took, from its signature on.
     pub(super) last_took: Duration,
 }
@@ -121,6 +123,7 @@ impl Writer {
     /// Begins a transaction, unless a newer program has changed the tables meanwhile.
     fn begin(&mut self) -> Result<(), Error> {
         self.turnstile.begin(&self.connection)?;
+        self.known.forget();
         schema::not_newer(&self.connection)
     }
 
@@ -221,7 +224,7 @@ impl Writer {
         tree: &mut Tree,
         changes: &mut Committed,
     ) -> Result<bool, Error> {
-        let mut rows = SqliteRows::writing(&self.connection);
+        let mut rows = SqliteRows::writing(&self.connection, &self.known);
         let mut transaction = Transaction::new(&mut rows, &*self.environment, &self.cache)
             .listened_to(!self.listeners.is_empty());
         // A panic of one caller must not take the others' answers with it.
@@ -242,6 +245,7 @@ impl Writer {
             Err(_) => Some(Undo { store: None }),
         };
         if let Some(Undo { store }) = undo {
+            self.known.forget();
             if self.connection.is_autocommit() {
                 // Some errors (a full disk) make SQLite give up the whole transaction. All who
                 // are in it are told why, whoever it was that met the error.

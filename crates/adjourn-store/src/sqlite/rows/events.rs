@@ -39,6 +39,9 @@ impl Events for SqliteRows<'_> {
         // Not the table's own numbering: events are pruned, their numbers never come again.
         let next = "UPDATE progress SET seq = seq + 1 WHERE what = 'acknowledged' RETURNING seq";
         let seq: i64 = self.prepare(next)?.query_row([], |row| row.get(0))?;
+        if let Some(known) = self.writing {
+            known.high.set(None);
+        }
         self.run(
             "INSERT INTO event (seq, tenant, name, id, source, subject, time, session, at, data)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -59,9 +62,15 @@ impl Events for SqliteRows<'_> {
     }
 
     fn high(&mut self) -> Result<Seq, Error> {
+        if let Some(high) = self.writing.and_then(|known| known.high.get()) {
+            return Ok(high);
+        }
         let sql = "SELECT seq FROM progress WHERE what = 'acknowledged'";
-        let seq = self.prepare(sql)?.query_row([], |row| row.get(0))?;
-        Ok(Seq(unsigned(seq)))
+        let high = Seq(unsigned(self.prepare(sql)?.query_row([], |row| row.get(0))?));
+        if let Some(known) = self.writing {
+            known.high.set(Some(high));
+        }
+        Ok(high)
     }
 
     fn event_data(&mut self, seq: Seq) -> Result<Option<String>, Error> {

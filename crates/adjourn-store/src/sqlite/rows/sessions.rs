@@ -13,7 +13,8 @@ use super::{SqliteRows, signed, size, unsigned};
 use crate::error::Error;
 use crate::rows::{EntryNo, SessionNo, SessionRow, Sessions, TenantNo};
 
-const SESSION: &str = "SELECT no, id, tenant, head, revision, link FROM session";
+const BY_ID: &str = "SELECT no, id, tenant, head, revision, link FROM session WHERE id = ?1";
+const BY_NO: &str = "SELECT no, id, tenant, head, revision, link FROM session WHERE no = ?1";
 
 impl SqliteRows<'_> {
     fn find(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<SessionRow>, Error> {
@@ -24,11 +25,11 @@ impl SqliteRows<'_> {
 
 impl Sessions for SqliteRows<'_> {
     fn session(&mut self, id: SessionId) -> Result<Option<SessionRow>, Error> {
-        self.find(&format!("{SESSION} WHERE id = ?1"), [id.uuid().as_bytes()])
+        self.find(BY_ID, [id.uuid().as_bytes()])
     }
 
     fn session_by_no(&mut self, no: SessionNo) -> Result<Option<SessionRow>, Error> {
-        self.find(&format!("{SESSION} WHERE no = ?1"), [no.0])
+        self.find(BY_NO, [no.0])
     }
 
     fn tenant_name(&mut self, tenant: TenantNo) -> Result<String, Error> {
