@@ -247,27 +247,39 @@ impl<S: Store> Adjourn<S> {
         }
     }
 
+    /// Gives a command, and takes the session from a host that died, for whose calls the command
+    /// would wait; it is returned as it is then.
+    pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
+        let done = self.command(request).await?;
+        Ok(match self.recover_if_alone(&done.session).await? {
+            Some(session) => Done { session, ..done },
+            None => done,
+        })
+    }
+
+    /// Takes a session from a host that died, if this process has no host that would do it.
+    pub(crate) async fn recover_if_alone(
+        &self,
+        session: &Session,
+    ) -> Result<Option<Arc<Session>>, Error> {
+        if self.feed().has_host() {
+            return Ok(None);
+        }
+        self.recover(session).await
+    }
+
     /// Gives a command: what a prompt or a resume makes ready is claimed by a host of this process
     /// in the same commit, if one can run it.
-    pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
+    pub(crate) async fn command(&self, request: Request) -> Result<Done, Error> {
         let hosts = self.claimants().clone();
         let host = match hosts.as_slice() {
             [] => None,
             [host] => Some(host),
             hosts => hosts.iter().rev().find(|host| host.can_run(request.session)),
         };
-        let done = match host {
+        Ok(match host {
             Some(host) => host.give(request).await?,
             None => self.transact(move |tx| tx.command(request)).await?,
-        };
-        if !hosts.is_empty() {
-            return Ok(done);
-        }
-        // No host may be there that takes the session from a dead one, for whose calls the command
-        // would wait.
-        Ok(match self.recover(&done.session).await? {
-            Some(session) => Done { session, ..done },
-            None => done,
         })
     }
 

@@ -155,7 +155,7 @@ impl<S: Store> SuspendBuilder<S> {
         suspend.requester = Some(Requester::Call(request));
         let mut command = Request::new(session.id(), by, Command::Suspend(suspend));
         command.spans = spans;
-        let commit = session.adjourn().give(command).await?;
+        let commit = session.adjourn().command(command).await?;
         let asked = commit.events.iter().find_map(|event| match &event.what {
             What::SuspendRequested(requested) => Some(requested.pause.handle),
             What::SuspendJoined(joined) => Some(joined.handle),
@@ -165,6 +165,8 @@ impl<S: Store> SuspendBuilder<S> {
         });
         let handle = asked.ok_or_else(|| unheard_of(&commit, "a suspend asked for no pause"))?;
         let suspension = begun(&commit, handle);
+        // What that leads to is told to those who wait, as all that comes behind the commit.
+        session.adjourn().recover_if_alone(&commit.session).await?;
         Ok(Accepted { request, handle, suspension, commit })
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use adjourn::feed::Following;
-use adjourn::{Adjourn, SessionRef};
+use adjourn::{Adjourn, Claimant, SessionRef};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::child::{processor_time, runtime};
 use super::figures::Figures;
-use super::sessions::{create, embed};
+use super::sessions::{create, embed, prompt, resume};
 
 /// What the agent does in one run.
 pub const SCRIPT: &str =
@@ -31,14 +31,20 @@ const COUNTED: u64 = 50;
 
 /// Measures one round.
 pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
-    let alone = Work::of(&place.join("run.db"), 1, |start, _| start.elapsed() < SPAN)?;
+    let in_span = |start: Instant, _| start.elapsed() < SPAN;
+    let alone = Work::of(&place.join("run.db"), 1, Through::Library, in_span)?;
     figures.add("run_cycles_per_s_n1", alone.per_second());
-    let counted = Work::of(&place.join("counted.db"), 1, |_, runs| runs < COUNTED)?;
+    let counted =
+        Work::of(&place.join("counted.db"), 1, Through::Library, |_, runs| runs < COUNTED)?;
     figures.add("run_commits", counted.each(counted.commits));
     figures.add("run_commands", counted.each(counted.commands));
-    let many = Work::of(&place.join("runs.db"), SESSIONS, |start, _| start.elapsed() < SPAN)?;
+    let beneath = Work::of(&place.join("beneath.db"), SESSIONS, Through::Claimant, in_span)?;
+    let many = Work::of(&place.join("runs.db"), SESSIONS, Through::Library, in_span)?;
     figures.add("run_cycles_per_s_n64", many.per_second());
-    figures.add("run_cpu_us", many.cpu.as_secs_f64() * 1e6 / many.runs as f64);
+    figures.add("run_cpu_us", many.cpu_us());
+    // What the verbs of the library leave of the throughput beneath them, and what they take.
+    figures.add("run_library_percent_n64", 100.0 * many.per_second() / beneath.per_second());
+    figures.add("run_library_cpu_percent_n64", 100.0 * many.cpu_us() / beneath.cpu_us());
     Ok(())
 }
 
@@ -56,18 +62,24 @@ struct Work {
 impl Work {
     /// Has sessions run again and again, each while `go_on` says so of the start and of the runs
     /// that the session has done.
-    fn of(path: &Path, sessions: usize, go_on: fn(Instant, u64) -> bool) -> Result<Self> {
+    fn of(
+        path: &Path,
+        sessions: usize,
+        through: Through,
+        go_on: fn(Instant, u64) -> bool,
+    ) -> Result<Self> {
         let adjourn = embed(path)?;
         let store = adjourn.store();
         let ids: Vec<_> = (0..sessions).map(|_| create(store, SCRIPT)).collect::<Result<_>>()?;
         let runtime = runtime()?;
-        runtime.block_on(hosted(&adjourn, async || {
+        runtime.block_on(hosted(&adjourn, async |claimant| {
+            let clients = Clients { adjourn: &adjourn, claimant, through };
             // The first run of each is not measured: what is made once is there by then.
-            all(&adjourn, &ids, |_, runs| runs < 1).await?;
+            clients.all(&ids, |_, runs| runs < 1).await?;
             let decisions = decisions(store, &ids)?;
             let (before, cpu, start) =
                 (store.metrics(), processor_time(std::process::id())?, Instant::now());
-            let runs = all(&adjourn, &ids, go_on).await?;
+            let runs = clients.all(&ids, go_on).await?;
             let (spent, cpu) =
                 (start.elapsed(), processor_time(std::process::id())?.saturating_sub(cpu));
             let commits = store.metrics().commits - before.commits;
@@ -80,57 +92,91 @@ impl Work {
         self.runs as f64 / self.spent.as_secs_f64()
     }
 
+    fn cpu_us(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.runs as f64
+    }
+
     fn each(&self, count: u64) -> f64 {
         count as f64 / self.runs as f64
     }
 }
 
 /// Does something beside a host, and stops the host.
-async fn hosted<T, F>(adjourn: &Adjourn, work: impl FnOnce() -> F) -> Result<T>
+async fn hosted<T, F>(adjourn: &Adjourn, work: impl FnOnce(Claimant<Sqlite>) -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {
     let host = adjourn.host().scripts().max_running(SESSIONS).start().await?;
-    let result = work().await;
+    let result = work(host.claimant().clone()).await;
     host.stop().await?;
     result
 }
 
-/// Runs all sessions at once, each in a task, and returns how many runs there were.
-async fn all(adjourn: &Adjourn, ids: &[SessionId], go_on: fn(Instant, u64) -> bool) -> Result<u64> {
-    let start = Instant::now();
-    let mut tasks = JoinSet::new();
-    for id in ids.iter().copied() {
-        let following = adjourn.feed().follow(id);
-        let client = Client { session: adjourn.session(id), following };
-        tasks.spawn(async move {
-            let mut runs = 0;
-            while go_on(start, runs) {
-                client.run().await?;
-                runs += 1;
-            }
-            Ok::<_, anyhow::Error>(runs)
-        });
+/// How clients give their commands.
+#[derive(Clone, Copy)]
+enum Through {
+    /// As a program does.
+    Library,
+    /// As the library does, beneath its verbs.
+    Claimant,
+}
+
+/// Those who prompt and resume sessions.
+struct Clients<'a> {
+    adjourn: &'a Adjourn,
+    claimant: Claimant<Sqlite>,
+    through: Through,
+}
+
+impl Clients<'_> {
+    /// Runs all sessions at once, each in a task, and returns how many runs there were.
+    async fn all(&self, ids: &[SessionId], go_on: fn(Instant, u64) -> bool) -> Result<u64> {
+        let start = Instant::now();
+        let mut tasks = JoinSet::new();
+        for id in ids.iter().copied() {
+            let client = Client {
+                session: self.adjourn.session(id),
+                claimant: self.claimant.clone(),
+                through: self.through,
+                following: self.adjourn.feed().follow(id),
+            };
+            tasks.spawn(async move {
+                let mut runs = 0;
+                while go_on(start, runs) {
+                    client.run().await?;
+                    runs += 1;
+                }
+                Ok::<_, anyhow::Error>(runs)
+            });
+        }
+        let mut total = 0;
+        while let Some(runs) = tasks.join_next().await {
+            total += runs??;
+        }
+        Ok(total)
     }
-    let mut total = 0;
-    while let Some(runs) = tasks.join_next().await {
-        total += runs??;
-    }
-    Ok(total)
 }
 
 /// Whoever prompts and resumes one session.
 struct Client {
     session: SessionRef<Sqlite>,
+    claimant: Claimant<Sqlite>,
+    through: Through,
     following: Following,
 }
 
 impl Client {
     /// One run, from the prompt to the end.
     async fn run(&self) -> Result<()> {
-        self.session.prompt("go").await?;
+        match self.through {
+            Through::Library => drop(self.session.prompt("go").await?),
+            Through::Claimant => drop(self.claimant.give(prompt(self.session.id(), "go")).await?),
+        }
         self.until(|session| session.suspended().is_some()).await?;
-        self.session.resume().await?;
+        match self.through {
+            Through::Library => drop(self.session.resume().await?),
+            Through::Claimant => drop(self.claimant.give(resume(self.session.id())).await?),
+        }
         self.until(|session| matches!(session.state, State::Idle)).await
     }
 
