@@ -32,6 +32,13 @@ pub struct Arguments {
     /// Print one JSON object per line
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub json: bool,
+    /// What is logged on stderr [env: ADJOURN_LOG] [default: info for serve, warn for acp, off for
+    /// all others]
+    #[arg(long, global = true, value_enum, value_name = "LEVEL", help_heading = EVERYWHERE)]
+    pub log: Option<LogLevel>,
+    /// How lines of the log are written [env: ADJOURN_LOG_FORMAT] [default: text]
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", help_heading = EVERYWHERE)]
+    pub log_format: Option<LogFormat>,
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -168,6 +175,30 @@ pub struct Acp {
     /// [env: ADJOURN_ACP_ON_DISCONNECT] [default: continue]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub on_disconnect: Option<OnDisconnect>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum LogLevel {
+    /// Nothing
+    Off,
+    /// What ends the program
+    Error,
+    /// What somebody should look at
+    Warn,
+    /// What happens to sessions: started, parked, woken, over
+    Info,
+    /// Claims, steps and calls, too
+    Debug,
+    /// Everything
+    Trace,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum LogFormat {
+    /// For people: the time, the level, what happened, and ids
+    Text,
+    /// One JSON object per line
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -1,12 +1,11 @@
 //! Staying with a session in the foreground, as its host if there is no other.
 
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::live::{LiveWords, next_words};
 use adjourn::script::Scripted;
-use adjourn::{Claimant, Claims, Notes, RunningHost};
+use adjourn::{Claimant, Claims, RunningHost};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Outcome, Phase, State};
@@ -20,7 +19,7 @@ use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
 use crate::spoken::Spoken;
-use crate::terminal::{Output, one_line};
+use crate::terminal::Output;
 use crate::view::{View, short};
 use crate::watch::Watch;
 
@@ -73,7 +72,7 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
         .retention(Retention { ended: ended.value, ..Retention::of_hosts() });
     let mut words = None;
     match claims {
-        Claims::All => host = host.notes(Notes::new(log)),
+        Claims::All => {}
         // A command that stays with one session is told of that one.
         Claims::Only(id) => {
             host = host.only(id);
@@ -84,10 +83,9 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
     Ok(Stop { claims, words, host })
 }
 
-/// Writes a line of the host's log, where logs go: with `--json`, stdout is for objects alone.
+/// Writes a line to the log.
 pub fn log(line: &str) {
-    // A host does not end because its log is not read.
-    let _ = writeln!(std::io::stderr(), "{}", one_line(line));
+    tracing::warn!("{line}");
 }
 
 /// A host that works until it is told to stop.

@@ -19,6 +19,7 @@ mod founding;
 mod input_file;
 mod liveness;
 mod log_lines;
+mod logging;
 mod place;
 mod question;
 mod settings;
@@ -87,6 +88,7 @@ fn end(result: Result<(), Failure>, output: &Output) -> ExitCode {
     if let Some(lost) = &lost {
         output.failure(lost);
     }
+    logging::end();
     // What went wrong with the command itself counts before what went wrong with its output.
     match result.err().or(lost) {
         Some(failure) => ExitCode::from(failure.code()),
@@ -116,6 +118,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         }
         Err(failure) => return Err(failure),
     };
+    output.logs_json(logging::start(&settings, &arguments.verb)?);
     let settings = &settings;
     match arguments.verb {
         Verb::Demo => commands::demo::run(settings, output).await,

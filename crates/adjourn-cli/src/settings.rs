@@ -15,7 +15,7 @@ use adjourn_core::limits::NAME_BYTES;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::arguments::{Arguments, OnDisconnect, Profile, StatusWords, Verb};
+use crate::arguments::{Arguments, LogFormat, LogLevel, OnDisconnect, Profile, StatusWords, Verb};
 use crate::durations::{duration, exact};
 use crate::failure::Failure;
 use crate::input_file::{self, SETTINGS_BYTES};
@@ -23,8 +23,8 @@ use crate::place::{TENANT, directory};
 use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
-    AS, CACHE, CANCEL_GRACE, DRAIN, ENDED, Key, LISTEN, MAX_RUNNING, MAX_WARM, ON_DISCONNECT,
-    PROFILE, SOURCE, STATUS_WORDS, STORE, TENANT_KEY, TOKEN, TOKEN_FILE, WARM_FOR,
+    AS, CACHE, CANCEL_GRACE, DRAIN, ENDED, Key, LISTEN, LOG, LOG_FORMAT, MAX_RUNNING, MAX_WARM,
+    ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS, STORE, TENANT_KEY, TOKEN, TOKEN_FILE, WARM_FOR,
 };
 
 /// How it is said that something is kept for ever.
@@ -87,6 +87,9 @@ pub struct Settings {
     pub cache: Held<usize>,
     /// How long what has ended is kept; nothing if it is kept for ever.
     pub ended: Held<Option<Duration>>,
+    /// What is logged; nothing if each command has its own default.
+    pub log: Held<Option<LogLevel>>,
+    pub log_format: Held<LogFormat>,
     pub profile: Held<Profile>,
     pub status_words: Held<StatusWords>,
     pub on_disconnect: Held<OnDisconnect>,
@@ -157,6 +160,10 @@ impl Settings {
             ended: layers
                 .pick(&ENDED, None, kept)?
                 .by_default(Some(adjourn_store::Retention::ENDED)),
+            log: layers.pick(&LOG, arguments.log, one_of)?.optional(),
+            log_format: layers
+                .pick(&LOG_FORMAT, arguments.log_format, one_of)?
+                .by_default(LogFormat::Text),
             profile: layers
                 .pick(&PROFILE, acp.and_then(|acp| acp.profile), one_of)?
                 .by_default(Profile::Adjourn),
@@ -248,6 +255,8 @@ impl Settings {
             row(&CANCEL_GRACE, cancel_grace, &self.cancel_grace.source),
             row(&CACHE, Some(json!(self.cache.value)), &self.cache.source),
             row(&ENDED, Some(json!(ended)), &self.ended.source),
+            row(&LOG, self.log.value.as_ref().and_then(word), &self.log.source),
+            row(&LOG_FORMAT, word(&self.log_format.value), &self.log_format.source),
             row(&PROFILE, word(&self.profile.value), &self.profile.source),
             row(&STATUS_WORDS, word(&self.status_words.value), &self.status_words.source),
             row(&ON_DISCONNECT, word(&self.on_disconnect.value), &self.on_disconnect.source),

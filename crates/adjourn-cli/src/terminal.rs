@@ -70,6 +70,8 @@ pub struct Output {
     /// Whether a line that goes on stands at the end of stdout.
     goes_on: Cell<bool>,
     started: Instant,
+    /// Whether stderr is for a log in JSON, and nothing else.
+    logs_json: Cell<bool>,
     /// Why data could not be written; what would follow it is not written either.
     broken: RefCell<Option<io::Error>>,
 }
@@ -95,6 +97,7 @@ impl Output {
             drawn: Cell::new(false),
             goes_on: Cell::new(false),
             started: Instant::now(),
+            logs_json: Cell::new(false),
             broken: RefCell::new(None),
         }
     }
@@ -162,9 +165,16 @@ impl Output {
         self.data(&if self.json { object.to_string() } else { line.to_owned() });
     }
 
+    /// Takes note whether stderr is for a log in JSON: what else is said there is part of it.
+    pub fn logs_json(&self, logs_json: bool) {
+        self.logs_json.set(logs_json);
+    }
+
     /// Says something to the person who watches, not to the reader of the data.
     pub fn talk(&self, line: &str) {
-        if !self.json {
+        if self.logs_json.get() {
+            tracing::info!("{line}");
+        } else if !self.json {
             self.clear();
             // What others wrote is in it.
             let line = if io::stderr().is_terminal() { lines(line) } else { line.to_owned() };
@@ -198,6 +208,12 @@ impl Output {
             if self.lost().is_none() {
                 return;
             }
+        }
+        if self.logs_json.get() {
+            let mut lines = failure.lines().into_iter().map(|(_, text)| text);
+            let (message, hint) = (lines.next().unwrap_or_default(), lines.next());
+            tracing::error!(hint, code = failure.code(), "{message}");
+            return;
         }
         self.clear();
         for (word, text) in failure.lines() {

@@ -1,4 +1,4 @@
-//! HTTP in front of a store: the intake of events.
+//! HTTP in front of a store: the intake of events, and how the process is.
 //!
 //! - [`serve`] answers on a listener until it is told to stop.
 //! - [`Intake`] says where events go, and what a caller must show.
@@ -7,12 +7,14 @@
 //!
 //! `POST /v1/events` takes CloudEvents in JSON: one structured event, a batch, or one in binary
 //! mode with its attributes in `ce-` headers. What is answered with 200 is stored.
+//! `GET /healthz` says whether the process is alive, `GET /readyz` whether it can do its part.
 //!
 //! Whatever callers do, it takes a bounded number of connections and a bounded memory, and no
 //! caller keeps others from being heard.
 
 mod cloud_event;
 mod connections;
+mod health;
 mod loopback;
 mod problem;
 
@@ -30,7 +32,7 @@ use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::{Extension, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -157,7 +159,9 @@ fn router<S: Store>(intake: Intake<S>, local: bool) -> Router {
     let bodies = Arc::new(Semaphore::new(BODIES_BYTES));
     let router = Router::new()
         .route("/v1/events", post(events::<S>))
-        .method_not_allowed_fallback(only_post)
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready::<S>))
+        .method_not_allowed_fallback(other_method)
         .fallback(nothing_there)
         .with_state(intake)
         .layer(Extension(bodies));
@@ -167,8 +171,9 @@ fn router<S: Store>(intake: Intake<S>, local: bool) -> Router {
     }
 }
 
-async fn only_post() -> Problem {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "events are sent by POST")
+async fn other_method() -> Problem {
+    let problem = "events are sent by POST; /healthz and /readyz are read by GET";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, problem)
 }
 
 async fn nothing_there() -> Problem {
@@ -216,6 +221,7 @@ async fn take<S: Store>(
         (Some(index), Form::Many) => Problem::from(error).within(index),
         (Some(_), Form::One) | (None, _) => error.into(),
     })?;
+    tracing::debug!(events = published.len(), "events taken over HTTP");
     let acknowledged: Vec<_> = published
         .iter()
         .map(|Published { seq, fresh }| json!({ "seq": seq, "fresh": fresh }))

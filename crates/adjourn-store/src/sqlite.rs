@@ -177,6 +177,7 @@ impl Sqlite {
             listeners: Arc::clone(&listeners),
             known: Known::default(),
             last_took: Duration::ZERO,
+            full: false,
         };
         let writer = std::thread::Builder::new()
             .name("adjourn-writer".to_owned())

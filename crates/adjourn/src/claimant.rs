@@ -76,6 +76,8 @@ struct Inner<S> {
     handed_over: mpsc::Sender<Driving>,
     live: Live,
     warm: Warm,
+    /// What kept the host from its work when it last tried.
+    hindrance: Mutex<Option<Error>>,
     /// Kept drivers that are being ended.
     ending: Mutex<JoinSet<()>>,
 }
@@ -142,6 +144,7 @@ impl<S: Store> Claimant<S> {
             handed_over,
             live,
             warm: Warm::new(config.max_warm, config.warm_for),
+            hindrance: Mutex::default(),
             ending: Mutex::default(),
         };
         (Self(Arc::new(inner)), received)
@@ -424,6 +427,12 @@ impl<S: Store> Claimant<S> {
     /// Returns the sessions that clients of this process see.
     pub(crate) fn shown(&self) -> &Shown {
         &self.0.shown
+    }
+
+    /// Returns what kept the host from its work when it last tried.
+    pub(crate) fn hindrance(&self) -> MutexGuard<'_, Option<Error>> {
+        // Nothing that is done with it can leave it half done.
+        self.0.hindrance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the slots of the host.

@@ -39,6 +39,11 @@ impl Declined {
         Self { why: error.to_string(), turn: None, again: Again::Soon }
     }
 
+    /// Returns whether something is wrong with it, rather than missing on this host.
+    pub(crate) const fn is_fault(&self) -> bool {
+        self.turn.is_none() || self.is_final()
+    }
+
     /// Returns whether it is not tried again in its turn.
     pub(crate) const fn is_final(&self) -> bool {
         matches!(self.again, Again::Never)

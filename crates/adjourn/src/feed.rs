@@ -22,6 +22,7 @@ use tokio::sync::{Notify, watch};
 use crate::doorbell::Hosts;
 use crate::drive::Signal;
 use crate::ring::Ring;
+use crate::trace;
 
 /// How often somebody looks for commits of other processes without being rung.
 const LOOK: Duration = Duration::from_millis(250);
@@ -356,6 +357,7 @@ impl News<'_> {
 
 impl Listener for Followed {
     fn committed(&self, committed: &Committed) {
+        trace::committed(&committed.changes);
         let mut seen = self.state();
         // What lies between is of other processes, and is found when the journal is looked at.
         if let Some((first, last)) = committed.entries

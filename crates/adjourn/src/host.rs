@@ -146,6 +146,7 @@ impl<S: Store> Host<S> {
             upkeep: Upkeep::new(),
         };
         host.announce().await?;
+        tracing::info!(host = %host.id, "host started");
         Ok(host)
     }
 
@@ -172,8 +173,14 @@ impl<S: Store> Host<S> {
         loop {
             if look {
                 worked = match self.work().await {
-                    Ok(()) => true,
-                    Err(error) if error.passes() => false,
+                    Ok(()) => {
+                        self.goes_on();
+                        true
+                    }
+                    Err(error) if error.passes() => {
+                        self.hindered(error);
+                        false
+                    }
                     Err(error) => return Err(error),
                 };
                 // Whatever deadline is committed meanwhile wakes the host again.
@@ -218,6 +225,23 @@ impl<S: Store> Host<S> {
             }
         }
         self.drain().await
+    }
+
+    /// Takes note that the store takes nothing now; the log has it once.
+    fn hindered(&self, error: Error) {
+        let mut known = self.claimant.hindrance();
+        if known.is_none() {
+            let hint = error.hint().unwrap_or("it is tried again");
+            tracing::warn!(host = %self.id, hint, "the host cannot work now: {error}");
+        }
+        *known = Some(error);
+    }
+
+    /// Takes note that nothing keeps the host from its work.
+    fn goes_on(&self) {
+        if self.claimant.hindrance().take().is_some() {
+            tracing::info!(host = %self.id, "the host works again");
+        }
     }
 
     /// Brings what another process has rung for to those who follow it.
@@ -304,6 +328,7 @@ impl<S: Store> Host<S> {
             // from it, it is not waited for, and it is looked at again in the next round.
             Err(_) => return Ok(()),
         }
+        tracing::warn!(host = %self.id, lost_host = %host, "another host died; this one takes over what it had");
         self.take_from(host).await?;
         self.hosts.bury(host);
         Ok(())
@@ -355,7 +380,7 @@ impl<S: Store> Host<S> {
                     self.give_back((id, owner.epoch)).await?;
                 }
                 Err(error) if error.is_of_a_session() => {
-                    self.note(&format!("{error}; it is driven again when it can be read"));
+                    self.note(id, &format!("{error}; it is driven again when it can be read"));
                     self.store.transact(move |tx| tx.let_unreadable_go(id)).await?;
                 }
                 Err(error) => return Err(error),
@@ -432,7 +457,7 @@ impl<S: Store> Host<S> {
             }
             Ok(Err(error)) if error.passes() => {
                 let left = format!("{error}; session {id} is not given back before the host ends");
-                self.note(&format!("{left}, and the next host takes it over"));
+                self.note(id, &format!("{left}, and the next host takes it over"));
                 Err(error)
             }
             Ok(result) => result,
@@ -468,6 +493,8 @@ impl<S: Store> Host<S> {
         self.claimant.shown().close();
         self.handed_over.close();
         let by = self.clock.elapsed().saturating_add(self.config.drain);
+        let (host, running) = (self.id, self.running.len());
+        tracing::info!(%host, running, "host stops: it gives its sessions back");
         self.tell_to_drain(by);
         // Faces may be in the middle of a claim.
         let mut claiming = true;
@@ -495,6 +522,7 @@ impl<S: Store> Host<S> {
         self.give_back_undriven().await?;
         self.take_from(self.id).await?;
         self.hosts.ring();
+        tracing::info!(%host, "host stopped: everything is given back");
         Ok(())
     }
 

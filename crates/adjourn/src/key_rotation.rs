@@ -34,9 +34,10 @@ pub(crate) async fn follow(store: Sqlite, keys: KeyDir, notes: Notes) -> Infalli
             }
             None if !noted => {
                 let path = keys.path().display();
-                notes.tell(&format!(
-                    "the key of the last commit is no longer in {path}: put it back"
-                ));
+                let line =
+                    format!("the key of the last commit is no longer in {path}: put it back");
+                tracing::warn!("{line}");
+                notes.tell(&line);
                 noted = true;
             }
             None => {}

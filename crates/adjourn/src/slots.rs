@@ -88,6 +88,11 @@ impl Slots {
         self.taken().closed = true;
     }
 
+    /// Returns whether the host stops.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.taken().closed
+    }
+
     fn try_reserve(self: &Arc<Self>, id: SessionId) -> Result<Slot, Refused> {
         let mut taken = self.taken();
         if taken.by.contains(&id) {

@@ -32,17 +32,18 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
         let opened = tokio::task::spawn_blocking(move || Place::open_or_make(&settings)).await;
         opened.unwrap_or_else(|_| Err(Failure::other("the store panicked")))
     };
-    let Some(place) = patiently(open, &mut signals, output).await? else { return Ok(()) };
-    let mut listening = listen(&place, output).await?;
+    let Some(place) = patiently(open, &mut signals).await? else { return Ok(()) };
+    let mut listening = listen(&place).await?;
     let join = async || host(&place, Claims::All).await;
-    let Some(mut working) = patiently(join, &mut signals, output).await? else {
+    let Some(mut working) = patiently(join, &mut signals).await? else {
         // Closing the store would wait as long as its writer does for the lock, up to half a
         // minute; all that is in its queue is the announcement of a host that never was.
         std::mem::forget(place);
         return Ok(());
     };
     let (store, pid) = (place.store.path().display().to_string(), std::process::id());
-    output.talk(&format!("serving {store}; stop with Ctrl-C"));
+    let host = working.claimant().host();
+    tracing::info!(%host, pid, "serving {store}; stop with Ctrl-C");
     if output.json {
         let url = listening.as_ref().map(|listening| &listening.url);
         let serving = json!({ "store": store, "pid": pid, "listening": url });
@@ -54,14 +55,12 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
         failure = working.ended() => return Err(failure),
         failure = unheard(&mut listening) => Err(failure),
     };
-    output.talk("stopping: giving sessions back");
-    // A caller in the middle of a request must not keep sessions waiting.
-    let closing = tokio::spawn(close(listening));
+    // Meanwhile events are still taken, for other hosts, and /readyz says that this one stops.
     let given_back = working.or(&place, &mut signals, output).await?;
     match (stopped, given_back) {
         (Err(failure), _) => Err(failure),
         (Ok(_), None) => {
-            let _ = closing.await;
+            close(listening).await;
             if output.json {
                 output.data(&json!({ "stopped": { "store": store, "pid": pid } }).to_string());
             }
@@ -76,7 +75,6 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
 async fn patiently<T>(
     attempt: impl AsyncFn() -> Result<T, Failure>,
     signals: &mut Signals,
-    output: &Output,
 ) -> Result<Option<T>, Failure> {
     let mut said = None;
     loop {
@@ -86,7 +84,7 @@ async fn patiently<T>(
                 tried = &mut trying => break tried,
                 _ = signals.next() => return Ok(None),
                 () = tokio::time::sleep(SOON), if said.is_none() => {
-                    output.talk("waiting for the store: another process keeps it locked");
+                    tracing::warn!("waiting for the store: another process keeps it locked");
                     said = Some(String::new());
                 }
             }
@@ -96,7 +94,7 @@ async fn patiently<T>(
             Err(failure) => failure.passing().map(str::to_owned).ok_or(failure)?,
         };
         if said.as_ref() != Some(&why) {
-            output.talk(&format!("waiting for the store: {why}"));
+            tracing::warn!("waiting for the store: {why}");
             said = Some(why);
         }
         tokio::select! {
@@ -137,7 +135,7 @@ async fn close(listening: Option<Listening>) {
 }
 
 /// Takes events over HTTP, if it is asked to.
-async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Failure> {
+async fn listen(place: &Place) -> Result<Option<Listening>, Failure> {
     let Some(address) = place.settings.listen.value else { return Ok(None) };
     let (token, open) = place.settings.token()?;
     if needs_token(&address) && token.is_none() {
@@ -145,7 +143,7 @@ async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Fai
             .hint("set ADJOURN_TOKEN or --token-file, or listen on 127.0.0.1"));
     }
     if let Some(path) = open {
-        output.talk(&format!("{0} can be read by others: chmod 600 {0}", path.display()));
+        tracing::warn!("{0} can be read by others: chmod 600 {0}", path.display());
     }
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let failure = Failure::other(format!("cannot listen on {address}: {error}"));
@@ -157,7 +155,7 @@ async fn listen(place: &Place, output: &Output) -> Result<Option<Listening>, Fai
     // Port 0 asks for any; say which it is.
     let address = listener.local_addr().unwrap_or(address);
     let url = format!("http://{address}/v1/events");
-    output.talk(&format!("listening on {url}"));
+    tracing::info!("listening on {url}");
     let intake = Intake {
         adjourn: place.adjourn.clone(),
         token: token.map(Arc::from),

@@ -134,6 +134,23 @@ pub const ENDED: Key = Key {
     about: "How long hosts keep what happened in sessions that have ended; or never, to drop nothing.",
     example: r#""30d""#,
 };
+pub const LOG: Key = Key {
+    name: "log.level",
+    flag: "--log",
+    variable: "ADJOURN_LOG",
+    whole: false,
+    about: "What `adjourn serve` and `adjourn acp` log on stderr: off, error, warn, info, debug or trace.\n\
+            Without it: info for serve, warn for acp. Other commands log what their flag or ADJOURN_LOG asks for.",
+    example: r#""info""#,
+};
+pub const LOG_FORMAT: Key = Key {
+    name: "log.format",
+    flag: "--log-format",
+    variable: "ADJOURN_LOG_FORMAT",
+    whole: false,
+    about: "How lines of the log are written: text or json.",
+    example: r#""text""#,
+};
 pub const PROFILE: Key = Key {
     name: "acp.profile",
     flag: "--profile",
@@ -176,6 +193,8 @@ pub const KEYS: &[Key] = &[
     CANCEL_GRACE,
     CACHE,
     ENDED,
+    LOG,
+    LOG_FORMAT,
     PROFILE,
     STATUS_WORDS,
     ON_DISCONNECT,

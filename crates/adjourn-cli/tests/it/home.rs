@@ -198,6 +198,14 @@ impl Home {
     }
 }
 
+/// Returns what a line of a log says, without its time and level.
+pub fn unlogged(line: String) -> String {
+    match line.split_once(" INFO ").or_else(|| line.split_once(" WARN ")) {
+        Some((time, said)) if time.trim_end().ends_with('Z') => said.to_owned(),
+        _ => line,
+    }
+}
+
 /// A host in a process of its own; it does not outlive the test.
 pub struct Serving {
     child: Child,
@@ -205,11 +213,11 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Returns the next line it says.
+    /// Returns the next line it says, without the time and the level of its log.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         std::io::BufRead::read_line(&mut self.talk, &mut line).unwrap();
-        line
+        unlogged(line)
     }
 
     pub fn pid(&self) -> u32 {

@@ -24,6 +24,7 @@ mod generated;
 mod home;
 mod keys;
 mod limits;
+mod logs;
 mod modes;
 mod output;
 mod principal;

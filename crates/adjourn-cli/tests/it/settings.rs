@@ -55,6 +55,8 @@ fn without_anything_the_defaults_hold() {
         host.cancel_grace  2s  default
         host.cache  4096  default
         retention.ended  30d  default
+        log.level  -  default
+        log.format  text  default
         acp.profile  adjourn  default
         acp.status_words  auto  default
         acp.on_disconnect  continue  default
@@ -90,6 +92,8 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"host.cancel_grace","value":"2s","source":"default"}
         {"key":"host.cache","value":100,"source":"~/.config/adjourn/config.toml:12"}
         {"key":"retention.ended","value":"30d","source":"default"}
+        {"key":"log.level","value":null,"source":"default"}
+        {"key":"log.format","value":"text","source":"default"}
         {"key":"acp.profile","value":"adjourn","source":"default"}
         {"key":"acp.status_words","value":"auto","source":"default"}
         {"key":"acp.on_disconnect","value":"suspend","source":"~/.config/adjourn/config.toml:15"}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
 use crate::acp::editor::Editor;
-use crate::home::{Home, signal};
+use crate::home::{Home, signal, unlogged};
 
 /// A host that does not serve yet.
 struct Waiting {
@@ -25,7 +25,7 @@ impl Waiting {
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.talk.read_line(&mut line).unwrap();
-        line
+        unlogged(line)
     }
 
     fn ends(mut self) -> i32 {

@@ -389,3 +389,29 @@ async fn every_depth_is_taken_or_refused_with_its_place() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn health_is_told_without_a_token_and_to_this_machine_alone() {
+    let fixture = fixture(Some("secret")).await;
+    for (what, status) in [("/healthz", "alive"), ("/readyz", "ready")] {
+        let (code, head, body) = fixture.send(&format!("GET {what}"), &[], "").await;
+        assert_eq!((code, &body["status"]), (200, &status.into()), "{what}");
+        assert!(head.contains("content-type: application/json"), "{head}");
+        let page = [("host", "evil.example")];
+        assert_eq!(fixture.send(&format!("GET {what}"), &page, "").await.0, 421, "{what}");
+        let (code, _, body) = fixture.send(&format!("POST {what}"), &[], "").await;
+        assert_eq!(code, 405, "{what}");
+        assert!(body["detail"].as_str().unwrap().contains("read by GET"), "{body}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_store_is_gone_is_alive_and_not_ready() {
+    let fixture = fixture(None).await;
+    std::fs::remove_file(fixture.store.path()).unwrap();
+    assert_eq!(fixture.send("GET /healthz", &[], "").await.0, 200);
+    let (code, head, body) = fixture.send("GET /readyz", &[], "").await;
+    assert_eq!(code, 503, "{body}");
+    assert!(body["detail"].as_str().unwrap().contains("the store cannot be used: "), "{body}");
+    assert!(head.contains("retry-after: "), "{head}");
+}

@@ -82,6 +82,8 @@ pub(super) struct Writer {
     pub(super) known: Known,
     /// How long the last commit took, from its signature on.
     pub(super) last_took: Duration,
+    /// Whether the last commits found no room.
+    pub(super) full: bool,
 }
 
 impl Writer {
@@ -95,6 +97,7 @@ impl Writer {
                 // The pages of another file are read as damage.
                 self.opened.still_there().err().unwrap_or(error)
             });
+            self.log_room(&committed, &changes);
             if committed.is_ok() {
                 self.listeners.tell(&changes);
             } else {
@@ -118,6 +121,22 @@ impl Writer {
             self.turnstile.after_commit();
         }
         self.opened.close([&self.connection]);
+    }
+
+    /// Tells the log that the store has no room left, and that it has again, once each.
+    fn log_room(&mut self, committed: &Result<(), Error>, changes: &Committed) {
+        match committed {
+            Err(error @ Error::Full(_)) if !self.full => {
+                let hint = error.hint().unwrap_or_default();
+                tracing::warn!(hint, "nothing can be stored: {error}");
+                self.full = true;
+            }
+            Ok(()) if self.full && changes.entries.is_some() => {
+                tracing::info!("there is room in the store again");
+                self.full = false;
+            }
+            _ => {}
+        }
     }
 
     /// Begins a transaction, unless a newer program has changed the tables meanwhile.

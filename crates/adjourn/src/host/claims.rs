@@ -147,7 +147,7 @@ impl<S: Store> Host<S> {
             // A session that cannot be read must not hold up the others.
             Err(error) if error.is_of_a_session() => {
                 if !self.declined.contains_key(&id) {
-                    self.note(&error.to_string());
+                    self.config.notes.tell(&error.to_string());
                 }
                 self.decline(id, Declined::unreadable(&error));
                 Ok(None)
@@ -197,6 +197,14 @@ impl<S: Store> Host<S> {
 
     /// Leaves a session to others, for a while or for good.
     pub(super) fn decline(&mut self, id: SessionId, declined: Declined) {
+        if self.declined.get(&id).is_none_or(|known| known.why != declined.why) {
+            let (session, host, why) = (id, self.id, &declined.why);
+            match declined.is_fault() {
+                true => tracing::warn!(%session, %host, "left to other hosts: {why}"),
+                // Another host may have what it lacks, or this one later: a client to ask, say.
+                false => tracing::info!(%session, %host, "left to other hosts: {why}"),
+            }
+        }
         // Which of them are still there cannot be told cheaply; those that are come back at once.
         if self.declined.len() >= DECLINED {
             self.declined.clear();

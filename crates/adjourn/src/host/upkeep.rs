@@ -93,7 +93,7 @@ impl<S: Store> Host<S> {
                     }
                     Err(error) if error.is_of_a_session() => {
                         if tried.is_none() {
-                            self.note(&format!("{error}; what it waits for is kept"));
+                            self.note(*id, &format!("{error}; what it waits for is kept"));
                         }
                         still.insert(*id, now);
                     }
@@ -122,7 +122,7 @@ impl<S: Store> Host<S> {
         let by = self.by();
         let mended = self.store.transact(move |tx| tx.mend(&by, id, gone)).await;
         if mended.map_err(store_error)?.is_some() {
-            self.note(&format!("session {id} can be read again"));
+            self.note(id, &format!("session {id} can be read again"));
         }
         Ok(())
     }
@@ -206,8 +206,9 @@ impl<S: Store> Host<S> {
         Some(lock)
     }
 
-    /// Writes a line to the log of this host.
-    pub(super) fn note(&self, line: &str) {
+    /// Writes to the log what this host has come across with a session.
+    pub(super) fn note(&self, session: SessionId, line: &str) {
+        tracing::warn!(%session, host = %self.id, "{line}");
         self.config.notes.tell(line);
     }
 }

@@ -1,0 +1,271 @@
+//! The log on stderr: what it tells, to whom, and what it never tells. And what a host says about
+//! how it is.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::home::{Home, signal};
+
+const PARKS: &str = r#"{"runs": [[{"say": "sk-said"},
+    {"await": {"reason": "sk-reason", "conditions": {"onEvent": "go"}}}, {"say": "done"}]]}"#;
+/// Ends in a call that does not return.
+const HANGS: &str = r#"{"runs": [[{"await": {"reason": "x", "conditions": {"onEvent": "go"}}},
+    {"tool": {"name": "deploy", "ms": 3600000}}]]}"#;
+/// What no line up to `info` may hold: each is something that a person or an agent has said, or a
+/// secret.
+const UNSAID: &str = "sk-";
+
+/// Starts a host with a log, and returns it with the lines until it serves.
+fn serve(home: &Home, arguments: &[&str]) -> (Child, BufReader<std::process::ChildStderr>, String) {
+    let mut command = home.command(&[&["serve"], arguments].concat());
+    command.env("ADJOURN_TOKEN", "sk-token").env("SECRET", "sk-environment");
+    let mut child = command.spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("serving ") {
+        assert!(log.read_line(&mut said).unwrap() > 0, "it ended: {said}");
+    }
+    (child, log, said)
+}
+
+/// Ends a host, and returns all that it has logged.
+fn ended(mut child: Child, mut log: BufReader<std::process::ChildStderr>, said: String) -> String {
+    signal(&child, Signal::TERM);
+    let mut said = said;
+    log.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    said
+}
+
+/// Has a session live its whole life beside a host, and returns its id.
+fn live(home: &Home) -> String {
+    let script = home.file("script.json", PARKS);
+    let run = ["run", "--script", &script, "--detach", "--prompt", "sk-prompt", "--json"];
+    let told = home.told(&run);
+    assert_eq!(told.code, 0, "{told:?}");
+    let last: Value = serde_json::from_str(told.data.lines().next_back().unwrap()).unwrap();
+    let id = last["sessionId"].as_str().unwrap().to_owned();
+    home.until(&id, "state", "suspended");
+    home.json(&["event", "go", "--data", r#"{"key": "sk-data"}"#]);
+    home.until(&id, "state", "idle");
+    id
+}
+
+fn get(address: &str, path: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap())
+}
+
+#[test]
+fn a_log_in_json_has_the_ids_of_all_it_tells_and_no_secret() {
+    let home = Home::new();
+    let (child, log, said) = serve(&home, &["--log-format", "json", "--listen", "127.0.0.1:0"]);
+    let id = live(&home);
+    let said = ended(child, log, said);
+    assert!(!said.contains(UNSAID), "{said}");
+    let lines: Vec<Value> =
+        said.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let host = lines.iter().find(|line| line["message"] == "host started").unwrap()["host"].clone();
+    assert!(host.as_str().unwrap().starts_with("host-"), "{said}");
+    let of_session: Vec<_> = lines.iter().filter(|line| line["session"] == id.as_str()).collect();
+    for line in &of_session {
+        assert_eq!(line["host"], host, "{line}");
+        assert!(line["run"].as_str().unwrap().starts_with("run-"), "{line}");
+        assert!(line["timestamp"].as_str().unwrap().ends_with('Z'), "{line}");
+    }
+    let told: Vec<_> = of_session.iter().map(|line| line["message"].as_str().unwrap()).collect();
+    // The command line has taken the prompt and the event, and has a log of its own.
+    assert_eq!(told, ["claimed", "parked: waits by itself", "claimed", "run over"], "{said}");
+    let parked = of_session.iter().find(|line| line.get("handle").is_some()).unwrap();
+    assert!(parked["handle"].as_str().unwrap().starts_with("suspend-"), "{parked}");
+    let all: Vec<_> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
+    assert!(all.contains(&"host stopped: everything is given back"), "{said}");
+}
+
+#[test]
+fn a_log_in_text_has_steps_and_calls_where_it_is_asked_for_them() {
+    let home = Home::new();
+    let (child, log, said) = serve(&home, &["--log", "debug"]);
+    let id = live(&home);
+    let said = ended(child, log, said);
+    let line = |what: &str| {
+        let line = said.lines().find(|line| line.contains(what));
+        line.unwrap_or_else(|| panic!("no {what:?} in {said}"))
+    };
+    let step = line("DEBUG step started");
+    assert!(step.contains(&format!(" session={id} run=run-")), "{step}");
+    assert!(line("INFO parked").contains(" handle=suspend-"), "{said}");
+    // Nothing is there that a terminal would take for a command.
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+    // Words and secrets are not in it at this level, either.
+    assert!(!said.contains(UNSAID), "{said}");
+
+    let (child, log, said) = serve_quietly(&home);
+    live(&home);
+    assert_eq!(ended(child, log, said), "");
+}
+
+/// Starts a host that logs nothing, and waits until it is there.
+fn serve_quietly(home: &Home) -> (Child, BufReader<std::process::ChildStderr>, String) {
+    let mut child = home.command(&["serve", "--log", "off"]).spawn().unwrap();
+    let log = BufReader::new(child.stderr.take().unwrap());
+    let pid = json!(child.id());
+    let start = std::time::Instant::now();
+    while !home.jsons(&["hosts"]).iter().any(|host| host["pid"] == pid) {
+        assert!(start.elapsed() < std::time::Duration::from_secs(20), "it never hosts");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    (child, log, String::new())
+}
+
+#[test]
+fn the_log_of_a_host_names_what_it_recovers() {
+    let home = Home::new();
+    let id = home.parked(HANGS);
+    let first = home.serve();
+    home.json(&["event", "go"]);
+    assert_eq!(home.until_in_flight("deploy"), id);
+    first.kill();
+    let (child, log, said) = serve(&home, &[]);
+    home.until(&id, "state", "suspended");
+    let said = ended(child, log, said);
+    let line = said.lines().find(|line| line.contains("recovered: its host died")).expect(&said);
+    assert!(line.contains(" WARN ") && line.contains(&format!("session={id}")), "{line}");
+    assert!(line.contains("lost_host=host-") && line.contains("unknown=1"), "{line}");
+    assert!(line.contains(&format!("adjourn resume {id}")), "{line}");
+}
+
+#[test]
+fn an_unknown_level_is_refused_with_what_there_is() {
+    let home = Home::new();
+    let told = home.told(&["serve", "--log", "loud"]);
+    assert_eq!(told.code, 2, "{told:?}");
+    let all = "expected one of off, error, warn, info, debug, trace";
+    assert!(told.talk.contains(all), "{told:?}");
+    let mut command = home.command(&["ls"]);
+    command.env("ADJOURN_LOG", "loud");
+    let told = home.ended(command);
+    assert_eq!(told.code, 2, "{told:?}");
+    assert!(told.talk.contains(&format!("ADJOURN_LOG: {all}")), "{told:?}");
+    let told = home.told(&["serve", "--log-format", "xml"]);
+    assert!(told.code == 2 && told.talk.contains("expected one of text, json"), "{told:?}");
+}
+
+#[test]
+fn a_failure_is_a_line_of_a_log_in_json() {
+    let home = Home::new();
+    let told = home.told(&["serve", "--log-format", "json", "--listen", "192.0.2.1:7070"]);
+    assert_eq!(told.code, 2, "{told:?}");
+    let last: Value = serde_json::from_str(told.talk.lines().next_back().unwrap()).unwrap();
+    assert_eq!((&last["level"], &last["code"]), (&json!("ERROR"), &json!(2)), "{last}");
+    assert!(last["hint"].as_str().unwrap().contains("ADJOURN_TOKEN"), "{last}");
+}
+
+#[test]
+fn commands_in_the_foreground_log_only_when_they_are_asked() {
+    let home = Home::new();
+    home.config("[log]\nlevel = \"debug\"");
+    let script = home.file("script.json", PARKS);
+    let run = ["run", "--script", &script, "--detach"];
+    assert!(!home.told(&run).talk.contains(" INFO "), "a file speaks of those that serve");
+    let mut command = home.command(&run);
+    command.env("ADJOURN_LOG", "info");
+    let told = home.ended(command);
+    assert!(told.talk.contains(" INFO run started session="), "{told:?}");
+    assert!(told.data.lines().all(|line| !line.contains("session=")), "{told:?}");
+}
+
+#[test]
+fn an_editor_hears_nothing_of_the_log_on_stdout() {
+    let home = Home::new();
+    let script = home.file("script.json", PARKS);
+    let arguments = ["acp", "--script", &script, "--log", "trace", "--log-format", "json"];
+    let mut child = home.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut ask = |message: Value| {
+        writeln!(stdin, "{message}").unwrap();
+        loop {
+            let mut line = String::new();
+            assert!(stdout.read_line(&mut line).unwrap() > 0, "it ended");
+            let heard: Value = serde_json::from_str(&line).expect(&line);
+            assert_eq!(heard["jsonrpc"], "2.0", "{line}");
+            if heard.get("id") == message.get("id") && heard.get("method").is_none() {
+                return heard;
+            }
+        }
+    };
+    let initialize = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+    ask(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize }));
+    let new = json!({ "cwd": "/", "mcpServers": [] });
+    let new = ask(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/new", "params": new }));
+    let session = &new["result"]["sessionId"];
+    let prompt = json!([{ "type": "text", "text": "sk-prompt" }]);
+    let prompt = json!({ "sessionId": session, "prompt": prompt });
+    ask(json!({ "jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": prompt }));
+    drop(ask);
+    drop(stdin);
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    for line in rest.lines() {
+        let heard: Value = serde_json::from_str(line).expect(line);
+        assert_eq!(heard["jsonrpc"], "2.0", "{line}");
+    }
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    let lines = said.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+    assert!(lines.into_iter().any(|line| line["message"] == "parked: waits by itself"), "{said}");
+    assert!(!said.contains(UNSAID), "{said}");
+}
+
+#[test]
+fn a_host_whose_log_is_not_read_goes_on() {
+    let home = Home::new();
+    // Nobody reads its stderr from here on: the pipe is full after a few hundred lines.
+    let (mut child, log, _) = serve(&home, &["--log", "trace"]);
+    let script: String = (0..400).map(|_| r#"{"say": "x"},"#).collect();
+    let script = format!(r#"{{"steps": [{script}{{"say": "done"}}]}}"#);
+    let script = home.file("long.json", &script);
+    let told = home.told(&["run", "--script", &script, "--detach", "--json"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let id = home.sessions()[0]["sessionId"].as_str().unwrap().to_owned();
+    home.until(&id, "state", "ended");
+    signal(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(log);
+}
+
+#[test]
+fn a_host_that_stops_is_alive_and_not_ready() {
+    let home = Home::new();
+    home.parked(HANGS);
+    let (serving, said) = home.serve_with(&["--listen", "127.0.0.1:0"]);
+    let address = said.lines().find_map(|line| line.strip_prefix("listening on http://")).unwrap();
+    let address = address.strip_suffix("/v1/events").unwrap();
+    assert_eq!(get(address, "/healthz"), (200, json!({ "status": "alive" })));
+    assert_eq!(get(address, "/readyz"), (200, json!({ "status": "ready" })));
+    home.json(&["event", "go"]);
+    home.until_in_flight("deploy");
+    serving.signal(Signal::TERM);
+    let start = std::time::Instant::now();
+    let (status, body) = loop {
+        let (status, body) = get(address, "/readyz");
+        if status != 200 || start.elapsed() > std::time::Duration::from_secs(20) {
+            break (status, body);
+        }
+    };
+    assert_eq!((status, &body["detail"]), (503, &json!("the host is stopping")));
+    assert_eq!(get(address, "/healthz").0, 200);
+    serving.kill();
+}

@@ -1,0 +1,247 @@
+//! What the log says of commits: one line for each thing that happened to a session and matters to
+//! the operator of its host, with the ids that lead to the rest.
+//!
+//! Lines are written where commits are told, so that every command of this process is in the log,
+//! through whichever face it came, and none that was not kept. Up to the level `info` they hold no
+//! words of a person or an agent: no prompt, reason, error or result. The journal has these, and
+//! `adjourn show` and `adjourn log` show them to those who may read the store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use adjourn_core::command::Loss;
+use adjourn_core::event::{Claimed, ResumedTo, SuspendedEvent, What};
+use adjourn_core::id::{Handle, HostId, RunId, SessionId};
+use adjourn_core::ledger::CallId;
+use adjourn_core::pause::{Initiator, Wait};
+use adjourn_core::session::{Outcome, SessionEnd};
+use adjourn_core::{Event, Session};
+use adjourn_store::Change;
+use tracing::Level;
+use tracing::field::display;
+
+/// The ids that every line has, as far as they are known.
+struct Ids {
+    session: SessionId,
+    run: Option<RunId>,
+    handle: Option<Handle>,
+    host: Option<HostId>,
+}
+
+/// Writes a line of a level about one session.
+macro_rules! line {
+    ($level:ident, $ids:expr, $($rest:tt)+) => {{
+        let Ids { session, run, handle, host } = $ids;
+        tracing::$level!(
+            session = %session,
+            run = run.map(display),
+            handle = handle.map(display),
+            host = host.map(display),
+            $($rest)+
+        )
+    }};
+}
+
+/// Writes to the log what a commit has done to sessions.
+pub(crate) fn committed(changes: &[Arc<Change>]) {
+    // One look at a number, where there is no log.
+    if !tracing::enabled!(Level::WARN) {
+        return;
+    }
+    for (index, change) in changes.iter().enumerate() {
+        for event in &change.events {
+            write(&change.session, event, || {
+                was_made_ready(changes.iter().take(index), change.session.id)
+            });
+        }
+    }
+}
+
+/// Returns whether changes made a session ready to be claimed, which is a line of its own.
+fn was_made_ready<'a>(mut changes: impl Iterator<Item = &'a Arc<Change>>, id: SessionId) -> bool {
+    let is_ready = |event: &Event| matches!(event.what, What::RunStarted(_) | What::Resumed(_));
+    changes.any(|change| change.session.id == id && change.events.iter().any(is_ready))
+}
+
+/// A claim is news where another process, or an earlier commit, made the session ready.
+fn claim(session: &Session, claimed: &Claimed, is_told: bool) {
+    let run = session.run().map(|run| run.id);
+    let ids = Ids { session: session.id, run, handle: None, host: Some(claimed.host) };
+    let epoch = display(claimed.epoch);
+    match is_told {
+        true => line!(debug, ids, epoch, "claimed"),
+        false => line!(info, ids, epoch, "claimed"),
+    }
+}
+
+/// Writes a line about one event; `is_told` says whether the commit made the session ready.
+fn write(session: &Session, event: &Event, is_told: impl Fn() -> bool) {
+    let ids = |handle: Option<Handle>| Ids {
+        session: session.id,
+        run: session.run().map(|run| run.id),
+        handle,
+        host: event.by.host,
+    };
+    let by = &event.by;
+    match &event.what {
+        What::SessionCreated(created) => {
+            line!(info, ids(None), driver = created.driver.kind.name(), %by, "session created");
+        }
+        What::RunStarted(started) => {
+            let ids = Ids { run: Some(started.run), ..ids(None) };
+            line!(info, ids, %by, "run started");
+        }
+        What::Claimed(claimed) => claim(session, claimed, is_told()),
+        What::StepStarted(started) => {
+            line!(debug, ids(None), step = started.number, "step started");
+        }
+        What::Progressed(progressed) => {
+            let calls = Calls(&progressed.started);
+            line!(debug, ids(None), %calls, returned = progressed.returned.len(), "step goes on");
+        }
+        What::StepFinished(_) => line!(debug, ids(None), "step finished"),
+        What::StepAborted(_) => line!(debug, ids(None), "step broken off"),
+        What::CallsAsked(asked) => {
+            line!(debug, ids(None), calls = asked.calls.len(), "calls asked for");
+        }
+        What::CallsDispatched(dispatched) => {
+            line!(debug, ids(None), calls = %Calls(&dispatched.calls), "calls started");
+        }
+        What::CallsReturned(returned) => {
+            line!(debug, ids(None), calls = returned.calls.len(), "calls returned");
+        }
+        What::CallsLeft(left) if left.unknown.is_empty() => {
+            line!(debug, ids(None), calls = %Calls(&left.not_run), "calls not run");
+        }
+        What::CallsLeft(left) => unknown_calls(ids(None), &left.unknown),
+        What::CallsAbandoned(abandoned) => unknown_calls(ids(None), &abandoned.calls),
+        What::SuspendRequested(requested) => {
+            let ids = ids(Some(requested.pause.handle));
+            line!(debug, ids, mode = requested.mode.as_str(), %by, "suspend requested");
+        }
+        What::SuspendJoined(joined) => {
+            line!(debug, ids(Some(joined.handle)), %by, "suspend joined");
+        }
+        What::RequesterLeft(left) => {
+            line!(debug, ids(Some(left.handle)), %by, "one of several no longer wants the pause");
+        }
+        What::SuspendWithdrawn(withdrawn) => {
+            line!(info, ids(Some(withdrawn.handle)), %by, "suspend taken back");
+        }
+        What::ParkRequested(requested) => {
+            line!(debug, ids(Some(requested.pause.handle)), "park requested");
+        }
+        What::Suspended(suspended) => parked(ids(None), suspended, event),
+        What::HoldLaid(laid) => {
+            line!(info, ids(Some(laid.hold.pause.handle)), %by, "held over the agent's own wait");
+        }
+        What::FiredUnderHold(fired) => {
+            let ids = ids(Some(fired.handle));
+            line!(info, ids, "its wait is over, and it wakes when the hold is lifted");
+        }
+        What::HoldLifted(lifted) => {
+            let resumption = &lifted.resumption;
+            let ids = ids(Some(resumption.handle));
+            line!(info, ids, cause = resumption.cause.as_str(), %by, "hold lifted");
+        }
+        What::Resumed(resumed) => {
+            let resumption = &resumed.resumption;
+            let (ids, cause) = (ids(Some(resumption.handle)), resumption.cause.as_str());
+            let waited_ms = resumed.waited_ms;
+            match resumed.to {
+                ResumedTo::Ready => line!(info, ids, cause, waited_ms, %by, "woken"),
+                ResumedTo::Idle | ResumedTo::Outcome => {
+                    line!(info, ids, cause, waited_ms, %by, "resumed, with no run to go on with");
+                }
+            }
+        }
+        What::SuspensionEnded(ended) => {
+            line!(debug, ids(Some(ended.handle)), %by, "suspension over without a resume");
+        }
+        What::CancelRequested(_) => line!(info, ids(None), %by, "cancel requested"),
+        What::RunEnded(ended) => {
+            let ids = Ids { run: Some(ended.run), ..ids(None) };
+            let outcome = ended.end.outcome;
+            match outcome {
+                Outcome::Completed | Outcome::Canceled | Outcome::Rejected => {
+                    line!(info, ids, outcome = outcome.as_str(), "run over");
+                }
+                Outcome::Failed => {
+                    line!(
+                        warn,
+                        ids,
+                        outcome = outcome.as_str(),
+                        "run failed; see why with: adjourn show {}",
+                        session.id
+                    );
+                }
+            }
+        }
+        What::Drained(_) => {
+            line!(info, ids(None), "given back, because its host stops; another host goes on");
+        }
+        What::HostLost(lost) => {
+            let (lost_host, again, unknown) = (lost.host, lost.again.len(), lost.unknown.len());
+            let how = match lost.how {
+                Loss::Died => "its host died",
+                Loss::Takeover => "an operator took it from its host",
+                Loss::Stopped => "its host stopped before its calls had returned",
+            };
+            match unknown {
+                0 => line!(
+                    warn, ids(None), %lost_host, again, unknown,
+                    "recovered: {how}; the next host goes on with it"
+                ),
+                _ => line!(
+                    warn, ids(None), %lost_host, again, unknown,
+                    "recovered: {how}, and what became of calls in flight is unknown; look at it, \
+                     and go on with: adjourn resume {}", session.id
+                ),
+            }
+        }
+        What::SessionEnded(ended) => {
+            let how = match ended.how {
+                SessionEnd::Closed => "closed",
+                SessionEnd::Driver => "by its driver",
+            };
+            line!(info, ids(None), how, %by, "session over");
+        }
+    }
+}
+
+fn parked(ids: Ids, suspended: &SuspendedEvent, event: &Event) {
+    let SuspendedEvent { park, hold, .. } = suspended;
+    let pause = &park.pause;
+    let ids = Ids { handle: Some(pause.handle), ..ids };
+    let by = event.asked_by();
+    let due = park.due.as_ref().map(|due| display(due.at));
+    let held = hold.as_ref().map(|hold| display(hold.pause.handle));
+    let limit = pause.limit.map(|limit| limit.as_str());
+    match (&pause.wait, pause.initiator) {
+        (Wait::Question(_), _) => line!(info, ids, held, due, "parked: asks a question"),
+        (Wait::Open, Initiator::Agent) => {
+            line!(info, ids, held, due, limit, "parked: waits by itself");
+        }
+        (Wait::Open, Initiator::Client) if pause.host_interrupted => {
+            line!(info, ids, held, due, "parked: lost its host, and waits for a decision");
+        }
+        (Wait::Open, Initiator::Client) => line!(info, ids, held, due, limit, %by, "parked"),
+    }
+}
+
+fn unknown_calls(ids: Ids, calls: &[CallId]) {
+    line!(warn, ids, calls = calls.len(), "calls given up; whether they were done is unknown");
+}
+
+/// Names of calls, put together where they are written.
+struct Calls<'a>(&'a [CallId]);
+
+impl fmt::Display for Calls<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, call) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{call}")?;
+        }
+        Ok(())
+    }
+}
