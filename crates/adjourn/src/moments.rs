@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_core::Session;
-use adjourn_core::event::What;
+use adjourn_core::session::State;
 use adjourn_driver::BoxFuture;
-use adjourn_store::Store;
+use adjourn_store::{Sqlite, Store};
 
 use crate::error::Error;
 use crate::session_ref::SessionRef;
@@ -20,7 +20,7 @@ const ALIVE: Duration = Duration::from_secs(1);
 /// A session that is about to be watched; see [`SessionRef::watch`]. Awaited, it is, from its
 /// beginning unless another place is named.
 #[must_use = "nothing happens before it is awaited"]
-pub struct WatchBuilder<S: Store> {
+pub struct WatchBuilder<S: Store = Sqlite> {
     session: SessionRef<S>,
     from: From,
 }
@@ -73,13 +73,12 @@ impl<S: Store> IntoFuture for WatchBuilder<S> {
 /// What happens in a session, past and live, in order and without a gap, whichever process does it.
 ///
 /// It reads a page at a time: a long past takes little memory.
-pub struct Moments<S: Store> {
+#[must_use = "it tells nothing unless it is asked"]
+pub struct Moments<S: Store = Sqlite> {
     session: SessionRef<S>,
     watcher: Watcher<S>,
     /// What was read and not handed out.
     ready: VecDeque<Moment>,
-    /// Whether the end of the session was handed out.
-    over: bool,
     /// Whether the session is taken from its host if that dies.
     recovers: bool,
 }
@@ -88,7 +87,7 @@ impl<S: Store> Moments<S> {
     fn new(session: &SessionRef<S>, watcher: Watcher<S>) -> Self {
         let watcher = watcher.following(session.adjourn().feed());
         let (session, ready) = (session.clone(), VecDeque::new());
-        Self { session, watcher, ready, over: false, recovers: false }
+        Self { session, watcher, ready, recovers: false }
     }
 
     /// Tells everything, from the beginning; whether there is such a session shows later.
@@ -126,20 +125,26 @@ impl<S: Store> Moments<S> {
     pub async fn next(&mut self) -> Result<Option<Moment>, Error> {
         loop {
             if let Some(moment) = self.ready.pop_front() {
-                self.over = matches!(moment.event.what, What::SessionEnded(_));
                 return Ok(Some(moment));
-            }
-            if self.over {
-                return Ok(None);
             }
             self.ready.extend(self.watcher.page()?);
             if self.ready.is_empty() {
-                if self.watcher.session()?.is_none() {
+                if self.is_over()? {
                     return Ok(None);
                 }
                 self.changed().await?;
             }
         }
+    }
+
+    /// Returns whether nothing more can come: the session was removed, or all is told of it up to
+    /// its end, by whichever method, or before it was watched.
+    fn is_over(&self) -> Result<bool, Error> {
+        let told = |session: &Session| session.revision < self.watcher.next_revision();
+        Ok(self
+            .watcher
+            .session()?
+            .is_none_or(|session| matches!(session.state, State::Ended(_)) && told(&session)))
     }
 
     /// Returns all that has happened and was not returned yet, at once.

@@ -2,6 +2,7 @@
 
 use std::future::IntoFuture as _;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use adjourn::core::command::{Mode, Reach};
@@ -295,6 +296,37 @@ async fn watching_begins_where_it_is_told_and_ends_with_the_session() {
         assert_eq!(happened, expected);
         assert_eq!(moments.next().await.unwrap(), None, "it stays over");
     }
+}
+
+#[tokio::test]
+async fn watching_a_session_that_has_ended_ends_at_once() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(LONG_CALL));
+    let mut paged = session.watch().await.unwrap();
+    let mut whole = session.watch().await.unwrap();
+    session.close().await.unwrap();
+    let ended = session.load().await.unwrap();
+    for mut moments in [
+        session.watch().from_now().await.unwrap(),
+        session.watch().after(&ended).await.unwrap(),
+        // Another process has ended it, as far as this one knows.
+        fixture.another_adjourn().session(session.id()).watch().from_now().await.unwrap(),
+    ] {
+        assert_eq!(at_once(moments.next()).await.unwrap(), None);
+    }
+    assert_eq!(paged.page().unwrap().last().unwrap().event.what.name(), "session_ended");
+    assert_eq!(at_once(paged.next()).await.unwrap(), None, "a page has told the end");
+    assert_eq!(whole.rest().unwrap().last().unwrap().event.what.name(), "session_ended");
+    assert_eq!(at_once(whole.next()).await.unwrap(), None, "the rest has told the end");
+}
+
+/// Returns what a future comes to that must not wait for anything.
+async fn at_once<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let polled = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
+    let Poll::Ready(output) = polled else { panic!("it waits") };
+    output
 }
 
 #[tokio::test]
