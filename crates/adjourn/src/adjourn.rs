@@ -230,15 +230,7 @@ impl<S: Store> Adjourn<S> {
     /// # Errors
     /// The store fails.
     pub async fn recover(&self, session: &Session) -> Result<Option<Arc<Session>>, Error> {
-        let Some(owner) = session.owner() else { return Ok(None) };
-        // Nothing is taken from a host whose lock cannot be looked at.
-        if !matches!(self.hosts().is_alive(owner.host), Ok(false)) {
-            return Ok(None);
-        }
-        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
-        // Its actor has asked for something else.
-        let by = Actor::new(Face::Host, "");
-        let request = Request::new(session.id, by, Command::Recover(recover));
+        let Some(request) = self.recovery(session) else { return Ok(None) };
         match self.transact(move |tx| tx.command(request)).await {
             Ok(done) => Ok(Some(done.session)),
             // Another process was faster.
@@ -247,40 +239,48 @@ impl<S: Store> Adjourn<S> {
         }
     }
 
-    /// Gives a command, and takes the session from a host that died, for whose calls the command
-    /// would wait; it is returned as it is then.
-    pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
-        let done = self.command(request).await?;
-        Ok(match self.recover_if_alone(&done.session).await? {
-            Some(session) => Done { session, ..done },
-            None => done,
-        })
-    }
-
-    /// Takes a session from a host that died, if this process has no host that would do it.
-    pub(crate) async fn recover_if_alone(
-        &self,
-        session: &Session,
-    ) -> Result<Option<Arc<Session>>, Error> {
-        if self.feed().has_host() {
-            return Ok(None);
+    /// Returns the request that takes a session from its host, if that died.
+    fn recovery(&self, session: &Session) -> Option<Request> {
+        let owner = session.owner()?;
+        // Nothing is taken from a host whose lock cannot be looked at.
+        if !matches!(self.hosts().is_alive(owner.host), Ok(false)) {
+            return None;
         }
-        self.recover(session).await
+        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
+        // Its actor has asked for something else.
+        let by = Actor::new(Face::Host, "");
+        Some(Request::new(session.id, by, Command::Recover(recover)))
     }
 
     /// Gives a command: what a prompt or a resume makes ready is claimed by a host of this process
     /// in the same commit, if one can run it.
-    pub(crate) async fn command(&self, request: Request) -> Result<Done, Error> {
+    ///
+    /// Without a host in this process, the same commit takes the session from a host that died
+    /// first: the command would wait for its calls. So the command's answer is that of one commit.
+    pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
         let hosts = self.claimants().clone();
         let host = match hosts.as_slice() {
             [] => None,
             [host] => Some(host),
             hosts => hosts.iter().rev().find(|host| host.can_run(request.session)),
         };
-        Ok(match host {
-            Some(host) => host.give(request).await?,
-            None => self.transact(move |tx| tx.command(request)).await?,
-        })
+        if let Some(host) = host {
+            return Ok(host.give(request).await?);
+        }
+        let left = match self.feed().has_host() {
+            true => None,
+            // If it cannot be read, the command says so.
+            false => self.store().session(request.session).ok().flatten(),
+        };
+        let recovery = left.and_then(|session| self.recovery(&session));
+        let given = self.transact(move |tx| {
+            match recovery.map(|recovery| tx.command(recovery)) {
+                // It is refused if another process was faster.
+                None | Some(Ok(_) | Err(CommandError::Rejected(_))) => tx.command(request),
+                Some(Err(error)) => Err(error),
+            }
+        });
+        Ok(given.await?)
     }
 
     /// Does what there is to do for the store as long as a host works, as long as it is polled.

@@ -9,7 +9,7 @@ use adjourn_core::carry::Budget;
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
 use adjourn_driver::Message;
-use adjourn_store::{CommandError, Done, Store, Transaction};
+use adjourn_store::{CommandError, Done, Sqlite, Store, Transaction};
 use serde_json::Value;
 
 use crate::adjourn::Adjourn;
@@ -27,7 +27,7 @@ use crate::verbs::prompt_request;
 /// # Cancel safety
 /// That of [`Committing`]: dropped after it was polled, the session is created all the same.
 #[must_use = "nothing happens before it is awaited"]
-pub struct CreateBuilder<S: Store> {
+pub struct CreateBuilder<S: Store = Sqlite> {
     adjourn: Adjourn<S>,
     by: Actor,
     founding: Founding,

@@ -13,6 +13,24 @@
 //! - [`RunningHost`] drives sessions with the [`Driver`](driver::Driver)s that it was given by name,
 //!   delivers events, acts on deadlines, and takes over what dead hosts have left.
 //!
+//! A program keeps them as it keeps anything else, and needs no other crate to name what it is
+//! given:
+//!
+//! ```
+//! use adjourn::store::{Done, Retention};
+//!
+//! struct App {
+//!     host: adjourn::RunningHost,
+//!     session: adjourn::SessionRef,
+//!     moments: adjourn::Moments,
+//!     commits: Vec<Done>,
+//! }
+//!
+//! fn host(adjourn: &adjourn::Adjourn, retention: Retention) -> adjourn::HostBuilder {
+//!     adjourn.host().retention(retention)
+//! }
+//! ```
+//!
 //! Any number of programs work on one store at once, and so do the command line and editors. What
 //! one of them commits, the others are told of; nothing has to be rung, polled or refreshed.
 //! Everything that is answered is durable. What must be done next is read off the state, so that a
@@ -81,6 +99,20 @@ pub use verbs::{
     WithdrawBuilder, Withdrawn, Woken,
 };
 pub use watch::Moment;
+
+pub mod store {
+    //! Where sessions are kept: what signatures name of it, and what a [`Transaction`] is asked for.
+
+    pub use adjourn_store::{
+        CommandError, Done, Erased, Listed, Request, Retention, Sqlite, Store, Transaction,
+    };
+}
+
+pub mod keys {
+    //! The keys that commits are signed with.
+
+    pub use adjourn_record::keys::{Error, KeyDir, KeyId, Keys};
+}
 
 /// The lifecycle: sessions as they are, commands, events of the journal, refusals.
 pub use adjourn_core as core;

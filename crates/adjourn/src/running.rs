@@ -7,7 +7,7 @@ use std::time::Duration;
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_driver::{Client, Driver, Drivers, Environment, NoClient};
-use adjourn_store::{Retention, Store};
+use adjourn_store::{Retention, Sqlite, Store};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -21,7 +21,7 @@ use crate::script::Scripted;
 
 /// A host that is about to be started; see [`Adjourn::host`].
 #[must_use = "it drives nothing before it is started"]
-pub struct HostBuilder<S: Store> {
+pub struct HostBuilder<S: Store = Sqlite> {
     adjourn: Adjourn<S>,
     drivers: NamedDrivers,
     config: Config,
@@ -159,7 +159,8 @@ impl<S: Store> Drop for Registered<S> {
 ///
 /// Dropped, it stops in the background, as [`RunningHost::stop`] does. If the runtime ends before
 /// that is done, it is as if the process had died: other hosts take over what it had.
-pub struct RunningHost<S: Store> {
+#[must_use = "dropped, it stops"]
+pub struct RunningHost<S: Store = Sqlite> {
     id: HostId,
     claimant: Claimant<S>,
     stop: Option<oneshot::Sender<()>>,

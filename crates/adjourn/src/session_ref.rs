@@ -10,7 +10,7 @@ use adjourn_core::id::{RequestId, RunId, SessionId};
 use adjourn_core::session::{LastRun, State};
 use adjourn_core::time::Timestamp;
 use adjourn_driver::Message;
-use adjourn_store::Store;
+use adjourn_store::{Sqlite, Store};
 
 use crate::adjourn::Adjourn;
 use crate::error::Error;
@@ -24,7 +24,7 @@ use crate::verbs::{
 ///
 /// Each verb is a builder that is awaited: nothing happens before that. Each resolves at the commit
 /// that it names, and returns what that commit did; no second read is in between.
-pub struct SessionRef<S: Store> {
+pub struct SessionRef<S: Store = Sqlite> {
     adjourn: Adjourn<S>,
     id: SessionId,
 }

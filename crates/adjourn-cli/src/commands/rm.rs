@@ -27,9 +27,10 @@ pub async fn run(settings: &Settings, rm: &Rm, output: &Output) -> Result<(), Fa
     }
     for id in ids {
         let erased = remove(&place, id, rm.force).await?;
-        let Erased { entries, said, .. } = erased;
+        let Erased { entries, said, more } = erased;
         let object = json!({ "removed": { "sessionId": id, "entries": entries, "said": said } });
-        let line = format!("removed {id}: {entries} journal and {said} transcript entries");
+        let rest = if more { "; the rest goes with the next `adjourn prune`" } else { "" };
+        let line = format!("removed {id}: {entries} journal and {said} transcript entries{rest}");
         output.object(&object, &line);
     }
     Ok(())

@@ -7,7 +7,7 @@ use adjourn_core::Command;
 use adjourn_core::actor::Actor;
 use adjourn_core::command::Cancel;
 use adjourn_core::event::What;
-use adjourn_store::{Done, Request, Store};
+use adjourn_store::{Done, Request, Sqlite, Store};
 
 use crate::committing::Committing;
 use crate::error::Error;
@@ -21,7 +21,7 @@ use crate::session_ref::{FinishedRun, SessionRef};
 /// # Cancel safety
 /// That of [`Committing`]: dropped after it was polled, the run is canceled all the same.
 #[must_use = "nothing happens before it is awaited"]
-pub struct CancelBuilder<S: Store> {
+pub struct CancelBuilder<S: Store = Sqlite> {
     session: SessionRef<S>,
     by: Actor,
     cancel: Cancel,

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use adjourn_core::Command;
 use adjourn_core::actor::Actor;
 use adjourn_core::command::Close;
-use adjourn_store::{Done, Request, Store};
+use adjourn_store::{Done, Request, Sqlite, Store};
 
 use crate::committing::Committing;
 use crate::error::Error;
@@ -18,7 +18,7 @@ use crate::session_ref::SessionRef;
 /// # Cancel safety
 /// That of [`Committing`]: dropped after it was polled, the session is ended all the same.
 #[must_use = "nothing happens before it is awaited"]
-pub struct CloseBuilder<S: Store> {
+pub struct CloseBuilder<S: Store = Sqlite> {
     session: SessionRef<S>,
     by: Actor,
     close: Close,

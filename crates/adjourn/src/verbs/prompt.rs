@@ -10,7 +10,7 @@ use adjourn_core::id::{Handle, RunId, SessionId};
 use adjourn_core::session::Resumption;
 use adjourn_core::transcript::Content;
 use adjourn_driver::Message;
-use adjourn_store::{Done, Request, Store};
+use adjourn_store::{Done, Request, Sqlite, Store};
 
 use super::unheard_of;
 use crate::committing::Committing;
@@ -26,7 +26,7 @@ use crate::session_ref::SessionRef;
 /// # Cancel safety
 /// That of [`Committing`]: dropped after it was polled, the message is taken all the same.
 #[must_use = "nothing happens before it is awaited"]
-pub struct PromptBuilder<S: Store> {
+pub struct PromptBuilder<S: Store = Sqlite> {
     session: SessionRef<S>,
     by: Actor,
     message: Message,

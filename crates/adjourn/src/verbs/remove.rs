@@ -6,22 +6,23 @@ use adjourn_core::actor::Actor;
 use adjourn_core::command::Close;
 use adjourn_core::session::State;
 use adjourn_core::{Command, Rejected};
-use adjourn_store::{CommandError, Erased, Request, Store, Transaction};
+use adjourn_store::{CommandError, Erased, Request, Sqlite, Store, Transaction};
 
 use crate::committing::Committing;
-use crate::error::Error;
+use crate::error::{Error, StoreError};
 use crate::session_ref::SessionRef;
 
 /// A session that is about to be removed; see [`SessionRef::remove`].
 ///
 /// Awaited, it resolves when everything is erased: the first commit ends the session, so that it is
-/// gone for everyone, and further ones erase what a long session has left. A session that is at work
-/// or parked is refused as busy, unless that is said not to matter.
+/// gone for everyone, and further ones erase what a long session has left. If one of these fails, it
+/// says that there is [more](Erased::more), which a host erases later. A session that is at work or
+/// parked is refused as busy, unless that is said not to matter.
 ///
 /// # Cancel safety
 /// That of [`Committing`]: dropped after it was polled, the session is removed all the same.
 #[must_use = "nothing happens before it is awaited"]
-pub struct RemoveBuilder<S: Store> {
+pub struct RemoveBuilder<S: Store = Sqlite> {
     session: SessionRef<S>,
     by: Actor,
     even_at_work: bool,
@@ -72,7 +73,11 @@ impl<S: Store> RemoveBuilder<S> {
         });
         let mut erased = first.await?;
         while erased.more {
-            erased = erased.and(adjourn.transact(move |tx| tx.erase(id)).await?);
+            match adjourn.transact(move |tx| tx.erase(id)).await {
+                Ok(next) => erased = erased.and(next),
+                // The session is gone all the same, and on the list of those that hosts erase.
+                Err::<Erased, StoreError>(_) => break,
+            }
         }
         Ok(erased)
     }

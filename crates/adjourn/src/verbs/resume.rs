@@ -11,7 +11,7 @@ use adjourn_core::facts::{Answer, SpanLinks};
 use adjourn_core::id::Handle;
 use adjourn_core::session::Resumption;
 use adjourn_driver::Message;
-use adjourn_store::{Done, Request, Store};
+use adjourn_store::{Done, Request, Sqlite, Store};
 
 use super::unheard_of;
 use crate::committing::Committing;
@@ -28,7 +28,7 @@ use crate::session_ref::SessionRef;
 /// caller that does not know whether it was asks again under the same
 /// [key](ResumeBuilder::key), and is told what came of the first time.
 #[must_use = "nothing happens before it is awaited"]
-pub struct ResumeBuilder<S: Store> {
+pub struct ResumeBuilder<S: Store = Sqlite> {
     session: SessionRef<S>,
     by: Actor,
     resume: Resume,

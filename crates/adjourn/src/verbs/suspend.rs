@@ -13,7 +13,7 @@ use adjourn_core::id::{Handle, RequestId};
 use adjourn_core::session::Parked;
 use adjourn_core::{Command, Rejected};
 use adjourn_driver::BoxFuture;
-use adjourn_store::{CommandError, Done, Request, Store};
+use adjourn_store::{CommandError, Done, Request, Sqlite, Store};
 use serde_json::{Value, json};
 use tokio::runtime;
 
@@ -35,7 +35,7 @@ use crate::session_ref::SessionRef;
 /// request is withdrawn, and the session goes on unless others want it paused, too. Dropped when the
 /// pause is in force, it stays.
 #[must_use = "nothing happens before it is awaited"]
-pub struct SuspendBuilder<S: Store> {
+pub struct SuspendBuilder<S: Store = Sqlite> {
     session: SessionRef<S>,
     by: Actor,
     suspend: Suspend,
@@ -155,7 +155,7 @@ impl<S: Store> SuspendBuilder<S> {
         suspend.requester = Some(Requester::Call(request));
         let mut command = Request::new(session.id(), by, Command::Suspend(suspend));
         command.spans = spans;
-        let commit = session.adjourn().command(command).await?;
+        let commit = session.adjourn().give(command).await?;
         let asked = commit.events.iter().find_map(|event| match &event.what {
             What::SuspendRequested(requested) => Some(requested.pause.handle),
             What::SuspendJoined(joined) => Some(joined.handle),
@@ -165,8 +165,6 @@ impl<S: Store> SuspendBuilder<S> {
         });
         let handle = asked.ok_or_else(|| unheard_of(&commit, "a suspend asked for no pause"))?;
         let suspension = begun(&commit, handle);
-        // What that leads to is told to those who wait, as all that comes behind the commit.
-        session.adjourn().recover_if_alone(&commit.session).await?;
         Ok(Accepted { request, handle, suspension, commit })
     }
 

@@ -7,7 +7,7 @@ use adjourn_core::actor::Actor;
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::id::HostId;
 use adjourn_core::{Command, Session};
-use adjourn_store::{CommandError, Done, Request, Store, Transaction};
+use adjourn_store::{CommandError, Done, Request, Sqlite, Store, Transaction};
 
 use crate::committing::Committing;
 use crate::error::Error;
@@ -20,7 +20,7 @@ use crate::session_ref::SessionRef;
 /// # Cancel safety
 /// That of [`Committing`]: dropped after it was polled, the session is taken all the same.
 #[must_use = "nothing happens before it is awaited"]
-pub struct TakeoverBuilder<S: Store> {
+pub struct TakeoverBuilder<S: Store = Sqlite> {
     session: SessionRef<S>,
     by: Actor,
 }

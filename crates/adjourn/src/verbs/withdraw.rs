@@ -6,7 +6,7 @@ use adjourn_core::Command;
 use adjourn_core::actor::Actor;
 use adjourn_core::command::Withdraw;
 use adjourn_core::id::RequestId;
-use adjourn_store::{Done, Request, Store};
+use adjourn_store::{Done, Request, Sqlite, Store};
 
 use crate::committing::Committing;
 use crate::error::Error;
@@ -20,7 +20,7 @@ use crate::session_ref::SessionRef;
 /// # Cancel safety
 /// That of [`Committing`].
 #[must_use = "nothing happens before it is awaited"]
-pub struct WithdrawBuilder<S: Store> {
+pub struct WithdrawBuilder<S: Store = Sqlite> {
     session: SessionRef<S>,
     by: Actor,
     request: RequestId,

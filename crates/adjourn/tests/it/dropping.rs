@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adjourn::core::session::{Outcome, Phase};
 use adjourn::{Adjourn, Event, SessionRef};
-use adjourn_store::{Sqlite, Store as _};
+use adjourn_store::Store as _;
 
 use crate::fixture::Fixture;
 
@@ -22,7 +22,7 @@ fn touch<F: Future>(future: F) {
 }
 
 /// Waits until something has happened to a session, and returns all that has by then.
-async fn until(session: &SessionRef<Sqlite>, what: &str) -> Vec<&'static str> {
+async fn until(session: &SessionRef, what: &str) -> Vec<&'static str> {
     let mut moments = session.watch().await.unwrap();
     let mut happened = Vec::new();
     while !happened.ends_with(&[what]) {
@@ -32,7 +32,7 @@ async fn until(session: &SessionRef<Sqlite>, what: &str) -> Vec<&'static str> {
 }
 
 /// Returns a session whose long call is in flight.
-async fn at_work(fixture: &Fixture, adjourn: &Adjourn) -> SessionRef<Sqlite> {
+async fn at_work(fixture: &Fixture, adjourn: &Adjourn) -> SessionRef {
     let session = adjourn.session(fixture.create(LONG_CALL));
     session.prompt("build").await.unwrap();
     until(&session, "calls_dispatched").await;

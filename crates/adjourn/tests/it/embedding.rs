@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use adjourn::core::command::{Mode, Reach};
+use adjourn::core::command::{Mode, Reach, Resume, Suspend};
 use adjourn::core::conditions::{Conditions, Spelling};
 use adjourn::core::event::What;
 use adjourn::core::facts::Answer;
 use adjourn::core::session::{Cause, Outcome, Phase};
-use adjourn::core::{Rejected, Session};
+use adjourn::core::{Command, Rejected, Session};
 use adjourn::driver::{BoxStream, Driver, Finish, Message, Opening, Park, Part, Step, emitting};
 use adjourn::{Adjourn, Error, Event, Filter, NotSuspended, Query, TakenOver};
+use adjourn_store::{CommandError, Request};
 use serde_json::json;
 
 use crate::fixture::{Fixture, Hands};
@@ -48,7 +49,7 @@ impl Driver for Patient {
 const LONG_CALL: &str = r#"{"steps": [{"tools": [{"name": "build", "ms": 60000}]}]}"#;
 
 /// Waits for a moment, and returns the session as it was when that was found.
-async fn until(session: &adjourn::SessionRef<adjourn_store::Sqlite>, what: &str) -> Arc<Session> {
+async fn until(session: &adjourn::SessionRef, what: &str) -> Arc<Session> {
     let mut moments = session.watch().await.unwrap();
     while moments.next().await.unwrap().unwrap().event.what.name() != what {}
     session.load().await.unwrap()
@@ -342,6 +343,57 @@ async fn what_a_dead_host_has_left_is_taken_over_by_those_who_wait() {
     let suspension = other.session(session.id()).suspend().await.unwrap();
     assert_eq!(fixture.session(session.id()).suspended().unwrap().shown(), &suspension.parked);
     assert!(fixture.happened(session.id()).contains(&"host_lost"));
+}
+
+#[tokio::test]
+async fn what_a_verb_returns_is_what_its_own_commit_did_also_with_a_dead_host() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    for verb in ["suspend", "cancel"] {
+        let session = adjourn.session(fixture.create(LONG_CALL));
+        let host = adjourn.host().scripts().start().await.unwrap();
+        session.prompt("build").await.unwrap();
+        until(&session, "calls_dispatched").await;
+        host.kill().await;
+        let other = fixture.another_adjourn().session(session.id());
+        let commit = match verb {
+            "suspend" => other.suspend().accepted().await.unwrap().commit,
+            _ => other.cancel().await.unwrap().commit,
+        };
+        let last = commit.session.revision;
+        let first = last + 1 - commit.events.len() as u64;
+        let journal = adjourn_store::Store::journal(&fixture.store, session.id(), first, 100);
+        let journal: Vec<_> = journal.unwrap().into_iter().map(|entry| entry.event).collect();
+        assert_eq!(journal, commit.events, "{verb}");
+        let phase = if verb == "suspend" { Phase::Suspended } else { Phase::Idle };
+        assert_eq!(commit.session.phase(), phase, "{verb}");
+        assert!(fixture.happened(session.id()).contains(&"host_lost"));
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_removed_although_not_all_of_it_could_be_erased() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(LONG_CALL));
+    let (id, by) = (session.id(), adjourn.by());
+    let long = adjourn.transact(move |tx| -> Result<(), CommandError> {
+        for _ in 0..300 {
+            let suspend = Command::Suspend(Suspend::default());
+            tx.command(Request::new(id, by.clone(), suspend))?;
+            tx.command(Request::new(id, by.clone(), Command::Resume(Resume::default())))?;
+        }
+        Ok(())
+    });
+    long.await.unwrap();
+    // The first portion can be erased, and not the last.
+    let connection = rusqlite::Connection::open(fixture.store.path()).unwrap();
+    let full = "CREATE TRIGGER full BEFORE DELETE ON erasing
+                BEGIN SELECT RAISE(ABORT, 'full'); END;";
+    connection.execute_batch(full).unwrap();
+    let erased = session.remove().even_at_work().await.unwrap();
+    assert!(erased.more);
+    assert_eq!(session.load().await.unwrap().phase(), Phase::Ended);
 }
 
 #[tokio::test]
