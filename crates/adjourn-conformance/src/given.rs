@@ -85,6 +85,10 @@ impl Driver for Recorded {
         self.inner.step(step)
     }
 
+    fn ends_steps_itself(&self) -> bool {
+        self.inner.ends_steps_itself()
+    }
+
     fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
         self.inner.call(call)
     }

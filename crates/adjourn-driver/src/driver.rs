@@ -35,10 +35,22 @@ pub trait Driver: Send {
     /// The host commits each part before it polls again. A stream that ends without
     /// [`Part::Finished`] ends at a boundary, too.
     ///
+    /// A step that says nothing, does nothing and leaves no [`Part::State`] is one for nothing: a
+    /// run with three of them in a row fails.
+    ///
     /// # Cancel safety
-    /// The host drops the stream only after the time that [`Step::stop`] names, and awaits
-    /// [`Driver::kill`] afterwards.
+    /// The host drops the stream when the session is to be interrupted or canceled, and keeps the
+    /// words so far; see [`Driver::ends_steps_itself`].
     fn step(&mut self, step: Step) -> BoxStream<'static, Part>;
+
+    /// Says whether it ends a step by itself when [`Step::stop`] asks for that, as an agent with a
+    /// loop of its own does, which must be told and may have calls under way.
+    ///
+    /// The host then drops the stream only after the time that [`Step::stop`] names, and awaits
+    /// [`Driver::kill`] afterwards.
+    fn ends_steps_itself(&self) -> bool {
+        false
+    }
 
     /// Runs one tool call; many may be alive at once, beside nothing else of this driver.
     ///

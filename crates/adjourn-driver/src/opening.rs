@@ -13,7 +13,8 @@ pub enum Opening {
     /// The session was woken; the report stands in the transcript, too, unless it says nothing
     /// that the agent need know.
     Wake(Box<WakeReport>),
-    /// The step before ended at a boundary, and the run goes on.
+    /// The run goes on: the step before ended at a boundary, or it was broken off and what it began
+    /// with has been told. What that was stands in the transcript.
     Next,
 }
 

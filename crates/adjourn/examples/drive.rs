@@ -9,8 +9,8 @@ use adjourn::core::event::What;
 use adjourn::core::ledger::CallId;
 use adjourn::core::session::Wait;
 use adjourn::driver::{
-    Block, BoxStream, Call, CallContent, CallPart, Driver, Finish, Message, Opening, Park, Part,
-    RequestedCall, Step, emitting,
+    Block, BoxStream, Call, CallContent, CallPart, Driver, Finish, Message, Park, Part,
+    RequestedCall, Role, Step, emitting,
 };
 use adjourn::{Adjourn, Event};
 use serde_json::{Value, json};
@@ -66,8 +66,11 @@ impl Driver for Deployer {
                 vec![Part::Park(Park::Ask(question)), Part::Finished(Finish::default().at("asked"))]
             }
             _ => {
-                let Opening::Wake(woken) = &step.opening else { return emitting(|_| async {}) };
-                let answer = woken.input.as_ref().map_or("", |input| input.excerpt.as_str());
+                // The answer is what a person said last, also if this step was broken off before.
+                let said = step.transcript.before(step.transcript.len(), 8).unwrap_or_default();
+                let last = said.iter().rev().find(|message| message.role == Role::User);
+                let answer = last.and_then(|message| message.blocks.iter().find_map(Block::words));
+                let answer = answer.unwrap_or_default();
                 let done = if answer == "yes" { "Deployed." } else { "Left as it was." };
                 vec![Part::Message(Message::agent(done)), Part::Finished(Finish::completed())]
             }

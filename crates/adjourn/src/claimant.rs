@@ -333,6 +333,7 @@ impl<S: Store> Claimant<S> {
             live: self.0.live.clone(),
             client,
             environment: Arc::new(environment),
+            empty_steps: 0,
         };
         let claimant = self.clone();
         // In a task of its own, so that a panic in it is known by the session's name.

@@ -90,6 +90,8 @@ pub(crate) struct Drive<S> {
     pub(crate) client: Arc<dyn Client>,
     /// Values that are never stored.
     pub(crate) environment: Arc<Environment>,
+    /// How many steps in a row have left nothing behind.
+    pub(crate) empty_steps: u32,
 }
 
 /// Whether there is more to do under this claim.

@@ -451,7 +451,13 @@ impl<S: Store> Host<S> {
         match driven {
             // It is left to hosts that can read it; the other sessions go on.
             Ok(Err(error)) if error.is_of_a_session() => {
-                self.decline(id, Declined::unreadable(&error));
+                let declined = match self.store.session(id) {
+                    // Its journal can be read; what was said in it cannot, and would not be if this
+                    // host claimed it again.
+                    Ok(Some(session)) => Declined::new(error.to_string(), &session, Again::Never),
+                    Ok(None) | Err(_) => Declined::unreadable(&error),
+                };
+                self.decline(id, declined);
                 self.undriven = true;
                 Ok(())
             }

@@ -36,7 +36,9 @@ pub fn call_content<S: Store>(
     let entries = store.transcript(session, entry, 1)?;
     let asked = entries.first().and_then(|bytes| Message::decode(bytes).ok());
     let mut calls = asked.into_iter().flat_map(|message| message.calls);
-    calls.find(|content| content.id == call.id).ok_or_else(|| {
-        Error::Damaged(format!("session {session}: the transcript has no call {}", call.id))
+    // An entry that this program cannot read is the session's trouble, not the store's.
+    calls.find(|content| content.id == call.id).ok_or_else(|| Error::Unreadable {
+        session,
+        problem: format!("its transcript has no call {} where the journal says", call.id),
     })
 }

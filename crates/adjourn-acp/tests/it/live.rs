@@ -230,6 +230,10 @@ impl Drivers for OwnLoop {
 }
 
 impl Driver for OwnLoop {
+    fn ends_steps_itself(&self) -> bool {
+        true
+    }
+
     fn step(&mut self, _: Step) -> BoxStream<'static, Part> {
         emitting(|out| async move {
             let call = |id: &str| CallContent {

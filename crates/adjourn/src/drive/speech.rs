@@ -191,6 +191,11 @@ impl Speech {
         self.waits.map(|(since, at_most)| since.saturating_add(at_most))
     }
 
+    /// Returns the session's revision when the step began.
+    pub(super) const fn since(&self) -> u64 {
+        self.since
+    }
+
     /// Returns what was used and is not committed.
     pub(super) const fn usage(&self) -> Usage {
         self.usage

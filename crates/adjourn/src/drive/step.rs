@@ -14,7 +14,7 @@ use adjourn_core::session::{self, Quiescing, State, Stopping};
 use adjourn_core::{Rejected, Session};
 use adjourn_driver::{
     BoxStream, Continuation, Driver, Failure, Message, Opening, Park, Part, Role, Step, Stop,
-    StopWatch, Transcript,
+    StopWatch, Transcript, breakable,
 };
 use adjourn_store::{Error, Request, Store};
 
@@ -26,6 +26,9 @@ use crate::transcript::StoredTranscript;
 
 /// Entries of the journal that are read at a time to find where a broken step began.
 const JOURNAL_PAGE: u64 = 64;
+
+/// How many steps in a row may leave nothing behind.
+const EMPTY_STEPS: u32 = 3;
 
 /// How a step is to come to its end, and by when.
 type StopAsked = (Mode, Option<Duration>);
@@ -51,7 +54,9 @@ impl<S: Store> Drive<S> {
         if let Some(asked) = stop_told {
             stop.send_replace(Some(self.stop(asked)));
         }
-        let mut stream = driver.step(self.given(step, watch)?);
+        let stream = driver.step(self.given(step, watch.clone())?);
+        // What a model says can be dropped at any word.
+        let mut stream = if driver.ends_steps_itself() { stream } else { breakable(watch, stream) };
         let mut signal = self.signal.clone();
         loop {
             // A stream that is never pending must not keep others of its thread from running.
@@ -161,7 +166,18 @@ impl<S: Store> Drive<S> {
             return self.ask_calls(speech).await;
         }
         let ends = speech.ending.ends.take();
+        let began = speech.since();
         let (step, said) = self.step_end(&mut speech);
+        let is_empty = park.is_none()
+            && ends.is_none()
+            && began == self.session.revision
+            && step == StepEnd::default();
+        self.empty_steps = if is_empty { self.empty_steps + 1 } else { 0 };
+        if self.empty_steps == EMPTY_STEPS {
+            // The next one would find all as this one did.
+            let why = format!("the agent neither said nor did anything in {EMPTY_STEPS} steps");
+            return self.fail(&why, step, said).await;
+        }
         match park {
             Some(park) => self.park(park, step, said).await,
             None => self.finish(step, ends, said).await,
@@ -326,7 +342,9 @@ impl<S: Store> Drive<S> {
                 Role::Agent | Role::Tool => false,
             }),
         };
-        let entries = entries.map_err(|error| Error::Damaged(error.to_string()))?;
+        let session = self.session.id;
+        let entries =
+            entries.map_err(|error| Error::Unreadable { session, problem: error.to_string() })?;
         Ok(Continuation::of(&entries))
     }
 

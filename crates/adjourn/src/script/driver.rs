@@ -11,7 +11,7 @@ use adjourn_core::ledger::CallId;
 use adjourn_core::session::Outcome;
 use adjourn_driver::{
     BoxStream, Call, CallPart, Client, Driver, Drivers, Finish, NoClient, Park, Part, Step,
-    breakable, emitting,
+    emitting,
 };
 
 use super::item::Item;
@@ -118,7 +118,7 @@ impl Driver for ScriptDriver {
         let next = if ends.is_some() { place.next_run() } else { place.next() };
         let finish = Finish { state: Some(next.to_string()), ends };
         let (clock, revision) = (Arc::clone(&self.clock), step.session.revision);
-        let parts = emitting(move |out| async move {
+        emitting(move |out| async move {
             match item {
                 Some(Item::Say(say)) => say.emit(&out, clock.as_ref()).await,
                 Some(Item::Tools { tools, at_once }) => {
@@ -141,8 +141,7 @@ impl Driver for ScriptDriver {
                 Some(Item::Fail(_) | Item::End) | None => {}
             }
             out.emit(Part::Finished(finish)).await;
-        });
-        breakable(step.stop, parts)
+        })
     }
 
     fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {

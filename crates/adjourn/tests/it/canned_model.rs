@@ -14,7 +14,7 @@ use adjourn_core::ledger::CallId;
 use adjourn_core::session::{Outcome, Wait};
 use adjourn_driver::{
     Block, BoxStream, Call, CallContent, CallPart, Driver, Drivers, Finish, Message, ModelMessage,
-    ModelRole, Park, Part, RequestedCall, Step, Words, breakable, emitting,
+    ModelRole, Park, Part, RequestedCall, Step, Words, emitting,
 };
 use serde_json::json;
 
@@ -82,7 +82,7 @@ impl Driver for Canned {
         });
         let finish = Finish { state: Some((answer + 1).to_string()), ends };
         let (points, stop) = (self.points.clone(), step.stop.clone());
-        let parts = emitting(move |out| async move {
+        emitting(move |out| async move {
             points.pass("before the first word", Some(&stop)).await;
             for text in WORDS[answer] {
                 let (words, text) = (Words::Said, text.to_owned());
@@ -94,8 +94,7 @@ impl Driver for Canned {
                 points.pass("behind the calls", Some(&stop)).await;
             }
             out.emit(Part::Finished(finish)).await;
-        });
-        breakable(step.stop, parts)
+        })
     }
 
     fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {

@@ -122,6 +122,10 @@ struct Fake {
 }
 
 impl Driver for Fake {
+    fn ends_steps_itself(&self) -> bool {
+        true
+    }
+
     fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
         let mut log = self.agents.log();
         let number = *self.number.get_or_insert_with(|| {

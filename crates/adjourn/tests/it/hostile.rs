@@ -15,8 +15,7 @@ use adjourn_core::session::Outcome;
 use adjourn_core::{Command, Session, limits};
 use adjourn_driver::{
     Block, BoxFuture, BoxStream, Call, CallContent, CallPart, Driver, Drivers, Finish, Message,
-    ModelRole, Park, Part, Reported, RequestedCall, Role, Shown, Step, Words, breakable, emitting,
-    model_view,
+    ModelRole, Park, Part, Reported, RequestedCall, Role, Shown, Step, Words, emitting, model_view,
 };
 use adjourn_store::{Environment as _, Request, Store as _};
 
@@ -87,6 +86,10 @@ impl Drivers for Player {
 }
 
 impl Driver for Playing {
+    fn ends_steps_itself(&self) -> bool {
+        true
+    }
+
     fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
         let mut log = self.0.log.lock().unwrap();
         let number = *self.1.get_or_insert_with(|| {
@@ -469,14 +472,13 @@ async fn arguments_as_long_as_they_may_be_do_not_weigh_on_the_state() {
 async fn a_stream_without_end_is_committed_and_stopped() {
     struct Endless;
     impl Driver for Endless {
-        fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
-            let endless = emitting(|out| async move {
+        fn step(&mut self, _: Step) -> BoxStream<'static, Part> {
+            emitting(|out| async move {
                 loop {
                     out.emit(say("more ")).await;
                     std::thread::sleep(Duration::from_micros(50));
                 }
-            });
-            breakable(step.stop, endless)
+            })
         }
         fn call(&mut self, _: Call) -> BoxStream<'static, CallPart> {
             emitting(|_| async {})

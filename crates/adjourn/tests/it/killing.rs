@@ -72,6 +72,10 @@ impl Drivers for Endless {
 }
 
 impl Driver for Endless {
+    fn ends_steps_itself(&self) -> bool {
+        true
+    }
+
     fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
         let (agent, mut stop) = (self.clone(), step.stop.clone());
         emitting(|out| async move {

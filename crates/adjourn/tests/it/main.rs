@@ -33,6 +33,7 @@ mod points;
 mod provider;
 mod scripted;
 mod scripts;
+mod steps;
 mod stopping;
 mod streaming;
 mod telling;
