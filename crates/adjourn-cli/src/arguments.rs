@@ -178,26 +178,19 @@ pub struct Acp {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+// Every command has it: what each level is for is in docs/operations.md, not in every help.
 pub enum LogLevel {
-    /// Nothing
     Off,
-    /// What ends the program
     Error,
-    /// What somebody should look at
     Warn,
-    /// What happens to sessions: started, parked, woken, over
     Info,
-    /// Claims, steps and calls, too
     Debug,
-    /// Everything
     Trace,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum LogFormat {
-    /// For people: the time, the level, what happened, and ids
     Text,
-    /// One JSON object per line
     Json,
 }
 

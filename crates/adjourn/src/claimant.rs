@@ -26,6 +26,7 @@ use adjourn_store::{CommandError, Done, Error, Request, Store, Transaction};
 use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tracing::Instrument as _;
 
 use crate::clock::Clock;
 use crate::config::{Claims, Config};
@@ -336,8 +337,9 @@ impl<S: Store> Claimant<S> {
             empty_steps: 0,
         };
         let claimant = self.clone();
-        // In a task of its own, so that a panic in it is known by the session's name.
-        let task = tokio::spawn(async move {
+        // What drivers log has the session, the claim and the host with it.
+        let span = tracing::info_span!("claim", session = %id, epoch = %epoch, host = %host);
+        let driven = async move {
             let driven = caught(drive.run(driver.as_mut())).await;
             match &driven {
                 Ok(Ok(session)) => claimant.keep_or_end(session, epoch, driver).await,
@@ -350,7 +352,9 @@ impl<S: Store> Claimant<S> {
                 Ok(driven) => driven.map(|_| ()),
                 Err(panic) => resume_unwind(panic),
             }
-        });
+        };
+        // In a task of its own, so that a panic in it is known by the session's name.
+        let task = tokio::spawn(driven.instrument(span));
         Driving { id, epoch, signal, task: Aborts(task) }
     }
 

@@ -146,7 +146,7 @@ impl<S: Store> Host<S> {
             upkeep: Upkeep::new(),
         };
         host.announce().await?;
-        tracing::info!(host = %host.id, "host started");
+        tracing::debug!(host = %host.id, "host started");
         Ok(host)
     }
 

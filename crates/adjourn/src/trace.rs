@@ -9,6 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use adjourn_core::carry::Limit;
 use adjourn_core::command::Loss;
 use adjourn_core::event::{Claimed, ResumedTo, SuspendedEvent, What};
 use adjourn_core::id::{Handle, HostId, RunId, SessionId};
@@ -216,7 +217,7 @@ fn parked(ids: Ids, suspended: &SuspendedEvent, event: &Event) {
     let by = event.asked_by();
     let due = park.due.as_ref().map(|due| display(due.at));
     let held = hold.as_ref().map(|hold| display(hold.pause.handle));
-    let limit = pause.limit.map(|limit| limit.as_str());
+    let limit = pause.limit.map(Limit::as_str);
     match (&pause.wait, pause.initiator) {
         (Wait::Question(_), _) => line!(info, ids, held, due, "parked: asks a question"),
         (Wait::Open, Initiator::Agent) => {

@@ -10,6 +10,7 @@ mod commits;
 mod figures;
 mod http;
 mod live;
+mod log;
 mod ls;
 mod parked;
 mod peers;
@@ -25,6 +26,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 
 use figures::Figures;
+use log::Log;
 use parked::Parked;
 
 /// The argument that makes this program a second process of a benchmark.
@@ -129,13 +131,14 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
         eprintln!("having a long conversation");
         conversation = Some(acp::prepare(&place.join("conversation.db"))?);
     }
+    let log = Log::new()?;
     for round in 1..=ROUNDS {
         eprintln!("round {round} of {ROUNDS}");
         // What a round writes goes with it.
         let place = tempfile::Builder::new().prefix("round-").tempdir_in(place)?;
         let place = place.path();
         if choice.wants("runs") {
-            runs::measure(place, figures)?;
+            runs::measure(place, &log, figures)?;
         }
         if choice.wants("acp-runs") {
             acp_runs::measure(place, figures)?;

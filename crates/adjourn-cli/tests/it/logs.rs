@@ -75,7 +75,8 @@ fn a_log_in_json_has_the_ids_of_all_it_tells_and_no_secret() {
     assert!(!said.contains(UNSAID), "{said}");
     let lines: Vec<Value> =
         said.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
-    let host = lines.iter().find(|line| line["message"] == "host started").unwrap()["host"].clone();
+    let serving = |line: &&Value| line["message"].as_str().unwrap().starts_with("serving ");
+    let host = lines.iter().find(serving).unwrap()["host"].clone();
     assert!(host.as_str().unwrap().starts_with("host-"), "{said}");
     let of_session: Vec<_> = lines.iter().filter(|line| line["session"] == id.as_str()).collect();
     for line in &of_session {
@@ -213,7 +214,6 @@ fn an_editor_hears_nothing_of_the_log_on_stdout() {
     let prompt = json!([{ "type": "text", "text": "sk-prompt" }]);
     let prompt = json!({ "sessionId": session, "prompt": prompt });
     ask(json!({ "jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": prompt }));
-    drop(ask);
     drop(stdin);
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();

@@ -323,9 +323,11 @@ fn the_program_explains_itself() {
           -V, --version  Print version
 
         Options of every command:
-              --store <PATH>   The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
-              --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
-              --json           Print one JSON object per line
+              --store <PATH>         The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+              --config <PATH>        The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
+              --json                 Print one JSON object per line
+              --log <LEVEL>          What is logged on stderr [env: ADJOURN_LOG] [default: info for serve, warn for acp, off for all others] [possible values: off, error, warn, info, debug, trace]
+              --log-format <FORMAT>  How lines of the log are written [env: ADJOURN_LOG_FORMAT] [default: text] [possible values: text, json]
 
         Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, 5 store, 6 not in time, 129, 130 and 143 interrupted by a hangup, by Ctrl-C and by a termination, 1 anything else.
     "#]].assert_eq(&home.told(&["--help"]).data);
@@ -360,9 +362,11 @@ fn the_largest_commands_explain_themselves() {
           -h, --help                Print help
 
         Options of every command:
-              --store <PATH>   The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
-              --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
-              --json           Print one JSON object per line
+              --store <PATH>         The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+              --config <PATH>        The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
+              --json                 Print one JSON object per line
+              --log <LEVEL>          What is logged on stderr [env: ADJOURN_LOG] [default: info for serve, warn for acp, off for all others] [possible values: off, error, warn, info, debug, trace]
+              --log-format <FORMAT>  How lines of the log are written [env: ADJOURN_LOG_FORMAT] [default: text] [possible values: text, json]
         $ adjourn suspend --help
         Pause a session
 
@@ -424,6 +428,16 @@ fn the_largest_commands_explain_themselves() {
 
               --json
                   Print one JSON object per line
+
+              --log <LEVEL>
+                  What is logged on stderr [env: ADJOURN_LOG] [default: info for serve, warn for acp, off for all others]
+
+                  [possible values: off, error, warn, info, debug, trace]
+
+              --log-format <FORMAT>
+                  How lines of the log are written [env: ADJOURN_LOG_FORMAT] [default: text]
+
+                  [possible values: text, json]
         $ adjourn resume --help
         Wake a session, or lift a hold
 
@@ -443,9 +457,11 @@ fn the_largest_commands_explain_themselves() {
           -h, --help                   Print help
 
         Options of every command:
-              --store <PATH>   The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
-              --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
-              --json           Print one JSON object per line
+              --store <PATH>         The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+              --config <PATH>        The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
+              --json                 Print one JSON object per line
+              --log <LEVEL>          What is logged on stderr [env: ADJOURN_LOG] [default: info for serve, warn for acp, off for all others] [possible values: off, error, warn, info, debug, trace]
+              --log-format <FORMAT>  How lines of the log are written [env: ADJOURN_LOG_FORMAT] [default: text] [possible values: text, json]
         $ adjourn event --help
         Tell the store that something happened
 
@@ -463,8 +479,10 @@ fn the_largest_commands_explain_themselves() {
           -h, --help             Print help
 
         Options of every command:
-              --store <PATH>   The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
-              --config <PATH>  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
-              --json           Print one JSON object per line
+              --store <PATH>         The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+              --config <PATH>        The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
+              --json                 Print one JSON object per line
+              --log <LEVEL>          What is logged on stderr [env: ADJOURN_LOG] [default: info for serve, warn for acp, off for all others] [possible values: off, error, warn, info, debug, trace]
+              --log-format <FORMAT>  How lines of the log are written [env: ADJOURN_LOG_FORMAT] [default: text] [possible values: text, json]
     "#]].assert_eq(&text);
 }

@@ -16,6 +16,8 @@ const KEPT: &[&str] = &[
     "run_cpu_us",
     "run_library_percent_n64",
     "run_library_cpu_percent_n64",
+    "run_log_percent_n64",
+    "run_log_cpu_percent_n64",
     "acp_run_cycles_per_s_n64",
     "acp_run_p50_ms_n1",
     "acp_cycle_1500_attached_ratio",

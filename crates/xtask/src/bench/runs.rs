@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use super::child::{processor_time, runtime};
 use super::figures::Figures;
+use super::log::Log;
 use super::sessions::{create, embed, prompt, resume};
 
 /// What the agent does in one run.
@@ -30,7 +31,7 @@ pub const SPAN: Duration = Duration::from_millis(1500);
 const COUNTED: u64 = 50;
 
 /// Measures one round.
-pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
+pub fn measure(place: &Path, log: &Log, figures: &mut Figures) -> Result<()> {
     let in_span = |start: Instant, _| start.elapsed() < SPAN;
     let alone = Work::of(&place.join("run.db"), 1, Through::Library, in_span)?;
     figures.add("run_cycles_per_s_n1", alone.per_second());
@@ -42,6 +43,13 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     let many = Work::of(&place.join("runs.db"), SESSIONS, Through::Library, in_span)?;
     figures.add("run_cycles_per_s_n64", many.per_second());
     figures.add("run_cpu_us", many.cpu_us());
+    // Between two without it: a machine that gets slower by and by counts for neither.
+    let logged =
+        log.on(|| Work::of(&place.join("logged.db"), SESSIONS, Through::Library, in_span))?;
+    let again = Work::of(&place.join("again.db"), SESSIONS, Through::Library, in_span)?;
+    let (rate, cpu) = (many.per_second() + again.per_second(), many.cpu_us() + again.cpu_us());
+    figures.add("run_log_percent_n64", 100.0 * logged.per_second() / (rate / 2.0));
+    figures.add("run_log_cpu_percent_n64", 100.0 * logged.cpu_us() / (cpu / 2.0));
     // What the verbs of the library leave of the throughput beneath them, and what they take.
     figures.add("run_library_percent_n64", 100.0 * many.per_second() / beneath.per_second());
     figures.add("run_library_cpu_percent_n64", 100.0 * many.cpu_us() / beneath.cpu_us());
