@@ -22,11 +22,12 @@ use rusqlite::{Connection, OptionalExtension as _};
 use uuid::Uuid;
 
 use super::listing::{self, Tail};
-use super::reader::{founding, load};
+use super::reader::founding;
 use super::rows::{SqliteRows, row_code, session_row, state_name};
 use super::schema;
 use crate::cache::Cache;
 use crate::error::Error;
+use crate::fold::fold;
 use crate::query::{Cursor, Filter, Page, Query, Sort, is_in};
 use crate::rows::{SessionRow, Sessions as _};
 use crate::store::{Listed, Standing};
@@ -213,21 +214,31 @@ impl<'a> Search<'a> {
         }
         singled_out.sort_unstable();
         singled_out.dedup();
-        let mut found = Vec::with_capacity(singled_out.len());
-        for no in singled_out {
-            found.extend(self.row(no)?);
-        }
-        if after.is_none() {
-            // A clock may have been set back since a session changed.
-            self.until = found.iter().map(|found| found.at).fold(self.until, Timestamp::max);
-        }
-        found.retain(|found| self.may_be_wanted(found));
-        let places = found.iter().map(|found| self.place(found.at, found.row.no.0)).collect();
+        // Only an order of changes takes their rows to be made; each is looked at again in its turn.
+        let places = match self.sort.is_by_change() {
+            true => self.places_by_change(singled_out, after.is_none())?,
+            false => singled_out.into_iter().map(|no| Place { at: 0, no }).collect(),
+        };
         let until = self.filter.unchanged_since.unwrap_or(self.until).min(self.until);
         let mut walk = Walk::new(self.sort, after, until);
         lists.into_iter().for_each(|list| walk.follow(list));
         walk.pass_through(places);
         Ok(walk)
+    }
+
+    /// Returns the places of sessions among the last changes, if their rows say that they may be
+    /// wanted.
+    fn places_by_change(&mut self, numbers: Vec<i64>, is_first: bool) -> Result<Vec<Place>, Error> {
+        let mut found = Vec::with_capacity(numbers.len());
+        for no in numbers {
+            found.extend(self.row(no)?);
+        }
+        if is_first {
+            // A clock may have been set back since a session changed.
+            self.until = found.iter().map(|found| found.at).fold(self.until, Timestamp::max);
+        }
+        found.retain(|found| self.may_be_wanted(found));
+        Ok(found.iter().map(|found| self.place(found.at, found.row.no.0)).collect())
     }
 
     /// Returns the next session whose row says that it may be wanted; nothing at the end, and when
@@ -287,7 +298,9 @@ impl<'a> Search<'a> {
     /// Reads a session, and returns it if it is wanted.
     fn wanted(&mut self, cache: &Cache, found: &Found) -> Result<Option<Listed>, Error> {
         self.work += READING;
-        let session = match load(self.connection, cache, &found.row) {
+        let mut rows = SqliteRows::reading(self.connection);
+        // What is only listed must not take the place of what is at work.
+        let session = match fold(&found.row, cache.get(found.row.no), &mut rows) {
             // Its row and its marks are all that is known of it.
             Err(error) if error.is_of_a_session() => {
                 let shown = self.filter.shows_unreadable() && self.marks.is_some();

@@ -348,13 +348,17 @@ impl Verification<'_> {
             let sql = format!("SELECT count(*) FROM {table}");
             Ok(unsigned(self.connection.query_row(&sql, [], |row| row.get(0))?))
         };
-        if count("transcript")? + count("recent")? != said {
-            let sql = "SELECT place >> 32 FROM
-                           (SELECT place FROM transcript UNION ALL SELECT place FROM recent)
-                       WHERE place >> 32 NOT IN
-                           (SELECT no FROM session WHERE pruned = 0
-                            UNION SELECT session FROM erasing) LIMIT 1";
-            let number = self.connection.query_row(sql, [], |row| row.get(0))?;
+        let places = match said::keeps_recent(self.connection)? {
+            true => "(SELECT place FROM transcript UNION ALL SELECT place FROM recent)",
+            false => "transcript",
+        };
+        if count(places)? != said {
+            let sql = format!(
+                "SELECT place >> 32 FROM {places} WHERE place >> 32 NOT IN
+                     (SELECT no FROM session WHERE pruned = 0
+                      UNION SELECT session FROM erasing) LIMIT 1"
+            );
+            let number = self.connection.query_row(&sql, [], |row| row.get(0))?;
             return Err(Fault::Stray { what: "transcript entry", number }.into());
         }
         if count("subscription")? == subscriptions {

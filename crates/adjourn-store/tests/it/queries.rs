@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use adjourn_core::Founding;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{RunId, SessionId};
+use adjourn_store::sqlite::Options;
 use adjourn_store::{CommandError, Filter, Page, Query, Sort, Sqlite, StateKind, Store};
 use rusqlite::Connection;
 
-use crate::fixture::{Fixture, ann, create, founding, prompt};
+use crate::fixture::{Fixture, ann, create, founding, keys, prompt};
 
 /// More entries than a query looks at by itself.
 const MANY: usize = 8_300;
@@ -177,4 +178,53 @@ fn a_file_without_lists_that_is_not_migrated_is_searched_all_the_same() {
     assert_eq!(all, [made.0, made.1], "in the order of their last changes");
     let counted = store.count(label("web")).wait().unwrap();
     assert_eq!(counted.states["ready"].count, 1);
+}
+
+/// A list is long, and what it shows is not at work.
+#[test]
+fn a_list_leaves_what_is_at_work_in_memory() {
+    let fixture = Fixture::new();
+    let store = Sqlite::open(Options { cache: 4, ..fixture.options() }).unwrap();
+    for _ in 0..10 {
+        create(&store);
+    }
+    let busy = create(&store);
+    prompt(&store, busy, "build").unwrap();
+    store.session(busy).unwrap().unwrap();
+    // From here on it can be had from memory alone.
+    let connection = Connection::open(fixture.path()).unwrap();
+    let spoil = "UPDATE journal SET body = x'11' WHERE session =
+                     (SELECT no FROM session WHERE id = ?1)";
+    connection.execute(spoil, [busy.uuid().as_bytes()]).unwrap();
+    assert_eq!(found(&store, in_state(StateKind::Idle)).len(), 10);
+    store.count(Filter { prompted: true, ..in_state(StateKind::Idle) }).wait().unwrap();
+    assert_eq!(store.session(busy).unwrap().unwrap().id, busy);
+}
+
+/// A file where nothing can be written stays as the program before left it, and can be verified.
+#[test]
+fn a_file_that_is_not_migrated_is_verified_by_what_it_has() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let (_, id, _) = two(&store);
+    let close = adjourn_core::Command::Close(adjourn_core::command::Close::default());
+    crate::fixture::give(&store, id, close).unwrap();
+    drop(store);
+    let store = Sqlite::look(&fixture.path(), fixture.environment.clone(), 1).unwrap();
+    let connection = Connection::open(fixture.path()).unwrap();
+    connection.execute_batch(WITHOUT_LISTS).unwrap();
+    let verified = store.verify(&keys().ring(), None).unwrap().unwrap();
+    assert_eq!((verified.sessions, verified.said), (2, 3));
+    connection.execute("INSERT INTO transcript VALUES (99 << 32, x'11')", []).unwrap();
+    let fault = store.verify(&keys().ring(), None).unwrap().unwrap_err();
+    assert_eq!(
+        fault.to_string(),
+        "a transcript entry belongs to session number 99, which has none"
+    );
+    // What is left of one that is being erased is counted there, too.
+    let erasing = "DELETE FROM transcript WHERE place >= 99 << 32;
+        UPDATE session SET pruned = 1 WHERE no = 2; INSERT INTO erasing VALUES (2, NULL)";
+    connection.execute_batch(erasing).unwrap();
+    let verified = store.verify(&keys().ring(), None).unwrap().unwrap();
+    assert_eq!((verified.sessions, verified.said), (2, 3));
 }

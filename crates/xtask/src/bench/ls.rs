@@ -21,6 +21,11 @@ use super::sessions::{TENANT, by, founding, open};
 
 /// Sessions among the million that differ from the others.
 const RARE: usize = 1_000;
+/// Sessions that each wait for something of their own, and the tenants that they belong to.
+const SUBJECTS: usize = 10_000;
+const TENANTS: usize = 100;
+/// Sessions that are added at once.
+const ADDED: usize = 1_000;
 /// Sessions on a page.
 const PAGE: usize = 50;
 
@@ -45,8 +50,29 @@ pub fn prepare(path: &Path) -> Result<()> {
         Ok(())
     });
     added.wait()?;
+    for from in (0..SUBJECTS).step_by(ADDED) {
+        let subjects: Vec<_> = (from..from + ADDED).map(subject).collect::<Result<_>>()?;
+        let added = store.transact(move |tx| -> Result<(), CommandError> {
+            for (founding, suspend) in subjects {
+                let id = tx.create(by(), founding)?.session.id;
+                tx.command(Request::new(id, by(), Command::Suspend(suspend)))?;
+            }
+            Ok(())
+        });
+        added.wait()?;
+    }
     while store.follow().wait()? {}
     Ok(())
+}
+
+/// Returns one of the sessions of many tenants that each wait for another subject, and say so.
+fn subject(number: usize) -> Result<(Founding, Suspend)> {
+    let tenant = format!("tenant-{}", number % TENANTS);
+    let founding = Founding { tenant, ..founding(r#"{"steps": []}"#) };
+    let value = json!({ "onEvent": format!("release.done:app-{number}") });
+    let resume_when = Conditions::parse(&value, Spelling::Camel)?;
+    let reason = Some(format!("release of app-{number}"));
+    Ok((founding, Suspend { reason, resume_when, ..Suspend::default() }))
 }
 
 /// Measures the first page of each filter, as `adjourn ls` asks for it: in a store that was just
@@ -94,6 +120,14 @@ fn queries() -> Vec<(&'static str, Query, usize)> {
         ("ls_waiting_ms", asks(waiting("deploy.*"), Sort::Oldest), PAGE),
         ("ls_waiting_broad_ms", asks(waiting("ci.passed"), Sort::Newest), PAGE),
         ("ls_waiting_none_ms", asks(waiting("ci.failed"), Sort::Oldest), 0),
+        ("ls_waiting_subjects_ms", asks(waiting("release.*"), Sort::Oldest), PAGE),
+        ("ls_waiting_subjects_by_change_ms", asks(waiting("release.*"), Sort::Freshest), PAGE),
+        ("ls_waiting_tenants_none_ms", asks(waiting("nothing.*"), Sort::Oldest), 0),
+        (
+            "ls_reasons_ms",
+            asks(Filter { reason: Some(ReasonPattern::new("release*")), ..filter() }, Sort::Oldest),
+            PAGE,
+        ),
         (
             "ls_reason_ms",
             asks(Filter { reason: Some(ReasonPattern::new("review")), ..filter() }, Sort::Oldest),

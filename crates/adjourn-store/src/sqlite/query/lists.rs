@@ -28,15 +28,39 @@ pub(super) enum List {
     Marked(String),
     /// Those of a tenant that wait under a key, by number.
     Waiting { tenant: i64, key: String },
+    /// Those of a tenant, or of any, that wait under a key of a range, once for each key.
+    WaitingIn { tenant: Option<i64>, keys: Range },
     /// Those whose pause has a reason that begins so, as far as it is indexed, by number.
     Reason(String),
+    /// Those whose pause has a reason of a range, by reason.
+    ReasonIn(Range),
     /// Those in a state, by number.
     State(i64),
     /// Those in a state, by their last change.
     StateByChange(i64),
 }
 
-/// Which part of a list is read.
+/// The texts from one to another, both among them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) from: String,
+    pub(super) to: String,
+}
+
+impl Range {
+    /// Returns the texts that begin so: each is before everything that goes on with the last
+    /// character there is.
+    pub(super) fn beginning(beginning: &str) -> Self {
+        Self { from: beginning.to_owned(), to: format!("{beginning}{}", char::MAX) }
+    }
+
+    /// Returns one text.
+    pub(super) fn only(text: &str) -> Self {
+        Self { from: text.to_owned(), to: text.to_owned() }
+    }
+}
+
+/// Which part of a list is read. A list that is in no order of sessions is always read whole.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     /// The greatest first.
@@ -52,14 +76,22 @@ pub(super) struct Part {
 impl List {
     /// Returns whether the list is in the order that is wanted.
     pub(super) const fn is_in_order(&self, sort: Sort) -> bool {
-        matches!(self, Self::StateByChange(_)) == sort.is_by_change()
+        match self {
+            Self::WaitingIn { .. } | Self::ReasonIn(_) => false,
+            Self::StateByChange(_) => sort.is_by_change(),
+            Self::All
+            | Self::Marked(_)
+            | Self::Waiting { .. }
+            | Self::Reason(_)
+            | Self::State(_) => !sort.is_by_change(),
+        }
     }
 
     /// Returns whether the list follows the journal, and may be behind it.
     pub(super) const fn follows(&self) -> bool {
         match self {
-            Self::All | Self::Marked(_) | Self::Waiting { .. } => false,
-            Self::Reason(_) | Self::State(_) | Self::StateByChange(_) => true,
+            Self::All | Self::Marked(_) | Self::Waiting { .. } | Self::WaitingIn { .. } => false,
+            Self::Reason(_) | Self::ReasonIn(_) | Self::State(_) | Self::StateByChange(_) => true,
         }
     }
 
@@ -101,6 +133,9 @@ impl List {
             );
             (sql, bound.into_iter().chain([after.no.into(), limit.clone()]).collect())
         };
+        let in_range = |sql: &str, Range { from, to }: &Range| {
+            (sql.to_owned(), vec![from.clone().into(), to.clone().into(), limit.clone()])
+        };
         match self {
             Self::All => by_number("session", "no", "", Vec::new()),
             Self::Marked(what) => {
@@ -110,6 +145,13 @@ impl List {
                 let bound = vec![(*tenant).into(), key.clone().into()];
                 by_number("subscription", "session", "tenant = ?1 AND key = ?2 AND", bound)
             }
+            Self::WaitingIn { tenant: Some(tenant), keys } => {
+                let (sql, mut values) = in_range(WAITING_IN, keys);
+                values.push((*tenant).into());
+                (sql, values)
+            }
+            Self::WaitingIn { tenant: None, keys } => in_range(WAITING_ANYWHERE_IN, keys),
+            Self::ReasonIn(reasons) => in_range(REASON_IN, reasons),
             Self::Reason(reason) => {
                 let table = "listing INDEXED BY listing_reason";
                 by_number(table, "session", "reason = ?1 AND", vec![reason.clone().into()])
@@ -131,12 +173,24 @@ impl List {
     }
 }
 
-/// The next key of a tenant's waits in a range.
+/// Who of a tenant waits under keys of a range.
+const WAITING_IN: &str = "SELECT 0, session FROM subscription
+     WHERE tenant = ?4 AND key >= ?1 AND key <= ?2 LIMIT ?3";
+/// Who of any tenant does: the range is looked for once for each of them.
+const WAITING_ANYWHERE_IN: &str = "SELECT 0, session FROM tenant CROSS JOIN subscription
+     WHERE tenant = tenant.no AND key >= ?1 AND key <= ?2 LIMIT ?3";
+/// Whose pause has a reason of a range.
+const REASON_IN: &str = "SELECT 0, session FROM listing INDEXED BY listing_reason
+     WHERE reason >= ?1 AND reason <= ?2 LIMIT ?3";
+/// The first key of a tenant's waits in a range.
+pub(super) const FIRST_KEY: &str = "SELECT key FROM subscription
+     WHERE tenant = ?1 AND key >= ?2 AND key <= ?3 ORDER BY key LIMIT 1";
+/// The next one behind a key.
 pub(super) const NEXT_KEY: &str = "SELECT key FROM subscription
-     WHERE tenant = ?1 AND key > ?2 AND key < ?3 ORDER BY key LIMIT 1";
+     WHERE tenant = ?1 AND key > ?2 AND key <= ?3 ORDER BY key LIMIT 1";
 /// The next reason in a range.
 pub(super) const NEXT_REASON: &str = "SELECT reason FROM listing INDEXED BY listing_reason
-     WHERE reason > ?1 AND reason < ?2 ORDER BY reason LIMIT 1";
+     WHERE reason > ?1 AND reason <= ?2 ORDER BY reason LIMIT 1";
 /// The last change of any session in a state.
 pub(super) const LAST_CHANGE: &str = "SELECT at FROM listing INDEXED BY listing_at
      WHERE state = ?1 ORDER BY at DESC LIMIT 1";

@@ -4,15 +4,17 @@ use adjourn_core::conditions::{KeyRange, keys_about};
 use adjourn_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::lists::{LAST_CHANGE, List, NEXT_KEY, NEXT_REASON, Part, TENANT};
+use super::lists::{FIRST_KEY, LAST_CHANGE, List, NEXT_KEY, NEXT_REASON, Part, Range, TENANT};
 use crate::error::Error;
 use crate::query::{Filter, INDEXED, Sort, StateKind, indexed};
 use crate::sqlite::rows::listed_code;
 
 /// How far lists are counted to find the shortest, and how many sessions are put in order by hand.
 const FEW: usize = 10_000;
-/// How many lists are followed at once; a pattern that leads to more is too broad to begin with.
+/// How many lists are followed at once; a pattern that leads to more is answered from ranges.
 const MERGED: usize = 64;
+/// How many tenants are asked one after the other for what they wait for.
+const TENANTS: usize = 512;
 /// The states as the list has them, all of them.
 const STATES: [i64; 7] = [0, 1, 2, 3, 4, 5, 6];
 
@@ -104,12 +106,17 @@ fn choices(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Vec<V
     let tenant = choices.pop_if(|_| filter.tenant.is_some());
     choices.extend(waiting(connection, filter)?);
     choices.extend(paused(connection, filter)?);
-    let states = match (filter.states.as_slice(), &filter.waiting_for) {
-        // What waits for an event is parked.
-        ([], Some(_)) => codes(&[StateKind::Suspended]),
-        ([], None) => STATES.to_vec(),
-        (states, _) => codes(states),
+    let mut states = match filter.states.as_slice() {
+        [] => STATES.to_vec(),
+        states => codes(states),
     };
+    // Only what is parked waits for an event, and only what is or is to be has a reason.
+    let parked = codes(&[StateKind::Suspended]);
+    let paused = codes(&[StateKind::Suspended, StateKind::Quiescing]);
+    states.retain(|state| {
+        (filter.waiting_for.is_none() || parked.contains(state))
+            && (filter.reason.is_none() || paused.contains(state))
+    });
     if sort.is_by_change() || filter.unchanged_since.is_some() {
         choices.push(states.iter().copied().map(List::StateByChange).collect());
     }
@@ -132,49 +139,72 @@ fn codes(states: &[StateKind]) -> Vec<i64> {
     codes
 }
 
-/// Returns the lists of sessions that wait for what a pattern is about, unless they are too many.
+/// Returns the lists of sessions that wait for what a pattern is about: one for each key while the
+/// keys are few, so that they are in order, and the ranges of the keys otherwise.
 fn waiting(connection: &Connection, filter: &Filter) -> Result<Option<Vec<List>>, Error> {
     let Some(pattern) = &filter.waiting_for else { return Ok(None) };
-    let tenants: Vec<i64> = match &filter.tenant {
+    let of_one = match &filter.tenant {
         Some(name) => {
             let mut statement = connection.prepare_cached(TENANT)?;
-            statement.query_row([name], |row| row.get(0)).optional()?.into_iter().collect()
+            match statement.query_row([name], |row| row.get(0)).optional()? {
+                Some(tenant) => Some(tenant),
+                None => return Ok(Some(Vec::new())),
+            }
         }
+        None => None,
+    };
+    let ranges: Vec<_> = keys_about(pattern)
+        .into_iter()
+        .map(|range| match range {
+            KeyRange::Only(key) => Range::only(key.as_str()),
+            KeyRange::Beginning(beginning) => Range::beginning(&beginning),
+        })
+        .collect();
+    if let Some(lists) = waiting_by_key(connection, of_one, &ranges)? {
+        return Ok(Some(lists));
+    }
+    Ok(Some(ranges.into_iter().map(|keys| List::WaitingIn { tenant: of_one, keys }).collect()))
+}
+
+/// Returns the lists of the keys in these ranges that there are, of one tenant or of all, unless they
+/// are too many.
+fn waiting_by_key(
+    connection: &Connection,
+    of_one: Option<i64>,
+    ranges: &[Range],
+) -> Result<Option<Vec<List>>, Error> {
+    let tenants: Vec<i64> = match of_one {
+        Some(tenant) => vec![tenant],
         None => {
             let mut statement = connection.prepare_cached("SELECT no FROM tenant")?;
             let numbers = statement.query_map([], |row| row.get(0))?;
-            numbers.collect::<Result<_, _>>()?
+            numbers.take(TENANTS + 1).collect::<Result<_, _>>()?
         }
     };
+    if tenants.len() > TENANTS {
+        return Ok(None);
+    }
     let mut lists = Vec::new();
+    let mut first = connection.prepare_cached(FIRST_KEY)?;
+    let mut behind = connection.prepare_cached(NEXT_KEY)?;
     for tenant in tenants {
-        for range in keys_about(pattern) {
-            let beginning = match range {
-                KeyRange::Only(key) => {
-                    lists.push(List::Waiting { tenant, key: key.as_str().to_owned() });
-                    continue;
-                }
-                KeyRange::Beginning(beginning) => beginning,
-            };
-            let (mut key, end) = bounds(&beginning);
-            lists.push(List::Waiting { tenant, key: key.clone() });
-            let mut statement = connection.prepare_cached(NEXT_KEY)?;
-            loop {
-                let next =
-                    statement.query_row((tenant, &key, &end), |row| row.get(0)).optional()?;
-                let Some(next) = next else { break };
-                key = next;
-                lists.push(List::Waiting { tenant, key: key.clone() });
-                if lists.len() > MERGED {
+        for Range { from, to } in ranges {
+            let mut next: Option<String> =
+                first.query_row((tenant, from, to), |row| row.get(0)).optional()?;
+            while let Some(key) = next {
+                if lists.len() == MERGED {
                     return Ok(None);
                 }
+                next = behind.query_row((tenant, &key, to), |row| row.get(0)).optional()?;
+                lists.push(List::Waiting { tenant, key });
             }
         }
     }
-    Ok((lists.len() <= MERGED).then_some(lists))
+    Ok(Some(lists))
 }
 
-/// Returns the lists of sessions whose pause has such a reason, unless they are too many.
+/// Returns the lists of sessions whose pause has such a reason: one for each reason while these are
+/// few, and their range otherwise.
 fn paused(connection: &Connection, filter: &Filter) -> Result<Option<Vec<List>>, Error> {
     let Some(pattern) = &filter.reason else { return Ok(None) };
     let beginning = indexed(pattern.text());
@@ -182,23 +212,16 @@ fn paused(connection: &Connection, filter: &Filter) -> Result<Option<Vec<List>>,
     if pattern.beginning().is_none() || pattern.text().len() >= INDEXED {
         return Ok(Some(vec![List::Reason(beginning.to_owned())]));
     }
-    let (mut reason, end) = bounds(beginning);
-    let mut lists = vec![List::Reason(beginning.to_owned())];
+    let range = Range::beginning(beginning);
+    let mut lists = Vec::new();
+    let mut next = Some(range.from.clone());
     let mut statement = connection.prepare_cached(NEXT_REASON)?;
-    while let Some(next) =
-        statement.query_row((&reason, &end), |row| row.get::<_, String>(0)).optional()?
-    {
-        reason = next;
+    while let Some(reason) = next {
         lists.push(List::Reason(reason.clone()));
         if lists.len() > MERGED {
-            return Ok(None);
+            return Ok(Some(vec![List::ReasonIn(range)]));
         }
+        next = statement.query_row((&reason, &range.to), |row| row.get(0)).optional()?;
     }
     Ok(Some(lists))
-}
-
-/// Returns the range of texts that begin so, both ends left out: a text is behind its beginning, and
-/// before everything that goes on with the last character there is.
-fn bounds(beginning: &str) -> (String, String) {
-    (beginning.to_owned(), format!("{beginning}{}", char::MAX))
 }

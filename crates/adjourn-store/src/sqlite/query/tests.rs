@@ -5,11 +5,11 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 use uuid::Uuid;
 
-use super::lists::{LAST_CHANGE, NEXT_KEY, NEXT_REASON, TENANT};
+use super::lists::{FIRST_KEY, LAST_CHANGE, NEXT_KEY, NEXT_REASON, TENANT};
 use super::*;
 use crate::query::{ReasonPattern, StateKind};
 use crate::sqlite::points::Points;
-use lists::{List, Part};
+use lists::{List, Part, Range};
 
 /// Sessions in the table that a plan is chosen for: more than are counted.
 const SESSIONS: i64 = 12_000;
@@ -54,9 +54,47 @@ fn every_list_is_a_range_of_its_index() {
 }
 
 #[test]
+fn every_list_of_a_range_is_a_range_of_its_index() {
+    let connection = store();
+    let range = || Range::beginning("x");
+    for (list, index) in [
+        (
+            List::WaitingIn { tenant: Some(1), keys: range() },
+            "SEARCH subscription USING PRIMARY KEY (tenant=? AND key>? AND key<?)",
+        ),
+        // The range of each tenant.
+        (
+            List::WaitingIn { tenant: None, keys: range() },
+            "SEARCH subscription USING PRIMARY KEY (tenant=? AND key>? AND key<?)",
+        ),
+        (
+            List::ReasonIn(range()),
+            "SEARCH listing USING COVERING INDEX listing_reason (reason>? AND reason<?)",
+        ),
+    ] {
+        let until = Timestamp::from_millis(i64::MAX);
+        let part = Part { descending: false, after: None, until, limit: 10 };
+        let (sql, values) = list.statement(part);
+        let plan = explained(&connection, &sql, values);
+        assert!(plan.ends_with(index), "{list:?}: {plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{list:?}: {plan}");
+    }
+}
+
+#[test]
 fn whatever_else_a_query_reads_is_found_by_an_index() {
     let connection = store();
-    for sql in [ROW, MARKED, OF_RUN, NEXT_KEY, NEXT_REASON, LAST_CHANGE, TENANT, listing::IN_TAIL] {
+    for sql in [
+        ROW,
+        MARKED,
+        OF_RUN,
+        FIRST_KEY,
+        NEXT_KEY,
+        NEXT_REASON,
+        LAST_CHANGE,
+        TENANT,
+        listing::IN_TAIL,
+    ] {
         let plan = explained(&connection, sql, Vec::new());
         assert!(plan.contains("SEARCH") && !plan.contains("SCAN"), "{sql}: {plan}");
     }
@@ -91,7 +129,9 @@ const fn index(list: &List) -> &'static str {
         List::All => "session",
         List::Marked(_) => "mark",
         List::Waiting { .. } => "subscription",
+        List::WaitingIn { .. } => "range of subscription",
         List::Reason(_) => "listing_reason",
+        List::ReasonIn(_) => "range of listing_reason",
         List::State(_) => "listing_state",
         List::StateByChange(_) => "listing_at",
     }
@@ -156,6 +196,80 @@ fn every_filter_has_an_index_and_the_shortest_list_is_taken() {
             assert_eq!(uses(&connection, &filter, sort), by_change, "{sort:?} {filter:?}");
         }
     }
+}
+
+/// Fills the tables as sessions of so many tenants would, each of which waits for something else.
+fn spread(tenants: i64) -> Connection {
+    let connection = store();
+    let numbers =
+        "WITH RECURSIVE n (no) AS (SELECT 1 UNION ALL SELECT no + 1 FROM n WHERE no < ?1)";
+    let run = |sql: &str, most: i64| {
+        connection.execute(&format!("{numbers} {sql}"), params![most]).unwrap();
+    };
+    run("INSERT INTO tenant (name) SELECT 'tenant ' || no FROM n", tenants);
+    let mark =
+        format!("INSERT INTO mark SELECT 'tenant=tenant ' || (1 + no % {tenants}), no FROM n");
+    run(&mark, SESSIONS);
+    let key = format!("INSERT INTO subscription SELECT 1 + no % {tenants}");
+    run(&format!("{key}, '=ci.passed', no FROM n"), SESSIONS);
+    run(&format!("{key}, '=build.' || no, no FROM n"), SESSIONS);
+    run(&format!("{key}, '=deploy.' || no, no FROM n"), 10_000);
+    run(
+        "INSERT INTO listing SELECT no, 4, no,
+             iif(no % 100 = 0, 'review ' || no, 'ci ' || no) FROM n",
+        SESSIONS,
+    );
+    connection
+}
+
+/// Neither many things that sessions wait for, nor many tenants, nor many reasons make a query look
+/// at every session.
+#[test]
+fn what_has_many_keys_is_found_in_their_range() {
+    let waiting = |pattern: &str| Filter { waiting_for: pattern.parse().ok(), ..Filter::default() };
+    let reason = |text| Filter { reason: Some(ReasonPattern::new(text)), ..Filter::default() };
+    for tenants in [1, 20, 100] {
+        let connection = spread(tenants);
+        let one = |filter| Filter { tenant: Some("tenant 1".to_owned()), ..filter };
+        for (filter, by_number, by_change) in [
+            (waiting("deploy.*"), "range of subscription, sorted", "range of subscription, sorted"),
+            (
+                one(waiting("deploy.*")),
+                "range of subscription, sorted",
+                "range of subscription, sorted",
+            ),
+            // Nothing at all has to be looked at.
+            (waiting("nothing.*"), "", ""),
+            (
+                reason("review*"),
+                "range of listing_reason, sorted",
+                "range of listing_reason, sorted",
+            ),
+            // More than are put in order by hand.
+            (waiting("build.*"), "listing_state", "listing_at"),
+            (reason("ci*"), "listing_state", "listing_at"),
+        ] {
+            for sort in [Sort::Oldest, Sort::Newest, Sort::Stalest, Sort::Freshest] {
+                let expected = if sort.is_by_change() { by_change } else { by_number };
+                let used = uses(&connection, &filter, sort);
+                assert_eq!(used, expected, "{tenants} {sort:?} {filter:?}");
+            }
+        }
+    }
+}
+
+/// A search that goes through all sessions leaves out those whose state says that they have none.
+#[test]
+fn what_has_a_reason_is_looked_for_among_what_is_parked_or_to_be() {
+    let connection = spread(1);
+    let filter = Filter { reason: Some(ReasonPattern::new("*")), ..Filter::default() };
+    let plan = Plan::of(&connection, &filter, Sort::Oldest).unwrap();
+    assert_eq!(plan.lists, [3, 4, 6].map(List::State));
+    let plan = Plan::of(&connection, &filter, Sort::Stalest).unwrap();
+    assert_eq!(plan.lists, [3, 4, 6].map(List::StateByChange));
+    let waiting_for = "ci.*".parse().ok();
+    let plan = Plan::of(&connection, &Filter { waiting_for, ..filter }, Sort::Stalest).unwrap();
+    assert_eq!(plan.lists, [4, 6].map(List::StateByChange));
 }
 
 /// Two labels that half of many sessions have each, and none both: no index helps.

@@ -29,8 +29,12 @@ const SAID_BEFORE: &str = "SELECT place, body FROM transcript WHERE place >= ?1 
 
 /// Returns the statement that reads transcripts, with the places from and to, and a limit.
 pub(in crate::sqlite) fn reading(connection: &Connection) -> Result<&'static str, Error> {
-    let keeps_recent = schema::version(connection)? >= schema::RECENT;
-    Ok(if keeps_recent { SAID } else { SAID_BEFORE })
+    Ok(if keeps_recent(connection)? { SAID } else { SAID_BEFORE })
+}
+
+/// Returns whether what was said last lies apart: not in a file that could not be migrated.
+pub(in crate::sqlite) fn keeps_recent(connection: &Connection) -> Result<bool, Error> {
+    Ok(schema::version(connection)? >= schema::RECENT)
 }
 
 /// The key of a transcript entry: a session's entries lie together, in order.
@@ -97,8 +101,8 @@ impl SqliteRows<'_> {
 
 /// Counts the entries of a session.
 pub(in crate::sqlite) fn count(connection: &Connection, session: SessionNo) -> Result<u64, Error> {
-    let sql = "SELECT (SELECT count(*) FROM transcript WHERE place >= ?1 AND place < ?2)
-                    + (SELECT count(*) FROM recent WHERE place >= ?1 AND place < ?2)";
-    let mut statement = connection.prepare_cached(sql)?;
-    Ok(unsigned(statement.query_row(places(session), |row| row.get(0))?))
+    let sql = format!("SELECT count(*) FROM ({})", reading(connection)?);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let [from, to] = places(session);
+    Ok(unsigned(statement.query_row([from, to, i64::MAX], |row| row.get(0))?))
 }
