@@ -76,13 +76,21 @@ impl Say {
             pieces.push((Words::Said, String::new()));
         }
         let total = Duration::from_millis(self.ms);
-        let each = total / u32::try_from(pieces.len()).unwrap_or(u32::MAX);
-        let (mut passed, last) = (Duration::ZERO, pieces.len() - 1);
-        for (index, (words, text)) in pieces.into_iter().enumerate() {
-            // The last word takes what division has left over.
-            let pause = if index == last { total - passed } else { each };
-            passed += pause;
-            clock.sleep(pause).await;
+        let (start, count) = (clock.elapsed(), pieces.len());
+        let due = |number: usize| total.mul_f64(number as f64 / count as f64);
+        let mut pieces = (1..).zip(pieces).peekable();
+        while let Some((number, (words, mut text))) = pieces.next() {
+            let passed = clock.elapsed().saturating_sub(start);
+            clock.sleep(due(number).saturating_sub(passed)).await;
+            // A clock has no time between two of many words: those that are due by now come out
+            // together.
+            let passed = clock.elapsed().saturating_sub(start);
+            let is_due = |(number, (kind, _)): &(usize, (Words, String))| {
+                *kind == words && due(*number) <= passed
+            };
+            while let Some((_, (_, more))) = pieces.next_if(is_due) {
+                text.push_str(&more);
+            }
             out.emit(Part::Delta { message: 0, words, text }).await;
         }
     }
