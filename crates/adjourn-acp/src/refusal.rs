@@ -29,6 +29,8 @@ pub const BUSY: i64 = 4012;
 pub const BUDGET_NOT_RAISED: i64 = 4013;
 /// The idempotency key was used for something else.
 pub const IDEMPOTENCY_KEY_REUSED: i64 = 4014;
+/// An open session of the tenant has the name.
+pub const NAME_TAKEN: i64 = 4015;
 
 const fn code(refused: &Rejected) -> i64 {
     match refused {
@@ -44,10 +46,11 @@ const fn code(refused: &Rejected) -> i64 {
         Rejected::Ended { .. } => ENDED,
         Rejected::ConditionsDiffer { .. } => CONDITIONS_DIFFER,
         Rejected::Busy { .. } => BUSY,
-        Rejected::BudgetNotRaised => BUDGET_NOT_RAISED,
+        Rejected::BudgetNotRaised { .. } => BUDGET_NOT_RAISED,
         Rejected::IdempotencyKeyReused { .. } | Rejected::DuplicateMessage { .. } => {
             IDEMPOTENCY_KEY_REUSED
         }
+        Rejected::NameTaken { .. } => NAME_TAKEN,
         _ => INTERNAL_ERROR,
     }
 }

@@ -143,7 +143,9 @@ impl From<Rejected> for Failure {
         let details = Box::new(refused.details());
         let hint = match &refused {
             Rejected::HandleRequired { handle } => Some(format!("add --handle {handle}")),
-            Rejected::Held { .. } | Rejected::PausedByAnother { .. } => refused.remedy(),
+            Rejected::Held { .. }
+            | Rejected::PausedByAnother { .. }
+            | Rejected::BudgetNotRaised { .. } => refused.remedy(),
             Rejected::ConditionsDiffer { .. } => {
                 Some("suspend without conditions to join it, or resume it first".to_owned())
             }
@@ -171,7 +173,9 @@ impl From<Rejected> for Failure {
             }
             Rejected::Ended { .. } => Some("`adjourn run` makes another".to_owned()),
             Rejected::Busy { .. } => Some("wait until it is idle, or suspend it".to_owned()),
-            Rejected::BudgetNotRaised => Some("add --add-budget".to_owned()),
+            Rejected::NameTaken { name, .. } => {
+                Some(format!("`adjourn close {name}` ends it and frees the name"))
+            }
             Rejected::NotSuspended { .. } => Some("`adjourn ls` shows what is parked".to_owned()),
             _ => None,
         };

@@ -21,7 +21,7 @@ use crate::signals::{Ended, Signals};
 use crate::spoken::Spoken;
 use crate::terminal::Output;
 use crate::view::{View, short};
-use crate::watch::Watch;
+use crate::watch::{Seen, Watch};
 
 /// When to leave a session alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,8 +38,48 @@ pub enum Until {
 pub enum Stayed {
     /// The session is where it was to be.
     Done(Arc<Session>),
-    /// A signal came first.
-    Ended(Ended),
+    /// A signal came first; what the session says until it is given back is told then, if it was
+    /// listened to.
+    Ended(Ended, Option<Box<Listening>>),
+}
+
+/// How far it was told what a session says and does.
+pub struct Listening {
+    watcher: Watch,
+    spoken: Spoken,
+    /// The state that was printed last, for programs.
+    printed: Value,
+}
+
+impl Listening {
+    fn after(place: &Place, session: &Session, output: &Output) -> Self {
+        let (watcher, spoken) = (Watch::after(place, session), Spoken::after(session, output));
+        Self { watcher, spoken, printed: Value::Null }
+    }
+
+    /// Prints what was seen.
+    fn tell(&mut self, seen: &Seen, view: &View<'_>, output: &Output) {
+        for moment in &seen.moments {
+            self.spoken.moment(moment, &seen.session, output);
+        }
+        // Steps and claims are no news by themselves.
+        if output.json && !seen.moments.is_empty() {
+            let object = view.json();
+            if object != self.printed {
+                output.data(&object.to_string());
+                self.printed = object;
+            }
+        }
+    }
+
+    /// Prints what was committed since it was last looked at.
+    fn tell_rest(&mut self, place: &Place, output: &Output) -> Result<(), Failure> {
+        let Some(seen) = self.watcher.look()? else { return Ok(()) };
+        let living = Living::of(place)?;
+        let view = View { session: &seen.session, now: place.clock.now(), living: &living };
+        self.tell(&seen, &view, output);
+        Ok(())
+    }
 }
 
 /// Runs a host in this process, where no person can be asked for permissions, and returns how to
@@ -211,12 +251,10 @@ async fn stay_hearing(
     output: &Output,
 ) -> Result<Stayed, Failure> {
     let id = from.id;
-    let mut watcher = Watch::after(place, from);
-    let mut spoken = Spoken::after(from, output);
+    let mut listening = Listening::after(place, from, output);
     let mut last = None;
-    let mut printed = Value::Null;
     loop {
-        let Some(seen) = watcher.look()? else { return Err(Failure::no_session(id)) };
+        let Some(seen) = listening.watcher.look()? else { return Err(Failure::no_session(id)) };
         let session = &seen.session;
         let living = Living::of(place)?;
         let view = || View { session, now: place.clock.now(), living: &living };
@@ -229,17 +267,8 @@ async fn stay_hearing(
             },
             State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,
         };
-        for moment in &seen.moments {
-            spoken.moment(moment, session, output);
-        }
-        if output.json {
-            // Steps and claims are no news by themselves.
-            let object = view().json();
-            if !seen.moments.is_empty() && object != printed {
-                output.data(&object.to_string());
-                printed = object;
-            }
-        } else {
+        listening.tell(&seen, &view(), output);
+        if !output.json {
             // Where a live line shows what moves, only what stands is worth a line of its own.
             let moves = session.run().is_some() && session.suspended().is_none();
             // What waits for this process's own host does not wait.
@@ -269,19 +298,21 @@ async fn stay_hearing(
             }
             _ => {}
         }
-        if spoken.is_live() && words.is_none() {
+        if listening.spoken.is_live() && words.is_none() {
             *words = working.as_mut().and_then(|working| working.words.take());
         }
         loop {
             tokio::select! {
-                () = output.live_while(watcher.wait(), || live(&view())) => break,
+                () = output.live_while(listening.watcher.wait(), || live(&view())) => break,
                 heard = next_words(words) => {
                     // The journal is not read for words that go on with what was printed.
-                    if spoken.hear(heard, output) {
+                    if listening.spoken.hear(heard, output) {
                         break;
                     }
                 }
-                ended = signals.next() => return Ok(Stayed::Ended(ended)),
+                ended = signals.next() => {
+                    return Ok(Stayed::Ended(ended, Some(Box::new(listening))));
+                }
                 failure = host_ended(working) => return Err(failure),
             }
         }
@@ -305,18 +336,24 @@ fn live(view: &View<'_>) -> String {
     format!("{what} · Ctrl-C leaves it")
 }
 
-/// Leaves a session because a signal says so: gives it back, and says how to go on.
+/// Leaves a session because a signal says so: gives it back, tells what it has said until then, and
+/// says how to go on.
 pub async fn leave(
     place: &Place,
     id: SessionId,
     working: Option<Stop>,
-    (ended, signals): (Ended, &mut Signals),
+    (Ended(code), listening): (Ended, Option<Box<Listening>>),
+    signals: &mut Signals,
     output: &Output,
 ) -> Result<(), Failure> {
-    let Ended(code) = ended;
-    if let Some(working) = working
-        && working.or(place, signals, output).await?.is_some()
-    {
+    let again = match working {
+        Some(working) => working.or(place, signals, output).await?,
+        None => None,
+    };
+    if let Some(mut listening) = listening {
+        listening.tell_rest(place, output)?;
+    }
+    if again.is_some() {
         return Err(did_not_wait(code));
     }
     let session = place.session(id)?;

@@ -1,9 +1,9 @@
 //! What a session is made with: the flags of commands that make one.
 
-use adjourn_core::Founding;
 use adjourn_core::carry::{AddBudget, Budget};
 use adjourn_core::driver::DriverSpec;
-use adjourn_core::id::{RunId, SessionId};
+use adjourn_core::id::SessionId;
+use adjourn_core::{Founding, Rejected, limits};
 use adjourn_store::{Filter, Query, Sort, StateKind, Store as _};
 use clap::Args;
 
@@ -12,7 +12,7 @@ use crate::filter::{label, unlike};
 use crate::place::Place;
 
 /// The label that has the name of a session.
-pub const NAME: &str = "name";
+pub const NAME: &str = Founding::NAME;
 
 /// What a session is made with, beside its driver.
 #[derive(Debug, Default, Args)]
@@ -41,11 +41,6 @@ impl Given {
         if let Some(name) = &self.name {
             if labels.insert(NAME.to_owned(), name.clone()).is_some() {
                 return Err(Failure::usage("--name does not go with a label of the same key"));
-            }
-            if let Some(other) = named(place, name, &StateKind::OPEN)?.first() {
-                let message = format!("--name: session {other} is called {name:?}");
-                return Err(Failure::usage(message)
-                    .hint(format!("`adjourn close {name}` ends it and frees the name")));
             }
         }
         let parent = match &self.parent {
@@ -81,15 +76,13 @@ pub fn named(place: &Place, name: &str, states: &[StateKind]) -> Result<Vec<Sess
     Ok(page.sessions.iter().map(id).collect())
 }
 
-/// Reads a name: nothing that could be taken for an id.
+/// Reads a name, as the store will.
 fn name(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() || text.contains(char::is_control) {
-        return Err("expected a name".to_owned());
+    match limits::session_name(NAME, text) {
+        Err(Rejected::Invalid { problem, .. }) => Err(problem),
+        Err(other) => Err(other.to_string()),
+        Ok(()) => Ok(text.to_owned()),
     }
-    if [SessionId::PREFIX, RunId::PREFIX].iter().any(|prefix| text.starts_with(prefix)) {
-        return Err("expected a name that does not look like an id".to_owned());
-    }
-    Ok(text.to_owned())
 }
 
 /// Amounts as they are typed.
@@ -201,9 +194,11 @@ mod tests {
 
     #[test]
     fn a_name_is_none_that_an_id_could_be() {
-        for text in ["", " ", "a\nb", "sess-1", "run-7"] {
+        for text in ["", " ", "a\nb", "sess-1", "run-7", "bb02-0123456789ab", "0123456789ab"] {
             assert!(name(text).is_err(), "{text:?}");
         }
-        assert_eq!(name("nightly build").as_deref(), Ok("nightly build"));
+        for text in ["nightly build", "2026-11-16", "decade"] {
+            assert_eq!(name(text).as_deref(), Ok(text));
+        }
     }
 }

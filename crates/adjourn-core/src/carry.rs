@@ -102,8 +102,70 @@ impl Budget {
 
     /// Returns whether money or tokens are used up.
     pub fn is_spent(&self, totals: &Totals) -> bool {
-        self.cost_micro_usd.is_some_and(|limit| totals.cost_micro_usd >= limit)
-            || self.tokens.is_some_and(|limit| totals.tokens() >= limit)
+        !self.used_up(totals).is_empty()
+    }
+
+    /// Returns which of money and tokens are used up.
+    pub fn used_up(&self, totals: &Totals) -> Vec<UsedUp> {
+        let (cost, tokens) = (totals.cost_micro_usd, totals.tokens());
+        [(Unit::MicroUsd, cost, self.cost_micro_usd), (Unit::Tokens, tokens, self.tokens)]
+            .into_iter()
+            .filter_map(|(unit, used, allowed)| Some(UsedUp { unit, used, allowed: allowed? }))
+            .filter(|amount| amount.used >= amount.allowed)
+            .collect()
+    }
+}
+
+/// What a budget is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Millionths of a US dollar.
+    MicroUsd,
+    /// Tokens, both directions.
+    Tokens,
+}
+
+impl Unit {
+    /// Returns the word that people give amounts with.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MicroUsd => "usd",
+            Self::Tokens => "tokens",
+        }
+    }
+
+    /// Writes an amount as people give it: dollars with at least two decimals.
+    fn amount(self, amount: u64) -> String {
+        match self {
+            Self::Tokens => amount.to_string(),
+            Self::MicroUsd => {
+                let text = format!("{}.{:06}", amount / 1_000_000, amount % 1_000_000);
+                let cents = text.len() - "0000".len();
+                let end = text.trim_end_matches('0').len().max(cents);
+                text.get(..end).unwrap_or(&text).to_owned()
+            }
+        }
+    }
+}
+
+/// An amount of a budget that is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsedUp {
+    /// What it is counted in.
+    pub unit: Unit,
+    /// How much was used.
+    pub used: u64,
+    /// How much was allowed.
+    pub allowed: u64,
+}
+
+/// It says by how much the amount must be raised.
+impl std::fmt::Display for UsedUp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { unit, used, allowed } = *self;
+        let missing = unit.amount(used.saturating_sub(allowed));
+        let (used, allowed) = (unit.amount(used), unit.amount(allowed));
+        write!(f, "{} by more than {missing} ({used} of {allowed} is used)", unit.as_str())
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::id::{RunId, SessionId};
 use crate::rejected::Rejected;
 
 /// The whole state of a session, encoded.
@@ -121,6 +122,26 @@ pub fn name(path: &str, value: &str) -> Result<(), Rejected> {
         return Err(Rejected::invalid(path, "must not hold control characters"));
     }
     text(path, value, NAME_BYTES)
+}
+
+/// Refuses a name for a session that is blank, too long, holds control characters, or could be taken
+/// for an id: with the prefix of one, or made of as many of a UUID's digits as lists show of one.
+///
+/// # Errors
+/// What is wrong with it, at `path`.
+pub fn session_name(path: &str, value: &str) -> Result<(), Rejected> {
+    name(path, value)?;
+    if value.trim().is_empty() {
+        return Err(Rejected::invalid(path, "must not be blank"));
+    }
+    let is_prefixed =
+        [SessionId::PREFIX, RunId::PREFIX].iter().any(|prefix| value.starts_with(prefix));
+    let digits = value.bytes().filter(u8::is_ascii_hexdigit).count();
+    let is_of_a_uuid = value.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+    if is_prefixed || (is_of_a_uuid && digits >= SessionId::SHORT) {
+        return Err(Rejected::invalid(path, "expected a name that does not look like an id"));
+    }
+    Ok(())
 }
 
 /// Refuses a value whose JSON is longer than `limit` bytes.

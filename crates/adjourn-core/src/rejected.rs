@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::actor::Actor;
-use crate::carry::Limit;
+use crate::carry::{Limit, UsedUp};
 use crate::conditions::{Conditions, Invalid};
 use crate::id::{Epoch, GateId, Handle, SessionId};
 use crate::session::{Cause, Phase};
@@ -119,7 +119,12 @@ pub enum Rejected {
     },
     /// The budget that stopped the session is still used up.
     #[error("the budget is used up; resume with more of it")]
-    BudgetNotRaised,
+    BudgetNotRaised {
+        /// The session.
+        session: SessionId,
+        /// What is used up also with what was added.
+        used_up: Vec<UsedUp>,
+    },
     /// A limit stops the next step.
     #[error("the next step is stopped by {}", limit.as_str())]
     LimitReached {
@@ -172,6 +177,14 @@ pub enum Rejected {
         /// Where it stands.
         phase: Phase,
     },
+    /// An open session of the tenant has the name that a new one is to have.
+    #[error("session {session} is called {name:?}")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The session that has it.
+        session: SessionId,
+    },
     /// There is no such request to withdraw.
     #[error("there is no pending suspend of that caller to withdraw")]
     NothingToWithdraw,
@@ -188,6 +201,8 @@ pub struct Paused {
     pub by: Actor,
     /// The reason that was given for it.
     pub reason: Option<String>,
+    /// What is used up of the budget, if the pause is for that.
+    pub used_up: Vec<UsedUp>,
 }
 
 impl std::fmt::Display for Paused {
@@ -215,7 +230,7 @@ impl Rejected {
             Self::Busy { .. } => "TASK_BUSY",
             Self::EmptyReply => "EMPTY_REPLY",
             Self::HandleRequired { .. } => "HANDLE_REQUIRED",
-            Self::BudgetNotRaised => "BUDGET_NOT_RAISED",
+            Self::BudgetNotRaised { .. } => "BUDGET_NOT_RAISED",
             Self::LimitReached { .. } => "LIMIT_REACHED",
             Self::IdempotencyKeyReused { .. } => "IDEMPOTENCY_KEY_REUSED",
             Self::DuplicateMessage { .. } => "DUPLICATE_MESSAGE",
@@ -224,6 +239,7 @@ impl Rejected {
             Self::Stopping { .. } => "STOPPING",
             Self::OutOfStep { .. } => "OUT_OF_STEP",
             Self::NothingToCancel { .. } => "NOTHING_TO_CANCEL",
+            Self::NameTaken { .. } => "NAME_TAKEN",
             Self::NothingToWithdraw => "NOTHING_TO_WITHDRAW",
         }
     }
@@ -251,6 +267,7 @@ impl Rejected {
             Self::HandleRequired { handle } => json!({ "handle": handle }),
             Self::HandleMismatch { given } => json!({ "handle": given }),
             Self::Ended { at } => json!({ "at": at.to_string() }),
+            Self::NameTaken { name, session } => json!({ "name": name, "session": session }),
             _ => Value::Null,
         };
         match details {
@@ -262,6 +279,10 @@ impl Rejected {
     /// Returns what a person can type to get past this refusal, where one command does it.
     pub fn remedy(&self) -> Option<String> {
         let (what, session) = match self {
+            Self::BudgetNotRaised { session, used_up } => return Some(raise(*session, used_up)),
+            Self::PausedByAnother(paused) if !paused.used_up.is_empty() => {
+                return Some(raise(paused.session, &paused.used_up));
+            }
             Self::Held(paused) => ("lift the hold", paused.session),
             Self::PausedByAnother(paused) => ("resume it", paused.session),
             _ => return None,
@@ -287,6 +308,21 @@ impl Rejected {
     pub(crate) fn out_of_step(problem: impl Into<String>) -> Self {
         Self::OutOfStep { problem: problem.into() }
     }
+}
+
+/// Returns what a person can type to raise a budget that is used up, and by how much it must be.
+fn raise(session: SessionId, used_up: &[UsedUp]) -> String {
+    let joined = |each: fn(&UsedUp) -> String, between: &str| {
+        used_up.iter().map(each).collect::<Vec<_>>().join(between)
+    };
+    let (what, amounts) = match used_up {
+        [] => ("the budget".to_owned(), "AMOUNTS".to_owned()),
+        _ => (
+            joined(UsedUp::to_string, " and "),
+            joined(|amount| format!("{}=…", amount.unit.as_str()), ","),
+        ),
+    };
+    format!("raise {what} with: adjourn resume {} --add-budget {amounts}", session.short())
 }
 
 /// Returns a reason as it follows the name of the actor who gave it.

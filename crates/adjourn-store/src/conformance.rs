@@ -161,6 +161,7 @@ cases! {
         one_of_many_resumes_wins,
         one_of_resume_event_and_deadline_wins,
         one_of_many_claims_wins,
+        one_of_many_sessions_gets_a_name,
         events_that_race_parks_wake_each_session_once,
         an_event_raced_for_is_acknowledged_once,
     }

@@ -374,6 +374,11 @@ pub(crate) fn marks(founding: &Founding) -> Vec<String> {
     .collect()
 }
 
+/// Returns the mark of sessions with a name.
+pub(crate) fn name_mark(name: &str) -> String {
+    Mark::Label(Founding::NAME, name).to_string()
+}
+
 /// Returns the directory of a session.
 fn cwd_of(driver: &DriverSpec) -> &str {
     driver.cwd.as_deref().unwrap_or("/")

@@ -218,6 +218,8 @@ pub trait Sessions {
         tenant: TenantNo,
         marks: &[String],
     ) -> Result<SessionNo, Error>;
+    /// Returns an open session of a tenant with a mark, if there is one.
+    fn open_with(&mut self, tenant: TenantNo, mark: &str) -> Result<Option<SessionId>, Error>;
     /// Brings the thin row up to the state.
     fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error>;
     /// Returns sessions whose deadline is not later than `now`, the earliest first.

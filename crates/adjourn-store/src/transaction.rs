@@ -32,10 +32,10 @@ use crate::committed::{Change, Committed};
 use crate::environment::Environment;
 use crate::error::{CommandError, Error};
 use crate::fold::{damaged, fold};
-use crate::query::marks;
+use crate::query::{marks, name_mark};
 use crate::rows::{
     Batch, EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo,
-    SessionRow,
+    SessionRow, TenantNo,
 };
 
 /// One caller's part of a write transaction: what it does is kept or undone as a whole.
@@ -146,16 +146,31 @@ impl<'a> Transaction<'a> {
     /// The founding is refused, or the store fails.
     pub fn create(&mut self, by: Actor, founding: Founding) -> Result<Done, CommandError> {
         let facts = Facts::new(self.environment.now(), by, self.fresh());
-        let marks = marks(&founding);
+        let (marks, name) = (marks(&founding), founding.name().map(str::to_owned));
         let events = Session::create(&facts, founding)?;
         let decision = Decision::new(Given::Creation, facts);
         let Some((entries, session)) = record(None, &decision, events)? else {
             return Err(damaged("a session is not created by its creation").into());
         };
         let tenant = self.rows.tenant(&session.tenant)?;
+        if let Some(name) = name {
+            self.check_name(tenant, name)?;
+        }
         let no = self.rows.add_session(&session, tenant, &marks)?;
         let row = SessionRow { no, id: session.id, tenant, head: EntryNo(0), tip: Tip::START };
         self.append(row, None, entries, session, &[])
+    }
+
+    /// Refuses a name that could be taken for an id, or that an open session of the tenant has.
+    ///
+    /// Only here, and not where creations are decided: sessions that were created before there was
+    /// such a rule are decided again when a store is verified.
+    fn check_name(&mut self, tenant: TenantNo, name: String) -> Result<(), CommandError> {
+        limits::session_name(&format!("labels.{}", Founding::NAME), &name)?;
+        match self.rows.open_with(tenant, &name_mark(&name))? {
+            Some(session) => Err(Rejected::NameTaken { name, session }.into()),
+            None => Ok(()),
+        }
     }
 
     /// Gives a command to a session.

@@ -141,8 +141,8 @@ pub async fn go_on(
         working = Some(host(place, Claims::Only(id)).await?);
     }
     let stayed = stay(place, session, Until::Parked, &mut working, &mut signals, output).await;
-    if let Ok(Stayed::Ended(ended)) = stayed {
-        return leave(place, id, working, (ended, &mut signals), output).await;
+    if let Ok(Stayed::Ended(ended, listening)) = stayed {
+        return leave(place, id, working, (ended, listening), &mut signals, output).await;
     }
     let stopped = stop(working, place, &mut signals, output).await;
     let Stayed::Done(session) = stayed? else { return Ok(()) };

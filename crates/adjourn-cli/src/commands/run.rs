@@ -8,7 +8,7 @@ use adjourn_core::driver::{DriverSpec, Need};
 use adjourn_core::id::SessionId;
 use adjourn_core::limits::DRIVER_SPEC_BYTES;
 use adjourn_core::session::{Phase, State};
-use adjourn_core::{Founding, Session};
+use adjourn_core::{Founding, Rejected, Session};
 use adjourn_store::Store as _;
 
 use crate::arguments::Run;
@@ -51,8 +51,8 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         };
         let session = match stayed {
             Ok(Stayed::Done(session)) => session,
-            Ok(Stayed::Ended(ended)) => {
-                return leave(&place, id, working, (ended, &mut signals), output).await;
+            Ok(Stayed::Ended(ended, listening)) => {
+                return leave(&place, id, working, (ended, listening), &mut signals, output).await;
             }
             Err(failure) => {
                 // What went wrong first is told; that it could not be stopped comes of it.
@@ -68,6 +68,10 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
             let living = Living::of(&place)?;
             let wakes = match session.phase() {
                 Phase::Asking => "an answer wakes it".to_owned(),
+                _ if !session.used_up().is_empty() => {
+                    let used_up = session.used_up();
+                    Rejected::BudgetNotRaised { session: id, used_up }.remedy().unwrap_or_default()
+                }
                 // Nothing but a person wakes it.
                 _ if view.wakes_by_hand() => format!("wake it with `adjourn resume {id}`"),
                 _ if living.nobody_for(id) => {
@@ -114,7 +118,7 @@ async fn answer(
         from = match ask(place, &session, keyboard, working, signals, output).await? {
             Reply::Said(session) | Reply::Moved(session) => session,
             Reply::Open => return Ok(Stayed::Done(session)),
-            Reply::Ended(ended) => return Ok(Stayed::Ended(ended)),
+            Reply::Ended(ended) => return Ok(Stayed::Ended(ended, None)),
         };
     }
 }

@@ -174,7 +174,13 @@ fn what_is_spelled_badly_is_refused_with_what_was_expected() {
     // What the lifecycle refuses is named as it was typed.
     let script = home.file("script.json", PLAIN);
     let long = "x".repeat(300);
-    for (flag, value) in [("--label", format!("a={long}")), ("--title", long.clone())] {
+    for (flag, value) in [
+        ("--label", format!("a={long}")),
+        ("--label", "name=sess-1".to_owned()),
+        ("--label", "name=".to_owned()),
+        ("--name", long.clone()),
+        ("--title", long.clone()),
+    ] {
         let told = home.told(&["new", "--script", &script, flag, &value]);
         assert_eq!(told.code, 2, "{told:?}");
         assert!(told.talk.starts_with(&format!("error: {flag}: ")), "{told:?}");
@@ -207,13 +213,43 @@ fn a_session_is_found_by_its_name_and_by_each_of_its_runs() {
     let told = home.told(&["show", other]);
     assert_eq!((told.code, told.talk.contains(other)), (4, true), "{told:?}");
     // A name belongs to one open session, and is free again when that has ended.
-    let told = home.told(&["new", "--script", &script, "--name", "talker"]);
-    assert_eq!(told.code, 2, "{told:?}");
-    assert!(told.talk.contains(&format!("--name: session {id} is called \"talker\"")), "{told:?}");
+    for name in [["--name", "talker"], ["--label", "name=talker"]] {
+        let told = home.told(&["new", "--script", &script, name[0], name[1]]);
+        assert_eq!(told.code, 3, "{told:?}");
+        assert!(told.talk.contains(&format!("session {id} is called \"talker\"")), "{told:?}");
+    }
     home.json(&["close", "talker"]);
     assert_eq!(home.json(&["show", "talker"])["sessionId"], id, "the last that has ended");
     let next = home.json(&["new", "--script", &script, "--name", "talker"]);
     assert_eq!(home.json(&["show", "talker"])["sessionId"], next["sessionId"]);
+}
+
+#[test]
+fn a_budget_that_is_used_up_says_what_raises_it() {
+    let home = Home::new();
+    let step = r#"{"say": {"text": "a", "spend": {"usd": 0.5}}}"#;
+    let script = home.file("script.json", &format!(r#"{{"steps": [{step}, {step}]}}"#));
+    let name = ["run", "--script", &script, "--name", "poor", "--budget", "usd=0.4", "--detach"];
+    let told = home.told(&name);
+    let tail = |amounts: &str| {
+        let id = home.json(&["show", "poor"])["sessionId"].as_str().unwrap().to_owned();
+        let short = id.get(id.len() - 12..).unwrap();
+        format!("raise usd by more than {amounts} with: adjourn resume {short} --add-budget usd=…")
+    };
+    let used = tail("0.10 (0.50 of 0.40 is used)");
+    assert!(told.talk.contains(&format!("[it stays parked; {used}]")), "{told:?}");
+    for arguments in [
+        &["prompt", "poor", "hi"][..],
+        &["resume", "poor"],
+        &["resume", "poor", "--add-budget", "tokens=5"],
+    ] {
+        let told = home.told(arguments);
+        assert!(told.talk.ends_with(&format!("hint: {used}\n")), "{arguments:?}: {told:?}");
+    }
+    let told = home.told(&["resume", "poor", "--add-budget", "usd=0.01"]);
+    assert!(told.talk.contains(&tail("0.09 (0.50 of 0.41 is used)")), "{told:?}");
+    let told = home.told(&["resume", "poor", "--add-budget", "usd=0.2"]);
+    assert_eq!(told.code, 0, "{told:?}");
 }
 
 #[test]

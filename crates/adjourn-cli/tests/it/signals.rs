@@ -105,6 +105,29 @@ fn a_run_is_given_back_at_its_boundary() {
 }
 
 #[test]
+fn what_is_said_until_a_run_is_given_back_is_told() {
+    let home = Home::new();
+    let text = "alpha beta gamma delta epsilon zeta eta theta";
+    let say = format!(r#"{{"say": {{"text": "{text}", "ms": 2400}}}}"#);
+    let script = home.file("script.json", &format!(r#"{{"steps": [{say}, {{"say": "done"}}]}}"#));
+    for json in [false, true] {
+        let mut arguments = vec!["run", "--script", &script, "--name", "talker"];
+        arguments.extend(json.then_some("--json"));
+        let running = home.command(&arguments).spawn().unwrap();
+        home.until_log("talker", "step_started");
+        signal(&running, Signal::TERM);
+        let output = running.wait_with_output().unwrap();
+        let data = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(143), "{data}");
+        match json {
+            false => assert_eq!(data, format!("{text}\n")),
+            true => assert!(data.contains(r#"{"said":"#) && data.contains(text), "{data}"),
+        }
+        home.json(&["close", "talker"]);
+    }
+}
+
+#[test]
 fn a_second_signal_does_not_wait() {
     let home = Home::new();
     let script = home.file("script.json", SLOW);

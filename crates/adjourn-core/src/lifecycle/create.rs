@@ -37,6 +37,16 @@ pub struct Founding {
     pub title: Option<String>,
 }
 
+impl Founding {
+    /// The label that has the name of a session: no two open sessions of a tenant have the same.
+    pub const NAME: &str = "name";
+
+    /// Returns the name it is to have, if it is to have one.
+    pub fn name(&self) -> Option<&str> {
+        self.labels.get(Self::NAME).map(String::as_str)
+    }
+}
+
 impl From<SessionCreated> for Founding {
     fn from(created: SessionCreated) -> Self {
         let SessionCreated { id, tenant, labels, parent, driver, budget, title } = created;

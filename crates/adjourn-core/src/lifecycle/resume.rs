@@ -205,8 +205,9 @@ pub(super) fn budget_allows(
     }
     let raised = added.is_some_and(|added| added != AddBudget::default());
     let budget = session.budget.raised(added.unwrap_or_default());
-    if !raised || budget.is_spent(&session.totals) {
-        return Err(Rejected::BudgetNotRaised);
+    let used_up = budget.used_up(&session.totals);
+    if !raised || !used_up.is_empty() {
+        return Err(Rejected::BudgetNotRaised { session: session.id, used_up });
     }
     Ok(())
 }
@@ -350,7 +351,11 @@ pub(super) fn held(session: &Session, hold: &Parked) -> Rejected {
 /// Refuses what a pause is in the way of.
 pub(super) fn paused(session: &Session, pause: &Pause) -> Rejected {
     let Pause { handle, by, reason, .. } = pause;
-    Rejected::PausedByAnother(paused_by(session, *handle, by, reason.as_ref()))
+    let mut paused = paused_by(session, *handle, by, reason.as_ref());
+    if pause.limit == Some(Limit::BudgetExceeded) {
+        paused.used_up = session.budget.used_up(&session.totals);
+    }
+    Rejected::PausedByAnother(paused)
 }
 
 /// Refuses what a caller is in the way of who joined a pause.
@@ -365,7 +370,8 @@ fn paused_by(
     by: &Actor,
     reason: Option<&String>,
 ) -> Box<Paused> {
-    Box::new(Paused { session: session.id, handle, by: by.clone(), reason: reason.cloned() })
+    let (session, by, reason) = (session.id, by.clone(), reason.cloned());
+    Box::new(Paused { session, handle, by, reason, used_up: Vec::new() })
 }
 
 fn millis(duration: std::time::Duration) -> u64 {

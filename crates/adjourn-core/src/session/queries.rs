@@ -5,6 +5,7 @@ use super::{
     Run, Running, Session, State, Stopping, Suspended, Wait, WakeReport,
 };
 use crate::arrival::Arrival;
+use crate::carry::{Limit, UsedUp};
 use crate::command::{Mode, Requester};
 use crate::conditions::{Conditions, EventPattern, Key};
 use crate::event::Resumed;
@@ -52,6 +53,15 @@ impl Session {
             State::Running(running) => Some(running.owner),
             State::Quiescing(quiescing) => Some(quiescing.owner),
             State::Idle | State::Ready(_) | State::Suspended(_) | State::Ended(_) => None,
+        }
+    }
+
+    /// Returns what is used up of the budget, if it is suspended for that.
+    pub fn used_up(&self) -> Vec<UsedUp> {
+        let limit = self.suspended().and_then(|suspended| suspended.shown().pause.limit);
+        match limit {
+            Some(Limit::BudgetExceeded) => self.budget.used_up(&self.totals),
+            _ => Vec::new(),
         }
     }
 

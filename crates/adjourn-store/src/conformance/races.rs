@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use adjourn_core::Rejected;
 use adjourn_core::id::HostId;
 use adjourn_core::session::{Cause, Phase};
+use adjourn_core::{Founding, Rejected};
 use serde_json::json;
 
-use super::moves::{Turn, claim, handle, policy, prompt, resume_by, suspend, suspend_until};
-use super::world::{World, at_once, refusal};
+use super::moves::{
+    Turn, ann, claim, close, handle, policy, prompt, resume_by, suspend, suspend_until,
+};
+use super::world::{TENANT, World, at_once, refusal};
 use crate::environment::Environment as _;
 use crate::store::Store;
 
@@ -52,6 +54,33 @@ pub(super) fn one_of_resume_event_and_deadline_wins<S: Store>(world: World<S>) {
         assert_eq!((woken, world.wakes(id)), (1, 1));
         assert_eq!(world.agree(id).phase(), Phase::Ready);
         assert_eq!(world.store.next_due().unwrap(), None);
+    }
+}
+
+/// Of many sessions that are created with one name one gets it; it is free again when that one has
+/// ended, and another tenant's sessions have names of their own.
+pub(super) fn one_of_many_sessions_gets_a_name<S: Store>(world: World<S>) {
+    let named = |tenant: &str, name: &str| {
+        let labels = [(Founding::NAME.to_owned(), name.to_owned())].into();
+        Founding { labels, ..world.founding(tenant) }
+    };
+    let create = |founding: Founding| world.transact(move |tx| tx.create(ann(), founding));
+    let answers = at_once(16, |_| create(named(TENANT, "nightly")));
+    let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert_eq!((won.len(), lost.len()), (1, 15));
+    let id = won.into_iter().next().unwrap().unwrap().session.id;
+    for answer in lost {
+        let taken = Rejected::NameTaken { name: "nightly".to_owned(), session: id };
+        assert_eq!(refusal(answer), taken);
+    }
+    create(named("another", "nightly")).unwrap();
+    create(named(TENANT, "weekly")).unwrap();
+    world.done(close(id));
+    create(named(TENANT, "nightly")).unwrap();
+    // What could be taken for an id is no name, wherever it comes from.
+    let digits = id.uuid().to_string();
+    for name in ["", " ", "a\nb", "sess-1", "run-7", &digits, &id.short()] {
+        assert_eq!(refusal(create(named(TENANT, name))).reason(), "INVALID", "{name:?}");
     }
 }
 

@@ -33,7 +33,8 @@ fn assert_needs_budget(fixture: &Fixture, id: SessionId) {
     let tokens = AddBudget { tokens: 1_000_000, ..AddBudget::default() };
     for too_little in [None, Some(AddBudget::default()), Some(tokens)] {
         let refused = resume(fixture, id, too_little).unwrap_err();
-        let is_refused = matches!(refused, CommandError::Rejected(Rejected::BudgetNotRaised));
+        let is_refused =
+            matches!(refused, CommandError::Rejected(Rejected::BudgetNotRaised { .. }));
         assert!(is_refused, "{too_little:?}: {refused}");
     }
 }

@@ -69,6 +69,16 @@ impl Sessions for SqliteRows<'_> {
         Ok(SessionNo(no))
     }
 
+    fn open_with(&mut self, tenant: TenantNo, mark: &str) -> Result<Option<SessionId>, Error> {
+        // The newest first: of those with one name it is the open one, if any is.
+        let sql = "SELECT session.id FROM mark CROSS JOIN session ON session.no = mark.session
+             WHERE mark.what = ?1 AND session.tenant = ?2 AND session.state <> 5
+             ORDER BY mark.session DESC LIMIT 1";
+        let mut statement = self.prepare(sql)?;
+        let id = |row: &Row<'_>| row.get(0).map(Uuid::from_bytes).map(SessionId::new);
+        Ok(statement.query_row(params![mark, tenant.0], id).optional()?)
+    }
+
     fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error> {
         let Thin { state, owner, handle, due, since, at, gated } = Thin::of(session);
         self.run(
