@@ -81,6 +81,8 @@ struct Inner<S> {
     hindrance: Mutex<Option<Error>>,
     /// Kept drivers that are being ended.
     ending: Mutex<JoinSet<()>>,
+    /// Each session that is driven holds a receiver of it until nothing of its task is left.
+    driven: watch::Sender<()>,
 }
 
 /// A session that is being driven: the host tells it of changes, and waits for its end.
@@ -147,6 +149,7 @@ impl<S: Store> Claimant<S> {
             warm: Warm::new(config.max_warm, config.warm_for),
             hindrance: Mutex::default(),
             ending: Mutex::default(),
+            driven: watch::Sender::new(()),
         };
         (Self(Arc::new(inner)), received)
     }
@@ -335,11 +338,12 @@ impl<S: Store> Claimant<S> {
             client,
             environment: Arc::new(environment),
             empty_steps: 0,
+            driven: self.0.driven.subscribe(),
         };
         let claimant = self.clone();
         // What drivers log has the session, the claim and the host with it.
         let span = tracing::info_span!("claim", session = %id, epoch = %epoch, host = %host);
-        let driven = async move {
+        let work = async move {
             let driven = caught(drive.run(driver.as_mut())).await;
             match &driven {
                 Ok(Ok(session)) => claimant.keep_or_end(session, epoch, driver).await,
@@ -353,8 +357,13 @@ impl<S: Store> Claimant<S> {
                 Err(panic) => resume_unwind(panic),
             }
         };
+        let (work, driven) = (work.instrument(span), self.0.driven.subscribe());
         // In a task of its own, so that a panic in it is known by the session's name.
-        let task = tokio::spawn(driven.instrument(span));
+        let task = tokio::spawn(async move {
+            // Declared first, it is dropped behind the work and all that this holds.
+            let _driven = driven;
+            work.await
+        });
         Driving { id, epoch, signal, task: Aborts(task) }
     }
 
@@ -409,6 +418,15 @@ impl<S: Store> Claimant<S> {
         }
         let mut ending = std::mem::take(&mut *self.ending());
         while ending.join_next().await.is_some() {}
+    }
+
+    /// Waits until nothing is left of what a killed host did: its tasks are aborted, and drivers
+    /// that it kept are dropped.
+    pub(crate) async fn gone(&self) {
+        drop(self.0.warm.clear());
+        let mut ending = std::mem::take(&mut *self.ending());
+        ending.shutdown().await;
+        self.0.driven.closed().await;
     }
 
     /// Ends a driver beside whatever else goes on.

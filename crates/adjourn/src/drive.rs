@@ -92,6 +92,8 @@ pub(crate) struct Drive<S> {
     pub(crate) environment: Arc<Environment>,
     /// How many steps in a row have left nothing behind.
     pub(crate) empty_steps: u32,
+    /// Held by each task of it, so that it is known when all are gone.
+    pub(crate) driven: watch::Receiver<()>,
 }
 
 /// Whether there is more to do under this claim.

@@ -38,6 +38,9 @@ pub enum Error {
     /// known only if a commit failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A commit is durable and did not do what its command says, which is a defect of this library.
+    #[error("a commit did something unexpected: {0}")]
+    Unexpected(String),
     /// The task of a host panicked; other hosts find what it had.
     #[error("the host panicked")]
     HostPanicked,
@@ -71,6 +74,9 @@ impl Error {
             Self::Refused(refused) => refused.remedy(),
             Self::Keys(error) => error.hint(),
             Self::Store(error) => error.hint().map(str::to_owned),
+            Self::Unexpected(_) => Some(
+                "this is a defect of adjourn and not of the store: please report it".to_owned(),
+            ),
             Self::NotFound(_) | Self::NotSuspended { .. } | Self::HostPanicked => None,
         }
     }

@@ -47,6 +47,7 @@ pub mod clock;
 mod committing;
 mod config;
 mod create;
+mod debug;
 mod declined;
 pub mod doorbell;
 mod drive;

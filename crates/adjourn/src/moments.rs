@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_core::Session;
+use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_driver::BoxFuture;
 use adjourn_store::{Sqlite, Store};
@@ -113,6 +114,11 @@ impl<S: Store> Moments<S> {
     /// Takes the session from its host if that dies and no host of this process would do it.
     pub(crate) const fn recovers(&mut self) {
         self.recovers = true;
+    }
+
+    /// Returns the session that it tells of.
+    pub const fn id(&self) -> SessionId {
+        self.session.id()
     }
 
     /// Returns what happens next; nothing once the session has ended, or was removed.

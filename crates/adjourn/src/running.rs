@@ -217,6 +217,7 @@ impl<S: Store> RunningHost<S> {
     pub async fn kill(mut self) {
         self.task.abort();
         let _ = self.over().await;
+        self.claimant.gone().await;
     }
 }
 

@@ -22,10 +22,10 @@ pub(crate) use prompt::request as prompt_request;
 
 use adjourn_store::Done;
 
-use crate::error::StoreError;
+use crate::error::Error;
 
 /// The error of a commit that did not do what its command says.
-fn unheard_of(done: &Done, what: &str) -> StoreError {
+fn unheard_of(done: &Done, what: &str) -> Error {
     let at = done.session.revision;
-    StoreError::Damaged(format!("{what} of session {} (revision {at})", done.session.id))
+    Error::Unexpected(format!("{what} of session {} (revision {at})", done.session.id))
 }

@@ -230,7 +230,12 @@ impl<S: Store> Drive<S> {
                 client: Arc::clone(&self.client),
                 environment: Arc::clone(&self.environment),
             });
-            let running = calls.running.spawn(run(id.clone(), parts, calls.news.sender()));
+            let (call, driven) = (run(id.clone(), parts, calls.news.sender()), self.driven.clone());
+            let running = calls.running.spawn(async move {
+                // Declared first, it is dropped behind the call.
+                let _driven = driven;
+                call.await
+            });
             calls.ids.insert(running.id(), id);
         }
         Ok(Next::GoOn)

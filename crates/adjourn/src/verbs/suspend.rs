@@ -13,9 +13,10 @@ use adjourn_core::id::{Handle, RequestId};
 use adjourn_core::session::Parked;
 use adjourn_core::{Command, Rejected};
 use adjourn_driver::BoxFuture;
-use adjourn_store::{CommandError, Done, Request, Sqlite, Store};
+use adjourn_store::{CommandError, Done, Request, Sqlite, Store, Transaction};
 use serde_json::{Value, json};
 use tokio::runtime;
+use tokio::sync::oneshot;
 
 use super::unheard_of;
 use crate::committing::Committing;
@@ -172,10 +173,23 @@ impl<S: Store> SuspendBuilder<S> {
     async fn wait(self) -> Result<Suspension, Error> {
         let session = self.session.clone();
         let request = RequestId::new(session.adjourn().clock().uuid());
-        // From before the command is queued on: the withdrawal comes behind it.
-        let mut pending =
-            Withdraws { session: session.clone(), by: self.by.clone(), request, is_pending: true };
-        let accepted = self.ask(request).await;
+        let (done, asked) = oneshot::channel();
+        let mut pending = Withdraws {
+            session: session.clone(),
+            by: self.by.clone(),
+            request,
+            is_pending: true,
+            asked: Some(asked),
+            runtime: runtime::Handle::try_current().ok(),
+        };
+        // Dropped, it takes its course: what is withdrawn is surely asked for.
+        let asking = Committing::new(async move {
+            let accepted = self.ask(request).await;
+            // The other end may be gone, or comes too late to withdraw anything.
+            let _ = done.send(());
+            accepted
+        });
+        let accepted = asking.await;
         // A commit that failed may have been made all the same.
         pending.is_pending = matches!(accepted, Ok(_) | Err(Error::Store(_)));
         let accepted = accepted?;
@@ -287,6 +301,10 @@ struct Withdraws<S: Store> {
     by: Actor,
     request: RequestId,
     is_pending: bool,
+    /// Resolves when the suspend is committed, or refused.
+    asked: Option<oneshot::Receiver<()>>,
+    /// Where it was asked for.
+    runtime: Option<runtime::Handle>,
 }
 
 impl<S: Store> Drop for Withdraws<S> {
@@ -297,19 +315,21 @@ impl<S: Store> Drop for Withdraws<S> {
         let withdraw = Command::Withdraw(Withdraw { request: self.request });
         let request = Request::new(self.session.id(), self.by.clone(), withdraw);
         let Process { store, feed, .. } = self.session.adjourn().process().clone();
-        // Queued here and now, behind the suspend. It is refused if that has taken effect, or never
-        // got as far as the queue.
-        let withdrawn =
-            store.transact(move |tx| -> Result<Done, CommandError> { tx.command(request) });
-        match runtime::Handle::try_current() {
-            Ok(runtime) => {
+        let withdraw = move |tx: &mut Transaction<'_>| -> Result<Done, CommandError> {
+            // It is refused if the suspend has taken effect, or was refused itself.
+            tx.command(request)
+        };
+        match (self.runtime.take(), self.asked.take()) {
+            (Some(runtime), Some(asked)) => {
                 runtime.spawn(async move {
-                    let _ = withdrawn.await;
+                    // Behind the suspend, which may wait for room in the queue.
+                    let _ = asked.await;
+                    let _ = store.transact(withdraw).await;
                     feed.ring();
                 });
             }
             // What is queued runs to its end; other processes find it when they look.
-            Err(_) => drop(withdrawn),
+            _ => drop(store.transact(withdraw)),
         }
     }
 }

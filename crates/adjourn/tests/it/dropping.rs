@@ -1,13 +1,13 @@
 //! Futures of the library that are dropped: each does what its documentation says.
 
 use std::future::{Future, IntoFuture};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use adjourn::core::session::{Outcome, Phase};
 use adjourn::{Adjourn, Event, SessionRef};
-use adjourn_store::Store as _;
+use adjourn_store::{Store as _, Transaction};
 
 use crate::fixture::Fixture;
 
@@ -155,6 +155,78 @@ async fn a_pending_suspend_that_is_dropped_is_withdrawn() {
     fixture.clock.until_waited_for(1).await;
     fixture.clock.advance(Duration::from_secs(60));
     assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_suspend_that_is_dropped_before_it_is_queued_is_withdrawn_all_the_same() {
+    let fixture = Fixture::new();
+    let elsewhere = fixture.another_adjourn();
+    let host = elsewhere.host().scripts().start().await.unwrap();
+    let session = at_work(&fixture, &elsewhere).await;
+    let adjourn = fixture.adjourn();
+    // The writer is busy, and its queue is full.
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let idle = |_: &mut Transaction<'_>| Ok::<_, adjourn::StoreError>(());
+    let busy = fixture.store.transact(move |_| {
+        let _ = wait.recv();
+        Ok::<_, adjourn::StoreError>(())
+    });
+    let queued: Vec<_> = (0..1100).map(|_| fixture.store.transact(idle)).collect();
+    touch(adjourn.session(session.id()).suspend().into_future());
+    drop(go_on);
+    busy.await.unwrap();
+    for queued in queued {
+        queued.await.unwrap();
+    }
+    let happened = until(&session, "suspend_withdrawn").await;
+    assert!(happened.contains(&"suspend_requested"));
+    assert_eq!(session.load().await.unwrap().phase(), Phase::Running);
+    host.kill().await;
+}
+
+#[test]
+fn a_command_that_is_dropped_on_another_thread_takes_its_course() {
+    let fixture = Fixture::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let adjourn = runtime.block_on(async { fixture.adjourn() });
+    let host = runtime.block_on(adjourn.host().scripts().start()).unwrap();
+    let session = adjourn.session(fixture.create(SHORT));
+    let mut prompt = session.prompt("go").into_future();
+    runtime.block_on(async {
+        let polled = Pin::new(&mut prompt).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+    });
+    // Here is no runtime.
+    drop(prompt);
+    let run = runtime.block_on(session.finished()).unwrap();
+    assert_eq!(run.end.outcome, Outcome::Completed);
+    runtime.block_on(host.stop()).unwrap();
+}
+
+#[tokio::test]
+#[should_panic(expected = "polled after it was done")]
+async fn a_command_that_is_polled_after_its_answer_panics_and_does_not_hang() {
+    let fixture = Fixture::new();
+    let mut created = fixture.adjourn().create("patient").into_future();
+    (&mut created).await.unwrap();
+    let _ = created.await;
+}
+
+#[tokio::test]
+async fn handles_can_be_shown_in_messages() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.create("patient").label("secret", "plan").await.unwrap();
+    let host = adjourn.host().start().await.unwrap();
+    let shown = format!("{adjourn:?} {session:?} {:?} {host:?}", session.watch().await.unwrap());
+    assert!(shown.contains(&session.id().to_string()), "{shown}");
+    assert!(!shown.contains("plan"), "{shown}");
+    let missing = adjourn.session(adjourn::core::id::SessionId::new(adjourn.clock().uuid()));
+    let error = missing.watch().await.unwrap_err();
+    assert_eq!(error.hint(), None);
+    let defect = adjourn::Error::Unexpected("a prompt began no run".to_owned());
+    assert!(!defect.hint().unwrap().contains("backup"));
     host.stop().await.unwrap();
 }
 
