@@ -60,6 +60,9 @@ impl Given {
     }
 }
 
+/// How many sessions of one name are looked for: enough to see that it is not one session's.
+const NAMED: usize = 2;
+
 /// Returns the sessions with a name in one of some states, the newest first, at most two.
 pub fn named(place: &Place, name: &str, states: &[StateKind]) -> Result<Vec<SessionId>, Failure> {
     let filter = Filter {
@@ -67,13 +70,21 @@ pub fn named(place: &Place, name: &str, states: &[StateKind]) -> Result<Vec<Sess
         states: states.to_vec(),
         ..Filter::default()
     };
-    let query = Query { sort: Sort::Newest, ..Query::new(filter, 2) };
-    let page = place.store.query(query).wait()?;
-    let id = |listed: &adjourn_store::Listed| match listed {
-        Ok(session) => session.id,
-        Err((id, _)) => *id,
-    };
-    Ok(page.sessions.iter().map(id).collect())
+    let mut query = Query { sort: Sort::Newest, ..Query::new(filter, NAMED) };
+    let mut found = Vec::new();
+    loop {
+        let page = place.store.query(query.clone()).wait()?;
+        found.extend(page.sessions.iter().map(|listed| match listed {
+            Ok(session) => session.id,
+            Err((id, _)) => *id,
+        }));
+        found.truncate(NAMED);
+        match page.next {
+            // A page may have too few, or none, only because looking for more took long enough.
+            Some(next) if found.len() < NAMED => query.after = Some(next),
+            _ => return Ok(found),
+        }
+    }
 }
 
 /// Reads a name, as the store will.
