@@ -35,6 +35,9 @@ impl<S: Store> HostBuilder<S> {
 
     /// Drives sessions that were created with a name, each with a driver that a function makes from
     /// the session's configuration.
+    ///
+    /// A driver may be made to see whether it can be, and be dropped without a step: it must do
+    /// nothing outside, such as start a process, before its first one.
     pub fn driver<D: Driver + 'static>(
         self,
         name: impl Into<String>,
