@@ -69,7 +69,10 @@ impl<S: Store> Connection<S> {
             ..Filter::default()
         };
         let query = Query { sort: Sort::Newest, after, ..Query::new(filter, PAGE) };
-        let page = self.face.adjourn.store().query(query).await?;
+        let page = self.face.adjourn.store().query(query).await.map_err(|error| match error {
+            adjourn_store::Error::ForeignCursor(problem) => Error::invalid("cursor", problem),
+            error => error.into(),
+        })?;
         let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
         for listed in &page.sessions {
             let described = match listed {

@@ -254,5 +254,6 @@ cases! {
         a_session_is_found_by_its_runs,
         what_was_erased_is_not_found,
         odd_questions_have_answers,
+        a_cursor_of_another_list_is_refused,
     }
 }

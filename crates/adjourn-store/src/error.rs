@@ -108,6 +108,9 @@ pub enum Error {
     /// What a caller said does not fit the digests its command names.
     #[error("the transcript entries do not fit the command: {0}")]
     Unsaid(&'static str),
+    /// A query is to go on from a cursor that another list, or another store, has given.
+    #[error("the cursor is not of this list: {0}")]
+    ForeignCursor(&'static str),
     /// A file operation failed.
     #[error("{what}: {source}")]
     Io {
@@ -144,6 +147,7 @@ impl Error {
                  makes a second way to a store, and `find DIRECTORY -samefile FILE` lists its names",
             ),
             Self::InUse { .. } => Some("stop that process first"),
+            Self::ForeignCursor(_) => Some("ask as for the page before, or begin without a cursor"),
             Self::Io { source, .. } if is_read_only(source) => {
                 Some("check the permissions of the file and its directory")
             }

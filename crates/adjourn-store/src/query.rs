@@ -19,6 +19,7 @@ use adjourn_core::event::SessionCreated;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::time::Timestamp;
+use adjourn_core::transcript::Digest;
 use adjourn_core::{Founding, Session};
 use uuid::Uuid;
 
@@ -101,6 +102,32 @@ impl Filter {
         let asking = self.states.contains(&StateKind::Asking);
         let only_asking = asking && !self.states.contains(&StateKind::Suspended);
         self.reason.is_none() && self.waiting_for.is_none() && !only_asking
+    }
+
+    /// Returns a short text's worth of what tells the list of these sessions in an order from others,
+    /// for cursors.
+    ///
+    /// How long nothing has happened to them is not part of it: that is counted from now, and now is
+    /// another time for each page.
+    pub(crate) fn list(&self, sort: Sort) -> u32 {
+        let mut states: Vec<_> = self.states.iter().map(|state| state.as_str()).collect();
+        states.sort_unstable();
+        states.dedup();
+        let parts = [
+            sort.letter().to_string(),
+            states.join(","),
+            self.reason.as_ref().map_or_else(String::new, |reason| format!("reason={}", reason.0)),
+            self.waiting_for.as_ref().map_or_else(String::new, |pattern| format!("for={pattern}")),
+            format!("{} {}", self.unchanged_since.is_some(), self.prompted),
+        ];
+        // What they hold may look like the beginning of the next; its length says where each ends.
+        let text: String = parts
+            .into_iter()
+            .chain(self.marks())
+            .map(|part| format!("{}:{part}", part.len()))
+            .collect();
+        let [one, two, three, four, ..] = *Digest::of(text.as_bytes()).as_bytes();
+        u32::from_be_bytes([one, two, three, four])
     }
 
     /// Returns the marks that a wanted session must have, those first that are likely to be rare.
@@ -245,10 +272,13 @@ impl Sort {
 /// Where a page ended, to go on from with the next one: an opaque text for everybody but the store.
 ///
 /// Pages that are turned with it show a session at most once, and every session that did not change
-/// meanwhile: its place is that of a session, and not a number of sessions to leave out.
+/// meanwhile: its place is that of a session, and not a number of sessions to leave out. It belongs to
+/// the store, the filter and the order that the page was asked for with; others refuse it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     pub(crate) sort: Sort,
+    /// The list that the page is of; see [`Filter::list`].
+    pub(crate) list: u32,
     /// The last session of the page, or the last one that was looked at for it.
     pub(crate) session: SessionId,
     /// When that session had last changed.
@@ -266,8 +296,9 @@ impl Cursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (at, until) = (self.at.as_millis(), self.until.as_millis());
-        write!(f, "{}{:x}.{:x}.{}", self.sort.letter(), at, until, self.session.uuid().as_simple())
+        let Self { sort, list, session, at, until } = self;
+        let (at, until) = (at.as_millis(), until.as_millis());
+        write!(f, "{}{at:x}.{until:x}.{list:x}.{}", sort.letter(), session.uuid().as_simple())
     }
 }
 
@@ -295,8 +326,9 @@ impl FromStr for Cursor {
                 Some(Timestamp::from_millis(millis))
             };
             let (at, until) = (time()?, time()?);
+            let list = u32::from_str_radix(parts.next()?, 16).ok()?;
             let session = SessionId::new(Uuid::try_parse(parts.next()?).ok()?);
-            Some(Self { sort, session, at, until })
+            Some(Self { sort, list, session, at, until })
         };
         // There is one spelling, so that nothing is read into what was typed by hand.
         read().filter(|cursor| cursor.to_string() == text).ok_or(NotACursor)
@@ -412,7 +444,7 @@ mod tests {
         let session = SessionId::new(Uuid::from_u128(7));
         let (at, until) = (Timestamp::from_millis(1_000), Timestamp::from_millis(2_000));
         for sort in [Sort::Oldest, Sort::Newest, Sort::Stalest, Sort::Freshest] {
-            let cursor = Cursor { sort, session, at, until };
+            let cursor = Cursor { sort, list: 0xbeef, session, at, until };
             let text = cursor.to_string();
             assert_eq!(text.parse(), Ok(cursor));
             let (upper, more, other) =
@@ -422,6 +454,46 @@ mod tests {
                 assert_eq!(spoiled.parse::<Cursor>(), Err(NotACursor), "{spoiled}");
             }
         }
+    }
+
+    #[test]
+    fn every_filter_and_every_order_has_a_list_of_its_own() {
+        let filter = Filter::default;
+        let label = |key: &str, value: &str| Filter {
+            labels: [(key.into(), value.into())].into(),
+            ..filter()
+        };
+        let reason = |text| Filter { reason: Some(ReasonPattern::new(text)), ..filter() };
+        let states = |states: &[StateKind]| Filter { states: states.to_vec(), ..filter() };
+        let since = |at| Filter { unchanged_since: Some(Timestamp::from_millis(at)), ..filter() };
+        let lists: std::collections::BTreeSet<_> = [
+            filter(),
+            label("a", "b"),
+            label("a", "c"),
+            reason("a"),
+            reason("a*"),
+            states(&[StateKind::Idle]),
+            states(&[StateKind::Idle, StateKind::Ready]),
+            since(1),
+            Filter { waiting_for: "a".parse().ok(), ..filter() },
+            Filter { tenant: Some("a".to_owned()), ..filter() },
+            Filter { agent: Some("a".to_owned()), ..filter() },
+            Filter { cwd: Some("/a".to_owned()), ..filter() },
+            Filter { parent: Some(SessionId::new(Uuid::from_u128(1))), ..filter() },
+            Filter { prompted: true, ..filter() },
+        ]
+        .iter()
+        .flat_map(|filter| {
+            [Sort::Oldest, Sort::Newest, Sort::Stalest, Sort::Freshest]
+                .map(|sort| filter.list(sort))
+        })
+        .collect();
+        assert_eq!(lists.len(), 14 * 4);
+        // The same in other words, or a moment later.
+        let turned = states(&[StateKind::Ready, StateKind::Idle, StateKind::Ready]);
+        let same = states(&[StateKind::Idle, StateKind::Ready]);
+        assert_eq!(turned.list(Sort::Oldest), same.list(Sort::Oldest));
+        assert_eq!(since(1).list(Sort::Stalest), since(2).list(Sort::Stalest));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `ls`: what is there, what it waits for, and what will wake it.
 
 use adjourn_core::id::SessionId;
-use adjourn_store::{Filter, Query, Sort, StateKind, Store as _};
+use adjourn_store::{Error, Filter, Query, Sort, StateKind, Store as _};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
@@ -48,7 +48,7 @@ pub async fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Fa
     let (mut behind, mut unattended, mut unreadable) = (0, false, Vec::new());
     let next = loop {
         query.limit = left.min(PAGE);
-        let page = place.store.query(query.clone()).await?;
+        let page = place.store.query(query.clone()).await.map_err(failed)?;
         behind = page.behind.max(behind);
         left -= page.sessions.len();
         let mut rows = Vec::new();
@@ -136,6 +136,15 @@ fn sort(ls: &Ls) -> Result<Sort, Failure> {
     }
     let usual = if ls.wanted.older_than.is_some() { Sort::Stalest } else { Sort::Oldest };
     Ok(asked.or(begun).unwrap_or(usual))
+}
+
+/// Tells a cursor that was typed for the wrong list from a store that fails.
+fn failed(error: Error) -> Failure {
+    match error {
+        Error::ForeignCursor(_) => Failure::usage(format!("--after: {error}"))
+            .hint("give it with the flags and the store of the list that ended with it"),
+        error => error.into(),
+    }
 }
 
 /// Counts the sessions that have ended.

@@ -142,6 +142,16 @@ fn pages_go_on_where_the_last_one_ended() {
     let other = home.told(&["ls", "--sort", "newest", "--after", cursor.unwrap()]);
     assert_eq!(other.code, 2, "{other:?}");
     assert!(other.talk.contains("in another order"), "{other:?}");
+    // In another list, or in another store, it would begin anew.
+    let message = "error: --after: the cursor is not of this list: ";
+    let other = home.told(&["ls", "-n", "1", "--state", "idle", "--after", cursor.unwrap()]);
+    assert_eq!(other.code, 2, "{other:?}");
+    let problem = format!("{message}it was given for another filter or order");
+    assert!(other.talk.starts_with(&problem), "{other:?}");
+    let elsewhere = populated().told(&["ls", "-n", "1", "--after", cursor.unwrap()]);
+    assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
+    let problem = format!("{message}this store has no session where it ended");
+    assert!(elsewhere.talk.starts_with(&problem), "{elsewhere:?}");
     // A limit that is not reached leaves nothing to go on with.
     assert_eq!(home.jsons(&["ls", "--limit", "4"]).len(), 4);
 }

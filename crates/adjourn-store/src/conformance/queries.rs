@@ -14,6 +14,7 @@ use serde_json::json;
 use super::moves::{Turn, ann, close, prompt, resume, suspend, suspend_because, suspend_until};
 use super::world::{TENANT, World};
 use crate::environment::Environment as _;
+use crate::error::Error;
 use crate::query::{Filter, Page, Query, ReasonPattern, Sort, StateKind};
 use crate::rows::SessionNo;
 use crate::store::Store;
@@ -325,8 +326,7 @@ pub(super) fn what_was_erased_is_not_found<S: Store>(world: World<S>) {
     }
 }
 
-/// What is asked for in no words is answered in none: no limit, no session, a cursor of a session
-/// that is not there.
+/// What is asked for in no words is answered in none: no limit, no session.
 pub(super) fn odd_questions_have_answers<S: Store>(world: World<S>) {
     let none = world.store.query(Query::new(Filter::default(), 10)).wait().unwrap();
     assert!(none.sessions.is_empty() && none.next.is_none() && none.behind == 0);
@@ -336,10 +336,26 @@ pub(super) fn odd_questions_have_answers<S: Store>(world: World<S>) {
     assert!(page.sessions.is_empty());
     let page = world.store.query(Query::new(Filter::default(), usize::MAX)).wait().unwrap();
     assert_eq!((page.sessions.len(), page.next), (3, None));
+}
+
+/// A cursor leads on in the list that it was given for, and nowhere else: to begin anew without a word
+/// would show the same sessions for ever.
+pub(super) fn a_cursor_of_another_list_is_refused<S: Store>(world: World<S>) {
+    world.create_many(3);
     let cursor = world.store.query(Query::new(Filter::default(), 1)).wait().unwrap().next.unwrap();
+    let asks = |filter, sort, after| {
+        let query = Query { sort, after: Some(after), ..Query::new(filter, 10) };
+        world.store.query(query).wait()
+    };
+    let rest = asks(Filter::default(), Sort::Oldest, cursor).unwrap();
+    assert_eq!((rest.sessions.len(), rest.next), (2, None));
     let session = SessionId::new(world.environment.uuid());
-    let mut query = Query::new(Filter::default(), 10);
-    query.after = Some(crate::query::Cursor { session, ..cursor });
-    // It goes on from a place that nobody knows: from the beginning.
-    assert_eq!(world.store.query(query).wait().unwrap().sessions.len(), 3);
+    let idle = Filter { states: vec![StateKind::Idle], ..Filter::default() };
+    for refused in [
+        asks(Filter::default(), Sort::Oldest, crate::query::Cursor { session, ..cursor }),
+        asks(Filter::default(), Sort::Newest, cursor),
+        asks(idle, Sort::Oldest, cursor),
+    ] {
+        assert!(matches!(refused, Err(Error::ForeignCursor(_))), "{refused:?}");
+    }
 }

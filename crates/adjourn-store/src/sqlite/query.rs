@@ -127,6 +127,8 @@ struct Search<'a> {
     connection: &'a Connection,
     filter: &'a Filter,
     sort: Sort,
+    /// The list that pages are of, as cursors name it.
+    list: u32,
     /// What changed after this was seen on an earlier page, or is not shown again.
     until: Timestamp,
     /// The states that are wanted, as the rows of sessions have them.
@@ -149,6 +151,10 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(connection: &'a Connection, query: &'a Query, now: Timestamp) -> Result<Self, Error> {
         let Query { filter, sort, after, .. } = query;
+        let list = filter.list(*sort);
+        if after.is_some_and(|after| after.list != list) {
+            return Err(Error::ForeignCursor("it was given for another filter or order"));
+        }
         let until = after.map_or(now, |after| after.until);
         let states = filter.states.iter().map(|state| row_code(*state)).collect();
         let has_lists = schema::version(connection)? >= schema::LISTING;
@@ -160,6 +166,7 @@ impl<'a> Search<'a> {
             connection,
             filter,
             sort: *sort,
+            list,
             until,
             states,
             marks: has_lists.then(|| filter.marks()),
@@ -170,10 +177,7 @@ impl<'a> Search<'a> {
             is_cut_short: false,
             behind: 0,
         };
-        let after = match after {
-            Some(after) => search.place_of(after)?,
-            None => None,
-        };
+        let after = after.as_ref().map(|after| search.place_of(after)).transpose()?;
         if plan.follows() {
             let Tail { entries, sessions } = listing::tail(connection)?;
             match sessions {
@@ -194,9 +198,11 @@ impl<'a> Search<'a> {
     }
 
     /// Returns where the page before this one ended.
-    fn place_of(&self, after: &Cursor) -> Result<Option<Place>, Error> {
+    fn place_of(&self, after: &Cursor) -> Result<Place, Error> {
         let row = SqliteRows::reading(self.connection).session(after.session)?;
-        Ok(row.map(|row| self.place(after.at, row.no.0)))
+        // To begin anew would show what was seen, again and again.
+        let row = row.ok_or(Error::ForeignCursor("this store has no session where it ended"))?;
+        Ok(self.place(after.at, row.no.0))
     }
 
     fn place(&self, at: Timestamp, no: i64) -> Place {
@@ -260,8 +266,8 @@ impl<'a> Search<'a> {
                 true => Timestamp::from_millis(place.at),
                 false => found.at,
             };
-            let (sort, session, until) = (self.sort, found.row.id, self.until);
-            self.looked_at = Some(Cursor { sort, session, at, until });
+            let (sort, list, session, until) = (self.sort, self.list, found.row.id, self.until);
+            self.looked_at = Some(Cursor { sort, list, session, at, until });
             // Where it has changed since the list was brought up, its place is another by now.
             if at == found.at && self.may_be_wanted(&found) && self.is_marked(&found)? {
                 return Ok(Some(found));

@@ -166,6 +166,8 @@ fn sessions_are_listed_the_newest_first_by_directory_once_they_were_prompted() {
     let rest = editor.call("session/list", json!({ "cursor": first["nextCursor"] })).unwrap();
     assert_eq!((ids(&first), ids(&rest)), (made[..50].to_vec(), made[50..].to_vec()));
     assert!(rest.get("nextCursor").is_none(), "{rest}");
+    let foreign = json!({ "cwd": "/elsewhere", "cursor": first["nextCursor"] });
+    assert_eq!(editor.call("session/list", foreign).unwrap_err()["code"], -32602);
     let elsewhere = editor.call("session/list", json!({ "cwd": "/elsewhere" })).unwrap();
     assert_eq!(ids(&elsewhere), [&*made[2], &made[27], &made[52]]);
 }
