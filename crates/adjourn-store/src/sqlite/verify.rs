@@ -1,9 +1,15 @@
 //! Finding what was changed: every byte of every entry, every link, every commit, every transcript,
-//! and the rows and subscriptions of sessions, which repeat what the journal says.
+//! and the rows, subscriptions, marks and runs of sessions, which repeat what the journal says.
 //!
 //! Events, answers to idempotency keys, gates, hosts and the outbox are not covered by commits and
-//! are not looked at. Nor can a session whose ended journal was erased and marked as pruned be told
+//! are not looked at. Nor is `listing`, which follows the journal and may be behind it: a session
+//! that is missing there is missing in lists, and what they show is read from the journal. Nor is
+//! `unprompted`, which says which sessions retention may erase early. Marks and runs of sessions that
+//! were erased cannot be compared, for their journals are gone. Files of before there was a table are
+//! verified without it. A session whose ended journal was erased and marked as pruned cannot be told
 //! from one that was pruned.
+
+mod lists;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +22,7 @@ use adjourn_record::keys::KeyRing;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::rows::{SqliteRows, Thin, said, session_row, signed, unsigned};
+use super::schema;
 use super::writer::{COMMIT, commit_row};
 use crate::error::Error;
 use crate::fold::{decode, fold};
@@ -82,7 +89,13 @@ pub enum Fault {
     /// Events would not find the session, or find it in vain.
     #[error("the subscriptions of session {0} do not fit its journal")]
     Subscriptions(SessionId),
-    /// A transcript entry or a subscription is there for no session.
+    /// Queries would not find the session by what it was created with, or find it in vain.
+    #[error("the marks of session {0} do not fit its journal")]
+    Marks(SessionId),
+    /// A run would not lead to its session, or lead to another.
+    #[error("the runs of session {0} do not fit its journal")]
+    Runs(SessionId),
+    /// A transcript entry, a subscription, a mark or a run is there for no session.
     #[error("a {what} belongs to session number {number}, which has none")]
     Stray {
         /// The kind of row, in words.
@@ -111,6 +124,8 @@ struct Reading {
     revision: u64,
     /// Whether entries but the last have lost their bytes, as they should.
     kept: Kept,
+    /// What queries find it by.
+    found: lists::Found,
 }
 
 /// What is there of a session.
@@ -131,7 +146,10 @@ pub(super) fn verify(
 ) -> Result<Result<Verified, Fault>, Error> {
     // One moment for all of it. A reader that stays long makes the log grow; verifying is rare.
     connection.execute_batch("BEGIN")?;
-    let result = Verification { connection, ring, known }.run();
+    let result = schema::version(connection).map_err(Stop::from).and_then(|version| {
+        let has_lists = version >= schema::LISTING;
+        Verification { connection, ring, known, has_lists }.run()
+    });
     connection.execute_batch("COMMIT")?;
     match result {
         Ok(verified) => Ok(Ok(verified)),
@@ -167,6 +185,8 @@ struct Verification<'a> {
     connection: &'a Connection,
     ring: &'a KeyRing,
     known: Option<commit::Head>,
+    /// Whether the file has what queries find sessions by.
+    has_lists: bool,
 }
 
 impl Verification<'_> {
@@ -202,12 +222,15 @@ impl Verification<'_> {
         verified.entries = next.cast_unsigned() - 1;
         verified.audit = commits.finish().map_err(Fault::Commit)?;
         let mut subscriptions = 0;
+        let mut found = lists::Found::default();
         for reading in sessions.into_values() {
+            found.add(reading.found);
             let (said, subscribed) = self.whole(reading)?;
             verified.said += said;
             subscriptions += subscribed;
         }
         self.no_strays(verified.said, subscriptions)?;
+        self.no_others(found)?;
         Ok(verified)
     }
 
@@ -245,6 +268,10 @@ impl Verification<'_> {
                 reading.verifier.check(&row).map_err(Fault::Journal)?;
                 if reading.kept == Kept::Last && !last {
                     return Err(Fault::Row(reading.row.id).into());
+                }
+                if reading.kept == Kept::All {
+                    let whose = (reading.row.id, reading.row.no);
+                    reading.found.add(self.is_found_by(whose, entry.revision, body)?);
                 }
             }
             // The commit vouches for the link; the chain goes on from it.
@@ -438,7 +465,8 @@ impl Verification<'_> {
                 (1, false) => Kept::Last,
                 _ => return Err(Fault::Row(row.id).into()),
             };
-            let reading = Reading { row, verifier, last: None, revision: 0, kept };
+            let found = lists::Found::default();
+            let reading = Reading { row, verifier, last: None, revision: 0, kept, found };
             sessions.insert(reading.row.no, reading);
         }
         Ok(sessions)

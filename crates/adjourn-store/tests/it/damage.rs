@@ -102,7 +102,7 @@ impl Scene {
     }
 
     pub fn repair(&self) {
-        for table in TABLES.into_iter().chain(["subscription", "tenant"]) {
+        for table in TABLES.into_iter().chain(["subscription", "tenant", "mark", "run"]) {
             let sql = format!(
                 "DELETE FROM main.{table}; INSERT INTO main.{table} SELECT * FROM whole.{table}"
             );

@@ -204,7 +204,7 @@ fn a_store_rolled_back_as_a_whole_is_found_against_a_head_kept_elsewhere() {
         .connection
         .execute_batch(
             "DELETE FROM commits WHERE number = 9; DELETE FROM journal WHERE no = 13;
-             DELETE FROM session WHERE no = 4",
+             DELETE FROM mark WHERE session = 4; DELETE FROM session WHERE no = 4",
         )
         .unwrap();
     let ring = keys().ring();
@@ -310,6 +310,37 @@ fn a_session_row_that_does_not_follow_from_the_journal_is_found() {
         "INSERT INTO subscription VALUES (1, 'other', 55)",
         "a subscription belongs to session number 55, which has none",
     );
+}
+
+/// Sessions 1 and 2 are those that are parked and running; 3 was pruned.
+#[test]
+fn what_queries_find_a_session_by_is_compared_with_its_journal() {
+    let scene = Scene::new();
+    let marks = "the marks of session PARKED do not fit its journal";
+    check(&scene, "DELETE FROM mark WHERE session = 1 AND what = 'tenant=acme'", marks);
+    check(
+        &scene,
+        "UPDATE mark SET what = 'tenant=other' WHERE session = 1 AND what LIKE 't%'",
+        marks,
+    );
+    check(&scene, "INSERT INTO mark VALUES ('label4:team=web', 1)", marks);
+    check(
+        &scene,
+        "INSERT INTO mark VALUES ('tenant=acme', 99)",
+        "a mark belongs to session number 99, which has none",
+    );
+    let runs = "the runs of session RUNNING do not fit its journal";
+    check(&scene, "DELETE FROM run WHERE session = 2", runs);
+    check(&scene, "UPDATE run SET session = 1 WHERE session = 2", runs);
+    check(&scene, "INSERT INTO run VALUES (zeroblob(16), 2)", runs);
+    check(
+        &scene,
+        "INSERT INTO run VALUES (zeroblob(16), 99)",
+        "a run belongs to session number 99, which has none",
+    );
+    // What is left of one that was erased leads nowhere.
+    scene.connection.execute("INSERT INTO mark VALUES ('tenant=acme', 3)", []).unwrap();
+    scene.store.verify(&keys().ring(), None).unwrap().unwrap();
 }
 
 #[test]
