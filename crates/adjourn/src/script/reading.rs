@@ -121,12 +121,12 @@ pub(super) fn list(place: &str, value: Value) -> Result<std::vec::IntoIter<Value
 /// Says that there is something else than what is expected.
 pub(super) fn expected(place: &str, what: &str, found: &Value) -> Wrong {
     let found = match found {
-        Value::Null => "nothing",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
+        Value::Null => "nothing".to_owned(),
+        // Which one it is may be all that is wrong with it.
+        Value::Bool(_) | Value::Number(_) => found.to_string(),
+        Value::String(_) => "a text".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
     };
     (place.to_owned(), format!("expected {what}, found {found}"))
 }

@@ -97,9 +97,9 @@ fn a_mistake_is_named_by_its_place() {
         (r#"{"steps": [{"await": {"summary": "x"}}]}"#, "steps[0].await: \"reason\" is missing"),
         (
             r#"{"steps": [{"ask": {"question": "x", "choices": ["a", 2]}}]}"#,
-            "steps[0].ask.choices[1]: expected a text, found a number",
+            "steps[0].ask.choices[1]: expected a text, found 2",
         ),
-        (r#"{"steps": [{"fail": true}]}"#, "steps[0].fail: expected a text, found true or false"),
+        (r#"{"steps": [{"fail": true}]}"#, "steps[0].fail: expected a text, found true"),
         ("{}", "script: expected either `runs` or `steps`"),
         (r#"{"runs": [[]], "steps": []}"#, "script: expected either `runs` or `steps`"),
         (
@@ -107,7 +107,7 @@ fn a_mistake_is_named_by_its_place() {
             "runs[0][0]: there is no \"shout\" here; expected say, think, tool, ",
         ),
         (r#"{"steps": [{"say": "a"}, {"tools": []}]}"#, "steps[1].tools: must not be empty"),
-        (r#"{"steps": [{"end": false}]}"#, "steps[0].end: expected true"),
+        (r#"{"steps": [{"end": false}]}"#, "steps[0].end: expected true, found false"),
         (r#"{"steps": [{"think": 5}]}"#, "steps[0].think: expected a text, or {\"text\": "),
         (
             r#"{"steps": [{"think": {"text": "x", "think": "y"}}]}"#,
@@ -115,7 +115,7 @@ fn a_mistake_is_named_by_its_place() {
         ),
         (
             r#"{"steps": [{"say": {"text": "x", "think": 5}}]}"#,
-            "steps[0].say.think: expected a text, found a number",
+            "steps[0].say.think: expected a text, found 5",
         ),
         (r#"{"steps": [{"plan": "x"}]}"#, "steps[0].plan: expected a list, found a text"),
         (
@@ -134,7 +134,7 @@ fn a_mistake_is_named_by_its_place() {
             r#"{"steps": [{"plan": [{"content": "a", "status": "done"}]}]}"#,
             "steps[0].plan[0].status: expected one of pending, in_progress, completed, found",
         ),
-        (r#"{"steps": [{"spend": 5}]}"#, "steps[0].spend: expected an object, found a number"),
+        (r#"{"steps": [{"spend": 5}]}"#, "steps[0].spend: expected an object, found 5"),
         (r#"{"steps": [{"spend": {}}]}"#, "steps[0].spend: expected usd, tokens or both"),
         (
             r#"{"steps": [{"say": {"text": "x", "spend": {"usd": 0.0000001}}}]}"#,
@@ -148,13 +148,13 @@ fn a_mistake_is_named_by_its_place() {
         ),
         (
             r#"{"steps": [{"spend": {"tokens": 1.5}}]}"#,
-            "steps[0].spend.tokens: expected a whole number from 0 on, found a number",
+            "steps[0].spend.tokens: expected a whole number from 0 on, found 1.5",
         ),
         (
             r#"{"steps": [{"context": {"used": 5}}]}"#,
             "steps[0].context: \"size\" is missing: expected a whole number from 0 on",
         ),
-        (r#"{"steps": [{"mode": 5}]}"#, "steps[0].mode: expected a text, found a number"),
+        (r#"{"steps": [{"mode": 5}]}"#, "steps[0].mode: expected a text, found 5"),
         (
             r#"{"steps": [{"commands": [{"name": "x"}]}]}"#,
             "steps[0].commands[0]: \"description\" is missing: expected a text",
