@@ -38,10 +38,10 @@ impl Given {
     /// Returns what a session with a driver is made from.
     pub fn founding(&self, place: &Place, driver: DriverSpec) -> Result<Founding, Failure> {
         let mut labels = unlike(&self.labels)?;
-        if let Some(name) = &self.name {
-            if labels.insert(NAME.to_owned(), name.clone()).is_some() {
-                return Err(Failure::usage("--name does not go with a label of the same key"));
-            }
+        if let Some(name) = &self.name
+            && labels.insert(NAME.to_owned(), name.clone()).is_some()
+        {
+            return Err(Failure::usage("--name does not go with a label of the same key"));
         }
         let parent = match &self.parent {
             // It must be there: what is made for nobody is a slip.
