@@ -271,9 +271,8 @@ async fn a_step_is_told_once_how_and_when_it_is_to_end() {
 
 #[tokio::test]
 async fn nothing_of_a_host_is_left_when_it_is_killed() {
-    let fixture = Fixture::new();
     for in_call in [false, true] {
-        let agent = Endless::new(in_call);
+        let (fixture, agent) = (Fixture::new(), Endless::new(in_call));
         let adjourn = fixture.adjourn();
         let host = adjourn.host().others(Arc::new(agent.clone())).start().await.unwrap();
         adjourn.create("endless").prompt("go").await.unwrap();
