@@ -44,7 +44,7 @@ impl Given {
             return Err(Failure::usage("--name does not go with a label of the same key"));
         }
         let parent = match &self.parent {
-            // It must be there: what is made for nobody is a slip.
+            // A parent that does not exist is a mistyped id.
             Some(parent) => Some(place.session(place.find(parent)?)?.id),
             None => None,
         };

@@ -34,7 +34,7 @@ static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 enum Line {
     Text(Vec<u8>),
-    /// Everything before this is written; whoever sent it is told.
+    /// Asks the thread to answer once every line before this one is written.
     End(SyncSender<()>),
 }
 

@@ -38,11 +38,11 @@ impl<S: Store> Clone for SessionRef<S> {
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedRun {
-    /// Which.
+    /// The run's id.
     pub id: RunId,
-    /// How it ended.
+    /// How the run ended.
     pub end: RunEnd,
-    /// When.
+    /// When the run ended.
     pub at: Timestamp,
 }
 

@@ -232,7 +232,7 @@ fn an_editor_hears_nothing_of_the_log_on_stdout() {
 #[test]
 fn a_host_whose_log_is_not_read_goes_on() {
     let home = Home::new();
-    // Nobody reads its stderr from here on: the pipe is full after a few hundred lines.
+    // The test reads no more of its stderr: the pipe is full after a few hundred lines.
     let (mut child, log, _) = serve(&home, &["--log", "trace"]);
     let script: String = (0..400).map(|_| r#"{"say": "x"},"#).collect();
     let script = format!(r#"{{"steps": [{script}{{"say": "done"}}]}}"#);
