@@ -62,8 +62,9 @@ impl Listening {
         for moment in &seen.moments {
             self.spoken.moment(moment, &seen.session, output);
         }
-        // Steps and claims are no news by themselves.
-        if output.json && !seen.moments.is_empty() {
+        // Steps and claims are no news by themselves. That it rests is, also where what led to it
+        // was read together with an earlier state.
+        if output.json && (!seen.moments.is_empty() || rests(&seen.session)) {
             let object = view.json();
             if object != self.printed {
                 output.data(&object.to_string());
@@ -80,6 +81,11 @@ impl Listening {
         self.tell(&seen, &view, output);
         Ok(())
     }
+}
+
+/// Returns whether a session has nothing to do until somebody or something wakes it.
+const fn rests(session: &Session) -> bool {
+    matches!(session.state, State::Idle | State::Suspended(_) | State::Ended(_))
 }
 
 /// Runs a host in this process, where no person can be asked for permissions, and returns how to
@@ -165,13 +171,10 @@ impl Stop {
             let left = span(left.saturating_add(Duration::from_millis(999)));
             format!("giving sessions back: calls in flight have {left} · Ctrl-C does not wait")
         };
-        let rests = |session: Arc<Session>| {
-            matches!(session.state, State::Idle | State::Suspended(_) | State::Ended(_))
-        };
         let stopped = async {
             // What rests has no calls in flight, and is not given back.
             if let Claims::Only(id) = self.claims
-                && place.session(id).is_ok_and(rests)
+                && place.session(id).is_ok_and(|session| rests(&session))
             {
                 output.clear();
                 return self.now().await;

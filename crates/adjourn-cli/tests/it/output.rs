@@ -99,3 +99,21 @@ fn an_object_is_not_printed_twice_in_a_row() {
         assert_ne!(two[0], two[1], "{states:#?}");
     }
 }
+
+#[test]
+fn the_last_object_says_where_the_session_rests() {
+    let home = Home::new();
+    let _host = home.serve();
+    let script = home.file(
+        "script.json",
+        r#"{"runs": [[{"say": "hello"}, {"await": {"reason": "x", "conditions": {"onEvent": "go"}}}]]}"#,
+    );
+    // The words and the park may be seen in one look or in two.
+    for _ in 0..12 {
+        let run = ["run", "--script", &script, "--detach", "--prompt", "x", "--json"];
+        let told = home.told(&run);
+        let last = told.data.lines().next_back().unwrap();
+        let last: serde_json::Value = serde_json::from_str(last).unwrap();
+        assert_eq!(last["state"], "suspended", "{told:?}");
+    }
+}
