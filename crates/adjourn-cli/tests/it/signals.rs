@@ -110,11 +110,12 @@ fn what_is_said_until_a_run_is_given_back_is_told() {
     let text = "alpha beta gamma delta epsilon zeta eta theta";
     let say = format!(r#"{{"say": {{"text": "{text}", "ms": 2400}}}}"#);
     let script = home.file("script.json", &format!(r#"{{"steps": [{say}, {{"say": "done"}}]}}"#));
-    for json in [false, true] {
-        let mut arguments = vec!["run", "--script", &script, "--name", "talker"];
+    // Each has a name of its own: one that was closed is found by its name, too.
+    for (name, json) in [("talker", false), ("program", true)] {
+        let mut arguments = vec!["run", "--script", &script, "--name", name];
         arguments.extend(json.then_some("--json"));
         let running = home.command(&arguments).spawn().unwrap();
-        home.until_log("talker", "step_started");
+        home.until_log(name, "step_started");
         signal(&running, Signal::TERM);
         let output = running.wait_with_output().unwrap();
         let data = String::from_utf8(output.stdout).unwrap();
@@ -123,7 +124,7 @@ fn what_is_said_until_a_run_is_given_back_is_told() {
             false => assert_eq!(data, format!("{text}\n")),
             true => assert!(data.contains(r#"{"said":"#) && data.contains(text), "{data}"),
         }
-        home.json(&["close", "talker"]);
+        home.json(&["close", name]);
     }
 }
 

@@ -377,7 +377,7 @@ impl Fixture {
             if is(&session) {
                 return session;
             }
-            assert!(start.elapsed() < Duration::from_secs(20), "never {what}: {session:#?}");
+            assert!(start.elapsed() < Duration::from_secs(45), "never {what}: {session:#?}");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
