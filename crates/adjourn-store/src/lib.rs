@@ -19,7 +19,6 @@
 
 mod cache;
 mod committed;
-pub mod conformance;
 mod environment;
 mod error;
 mod fold;

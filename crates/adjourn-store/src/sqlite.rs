@@ -34,6 +34,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 pub use holder::Holder;
+#[cfg(feature = "faults")]
 pub use points::{Point, Points};
 pub use restore::{Restored, restore};
 pub use sidecar::SetAside;
@@ -52,6 +53,8 @@ use crate::store::{Listed, Metrics, Pending, Size, Store, Tally};
 use crate::transaction::Transaction;
 use connection::Sees;
 use opened::Opened;
+#[cfg(not(feature = "faults"))]
+use points::Points;
 use rows::{Known, SqliteRows};
 use sidecar::{Looked, Sidecar};
 use signers::{known_signer, register};
@@ -89,6 +92,7 @@ pub struct Options {
     /// How many sessions are kept folded in memory, so that most commands need not read them.
     pub cache: usize,
     /// What tests do at named points.
+    #[cfg(feature = "faults")]
     pub points: Points,
 }
 
@@ -103,6 +107,7 @@ impl Options {
             max_pages: None,
             patience: PATIENCE,
             cache: CACHE,
+            #[cfg(feature = "faults")]
             points: Points::default(),
         }
     }
@@ -136,8 +141,19 @@ impl Sqlite {
     /// # Errors
     /// What is there is no store, or a newer one, or cannot be written.
     pub fn open(options: Options) -> Result<Self, Error> {
-        let Options { path, environment, keys, new_signer, max_pages, patience, cache, points } =
-            options;
+        let Options {
+            path,
+            environment,
+            keys,
+            new_signer,
+            max_pages,
+            patience,
+            cache,
+            #[cfg(feature = "faults")]
+            points,
+        } = options;
+        #[cfg(not(feature = "faults"))]
+        let points = Points::default();
         connection::refuse_what_is_no_file(&path)?;
         let path = connection::settle(&path)?;
         // Nothing is left beside a name that is not to be used.

@@ -46,6 +46,7 @@ const NO_DESCRIPTOR: [i32; 2] = [24, 23];
 pub struct Hosts {
     directory: PathBuf,
     /// Whether a lock on a file excludes others, as it should.
+    #[cfg(feature = "faults")]
     exclusive: bool,
     spare: Spare,
 }
@@ -99,11 +100,17 @@ impl Hosts {
     pub fn beside(store: &Path) -> Self {
         let mut name = store.as_os_str().to_owned();
         name.push(".hosts");
-        Self { directory: name.into(), exclusive: true, spare: Spare::new() }
+        Self {
+            directory: name.into(),
+            #[cfg(feature = "faults")]
+            exclusive: true,
+            spare: Spare::new(),
+        }
     }
 
     /// Acts as if the directory were on a file system whose locks exclude no process, as some network
-    /// mounts are: for tests.
+    /// mounts are.
+    #[cfg(feature = "faults")]
     #[must_use]
     pub fn without_exclusion(self) -> Self {
         Self { exclusive: false, ..self }
@@ -146,7 +153,11 @@ impl Hosts {
 
     /// Tries a shared lock, as the file system has them.
     fn lock_shared(&self, file: &File) -> Result<(), TryLockError> {
-        if self.exclusive { file.try_lock_shared() } else { Ok(()) }
+        #[cfg(feature = "faults")]
+        if !self.exclusive {
+            return Ok(());
+        }
+        file.try_lock_shared()
     }
 
     /// Opens the socket of a host whose lock is taken.

@@ -34,6 +34,7 @@ mod races;
 mod ready;
 mod refusals;
 mod refused;
+mod release;
 mod removing;
 mod settings;
 mod signals;

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use adjourn_store::conformance::VirtualEnvironment;
 use adjourn_store::sqlite::Options;
+use adjourn_testkit::VirtualEnvironment;
 
 use crate::fixture::keys;
 

@@ -9,13 +9,14 @@ use adjourn_core::id::{HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
-use adjourn_store::conformance::{FAMILIES, VirtualEnvironment, exercise_family};
 use adjourn_store::rows::{EntryNo, HostRow, SessionNo};
 use adjourn_store::sqlite::Options;
 use adjourn_store::{
     Appended, CommandError, Counted, Environment, Error, Filter, Listed, Listener, Metrics, Page,
     Pending, Query, Request, Retention, Size, Sqlite, Store, Tally, Transaction,
 };
+use adjourn_testkit::VirtualEnvironment;
+use adjourn_testkit::conformance::{FAMILIES, exercise_family};
 use tempfile::TempDir;
 
 use crate::fixture::{Fixture, ann, give, keys, prompt};

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use adjourn_core::Command;
 use adjourn_core::command::{Resume, Suspend};
 use adjourn_core::id::SessionId;
-use adjourn_store::conformance::VirtualEnvironment;
 use adjourn_store::{CommandError, Done, Pending, Request, Sqlite, Store as _};
+use adjourn_testkit::VirtualEnvironment;
 
 use crate::child::{Process, options, say};
 use crate::fixture::{Fixture, ann, create, keys};

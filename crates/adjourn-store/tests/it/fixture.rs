@@ -12,9 +12,9 @@ use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Content;
 use adjourn_core::{Command, Founding};
 use adjourn_record::keys::{Key, Keys};
-use adjourn_store::conformance::VirtualEnvironment;
 use adjourn_store::sqlite::Options;
 use adjourn_store::{CommandError, Done, Request, Sqlite, Store as _};
+use adjourn_testkit::VirtualEnvironment;
 use tempfile::TempDir;
 
 pub struct Fixture {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adjourn_core::id::SessionId;
-use adjourn_store::conformance::VirtualEnvironment;
 use adjourn_store::sqlite::{Options, Point, Points, restore};
 use adjourn_store::{CommandError, Environment as _, Error, Sqlite, Store as _};
+use adjourn_testkit::VirtualEnvironment;
 
 use crate::fixture::{Fixture, create, keys, prompt, try_create};
 use crate::queries::WITHOUT_LISTS;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjourn_core::id::SessionId;
-use adjourn_store::conformance::VirtualEnvironment;
 use adjourn_store::{Sqlite, Store as _};
+use adjourn_testkit::VirtualEnvironment;
 
 use crate::crash::{at_work, trios, turn_all};
 use crate::dice::Dice;

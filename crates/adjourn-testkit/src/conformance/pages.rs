@@ -5,15 +5,14 @@ use std::sync::Arc;
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::Phase;
+use adjourn_store::rows::SessionNo;
+use adjourn_store::{CommandError, Store};
 use serde_json::json;
 
 use super::moves::{
     HOST, Turn, another_host, claim, close, prompt, resume, suspend, suspend_until, words,
 };
 use super::world::World;
-use crate::error::CommandError;
-use crate::rows::SessionNo;
-use crate::store::Store;
 
 /// Turns pages of `limit` sessions until there are none, and returns what they held.
 fn turn_pages<T>(limit: usize, mut page: impl FnMut(SessionNo) -> Vec<(SessionNo, T)>) -> Vec<T> {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use adjourn_core::id::Seq;
 use adjourn_core::session::{Cause, Phase};
+use adjourn_store::rows::SessionNo;
+use adjourn_store::{CommandError, Erased, Pruned, Retention, Store};
 use serde_json::json;
 
 use super::moves::{
@@ -12,11 +14,6 @@ use super::moves::{
 };
 use super::wakes::woken_by;
 use super::world::World;
-use crate::error::CommandError;
-use crate::retention::{Pruned, Retention};
-use crate::rows::SessionNo;
-use crate::store::Store;
-use crate::transaction::Erased;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const MOMENT: Duration = Duration::from_millis(1);

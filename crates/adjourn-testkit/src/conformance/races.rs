@@ -5,14 +5,13 @@ use std::time::Duration;
 use adjourn_core::id::HostId;
 use adjourn_core::session::{Cause, Phase};
 use adjourn_core::{Founding, Rejected};
+use adjourn_store::{Environment as _, Store};
 use serde_json::json;
 
 use super::moves::{
     Turn, ann, claim, close, handle, policy, prompt, resume_by, suspend, suspend_until,
 };
 use super::world::{TENANT, World, at_once, refusal};
-use crate::environment::Environment as _;
-use crate::store::Store;
 
 /// Of 32 resumes of one suspension one succeeds, and all others are told of that one.
 pub(super) fn one_of_many_resumes_wins<S: Store>(world: World<S>) {

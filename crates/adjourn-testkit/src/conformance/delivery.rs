@@ -2,6 +2,8 @@
 
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Cause, Phase};
+use adjourn_store::rows::NewEvent;
+use adjourn_store::{Delivered, Environment as _, Store};
 use serde_json::json;
 
 use super::moves::{
@@ -9,10 +11,6 @@ use super::moves::{
 };
 use super::wakes::woken_by;
 use super::world::World;
-use crate::environment::Environment as _;
-use crate::rows::NewEvent;
-use crate::store::Store;
-use crate::transaction::Delivered;
 
 /// The turn that an event opens can still wait for those that came right behind that event.
 pub(super) fn an_event_right_behind_the_one_that_woke_is_not_lost<S: Store>(world: World<S>) {

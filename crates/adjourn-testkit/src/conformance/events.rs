@@ -3,12 +3,10 @@
 use adjourn_core::Rejected;
 use adjourn_core::id::{Seq, SessionId};
 use adjourn_core::time::Timestamp;
+use adjourn_store::rows::NewEvent;
+use adjourn_store::{CommandError, Environment as _, Store};
 
 use super::world::{World, at_once, refusal};
-use crate::environment::Environment as _;
-use crate::error::CommandError;
-use crate::rows::NewEvent;
-use crate::store::Store;
 
 /// The longest name, and the longest data.
 const NAME: usize = 256;

@@ -22,7 +22,6 @@ mod atomicity;
 mod commands;
 mod deadlines;
 mod delivery;
-mod environment;
 mod events;
 mod gates;
 mod moves;
@@ -40,10 +39,10 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-pub use environment::VirtualEnvironment;
-use world::World;
+use adjourn_store::Store;
 
-use crate::store::Store;
+use crate::VirtualEnvironment;
+use world::World;
 
 /// One promise, and how it is checked.
 pub struct Case<S> {

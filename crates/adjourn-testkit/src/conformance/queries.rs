@@ -9,15 +9,14 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::{Founding, Session};
+use adjourn_store::rows::SessionNo;
+use adjourn_store::{
+    Environment as _, Error, Filter, Page, Query, ReasonPattern, Sort, StateKind, Store,
+};
 use serde_json::json;
 
 use super::moves::{Turn, ann, close, prompt, resume, suspend, suspend_because, suspend_until};
 use super::world::{TENANT, World};
-use crate::environment::Environment as _;
-use crate::error::Error;
-use crate::query::{Filter, Page, Query, ReasonPattern, Sort, StateKind};
-use crate::rows::SessionNo;
-use crate::store::Store;
 
 const SORTS: [Sort; 4] = [Sort::Oldest, Sort::Newest, Sort::Stalest, Sort::Freshest];
 
@@ -342,17 +341,23 @@ pub(super) fn odd_questions_have_answers<S: Store>(world: World<S>) {
 /// would show the same sessions for ever.
 pub(super) fn a_cursor_of_another_list_is_refused<S: Store>(world: World<S>) {
     world.create_many(3);
-    let cursor = world.store.query(Query::new(Filter::default(), 1)).wait().unwrap().next.unwrap();
+    let first = world.store.query(Query::new(Filter::default(), 1)).wait().unwrap();
+    let cursor = first.next.unwrap();
     let asks = |filter, sort, after| {
         let query = Query { sort, after: Some(after), ..Query::new(filter, 10) };
         world.store.query(query).wait()
     };
     let rest = asks(Filter::default(), Sort::Oldest, cursor).unwrap();
     assert_eq!((rest.sessions.len(), rest.next), (2, None));
-    let session = SessionId::new(world.environment.uuid());
+    // A cursor of another store names a session that is not in this one.
+    let [here, elsewhere] =
+        [first.sessions[0].as_ref().unwrap().id.uuid(), world.environment.uuid()]
+            .map(|session| session.as_simple().to_string());
+    let foreign = cursor.to_string().replace(&here, &elsewhere).parse().unwrap();
+    assert_ne!(cursor, foreign);
     let idle = Filter { states: vec![StateKind::Idle], ..Filter::default() };
     for refused in [
-        asks(Filter::default(), Sort::Oldest, crate::query::Cursor { session, ..cursor }),
+        asks(Filter::default(), Sort::Oldest, foreign),
         asks(Filter::default(), Sort::Newest, cursor),
         asks(idle, Sort::Oldest, cursor),
     ] {

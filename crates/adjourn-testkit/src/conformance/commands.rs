@@ -13,6 +13,8 @@ use adjourn_core::id::{Epoch, GateId, RequestId, SessionId};
 use adjourn_core::journal::Given;
 use adjourn_core::session::{Outcome, Phase};
 use adjourn_core::transcript::Digest;
+use adjourn_store::rows::{GateRow, Scope, SessionNo};
+use adjourn_store::{CommandError, Environment as _, Error, Request, Store};
 use serde_json::{Value, json};
 
 use super::moves::{
@@ -20,11 +22,6 @@ use super::moves::{
     prompt_with, resume, suspend, words,
 };
 use super::world::World;
-use crate::environment::Environment as _;
-use crate::error::{CommandError, Error};
-use crate::rows::{GateRow, Scope, SessionNo};
-use crate::store::Store;
-use crate::transaction::Request;
 
 /// The names of all commands that a session can be given.
 const ALL: [&str; 23] = [

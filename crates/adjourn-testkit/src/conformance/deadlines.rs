@@ -8,12 +8,11 @@ use adjourn_core::conditions::DueWhy;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Cause, Opening, Outcome, Phase};
 use adjourn_core::time::Timestamp;
+use adjourn_store::{Environment as _, Store};
 use serde_json::{Value, json};
 
 use super::moves::{cancel, close, policy, resume, suspend, suspend_until};
 use super::world::World;
-use crate::environment::Environment as _;
-use crate::store::Store;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -10,16 +10,14 @@ use std::time::Duration;
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::Phase;
+use adjourn_store::rows::SessionNo;
+use adjourn_store::{CommandError, Environment as _, Standing, Store, Tally};
 use serde_json::json;
 
 use super::moves::{
     ann, close, handle, prompt, resume, resume_by, suspend, suspend_because, suspend_until, words,
 };
 use super::world::World;
-use crate::environment::Environment as _;
-use crate::error::CommandError;
-use crate::rows::SessionNo;
-use crate::store::{Standing, Store, Tally};
 
 /// While a transaction is under way, every read shows what was there before it.
 pub(super) fn a_read_sees_nothing_that_is_under_way<S: Store>(world: World<S>) {

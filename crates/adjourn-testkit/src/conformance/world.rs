@@ -9,14 +9,11 @@ use adjourn_core::id::{Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::transcript::{Digest, Head};
 use adjourn_core::{Event, Founding, Rejected, Session};
+use adjourn_store::rows::NewEvent;
+use adjourn_store::{CommandError, Done, Environment as _, Pending, Request, Store, Transaction};
 
-use super::environment::VirtualEnvironment;
 use super::moves::{ann, policy};
-use crate::environment::Environment as _;
-use crate::error::CommandError;
-use crate::rows::NewEvent;
-use crate::store::{Pending, Store};
-use crate::transaction::{Done, Request, Transaction};
+use crate::VirtualEnvironment;
 
 /// Whose sessions are, where a case says nothing else.
 pub(super) const TENANT: &str = "acme";

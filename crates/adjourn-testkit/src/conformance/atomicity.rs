@@ -7,6 +7,8 @@ use std::time::Duration;
 use adjourn_core::facts::Gate;
 use adjourn_core::id::{GateId, Seq};
 use adjourn_core::session::Phase;
+use adjourn_store::rows::{GateRow, HostRow, Scope};
+use adjourn_store::{CommandError, Done, Environment as _, Error, Pending, Retention, Store};
 use serde_json::json;
 
 use super::moves::{
@@ -14,12 +16,6 @@ use super::moves::{
     suspend_until, words,
 };
 use super::world::{TENANT, World, refusal};
-use crate::environment::Environment as _;
-use crate::error::{CommandError, Error};
-use crate::retention::Retention;
-use crate::rows::{GateRow, HostRow, Scope};
-use crate::store::{Pending, Store};
-use crate::transaction::Done;
 
 /// Of two commands in one transaction the second is refused: neither is there.
 pub(super) fn a_transaction_is_kept_or_undone_as_a_whole<S: Store>(world: World<S>) {

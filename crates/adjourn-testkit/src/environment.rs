@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use adjourn_core::time::Timestamp;
+use adjourn_store::Environment;
 use uuid::Uuid;
-
-use crate::environment::Environment;
 
 /// The environment of a test: nothing in it happens by itself.
 #[derive(Debug)]

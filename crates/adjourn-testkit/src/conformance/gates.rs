@@ -7,14 +7,12 @@ use adjourn_core::Rejected;
 use adjourn_core::facts::Gate;
 use adjourn_core::id::{GateId, SessionId};
 use adjourn_core::session::{Cause, Phase};
+use adjourn_store::rows::{GateRow, Scope, SessionNo};
+use adjourn_store::{Environment as _, Request, Store};
 use serde_json::{Value, json};
 
 use super::moves::{HOST, Turn, ann, claim, policy, prompt, resume, suspend};
 use super::world::{TENANT, World};
-use crate::environment::Environment as _;
-use crate::rows::{GateRow, Scope, SessionNo};
-use crate::store::Store;
-use crate::transaction::Request;
 
 fn gate<S: Store>(world: &World<S>, scope: Scope) -> GateRow {
     let gate = Gate {
@@ -206,7 +204,7 @@ pub(super) fn a_scope_is_a_tenant_labels_or_a_session<S: Store>(world: World<S>)
                 tx.command(Request::new(id, ann(), Command::Claim)).map(drop)
             });
             match answer {
-                Err(crate::CommandError::Rejected(refused)) => refused.reason() == "GATED",
+                Err(adjourn_store::CommandError::Rejected(refused)) => refused.reason() == "GATED",
                 other => panic!("{other:?}"),
             }
         };

@@ -4,12 +4,12 @@
 use adjourn_core::Session;
 use adjourn_core::id::Seq;
 use adjourn_core::session::{Cause, Opening, Phase};
+use adjourn_store::Store;
+use adjourn_store::rows::NewEvent;
 use serde_json::{Value, json};
 
 use super::moves::{Turn, suspend_until};
 use super::world::{TENANT, World};
-use crate::rows::NewEvent;
-use crate::store::Store;
 
 /// Conditions, and an event that meets them.
 fn pairs() -> Vec<(Value, &'static str, Option<&'static str>)> {

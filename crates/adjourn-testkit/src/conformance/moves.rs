@@ -13,15 +13,12 @@ use adjourn_core::id::{Epoch, Handle, HostId, SessionId};
 use adjourn_core::ledger::AskedCall;
 use adjourn_core::session::Outcome;
 use adjourn_core::transcript::{Content, Digest};
+use adjourn_store::{CommandError, Environment as _, Request, Store, Transaction};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::environment::VirtualEnvironment;
 use super::world::{TENANT, World};
-use crate::environment::Environment as _;
-use crate::error::CommandError;
-use crate::store::Store;
-use crate::transaction::{Request, Transaction};
+use crate::VirtualEnvironment;
 
 /// The host that drives sessions, where a case says nothing else.
 pub(super) const HOST: HostId =

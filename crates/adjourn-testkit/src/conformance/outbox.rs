@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use adjourn_core::time::Timestamp;
+use adjourn_store::rows::{HostRow, OutboxRow};
+use adjourn_store::{CommandError, Environment as _, Store};
 
 use super::moves::{HOST, another_host};
 use super::world::World;
-use crate::environment::Environment as _;
-use crate::error::CommandError;
-use crate::rows::{HostRow, OutboxRow};
-use crate::store::Store;
 
 fn enqueue<S: Store>(world: &World<S>, kind: &'static str, due: Timestamp) -> i64 {
     world.keep(move |tx| tx.enqueue(kind, kind.as_bytes(), due).map_err(CommandError::from))

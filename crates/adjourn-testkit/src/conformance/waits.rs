@@ -3,11 +3,11 @@
 use adjourn_core::Rejected;
 use adjourn_core::limits::KEYLESS_WAITS;
 use adjourn_core::session::Phase;
+use adjourn_store::Store;
 use serde_json::json;
 
 use super::moves::{ann, resume, suspend_until};
 use super::world::{TENANT, World};
-use crate::store::Store;
 
 /// A tenant has a thousand waits that no name leads to; one more is refused, wherever it is asked
 /// for, until one of them is over. Other waits, and other tenants, are not concerned.

@@ -5,13 +5,12 @@ use adjourn_core::command::Resume;
 use adjourn_core::facts::Answer;
 use adjourn_core::session::Phase;
 use adjourn_core::transcript::Content;
+use adjourn_store::{Done, Request, Store};
 
 use super::moves::{
     ann, handle, prompt, prompt_with, resume, resume_by, resume_once, suspend, words,
 };
 use super::world::{World, at_once, refusal};
-use crate::store::Store;
-use crate::transaction::{Done, Request};
 
 /// Returns what a resume was answered, the first time or again.
 fn answer(done: &Done) -> Answer {
