@@ -5,10 +5,12 @@
 
 use adjourn::telling::Piece;
 use adjourn_core::Session;
+use adjourn_core::option::SessionOption;
 use adjourn_driver::{Shown, Words};
 use serde_json::{Map, Value, json};
 
 use crate::content::text;
+use crate::options;
 use crate::peer::{EXTENSION, Peer, Version};
 use crate::update::{call_fields, shown as block, with};
 
@@ -134,11 +136,16 @@ pub fn shown(peer: &Peer, session: &Session, shown: &Shown) -> Option<Value> {
             let commands: Vec<_> = commands.iter().map(|one| command(version, one)).collect();
             json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands })
         }
-        (Shown::Mode(mode), Version::V1) => {
-            json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode })
+        (Shown::Mode(mode), Version::V1) => options::current_mode(mode),
+        // The mode is one of the config options in v2; one that clients cannot choose is not told.
+        (Shown::Mode(mode), version @ Version::V2) => {
+            let is_chosen = |option: &SessionOption| option.is_mode() && option.value == *mode;
+            return session
+                .options
+                .iter()
+                .any(is_chosen)
+                .then(|| options::config_update(version, session));
         }
-        // There are no modes in v2.
-        (Shown::Mode(_), Version::V2) => return None,
         (Shown::Call { id, update }, version) => {
             let fields = call_fields(version, update);
             if fields.is_empty() {

@@ -20,6 +20,7 @@ use crate::content;
 use crate::face::{Face, OnDisconnect};
 use crate::inbox::Ask;
 use crate::initialize::initialize;
+use crate::options::{Choice, SetConfigOption, SetMode};
 use crate::outbox::{self, Outbox};
 use crate::peer::{Dialect, Peer, Version};
 use crate::pending_requests::PendingRequests;
@@ -234,8 +235,15 @@ impl<S: Store> Connection<S> {
                 self.ask(session.id, ask).await;
                 Ok(None)
             }
-            "session/set_mode" if v1 => self.has_none(params, "modeId", "no modes"),
-            "session/set_config_option" => self.has_none(params, "configId", "no options"),
+            "session/set_mode" if v1 => {
+                let SetMode { session_id, mode_id } = params.read()?;
+                self.choose(id, &session_id, Choice::Mode(mode_id)).await.map(|()| None)
+            }
+            "session/set_config_option" => {
+                let SetConfigOption { session_id, config_id, value } = params.read()?;
+                let choice = Choice::Config(config_id, value);
+                self.choose(id, &session_id, choice).await.map(|()| None)
+            }
             "tool_call/cancel" if !v1 => {
                 self.has_none(params, "toolCallId", "no calls that can be cancelled one by one")
             }
@@ -303,6 +311,12 @@ impl<S: Store> Connection<S> {
         let suspend = requests::suspend(request, peer)?;
         let spans = requests::spans(suspend.meta.as_ref());
         self.ask(session, Ask::Suspend { id: id.clone(), suspend, spans }).await;
+        Ok(())
+    }
+
+    async fn choose(&mut self, id: &Id, session: &str, choice: Choice) -> Result<(), Error> {
+        let session = self.face.find_to_command(session)?;
+        self.ask(session, Ask::SetOption { id: id.clone(), choice }).await;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use adjourn_core::actor::{Actor, Face as Where};
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
 use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
+use adjourn_core::option::SessionOption;
 use adjourn_core::session::State;
 use adjourn_store::Store;
 use serde_json::{Map, Value};
@@ -51,6 +52,8 @@ pub struct Options {
     pub driver: DriverKind,
     /// What a new session needs from a connected client.
     pub needs: BTreeSet<Need>,
+    /// What clients can choose of a new session.
+    pub choices: Vec<SessionOption>,
     /// Which words a client is taken to understand.
     pub profile: Profile,
     /// In which words `session/status` answers.
@@ -103,6 +106,7 @@ impl<S: Store> Face<S> {
             mcp_servers: servers.into_iter().map(without_secrets).collect(),
             env: Vec::new(),
             needs: self.options.needs.clone(),
+            options: self.options.choices.clone(),
         };
         Ok(self.adjourn.create_with(driver).by(Self::by(peer)).await?.id())
     }

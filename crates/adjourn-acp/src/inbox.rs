@@ -9,6 +9,7 @@ use adjourn_driver::Message;
 use adjourn_store::Store;
 use serde_json::Value;
 
+use crate::options::Choice;
 use crate::requests::Wish;
 use crate::room::Kept;
 use crate::rpc::{CANCELLED, Error, INTERNAL_ERROR, Id};
@@ -28,6 +29,8 @@ pub(crate) enum Ask {
     Suspend { id: Id, suspend: Suspend, spans: SpanLinks },
     /// `session/resume` and `session/load`.
     Resume { id: Id, wish: Box<Kept<Wish>>, load: bool },
+    /// `session/set_mode` and `session/set_config_option`.
+    SetOption { id: Id, choice: Choice },
     /// `session/cancel`.
     Cancel,
     /// `session/close`.
@@ -121,6 +124,7 @@ impl Ask {
             | Self::Prompt { id, .. }
             | Self::Suspend { id, .. }
             | Self::Resume { id, .. }
+            | Self::SetOption { id, .. }
             | Self::Close { id }
             | Self::Delete { id } => Some(id),
             Self::Cancel | Self::TakeBack { .. } | Self::Answered { .. } => None,

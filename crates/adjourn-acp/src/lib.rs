@@ -28,6 +28,7 @@ mod field_errors;
 mod inbox;
 mod initialize;
 mod lines;
+mod options;
 mod outbox;
 mod park;
 pub mod peer;

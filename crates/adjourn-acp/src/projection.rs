@@ -3,8 +3,8 @@
 //! - Suspend: the turn's last updates, the answer to the pending prompt, `suspended`, the answer
 //!   to the suspend.
 //! - Resume: the answer (in v2 after the current state), `resumed`, the turn's updates.
-//! - Nothing is told before the answer that attaches, and nothing between `suspended` and
-//!   `resumed`.
+//! - Nothing is told before the answer that attaches, and between `suspended` and `resumed` only
+//!   what a client sets.
 //! - Between two events of one commit a session is in a state that never was: where it stands is
 //!   told as the whole commit leaves it.
 
@@ -87,6 +87,7 @@ impl<S: Store> Attachment<S> {
                 if visible {
                     self.owed_news(moment);
                     self.words_of(moment);
+                    self.option_set_by(moment);
                     if retitled {
                         self.tell_title();
                     }
@@ -142,6 +143,12 @@ impl<S: Store> Attachment<S> {
             self.parks_erased();
         }
         Ok(())
+    }
+
+    fn option_set_by(&mut self, moment: &Moment) {
+        let Some(view) = self.view.take() else { return };
+        self.option_set(&view.session, &moment.event);
+        self.view = Some(view);
     }
 
     fn words_of(&mut self, moment: &Moment) {

@@ -142,6 +142,7 @@ impl<S: Store> Attachment<S> {
                     self.owed_news_of(session, moment);
                 }
                 self.words(session, moment);
+                self.option_set(session, &moment.event);
                 self.calls(session, moment, &past.left);
                 self.question_again(session, moment);
                 self.parks_over(&past.over);

@@ -12,6 +12,7 @@ use adjourn_driver::Message;
 use adjourn_store::{Done, Store};
 use serde_json::{Value, json};
 
+use crate::options;
 use crate::peer::{EXTENSION, Profile, Version};
 use crate::refusal::ALREADY_RESUMED;
 use crate::requests::{Replay, Wish};
@@ -150,7 +151,9 @@ impl<S: Store> Attachment<S> {
         if let (Some(Value::Object(status)), false) = (meta.get_mut(EXTENSION), resumed.is_null()) {
             status.insert("resumed".to_owned(), resumed);
         }
-        json!({ "_meta": meta })
+        let mut answer = options::fields(self.peer.version, session);
+        answer.insert("_meta".to_owned(), Value::Object(meta));
+        Value::Object(answer)
     }
 }
 

@@ -22,7 +22,7 @@ use adjourn_core::session::Phase;
 use adjourn_core::{Session, json};
 use adjourn_driver::{Message, Words};
 use adjourn_store::{Done, Store};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -30,6 +30,7 @@ use crate::cancel_timeout::until;
 use crate::content::described;
 use crate::face::Face;
 use crate::inbox::Ask;
+use crate::options;
 use crate::outbox::{BATCH_BYTES, Marked, Outbox};
 use crate::peer::Peer;
 use crate::pending_requests::PendingRequests;
@@ -249,7 +250,12 @@ impl<S: Store> Attachment<S> {
             Ask::Begin { id } => match self.watch() {
                 Ok(()) => {
                     // Nothing is said about a session before the client knows its name.
-                    self.lines.respond(&id, &Ok(json!({ "sessionId": self.id })));
+                    let mut answer = Map::new();
+                    answer.insert("sessionId".to_owned(), json!(self.id));
+                    if let Some(view) = &self.view {
+                        answer.extend(options::fields(self.peer.version, &view.session));
+                    }
+                    self.lines.respond(&id, &Ok(Value::Object(answer)));
                     self.attach(0);
                 }
                 Err(error) => self.lines.respond(&id, &Err(error)),
@@ -261,6 +267,7 @@ impl<S: Store> Attachment<S> {
                     self.lines.respond(&id, &Err(error));
                 }
             }
+            Ask::SetOption { id, choice } => self.set_option(&id, choice).await,
             Ask::Cancel => self.cancel().await,
             Ask::Close { id } => self.close(&id).await,
             Ask::Delete { id } => self.delete(&id).await,

@@ -219,6 +219,7 @@ fn detail(what: &What) -> String {
         What::HoldLaid(laid) => pause(&laid.hold.pause),
         What::HoldLifted(lifted) => resumption(&lifted.resumption, lifted.arrival.as_ref()),
         What::Resumed(resumed) => resumption(&resumed.resumption, resumed.arrival.as_ref()),
+        What::OptionSet(set) => format!("{}={}", set.option, set.value),
         What::RunEnded(ended) => {
             let error = ended.end.error.as_deref().unwrap_or_default();
             format!("{} {error}", ended.end.outcome.as_str())

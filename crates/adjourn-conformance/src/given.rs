@@ -9,8 +9,8 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::CallId;
 use adjourn_driver::{
-    Block, BoxFuture, BoxStream, Call, CallPart, Client, Continuation, Driver, Drivers,
-    Environment, ModelMessage, ModelRole, Opening, Part, Step,
+    Block, BoxFuture, BoxStream, Call, CallPart, Client, Continuation, Control, Driver, Drivers,
+    Environment, ModelMessage, ModelRole, Opening, Part, Reply, Step,
 };
 use serde_json::{Map, Value, json};
 
@@ -97,6 +97,10 @@ impl Driver for Recorded {
         self.inner.finish(session)
     }
 
+    fn control(&mut self, control: Control) -> BoxFuture<'static, Reply> {
+        self.inner.control(control)
+    }
+
     fn keep(&mut self) -> bool {
         self.inner.keep()
     }
@@ -127,7 +131,13 @@ fn look(step: &Step) -> (Value, Option<String>) {
         }
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
-    let given = json!({ "opening": opening, "continues": continues, "messages": messages });
+    let mut given = json!({ "opening": opening, "continues": continues, "messages": messages });
+    let options =
+        step.session.options.iter().map(|option| (option.id.clone(), json!(option.value)));
+    let options: Map<String, Value> = options.collect();
+    if let (false, Some(given)) = (options.is_empty(), given.as_object_mut()) {
+        given.insert("options".to_owned(), options.into());
+    }
     (given, problem)
 }
 

@@ -218,6 +218,9 @@ pub struct Notes {
     /// What the conversation is to be called from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Options that the agent has given another value, by their ids.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
 }
 
 impl Notes {

@@ -32,6 +32,8 @@ pub enum Command {
     Cancel(Cancel),
     /// Ends the session.
     Close(Close),
+    /// Chooses how the agent works.
+    SetOption(SetOption),
 
     /// An event arrived.
     Deliver(Arrival),
@@ -94,6 +96,7 @@ impl Command {
             Self::Resume(_) => "resume",
             Self::Cancel(_) => "cancel",
             Self::Close(_) => "close",
+            Self::SetOption(_) => "set_option",
             Self::Deliver(_) => "deliver",
             Self::Expire => "expire",
             Self::Wake(_) => "wake",
@@ -280,6 +283,16 @@ pub struct Close {
     /// The reason for the end, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// A choice of how the agent works.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetOption {
+    /// The id of the option.
+    pub option: String,
+    /// The id of one of its values.
+    pub value: String,
 }
 
 /// A wake that the host or a policy decides.

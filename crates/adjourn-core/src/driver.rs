@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::option::{self, SessionOption};
 use crate::rejected::Rejected;
 
 /// Everything a host needs to run a session, on whatever machine it wakes.
@@ -26,6 +27,9 @@ pub struct DriverSpec {
     /// What it needs from a connected client.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub needs: BTreeSet<Need>,
+    /// What clients can choose of how the agent works, and what it begins with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<SessionOption>,
 }
 
 /// What drives a session.
@@ -105,7 +109,14 @@ impl DriverSpec {
 
     /// A spec of a driver that needs nothing else.
     pub const fn new(kind: DriverKind) -> Self {
-        Self { kind, cwd: None, mcp_servers: Vec::new(), env: Vec::new(), needs: BTreeSet::new() }
+        Self {
+            kind,
+            cwd: None,
+            mcp_servers: Vec::new(),
+            env: Vec::new(),
+            needs: BTreeSet::new(),
+            options: Vec::new(),
+        }
     }
 
     /// Returns what stays in the state.
@@ -130,6 +141,7 @@ impl DriverSpec {
         if let DriverKind::Named { name, .. } = &self.kind {
             limits::name("driver.kind.named.name", name)?;
         }
+        option::check(&self.options)?;
         limits::json("driver", self, limits::DRIVER_SPEC_BYTES)
     }
 }

@@ -19,7 +19,7 @@ use crate::transcript::Head;
 
 pub use payloads::{
     AnsweredKey, CallsAbandoned, CallsAsked, CallsDispatched, CallsLeft, CallsReturned,
-    CancelRequested, Claimed, Drained, FiredUnderHold, HoldLaid, HoldLifted, HostLost,
+    CancelRequested, Claimed, Drained, FiredUnderHold, HoldLaid, HoldLifted, HostLost, OptionSet,
     ParkRequested, Progressed, RequesterLeft, Resumed, ResumedTo, RunEnded, RunStarted,
     SessionCreated, SessionEnded, StepAborted, StepFinished, StepStarted, SuspendJoined,
     SuspendRequested, SuspendWithdrawn, SuspendedEvent, SuspensionEnded,
@@ -122,6 +122,9 @@ pub enum What {
     /// The owner is gone.
     #[serde(rename = "host_lost/1")]
     HostLost(HostLost),
+    /// An option has another value.
+    #[serde(rename = "option_set/1")]
+    OptionSet(OptionSet),
     /// The session is over.
     #[serde(rename = "session_ended/1")]
     SessionEnded(SessionEnded),
@@ -158,6 +161,7 @@ impl What {
             Self::RunEnded(_) => "run_ended",
             Self::Drained(_) => "drained",
             Self::HostLost(_) => "host_lost",
+            Self::OptionSet(_) => "option_set",
             Self::SessionEnded(_) => "session_ended",
         }
     }

@@ -44,7 +44,8 @@ impl Session {
         let untouched = Self::untouched(*id, tenant.clone(), driver.summary(), event.at);
         let memory = Memory { title: title.clone().unwrap_or_default(), ..Memory::default() };
         let (labels, parent, budget) = (labels.clone(), *parent, *budget);
-        Some(Self { labels, parent, budget, memory, ..untouched })
+        let options = driver.options.clone();
+        Some(Self { labels, parent, budget, memory, options, ..untouched })
     }
 
     /// Returns what is known of a session whose journal cannot be read: its name, whose it is, and
@@ -76,6 +77,7 @@ impl Session {
             memory: Memory::default(),
             driver_state: None,
             allowed: BTreeSet::new(),
+            options: Vec::new(),
             last_run: None,
             woke: None,
             past: Vec::new(),
@@ -327,6 +329,7 @@ impl Session {
                 self.calls.set(&lost.unknown, CallState::Unknown);
                 self.owner_leaves();
             }
+            What::OptionSet(set) => self.choose(&set.option, &set.value),
             What::SessionEnded(ended) => {
                 self.state = State::Ended(Ended { at: event.at, how: ended.how });
             }
@@ -410,7 +413,18 @@ impl Session {
         if let Some(title) = &notes.title {
             self.memory.title.clone_from(title);
         }
+        for (option, value) in &notes.options {
+            self.choose(option, value);
+        }
         self.with_run(|run| run.progress.note(notes));
+    }
+
+    /// Gives an option another value, if there is such an option with such a value.
+    fn choose(&mut self, option: &str, value: &str) {
+        let found = self.options.iter_mut().find(|known| known.id == option);
+        if let Some(found) = found.filter(|found| found.allows(value)) {
+            value.clone_into(&mut found.value);
+        }
     }
 
     fn step_finished(&mut self, finished: &StepFinished) {

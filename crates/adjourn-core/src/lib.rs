@@ -34,6 +34,7 @@ pub mod journal;
 pub mod json;
 pub mod ledger;
 pub mod limits;
+pub mod option;
 pub mod pause;
 pub mod rejected;
 pub mod session;

@@ -10,6 +10,7 @@ mod cancel;
 mod close;
 mod create;
 mod drive;
+mod option;
 mod park;
 mod prompt;
 mod recover;
@@ -50,6 +51,7 @@ impl Session {
             Command::Resume(resume) => resume::decide(&mut draft, resume),
             Command::Cancel(cancel) => cancel::decide(&mut draft, cancel),
             Command::Close(close) => close::decide(&mut draft, close),
+            Command::SetOption(set) => option::set(&mut draft, set),
             Command::Deliver(arrival) => {
                 check_arrival(arrival)?;
                 wake::deliver(&mut draft, arrival);
@@ -218,6 +220,7 @@ impl Command {
         match self {
             Self::Prompt(_)
             | Self::Suspend(_)
+            | Self::SetOption(_)
             | Self::Resume(Resume { input: Some(_), .. })
             | Self::Await(_)
             | Self::Ask(_) => {

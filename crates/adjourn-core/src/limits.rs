@@ -49,6 +49,8 @@ pub const OPEN_CALLS: usize = 64;
 pub const KEYLESS_WAITS: u64 = 1000;
 /// Labels of a session.
 pub const LABELS: usize = 32;
+/// The options of a session, with all that can be chosen.
+pub const OPTIONS_BYTES: usize = 8 * 1024;
 /// What a driver leaves with a step to find its place again.
 pub const DRIVER_STATE_BYTES: usize = 64 * 1024;
 /// What a session needs to run elsewhere: script, arguments, servers.

@@ -13,6 +13,7 @@ use crate::command::RunEnd;
 use crate::driver::DriverSummary;
 use crate::id::{Epoch, HostId, RunId, Seq, SessionId};
 use crate::ledger::Ledger;
+use crate::option::SessionOption;
 use crate::time::Timestamp;
 use crate::transcript::{Content, Head};
 
@@ -69,6 +70,9 @@ pub struct Session {
     /// Tools that a person has allowed for good.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub allowed: BTreeSet<String>,
+    /// What clients can choose of how the agent works, and what is chosen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<SessionOption>,
     /// How the last run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::content::{Block, CallContent};
+use crate::control::{Control, Reply};
 use crate::opening::{Continuation, Opening};
 use crate::part::Part;
 use crate::stop::StopWatch;
@@ -69,6 +70,18 @@ pub trait Driver: Send {
     fn finish(&mut self, session: &Session) -> Option<RunEnd> {
         let _ = session;
         None
+    }
+
+    /// Takes something that a client has asked for while a step runs.
+    ///
+    /// The host has committed it already, and gives it to the next step with the session. A driver
+    /// that does not write this hears of it then.
+    ///
+    /// # Cancel safety
+    /// The host drops the future when the step is over.
+    fn control(&mut self, control: Control) -> BoxFuture<'static, Reply> {
+        drop(control);
+        Box::pin(std::future::ready(Reply::NotSupported))
     }
 
     /// Says whether there is something worth keeping warm while the session is parked, or idle

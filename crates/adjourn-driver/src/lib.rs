@@ -11,6 +11,7 @@
 mod bounds;
 mod client;
 pub mod content;
+mod control;
 mod cut;
 mod driver;
 mod opening;
@@ -24,6 +25,7 @@ mod view;
 pub use bounds::check_calls;
 pub use client::{Client, NoClient, PermissionAnswer, PermissionOption, PermissionRequest};
 pub use content::{Block, CallContent, Fate, Message, Role, Segment, Shown};
+pub use control::{Control, Reply};
 pub use driver::{BoxFuture, BoxStream, Call, CallPart, Driver, Drivers, Environment, Step};
 pub use opening::{Continuation, Opening};
 pub use part::{Failure, Finish, Park, Part, Reported, RequestedCall, Words};

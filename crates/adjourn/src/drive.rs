@@ -6,6 +6,7 @@
 mod calls;
 mod news;
 mod open_message;
+mod options;
 mod speech;
 mod step;
 pub(crate) mod told;

@@ -96,8 +96,8 @@ pub use shown::Showing;
 pub use transcript::call_content;
 pub use verbs::{
     Accepted, CancelBuilder, Canceled, CloseBuilder, Closed, PromptBuilder, Prompted,
-    RemoveBuilder, ResumeBuilder, SuspendBuilder, Suspension, TakenOver, TakeoverBuilder,
-    WithdrawBuilder, Withdrawn, Woken,
+    RemoveBuilder, ResumeBuilder, SetOptionBuilder, SuspendBuilder, Suspension, TakenOver,
+    TakeoverBuilder, WithdrawBuilder, Withdrawn, Woken,
 };
 pub use watch::Moment;
 

@@ -3,6 +3,7 @@
 mod display;
 mod driver;
 mod item;
+mod modes;
 mod reading;
 mod say;
 mod spend;
@@ -15,6 +16,7 @@ use std::collections::BTreeSet;
 use adjourn_core::driver::Need;
 use adjourn_core::json;
 use adjourn_core::limits;
+use adjourn_core::option::{OptionValue, SessionOption};
 use serde_json::Value;
 
 use item::Item;
@@ -39,6 +41,8 @@ pub struct Script {
     runs: Vec<Vec<Item>>,
     /// Whether the one run is repeated for every prompt.
     repeats: bool,
+    /// The modes that the agent can work in.
+    modes: Vec<OptionValue>,
 }
 
 impl Script {
@@ -50,11 +54,12 @@ impl Script {
         let wrong = |path: String, problem: String| ScriptError { path, problem };
         let parsed: Value = json::read(source.as_bytes(), limits::DRIVER_SPEC_BYTES)
             .map_err(|error| wrong("script".to_owned(), error.to_string()))?;
-        let (runs, repeats, name) = runs(parsed).map_err(|(path, problem)| wrong(path, problem))?;
+        let (runs, repeats, name, modes) =
+            runs(parsed).map_err(|(path, problem)| wrong(path, problem))?;
         if runs.len() > MOST || runs.iter().any(|run| run.len() > MOST) {
             return Err(wrong(name.to_owned(), format!("more than {MOST}")));
         }
-        let mut script = Self { runs: Vec::new(), repeats };
+        let mut script = Self { runs: Vec::new(), repeats, modes };
         for (number, run) in runs.into_iter().enumerate() {
             let mut items = Vec::new();
             for (index, value) in run.into_iter().enumerate() {
@@ -87,25 +92,36 @@ impl Script {
         asks.then_some(Need::Permissions).into_iter().collect()
     }
 
+    /// Returns what clients can choose of a session with this script.
+    pub fn options(&self) -> Vec<SessionOption> {
+        SessionOption::mode(self.modes.clone()).into_iter().collect()
+    }
+
     fn run(&self, number: usize) -> Option<&[Item]> {
         let number = if self.repeats { 0 } else { number };
         self.runs.get(number).map(Vec::as_slice)
     }
 }
 
-/// Reads the runs of a script, whether one of them is repeated, and how they are called.
-fn runs(script: Value) -> Result<(Vec<Vec<Value>>, bool, &'static str), Wrong> {
+/// The runs of a script, whether one of them is repeated, how they are called, and its modes.
+type Parts = (Vec<Vec<Value>>, bool, &'static str, Vec<OptionValue>);
+
+fn runs(script: Value) -> Result<Parts, Wrong> {
     let mut fields = Fields::of("script", script)?;
     let (runs, steps) = (fields.take("runs"), fields.take("steps"));
-    fields.end(&["runs or steps"])?;
+    let modes = match fields.take("modes") {
+        Value::Null => Vec::new(),
+        modes => modes::parse(modes)?,
+    };
+    fields.end(&["runs or steps", "modes"])?;
     match (runs, steps) {
         (runs, Value::Null) if !runs.is_null() => {
             let runs = list("runs", runs)?.enumerate();
             let run = |(number, run)| Ok(list(&format!("runs[{number}]"), run)?.collect());
-            Ok((runs.map(run).collect::<Result<_, Wrong>>()?, false, "runs"))
+            Ok((runs.map(run).collect::<Result<_, Wrong>>()?, false, "runs", modes))
         }
         (Value::Null, steps) if !steps.is_null() => {
-            Ok((vec![list("steps", steps)?.collect()], true, "steps"))
+            Ok((vec![list("steps", steps)?.collect()], true, "steps", modes))
         }
         _ => Err(("script".to_owned(), "expected either `runs` or `steps`".to_owned())),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjourn_core::Session;
 use adjourn_core::actor::Actor;
-use adjourn_core::command::{Cancel, Close, Resume, RunEnd, Suspend};
+use adjourn_core::command::{Cancel, Close, Resume, RunEnd, SetOption, Suspend};
 use adjourn_core::event::What;
 use adjourn_core::id::{RequestId, RunId, SessionId};
 use adjourn_core::session::{LastRun, State};
@@ -16,8 +16,8 @@ use crate::adjourn::Adjourn;
 use crate::error::Error;
 use crate::moments::{Moments, WatchBuilder};
 use crate::verbs::{
-    CancelBuilder, CloseBuilder, PromptBuilder, RemoveBuilder, ResumeBuilder, SuspendBuilder,
-    TakeoverBuilder, WithdrawBuilder,
+    CancelBuilder, CloseBuilder, PromptBuilder, RemoveBuilder, ResumeBuilder, SetOptionBuilder,
+    SuspendBuilder, TakeoverBuilder, WithdrawBuilder,
 };
 
 /// The way to one session: what can be asked of it. Cheap to clone.
@@ -103,6 +103,19 @@ impl<S: Store> SessionRef<S> {
     /// [`SessionRef::finished`] waits for the end.
     pub fn cancel(&self) -> CancelBuilder<S> {
         CancelBuilder::new(self.clone(), Cancel::default())
+    }
+
+    /// Chooses how the agent works, for instance its mode, whatever the session is doing.
+    ///
+    /// Resolves at the commit that does so. A session that is parked stays parked; an agent that runs
+    /// is told at once.
+    pub fn set_option(
+        &self,
+        option: impl Into<String>,
+        value: impl Into<String>,
+    ) -> SetOptionBuilder<S> {
+        let set = SetOption { option: option.into(), value: value.into() };
+        SetOptionBuilder::new(self.clone(), set)
     }
 
     /// Ends the session.

@@ -178,6 +178,9 @@ fn write(session: &Session, event: &Event, is_told: impl Fn() -> bool) {
                 }
             }
         }
+        What::OptionSet(set) => {
+            line!(info, ids(None), option = set.option, value = set.value, %by, "option set");
+        }
         What::Drained(_) => {
             line!(info, ids(None), "given back, because its host stops; another host goes on");
         }

@@ -10,6 +10,7 @@
 
 mod content;
 mod live;
+mod options;
 mod permissions;
 mod process;
 mod questions;

@@ -77,6 +77,7 @@ impl Process {
         let options = Options {
             driver: DriverKind::Script { source: script.to_owned() },
             needs: Script::parse(script).unwrap().needs(),
+            choices: Script::parse(script).unwrap().options(),
             profile: Profile::Adjourn,
             status: StatusWords::ByVersion,
             on_disconnect: OnDisconnect::Continue,

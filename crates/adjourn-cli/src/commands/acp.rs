@@ -169,6 +169,7 @@ fn options(settings: &Settings, driver: DriverSpec) -> Options {
     Options {
         driver: driver.kind,
         needs: driver.needs,
+        choices: driver.options,
         profile: profile(settings),
         status: match settings.status_words.value {
             StatusWords::Auto => adjourn_acp::StatusWords::ByVersion,

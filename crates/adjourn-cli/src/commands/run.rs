@@ -129,7 +129,8 @@ pub fn read(path: &Path) -> Result<(DriverSpec, Script), Failure> {
         .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
     let script = Script::parse(&source)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    Ok((DriverSpec { needs: script.needs(), ..DriverSpec::script(source) }, script))
+    let (needs, options) = (script.needs(), script.options());
+    Ok((DriverSpec { needs, options, ..DriverSpec::script(source) }, script))
 }
 
 /// Makes a session.

@@ -111,9 +111,11 @@ fn labelled(view: &View<'_>, times: &Times) -> Vec<(&'static str, String)> {
     };
     let tenant = Some(session.tenant.as_str()).filter(|tenant| *tenant != TENANT);
     let labels = session.labels.iter().map(|(key, value)| format!("{key}={value}"));
+    let options = session.options.iter().map(|option| format!("{}={}", option.id, option.value));
     lines.extend([
         ("agent", session.driver.agent().to_owned()),
         ("title", session.memory.title.clone()),
+        ("options", options.collect::<Vec<_>>().join(", ")),
         ("labels", labels.collect::<Vec<_>>().join(", ")),
         ("parent", session.parent.map(|parent| parent.to_string()).unwrap_or_default()),
         ("budget", budget(&session.budget)),

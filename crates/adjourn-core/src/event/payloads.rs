@@ -450,6 +450,15 @@ payload! {
     }
 }
 payload! {
+    /// An option has another value.
+    OptionSet {
+        /// The id of the option.
+        option: String,
+        /// The id of the value that holds from now on.
+        value: String,
+    }
+}
+payload! {
     /// The session is over.
     SessionEnded {
         /// How it ended.

@@ -287,6 +287,10 @@ fn check_notes(notes: &Notes, last_words: Option<&str>) -> Result<(), Rejected> 
     if let Some(title) = &notes.title {
         limits::name("notes.title", title)?;
     }
+    for (option, value) in &notes.options {
+        limits::name("notes.options", option)?;
+        limits::name("notes.options", value)?;
+    }
     Ok(())
 }
 

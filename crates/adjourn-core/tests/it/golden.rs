@@ -282,6 +282,16 @@ fn examples() -> BTreeMap<String, Vec<Vec<u8>>> {
     examples.insert("session_created.1-named".to_owned(), vec![named.pop().unwrap()]);
     let titled = World::founded(Founding { title: Some("Nightly".to_owned()), ..founding() });
     examples.insert("session_created.1-titled".to_owned(), titled.journal);
+    for (name, script) in [
+        ("session_created.1-options", ""),
+        ("option_set.1", "set mode ask"),
+        ("suspended.1-options", "set mode ask\nsuspend"),
+        ("step_finished.1-options", "prompt a\nclaim\nstep\nfinish chooses=ask"),
+    ] {
+        let mut play = Play::on(World::with_modes());
+        play.run(script);
+        examples.insert(name.to_owned(), vec![play.world.journal.pop().unwrap()]);
+    }
     examples
 }
 
@@ -314,7 +324,7 @@ fn collect(value: &serde_json::Value, fields: &mut BTreeSet<String>) {
 fn every_kind_of_event_has_a_golden_file() {
     let examples = examples();
     let kinds = examples.keys().filter(|name| !name.contains('-')).count();
-    assert_eq!(kinds, 28, "{:?}", examples.keys());
+    assert_eq!(kinds, 29, "{:?}", examples.keys());
     for (kind, examples) in examples {
         for bytes in examples {
             let mut golden = files(&kind).take_while(|path| path.exists());
@@ -401,6 +411,9 @@ fn the_golden_files_have_every_field() {
         "joinedLater",
         "named",
         "config",
+        "options",
+        "values",
+        "description",
     ] {
         assert!(all.contains(&format!("\"{field}\":")), "no golden file has {field}");
     }

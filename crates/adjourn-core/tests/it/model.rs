@@ -20,7 +20,7 @@ use adjourn_core::transcript::Content;
 use adjourn_core::{Command, Event, Facts, Session};
 use stateright::{Checker, Model, Property};
 
-use crate::world::{agent, ann, founding, handle, host, host_actor, uuid};
+use crate::world::{agent, ann, founding, founding_with_modes, handle, host, host_actor, uuid};
 
 /// Which pause the agent ends its first step with, and how the client suspends.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +39,8 @@ struct Scenario {
     own_loop: bool,
     /// Whether hosts claim and begin a step, or end one and begin the next, with one command.
     merges: bool,
+    /// Whether a client sets an option, once.
+    sets: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +68,11 @@ struct World {
     made: u64,
 }
 
+/// Returns whether the mode of a session is another one than it began with.
+fn in_another_mode(session: &Session) -> bool {
+    session.options.iter().any(|option| option.value == "ask")
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Action {
     Claim(usize),
@@ -82,6 +89,7 @@ enum Action {
     Drain(usize),
     /// An agent with a loop of its own breaks its turn off, as it was told to.
     Break(usize),
+    SetOption,
 }
 
 impl Scenario {
@@ -278,7 +286,8 @@ impl Model for Scenario {
         let by = ann();
         let now = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
         let fresh = Fresh { handle: handle(0), run: RunId::new(uuid(2, 0)) };
-        let created = Session::create(&Facts::new(now, by.clone(), fresh), founding()).unwrap();
+        let founding = if self.sets { founding_with_modes() } else { founding() };
+        let created = Session::create(&Facts::new(now, by.clone(), fresh), founding).unwrap();
         let mut world = World {
             session: Session::fold(&created).unwrap(),
             claims: [None, None],
@@ -315,6 +324,9 @@ impl Model for Scenario {
         if self.own_loop && matches!(world.session.state, Phase::Quiescing(_)) {
             let driving = (0..2).filter(|index| world.claims[*index].is_some());
             actions.extend(driving.map(Action::Break));
+        }
+        if self.sets && !in_another_mode(&world.session) {
+            actions.push(Action::SetOption);
         }
         if self.mode.is_some() && world.accepted.is_none() {
             actions.push(Action::Suspend);
@@ -436,6 +448,15 @@ impl Model for Scenario {
                 let epoch = world.claims[index]?;
                 world.give(agent(index as u64 + 1), &Command::Drain(Owned { epoch }))?;
                 world.claims[index] = None;
+            }
+            Action::SetOption => {
+                let set = SetOption { option: "mode".to_owned(), value: "ask".to_owned() };
+                let before = world.session.state.clone();
+                if world.give(ann(), &Command::SetOption(set)).is_none() {
+                    world.broken = Some("an option was refused");
+                } else if world.session.state != before || !in_another_mode(&world.session) {
+                    world.broken = Some("an option changed more, or less, than itself");
+                }
             }
             Action::Break(index) => {
                 let epoch = world.claims[index]?;
@@ -560,4 +581,10 @@ fn commands_that_do_two_things_and_a_crash() {
         let mode = Some(Mode::FinishStep);
         check(Scenario { awaits, mode, merges: true, ..Scenario::default() });
     }
+}
+
+#[test]
+fn an_option_that_is_set_and_a_suspend_and_an_await_and_a_crash() {
+    let mode = Some(Mode::FinishStep);
+    check(Scenario { awaits: true, mode, sets: true, merges: true, ..Scenario::default() });
 }

@@ -4,6 +4,7 @@ mod agents_calls;
 mod cancel;
 mod gates;
 mod hold;
+mod options;
 mod park;
 mod prompt;
 mod recovery;

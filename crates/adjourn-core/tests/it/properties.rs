@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
 use crate::script::Play;
+use crate::world::World;
 
 /// Commands of people and of the world.
 const OUTSIDE: &[&str] = &[
@@ -57,6 +58,9 @@ const OUTSIDE: &[&str] = &[
     "drain",
     "died",
     "takeover",
+    "set mode ask",
+    "set mode code by=acp",
+    "set mode fly",
 ];
 
 /// Commands of the owner; `*` stands for a call that is open.
@@ -71,6 +75,7 @@ const OWNER: &[&str] = &[
     "calls *",
     "abort",
     "progress used=2 place=here",
+    "progress chooses=ask",
     "progress asks=*",
     "progress asks=* epoch=1",
     "progress starts=*",
@@ -181,7 +186,7 @@ fn sensible(choice: Choice, play: &Play) -> &'static str {
 }
 
 fn run(choices: &[Choice]) -> (Play, Vec<String>) {
-    let mut play = Play::new();
+    let mut play = Play::on(World::with_modes());
     let mut calls_made = 0;
     let mut script = Vec::new();
     for choice in choices {
@@ -192,7 +197,14 @@ fn run(choices: &[Choice]) -> (Play, Vec<String>) {
         // Shown if the next command panics.
         println!("{line}");
         let mut trace = String::new();
+        let before = line.starts_with("set ").then(|| play.world.session.clone());
         play.line(&line, &mut trace);
+        if let Some(mut expected) = before {
+            let session = &play.world.session;
+            expected.options.clone_from(&session.options);
+            (expected.revision, expected.at) = (session.revision, session.at);
+            assert_eq!(*session, expected, "an option changes nothing else");
+        }
         script.push(format!("{line}\n{trace}"));
     }
     (play, script)
@@ -343,7 +355,7 @@ fn random_commands_reach_every_kind_of_event() {
         let (play, _) = run(&choices().new_tree(&mut runner).unwrap().current());
         seen.extend(play.world.events().iter().map(|event| event.what.name()));
     }
-    assert_eq!(seen.len(), 28, "{seen:?}");
+    assert_eq!(seen.len(), 29, "{seen:?}");
 }
 
 fn permutations(count: usize) -> Vec<Vec<usize>> {

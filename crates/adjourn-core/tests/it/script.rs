@@ -172,6 +172,10 @@ impl Play {
                 (by, Command::Cancel(Cancel { reason, grace_ms }))
             }
             "close" => (by, Command::Close(Close { reason: args.take("reason") })),
+            "set" => {
+                let (option, value) = (args.word(), args.word());
+                (by, Command::SetOption(SetOption { option, value }))
+            }
             "event" => {
                 let arrival = self.arrive(args);
                 (host_actor(1), Command::Deliver(arrival))
@@ -436,6 +440,7 @@ impl Play {
                 (list("again", &lost.again) + &list(" unknown", &lost.unknown)).trim().to_owned()
             }
             What::Claimed(claimed) => format!("epoch {}", claimed.epoch),
+            What::OptionSet(set) => format!("{}={}", set.option, set.value),
             _ => String::new(),
         };
         format!("{name} {detail}").trim_end().to_owned()

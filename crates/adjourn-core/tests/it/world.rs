@@ -11,6 +11,7 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::facts::{Answered, Fresh, Gate, SpanLinks};
 use adjourn_core::id::{GateId, Handle, HostId, RequestId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
+use adjourn_core::option::{OptionValue, SessionOption};
 use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Event, Facts, Founding, Rejected, Session};
@@ -63,6 +64,20 @@ pub fn founding() -> Founding {
     }
 }
 
+/// What a session begins with whose agent writes code, or asks before it does.
+pub fn founding_with_modes() -> Founding {
+    let mut founding = founding();
+    founding.driver.options.extend(SessionOption::mode(vec![
+        OptionValue { id: "code".into(), name: "Code".into(), description: None },
+        OptionValue {
+            id: "ask".into(),
+            name: "Ask".into(),
+            description: Some("Asks before it changes anything.".into()),
+        },
+    ]));
+    founding
+}
+
 /// One session, its journal, and the part of the world it can see.
 #[derive(Clone)]
 pub struct World {
@@ -80,6 +95,11 @@ pub struct World {
 impl World {
     pub fn new() -> Self {
         Self::founded(founding())
+    }
+
+    /// A session whose agent writes code, or asks before it does.
+    pub fn with_modes() -> Self {
+        Self::founded(founding_with_modes())
     }
 
     pub fn founded(founding: Founding) -> Self {

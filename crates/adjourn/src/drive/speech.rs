@@ -7,6 +7,7 @@ use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::{CallResult, ReturnedCall, RunEnd, StepEnd};
 use adjourn_core::id::Epoch;
 use adjourn_core::ledger::{AskedCall, CallId};
+use adjourn_core::option::SessionOption;
 use adjourn_core::transcript::Head;
 use adjourn_core::{Rejected, Session, limits};
 use adjourn_driver::{
@@ -74,6 +75,10 @@ pub(super) struct Speech {
     notes: Notes,
     driver_state: Option<String>,
     last_words: Option<String>,
+    /// The mode of the session, with those that it can have.
+    modes: Option<SessionOption>,
+    /// The mode that the agent has set by itself, until the driver would be told of it.
+    pub(super) own_mode: Option<String>,
     /// Since when something of it has waited, and how long that may take.
     waits: Option<(Duration, Duration)>,
     pub(super) ending: Ending,
@@ -120,6 +125,8 @@ impl Speech {
             notes: Notes::default(),
             driver_state: None,
             last_words: None,
+            modes: session.options.iter().find(|option| option.is_mode()).cloned(),
+            own_mode: None,
             waits: None,
             ending: Ending::default(),
         }
@@ -406,6 +413,12 @@ impl Speech {
 
     fn show(&mut self, shown: Shown, now: Duration) {
         let Some(shown) = shown.bounded() else { return };
+        if let Shown::Mode(mode) = &shown
+            && self.modes.as_ref().is_some_and(|modes| modes.allows(mode))
+        {
+            self.notes.options.insert(SessionOption::MODE.to_owned(), mode.clone());
+            self.own_mode = Some(mode.clone());
+        }
         // What was said before it stands before it.
         self.cut();
         self.add(Message::showing(shown), now);
@@ -426,6 +439,7 @@ impl Speech {
         self.notes.failures.extend(notes.failures);
         self.notes.lessons.extend(notes.lessons);
         self.notes.title = notes.title.or(self.notes.title.take());
+        self.notes.options.extend(notes.options);
     }
 
     fn note_words(&mut self, message: &Message) {

@@ -18,6 +18,7 @@ use adjourn_driver::{
 };
 use adjourn_store::{Error, Request, Store};
 
+use super::options::OptionsTold;
 use super::speech::{Speech, Taken, excerpt};
 use super::told::{digests, fates};
 use super::{Drive, Late, Next, encoded};
@@ -37,6 +38,7 @@ type StopAsked = (Mode, Option<Duration>);
 enum Woken {
     Part(Option<Part>),
     Signal,
+    Replied,
     Commit,
     Late(Late),
 }
@@ -57,10 +59,12 @@ impl<S: Store> Drive<S> {
         let stream = driver.step(self.given(step, watch.clone())?);
         // What a model says can be dropped at any word.
         let mut stream = if driver.ends_steps_itself() { stream } else { breakable(watch, stream) };
+        let mut options = OptionsTold::new(&self.session.options);
         let mut signal = self.signal.clone();
         loop {
             // A stream that is never pending must not keep others of its thread from running.
             tokio::task::consume_budget().await;
+            options.tell(driver, &self.session.options, &mut speech.own_mode);
             let late = self.late();
             let commit = self.until(speech.commit_at());
             let woken = tokio::select! {
@@ -68,6 +72,7 @@ impl<S: Store> Drive<S> {
                 biased;
                 _ = signal.changed() => Woken::Signal,
                 late = late => Woken::Late(late),
+                () = options.replied() => Woken::Replied,
                 part = next_part(&mut stream) => Woken::Part(part),
                 () = commit => Woken::Commit,
             };
@@ -81,6 +86,7 @@ impl<S: Store> Drive<S> {
                     if counts && taken == Taken::GoOn { Taken::Commit } else { taken }
                 }
                 Woken::Part(None) => Taken::Over,
+                Woken::Replied => Taken::GoOn,
                 Woken::Commit => Taken::Commit,
                 Woken::Signal => {
                     if let Next::Over = self.look()? {

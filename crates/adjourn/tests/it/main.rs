@@ -26,6 +26,7 @@ mod fixture;
 mod hostile;
 mod hung;
 mod killing;
+mod options;
 mod own_loop;
 mod permissions;
 mod points;

@@ -185,6 +185,7 @@ pub fn agent(path: &Path) -> Result<()> {
         let options = Options {
             driver: DriverKind::Script { source: SCRIPT.to_owned() },
             needs: std::collections::BTreeSet::new(),
+            choices: Vec::new(),
             profile: Profile::Adjourn,
             status: StatusWords::ByVersion,
             on_disconnect: OnDisconnect::Continue,

@@ -46,6 +46,7 @@ async fn spoken(path: &Path) -> Result<Vec<Duration>> {
     let options = Options {
         driver: DriverKind::Script { source: r#"{"steps": []}"#.to_owned() },
         needs: std::collections::BTreeSet::new(),
+        choices: Vec::new(),
         profile: Profile::Adjourn,
         status: StatusWords::ByVersion,
         on_disconnect: OnDisconnect::Continue,

@@ -404,3 +404,60 @@ fn a_suspend_is_taken_back() {
     editor.overheard();
     expect_file!["golden/v1-suspend-taken-back.jsonl"].assert_eq(&editor.dialog());
 }
+
+/// An agent that has modes, and parks itself.
+const MODES: &str = r#"{
+  "modes": [{"id": "code", "name": "Code"}, {"id": "ask", "name": "Ask", "description": "Asks first"}],
+  "steps": [{"await": {"reason": "waiting on ci"}}, {"say": "done"}]
+}"#;
+
+/// Chooses a mode before a turn and in a park, then one that there is not.
+fn chooses_modes(home: &Home, version: u64) -> Editor {
+    let mut editor = Editor::greeted(home, MODES, &[], &today(version));
+    let session = editor.new_session();
+    let options = json!({ "sessionId": session, "configId": "mode", "type": "id", "value": "ask" });
+    editor.call("session/set_config_option", options).unwrap();
+    let told = if version == 1 { "current_mode_update" } else { "config_option_update" };
+    editor.update(told);
+    if version == 2 {
+        editor.state_is("idle");
+    }
+    let prompt = editor.prompt(&session, "go");
+    editor.answer(prompt).unwrap();
+    if version == 2 {
+        editor.state_is("running");
+        editor.state_is("idle");
+    }
+    let (method, field) = match version {
+        1 => ("session/set_mode", "modeId"),
+        _ => ("session/set_config_option", "value"),
+    };
+    let choose = |editor: &mut Editor, mode: &str| {
+        let mut params = json!({ "sessionId": session, field: mode });
+        if version == 2 {
+            (params["configId"], params["type"]) = (json!("mode"), json!("id"));
+        }
+        editor.call(method, params)
+    };
+    choose(&mut editor, "code").unwrap();
+    editor.update(told);
+    choose(&mut editor, "fly").unwrap_err();
+    editor.call("session/close", json!({ "sessionId": session })).unwrap();
+    editor
+}
+
+#[test]
+fn a_mode_is_chosen_v1() {
+    let home = Home::new();
+    let editor = chooses_modes(&home, 1);
+    expect_file!["golden/v1-options.jsonl"].assert_eq(&editor.dialog());
+    assert_eq!(editor.close(), 0);
+}
+
+#[test]
+fn a_mode_is_chosen_v2() {
+    let home = Home::new();
+    let editor = chooses_modes(&home, 2);
+    expect_file!["golden/v2-options.jsonl"].assert_eq(&editor.dialog());
+    assert_eq!(editor.close(), 0);
+}

@@ -92,6 +92,8 @@ fn result(version: u64, method: &str, result: &Value) -> Option<Vec<String>> {
         (1, "session/delete") => lost::<v1::DeleteSessionResponse>(result),
         (1, "session/status") => lost::<v1::SessionStatusResponse>(result),
         (1, "session/prompt") => lost::<v1::PromptResponse>(result),
+        (1, "session/set_mode") => lost::<v1::SetSessionModeResponse>(result),
+        (1, "session/set_config_option") => lost::<v1::SetSessionConfigOptionResponse>(result),
         (2, "initialize") => lost::<v2::InitializeResponse>(result),
         (2, "session/new") => lost::<v2::NewSessionResponse>(result),
         (2, "session/resume") => lost::<v2::ResumeSessionResponse>(result),
@@ -100,6 +102,7 @@ fn result(version: u64, method: &str, result: &Value) -> Option<Vec<String>> {
         (2, "session/delete") => lost::<v2::DeleteSessionResponse>(result),
         (2, "session/status") => lost::<v2::SessionStatusResponse>(result),
         (2, "session/prompt") => lost::<v2::PromptResponse>(result),
+        (2, "session/set_config_option") => lost::<v2::SetSessionConfigOptionResponse>(result),
         _ => return None,
     })
 }

@@ -126,6 +126,11 @@ impl Args {
                 failures: self.take("failure").into_iter().collect(),
                 lessons: self.take("lesson").into_iter().collect(),
                 title: self.take("title"),
+                options: self
+                    .take("chooses")
+                    .map(|mode| ("mode".to_owned(), mode))
+                    .into_iter()
+                    .collect(),
             },
             driver_state: self.take("place"),
         }
