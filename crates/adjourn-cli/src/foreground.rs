@@ -106,7 +106,7 @@ pub async fn host_if_no_other(place: &Place, session: &Session) -> Result<Option
 
 /// Runs a host in this process, and returns how to stop it.
 pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Result<Stop, Failure> {
-    let Settings { max_running, max_warm, warm_for, drain, ended, .. } = &place.settings;
+    let Settings { max_running, max_warm, warm_for, drain, failures, ended, .. } = &place.settings;
     let mut host = place
         .adjourn
         .host()
@@ -114,6 +114,7 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
         .max_running(max_running.value)
         .drain(drain.value)
         .warm(max_warm.value, warm_for.value)
+        .failures(failures.policy())
         .about(format!(r#"{{"pid":{}}}"#, std::process::id()))
         .retention(Retention { ended: ended.value, ..Retention::of_hosts() });
     let mut words = None;

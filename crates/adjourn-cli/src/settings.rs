@@ -3,6 +3,7 @@
 //! Every setting is one [`Key`]; the commented file, the list of what holds and the reader all go
 //! by them.
 
+mod failures;
 mod file;
 mod keys;
 mod user;
@@ -20,6 +21,7 @@ use crate::durations::{duration, exact};
 use crate::failure::Failure;
 use crate::input_file::{self, SETTINGS_BYTES};
 use crate::place::{TENANT, directory};
+pub use failures::FailureSettings;
 use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
@@ -85,6 +87,7 @@ pub struct Settings {
     pub drain: Held<Duration>,
     pub cancel_grace: Held<Duration>,
     pub cache: Held<usize>,
+    pub failures: FailureSettings,
     /// How long what has ended is kept; nothing if it is kept for ever.
     pub ended: Held<Option<Duration>>,
     /// What is logged; nothing if each command has its own default.
@@ -157,6 +160,7 @@ impl Settings {
                 .pick(&CANCEL_GRACE, None, grace)?
                 .by_default(adjourn_core::limits::CANCEL_GRACE),
             cache: layers.pick(&CACHE, cache, count)?.by_default(adjourn_store::sqlite::CACHE),
+            failures: FailureSettings::of(&layers, host.failures)?,
             ended: layers
                 .pick(&ENDED, None, kept)?
                 .by_default(Some(adjourn_store::Retention::ENDED)),
@@ -236,7 +240,7 @@ impl Settings {
         let warm_for = Some(json!(exact(self.warm_for.value)));
         let ended = self.ended.value.map_or_else(|| NEVER.to_owned(), exact);
         let cancel_grace = Some(json!(exact(self.cancel_grace.value)));
-        vec![
+        let mut rows = vec![
             row(
                 &STORE,
                 self.store.as_ref().map(|store| path(&store.value)),
@@ -254,13 +258,17 @@ impl Settings {
             row(&DRAIN, drain, &self.drain.source),
             row(&CANCEL_GRACE, cancel_grace, &self.cancel_grace.source),
             row(&CACHE, Some(json!(self.cache.value)), &self.cache.source),
+        ];
+        rows.extend(self.failures.rows());
+        rows.extend([
             row(&ENDED, Some(json!(ended)), &self.ended.source),
             row(&LOG, self.log.value.as_ref().and_then(word), &self.log.source),
             row(&LOG_FORMAT, word(&self.log_format.value), &self.log_format.source),
             row(&PROFILE, word(&self.profile.value), &self.profile.source),
             row(&STATUS_WORDS, word(&self.status_words.value), &self.status_words.source),
             row(&ON_DISCONNECT, word(&self.on_disconnect.value), &self.on_disconnect.source),
-        ]
+        ]);
+        rows
     }
 }
 

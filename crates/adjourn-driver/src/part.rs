@@ -50,7 +50,8 @@ pub enum Part {
     /// The agent wants to be parked, without a call that asks for it; only [`Part::Finished`]
     /// comes behind it.
     Park(Park),
-    /// The step failed, and the driver has no policy of its own.
+    /// The step failed, and the driver has no policy of its own: the host is configured what to do
+    /// about it.
     Failed(Failure),
     /// The step is over. A stream that ends without it leaves nothing behind.
     Finished(Finish),
@@ -157,10 +158,12 @@ pub enum Reported {
 /// A step that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind of failure it is, in one word (`rate_limit`, `unavailable`).
+    /// What kind of failure it is, in one word; hosts know `connection`, `overloaded`,
+    /// `rate_limit`, `timeout`, `transient_provider` and `unavailable`, which pass, and
+    /// `auth_required`, which a person can do something about.
     pub kind: String,
     /// What went wrong, for people.
     pub message: String,
-    /// When trying again makes sense; nothing if it does not.
+    /// When trying again makes sense, if that is known.
     pub retry_at: Option<Timestamp>,
 }

@@ -34,6 +34,7 @@ use crate::declined::Again;
 use crate::drive::told::{digests, told_first};
 use crate::drive::{Drive, Signal};
 use crate::ending::{caught, end};
+use crate::failures::Failures;
 use crate::feed::{Feed, Place};
 use crate::live::Live;
 use crate::process::Process;
@@ -76,6 +77,7 @@ struct Inner<S> {
     /// there is room for as many as there are slots.
     handed_over: mpsc::Sender<Driving>,
     live: Live,
+    failures: Arc<Failures>,
     warm: Warm,
     /// What kept the host from its work when it last tried.
     hindrance: Mutex<Option<Error>>,
@@ -146,6 +148,7 @@ impl<S: Store> Claimant<S> {
             specs: Mutex::default(),
             handed_over,
             live,
+            failures: Arc::new(config.failures.clone()),
             warm: Warm::new(config.max_warm, config.warm_for),
             hindrance: Mutex::default(),
             ending: Mutex::default(),
@@ -337,6 +340,8 @@ impl<S: Store> Claimant<S> {
             live: self.0.live.clone(),
             client,
             environment: Arc::new(environment),
+            failures: Arc::clone(&self.0.failures),
+            retry_at: None,
             empty_steps: 0,
             driven: self.0.driven.subscribe(),
         };

@@ -7,6 +7,8 @@ use std::time::Duration;
 use adjourn_core::id::SessionId;
 use adjourn_store::Retention;
 
+use crate::failures::Failures;
+
 /// How a host works.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -22,6 +24,8 @@ pub struct Config {
     pub max_warm: usize,
     /// How long it keeps each of them.
     pub warm_for: Duration,
+    /// What it does about steps that fail.
+    pub failures: Failures,
     /// How long it lets things be kept.
     pub retention: Retention,
     /// Who is told what it comes across.
@@ -80,6 +84,7 @@ impl Default for Config {
             max_warm: 8,
             warm_for: Duration::from_secs(300),
             about: "{}".to_owned(),
+            failures: Failures::default(),
             retention: Retention::of_hosts(),
             notes: Notes::default(),
         }

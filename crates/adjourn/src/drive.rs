@@ -4,6 +4,7 @@
 //! means that the state has moved on, so the state is read again.
 
 mod calls;
+mod failure;
 mod news;
 mod open_message;
 mod options;
@@ -31,6 +32,7 @@ use adjourn_store::{CommandError, Error, Request, Store};
 use tokio::sync::watch;
 
 use crate::clock::Clock;
+use crate::failures::Failures;
 use crate::host::patiently;
 use crate::live::Live;
 use calls::Calls;
@@ -91,6 +93,10 @@ pub(crate) struct Drive<S> {
     pub(crate) client: Arc<dyn Client>,
     /// Values that are never stored.
     pub(crate) environment: Arc<Environment>,
+    /// What is done about steps that fail.
+    pub(crate) failures: Arc<Failures>,
+    /// When a step that failed is tried again, as [`Clock::elapsed`] shows it.
+    pub(crate) retry_at: Option<Duration>,
     /// How many steps in a row have left nothing behind.
     pub(crate) empty_steps: u32,
     /// Held by each task of it, so that it is known when all are gone.
@@ -146,6 +152,7 @@ impl<S: Store> Drive<S> {
                 let step = StepEnd { entries: digests(&said), ..StepEnd::default() };
                 self.finish(step, ends, said).await
             }
+            None if self.retry_at.is_some() => self.wait_to_retry().await,
             None => self.start_step().await,
         }
     }

@@ -16,6 +16,7 @@ use crate::adjourn::{Adjourn, Shared};
 use crate::claimant::Claimant;
 use crate::config::{Claims, Config, Notes};
 use crate::error::{Error, StoreError};
+use crate::failures::Failures;
 use crate::host::Host;
 use crate::script::Scripted;
 
@@ -85,6 +86,12 @@ impl<S: Store> HostBuilder<S> {
     pub const fn warm(mut self, drivers: usize, time: Duration) -> Self {
         self.config.max_warm = drivers;
         self.config.warm_for = time;
+        self
+    }
+
+    /// Says what the host does about steps that fail.
+    pub fn failures(mut self, failures: Failures) -> Self {
+        self.config.failures = failures;
         self
     }
 

@@ -126,6 +126,54 @@ pub const CACHE: Key = Key {
             Nothing depends on it: what is not there is read from the store.",
     example: "4096",
 };
+pub const RETRIES: Key = Key {
+    name: "failures.retries",
+    flag: "",
+    variable: "ADJOURN_FAILURES_RETRIES",
+    whole: true,
+    about: "How often a failed step of an agent is tried again, in a row, before its run fails; 0 tries none again.",
+    example: "4",
+};
+pub const RETRY_DELAY: Key = Key {
+    name: "failures.delay",
+    flag: "",
+    variable: "ADJOURN_FAILURES_DELAY",
+    whole: false,
+    about: "How long a host waits before it tries a step again; twice as long each time, up to half of it less by chance.",
+    example: r#""1s""#,
+};
+pub const LONGEST_DELAY: Key = Key {
+    name: "failures.longest_delay",
+    flag: "",
+    variable: "ADJOURN_FAILURES_LONGEST_DELAY",
+    whole: false,
+    about: "How long it waits at most between two tries.",
+    example: r#""30s""#,
+};
+pub const LONGEST_PARK: Key = Key {
+    name: "failures.longest_park",
+    flag: "",
+    variable: "ADJOURN_FAILURES_LONGEST_PARK",
+    whole: false,
+    about: "How long a session is parked at most until the time that a failure names; a run that would wait longer fails.",
+    example: r#""7d""#,
+};
+pub const RETRY_ON: Key = Key {
+    name: "failures.retry_on",
+    flag: "",
+    variable: "ADJOURN_FAILURES_RETRY_ON",
+    whole: false,
+    about: "Kinds of failures that pass by themselves: the step is tried again.",
+    example: r#""connection, overloaded, rate_limit, timeout, transient_provider, unavailable""#,
+};
+pub const ASK_ON: Key = Key {
+    name: "failures.ask_on",
+    flag: "",
+    variable: "ADJOURN_FAILURES_ASK_ON",
+    whole: false,
+    about: "Kinds of failures that a person is asked about. All other kinds fail the run.",
+    example: r#""auth_required""#,
+};
 pub const ENDED: Key = Key {
     name: "retention.ended",
     flag: "",
@@ -192,6 +240,12 @@ pub const KEYS: &[Key] = &[
     DRAIN,
     CANCEL_GRACE,
     CACHE,
+    RETRIES,
+    RETRY_DELAY,
+    LONGEST_DELAY,
+    LONGEST_PARK,
+    RETRY_ON,
+    ASK_ON,
     ENDED,
     LOG,
     LOG_FORMAT,

@@ -54,6 +54,12 @@ fn without_anything_the_defaults_hold() {
         host.drain  30s  default
         host.cancel_grace  2s  default
         host.cache  4096  default
+        failures.retries  4  default
+        failures.delay  1s  default
+        failures.longest_delay  30s  default
+        failures.longest_park  7d  default
+        failures.retry_on  connection, overloaded, rate_limit, timeout, transient_provider, unavailable  default
+        failures.ask_on  auth_required  default
         retention.ended  30d  default
         log.level  -  default
         log.format  text  default
@@ -91,6 +97,12 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"host.drain","value":"1s500ms","source":"~/.config/adjourn/config.toml:11"}
         {"key":"host.cancel_grace","value":"2s","source":"default"}
         {"key":"host.cache","value":100,"source":"~/.config/adjourn/config.toml:12"}
+        {"key":"failures.retries","value":4,"source":"default"}
+        {"key":"failures.delay","value":"1s","source":"default"}
+        {"key":"failures.longest_delay","value":"30s","source":"default"}
+        {"key":"failures.longest_park","value":"7d","source":"default"}
+        {"key":"failures.retry_on","value":"connection, overloaded, rate_limit, timeout, transient_provider, unavailable","source":"default"}
+        {"key":"failures.ask_on","value":"auth_required","source":"default"}
         {"key":"retention.ended","value":"30d","source":"default"}
         {"key":"log.level","value":null,"source":"default"}
         {"key":"log.format","value":"text","source":"default"}
@@ -113,6 +125,28 @@ fn a_number_may_be_written_in_any_way_that_the_file_allows() {
         let rows = home.jsons(&["config", "--config", &path]);
         let row = rows.iter().find(|row| row["key"] == "host.max_running").unwrap();
         assert_eq!(row["value"], value, "{written}");
+    }
+}
+
+#[test]
+fn what_hosts_do_about_failed_steps_can_be_set() {
+    let home = Home::new();
+    let file = "[failures]\nretries = 0\ndelay = \"90s\"\nretry_on = \"\"\nask_on = \"quota,auth\"";
+    let path = home.file("c.toml", file);
+    let rows = home.jsons(&["config", "--config", &path]);
+    let value = |key: &str| rows.iter().find(|row| row["key"] == key).unwrap()["value"].clone();
+    assert_eq!(value("failures.retries"), 0);
+    assert_eq!(value("failures.delay"), "1m30s");
+    assert_eq!(value("failures.retry_on"), "");
+    assert_eq!(value("failures.ask_on"), "auth, quota");
+    for (wrong, problem) in [
+        ("retries = -1", "failures.retries: expected a whole number from 0 on"),
+        ("ask_on = \"a b\"", "failures.ask_on: expected kinds of failures"),
+    ] {
+        let path = home.file("c.toml", &format!("[failures]\n{wrong}"));
+        let told = home.told(&["config", "--config", &path]);
+        assert_eq!(told.code, 2, "{told:?}");
+        assert!(told.talk.contains(problem), "{told:?}");
     }
 }
 

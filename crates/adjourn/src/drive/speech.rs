@@ -434,7 +434,7 @@ impl Speech {
         message.in_step(Some(self.step))
     }
 
-    fn note(&mut self, notes: Notes) {
+    pub(super) fn note(&mut self, notes: Notes) {
         self.notes.repeats.extend(notes.repeats);
         self.notes.failures.extend(notes.failures);
         self.notes.lessons.extend(notes.lessons);

@@ -7,19 +7,18 @@ use std::time::Duration;
 use adjourn_core::Command;
 use adjourn_core::carry::Limit;
 use adjourn_core::command::{AbortStep, Ask, AskCalls, Await, Mode, Progress, StepEnd};
-use adjourn_core::conditions::Conditions;
 use adjourn_core::event::What;
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::{self, Quiescing, State, Stopping};
 use adjourn_core::{Rejected, Session};
 use adjourn_driver::{
-    BoxStream, Continuation, Driver, Failure, Message, Opening, Park, Part, Role, Step, Stop,
-    StopWatch, Transcript, breakable,
+    BoxStream, Continuation, Driver, Message, Opening, Park, Part, Role, Step, Stop, StopWatch,
+    Transcript, breakable,
 };
 use adjourn_store::{Error, Request, Store};
 
 use super::options::OptionsTold;
-use super::speech::{Speech, Taken, excerpt};
+use super::speech::{Speech, Taken};
 use super::told::{digests, fates};
 use super::{Drive, Late, Next, encoded};
 use crate::ending::end;
@@ -167,6 +166,7 @@ impl<S: Store> Drive<S> {
         if let Some(failure) = speech.ending.failure.take() {
             return self.failed(failure, speech).await;
         }
+        self.not_failed(&mut speech);
         let park = speech.ending.park.take();
         if !speech.ending.calls.is_empty() {
             return self.ask_calls(speech).await;
@@ -191,7 +191,7 @@ impl<S: Store> Drive<S> {
     }
 
     /// Returns what a step leaves behind, with what became of the agent's calls that are open.
-    fn step_end(&self, speech: &mut Speech) -> (StepEnd, Vec<Message>) {
+    pub(super) fn step_end(&self, speech: &mut Speech) -> (StepEnd, Vec<Message>) {
         let (mut step, mut said) = speech.end();
         let fates = fates(&self.session);
         if !fates.is_empty() {
@@ -233,7 +233,12 @@ impl<S: Store> Drive<S> {
     }
 
     /// Parks the session as its agent wants it.
-    async fn park(&mut self, park: Park, step: StepEnd, said: Vec<Message>) -> Result<Next, Error> {
+    pub(super) async fn park(
+        &mut self,
+        park: Park,
+        step: StepEnd,
+        said: Vec<Message>,
+    ) -> Result<Next, Error> {
         let command = self.parked(park, None, step.clone());
         let committed = self.commit(command, &said).await?;
         self.after_park(committed, step, said).await
@@ -261,22 +266,6 @@ impl<S: Store> Drive<S> {
         match committed {
             Ok(()) => Ok(Next::GoOn),
             Err(refused) => self.refused(refused, step, said).await,
-        }
-    }
-
-    /// A step failed: the session waits until trying again makes sense, or its run fails.
-    async fn failed(&mut self, failure: Failure, mut speech: Speech) -> Result<Next, Error> {
-        speech.abort();
-        let (step, said) = self.step_end(&mut speech);
-        let Failure { kind, message, retry_at } = failure;
-        let reason = excerpt(&format!("{kind}: {message}"));
-        match retry_at {
-            Some(at) => {
-                let conditions = Some(Conditions::at(at));
-                let park = Park::Await { reason, conditions, summary: None };
-                self.park(park, step, said).await
-            }
-            None => self.fail(&reason, step, said).await,
         }
     }
 

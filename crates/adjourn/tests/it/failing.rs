@@ -1,14 +1,18 @@
-//! Steps that fail: the host waits until trying again makes sense, or fails the run.
+//! Steps that fail: the host tries again, waits until that makes sense, asks, or fails the run.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use adjourn::clock::Clock as _;
+use adjourn::{Config, Failures};
+use adjourn_core::Session;
 use adjourn_core::carry::Usage;
-use adjourn_core::command::RunEnd;
+use adjourn_core::command::{RunEnd, Suspend};
 use adjourn_core::conditions::Conditions;
 use adjourn_core::driver::DriverSpec;
-use adjourn_core::session::{Cause, Initiator, Outcome};
+use adjourn_core::id::SessionId;
+use adjourn_core::session::{Initiator, Outcome, Wait};
 use adjourn_core::time::Timestamp;
 use adjourn_driver::{
     BoxStream, Call, CallPart, Driver, Drivers, Failure, Finish, ModelMessage, Part, Role, Step,
@@ -25,14 +29,20 @@ struct Service(Arc<Mutex<Log>>);
 
 #[derive(Default)]
 struct Log {
-    failures: VecDeque<Failure>,
+    /// How the next steps fail, if they do; behind them the run is completed.
+    failures: VecDeque<Option<Failure>>,
     /// What each step was given.
     given: Vec<Vec<ModelMessage>>,
 }
 
 impl Service {
     fn that_fails(failures: impl IntoIterator<Item = Failure>) -> Self {
-        let failures = failures.into_iter().collect();
+        Self::that(failures.into_iter().map(Some))
+    }
+
+    /// A service some of whose steps fail; the others leave the run to go on.
+    fn that(steps: impl IntoIterator<Item = Option<Failure>>) -> Self {
+        let failures = steps.into_iter().collect();
         Self(Arc::new(Mutex::new(Log { failures, ..Log::default() })))
     }
 
@@ -66,13 +76,15 @@ impl Driver for Service {
             out.emit(Part::Delta { message: 0, words: Words::Said, text }).await;
             let tokens = Usage { completion_tokens: 3, ..Usage::default() };
             out.emit(Part::Spent(tokens)).await;
-            if let Some(failure) = failure {
+            let goes_on = failure.is_some();
+            if let Some(failure) = failure.flatten() {
                 return out.emit(Part::Failed(failure)).await;
             }
             let text = "age".to_owned();
             out.emit(Part::Delta { message: 0, words: Words::Said, text }).await;
             let end = RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
-            out.emit(Part::Finished(Finish { ends: Some(end), ..Finish::default() })).await;
+            let ends = (!goes_on).then_some(end);
+            out.emit(Part::Finished(Finish { ends, ..Finish::default() })).await;
         })
     }
 
@@ -85,8 +97,24 @@ fn failure(message: &str, retry_at: Option<Timestamp>) -> Failure {
     Failure { kind: "rate_limit".to_owned(), message: message.to_owned(), retry_at }
 }
 
+fn of_kind(kind: &str, retry_at: Option<Timestamp>) -> Failure {
+    Failure { kind: kind.to_owned(), ..failure("slow down", retry_at) }
+}
+
+impl Fixture {
+    /// Waits until the host waits to try a step again.
+    async fn until_it_waits_to_retry(&self, id: SessionId, failed: u64) -> Arc<Session> {
+        self.until(id, "a failed step", |session| {
+            session.run().is_some_and(|run| {
+                run.step.is_none() && run.progress.failures.get("overloaded") == failed
+            })
+        })
+        .await
+    }
+}
+
 /// Returns the agent's messages, and whether each was broken off.
-fn said(fixture: &Fixture, id: adjourn_core::id::SessionId) -> Vec<(String, bool)> {
+fn said(fixture: &Fixture, id: SessionId) -> Vec<(String, bool)> {
     let said = fixture.said(id).into_iter().filter(|said| said.role == Role::Agent);
     said.map(|said| (said.text(), said.aborted)).collect()
 }
@@ -136,14 +164,14 @@ async fn a_step_that_failed_for_now_is_tried_again_when_that_makes_sense() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_step_that_failed_for_good_fails_the_run() {
     let fixture = Fixture::new();
-    let service = Service::that_fails([failure("no such model", None)]);
+    let service = Service::that_fails([of_kind("no_such_model", None)]);
     let host = fixture.host_with(Arc::new(service.clone())).await;
     let id = fixture.create("{}");
     fixture.prompt(id, "go");
     let failed = fixture.until_state(id, "idle").await;
     let last = failed.last_run.as_ref().unwrap();
     assert_eq!(last.outcome, Outcome::Failed);
-    assert_eq!(last.error.as_deref(), Some("rate_limit: no such model"));
+    assert_eq!(last.error.as_deref(), Some("no_such_model: slow down"));
     assert_eq!(said(&fixture, id), [("half a mess".to_owned(), true)]);
     assert_eq!(failed.totals.tokens(), 3);
     // The next prompt begins another run.
@@ -157,18 +185,25 @@ async fn a_step_that_failed_for_good_fails_the_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_time_that_is_past_means_at_once() {
+async fn a_time_that_is_past_means_soon_but_not_for_ever() {
     let fixture = Fixture::new();
     let past = Timestamp::from_millis(fixture.clock.now().as_millis() - 1);
-    let service = Service::that_fails([failure("slow down", Some(past))]);
-    let host = fixture.host_with(Arc::new(service.clone())).await;
-    let id = fixture.create("{}");
-    fixture.prompt(id, "go");
-    let done = fixture.until_state(id, "idle").await;
-    assert_eq!(done.last_run.as_ref().unwrap().outcome, Outcome::Completed);
-    assert_eq!(done.woke.as_ref().unwrap().cause, Cause::ConditionFired);
-    assert_eq!(service.steps(), 2);
-    host.stop().await;
+    let tries = usize::try_from(Failures::default().retries).unwrap() + 1;
+    for failing in [1, tries] {
+        let failures = std::iter::repeat_n(of_kind("no_such_model", Some(past)), failing);
+        let service = Service::that_fails(failures);
+        let host = fixture.host_with(Arc::new(service.clone())).await;
+        let id = fixture.create("{}");
+        fixture.prompt(id, "go");
+        let done = fixture.pass_until(id, "idle").await;
+        let (outcome, steps) = match failing {
+            1 => (Outcome::Completed, 2),
+            _ => (Outcome::Failed, tries),
+        };
+        assert_eq!(done.last_run.as_ref().unwrap().outcome, outcome);
+        assert_eq!((done.woke.as_ref(), service.steps()), (None, steps));
+        host.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -183,4 +218,122 @@ async fn a_long_story_of_a_failure_is_cut_and_the_step_is_tried_again() {
     let reason = parked.suspended().unwrap().shown().pause.reason.clone().unwrap();
     assert!(reason.starts_with("rate_limit: ää") && reason.len() <= 1024, "{reason}");
     host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_that_passes_is_tried_again_after_longer_and_longer_waits() {
+    let fixture = Fixture::new();
+    let service = Service::that_fails([(); 3].map(|()| of_kind("overloaded", None)));
+    let host = fixture.host_with(Arc::new(service.clone())).await;
+    let id = fixture.create("{}");
+    fixture.prompt(id, "go");
+    fixture.until_it_waits_to_retry(id, 1).await;
+    assert_eq!(service.steps(), 1, "no time has passed");
+    let done = fixture.pass_until(id, "idle").await;
+    assert_eq!(done.last_run.as_ref().unwrap().outcome, Outcome::Completed);
+    assert_eq!((service.steps(), done.woke.as_ref()), (4, None));
+    // One second, two and four, of each of which up to a half may be left out.
+    assert!(fixture.clock.elapsed() >= Duration::from_millis(3_500));
+    let half = ("half a mess".to_owned(), true);
+    let whole = ("half a message".to_owned(), false);
+    assert_eq!(said(&fixture, id), [half.clone(), half.clone(), half, whole]);
+    assert_eq!(service.given(3), ["go"], "nothing of what was broken off is told");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_failures_in_a_row_count() {
+    let fixture = Fixture::new();
+    let fails = || Some(of_kind("overloaded", None));
+    let failures = Failures { retries: 2, ..Failures::default() };
+    for (steps, outcome, tries) in [
+        (vec![fails(), fails(), None, fails(), fails()], Outcome::Completed, 6),
+        (vec![fails(), None, fails(), fails(), fails()], Outcome::Failed, 5),
+    ] {
+        let service = Service::that(steps);
+        let config = Config { failures: failures.clone(), ..Config::default() };
+        let host = fixture.host_as(Arc::new(service.clone()), config).await;
+        let id = fixture.create("{}");
+        fixture.prompt(id, "go");
+        let done = fixture.pass_until(id, "idle").await;
+        let last = done.last_run.as_ref().unwrap();
+        assert_eq!((last.outcome, service.steps()), (outcome, tries));
+        if outcome == Outcome::Failed {
+            assert_eq!(last.error.as_deref(), Some("after 3 tries: overloaded: slow down"));
+        }
+        host.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_is_asked_about_a_failure_that_a_person_can_end() {
+    let fixture = Fixture::new();
+    let service = Service::that_fails([of_kind("auth_required", None)]);
+    let host = fixture.host_with(Arc::new(service.clone())).await;
+    let id = fixture.create("{}");
+    fixture.prompt(id, "go");
+    let asked = fixture.until_state(id, "suspended").await;
+    let Wait::Question(question) = &asked.suspended().unwrap().shown().pause.wait else {
+        panic!("nothing is asked: {asked:#?}");
+    };
+    assert_eq!(question.question, "auth_required: slow down");
+    assert_eq!(question.originating_failure_kind.as_deref(), Some("auth_required"));
+    fixture.resume(id, Some("logged in")).unwrap();
+    let done = fixture.until_state(id, "idle").await;
+    assert_eq!(done.last_run.as_ref().unwrap().outcome, Outcome::Completed);
+    assert!(service.given(1).iter().any(|told| told.contains("logged in")));
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tries_are_counted_across_a_kill_between_them() {
+    let fixture = Fixture::new();
+    let service = Service::that_fails([(); 2].map(|()| of_kind("overloaded", None)));
+    let failures = Failures { retries: 1, ..Failures::default() };
+    let config = Config { failures, ..Config::default() };
+    let first = fixture.host_as(Arc::new(service.clone()), config.clone()).await;
+    let id = fixture.create("{}");
+    fixture.prompt(id, "go");
+    fixture.until_it_waits_to_retry(id, 1).await;
+    first.kill().await;
+    let second = fixture.host_as(Arc::new(service.clone()), config).await;
+    let failed = fixture.pass_until(id, "idle").await;
+    let last = failed.last_run.as_ref().unwrap();
+    assert_eq!(last.error.as_deref(), Some("after 2 tries: overloaded: slow down"));
+    assert_eq!(service.steps(), 2);
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_waits_to_try_again_is_suspended_canceled_and_given_back_at_once() {
+    let fixture = Fixture::new();
+    for end in ["suspend", "cancel", "stop"] {
+        let service = Service::that_fails([of_kind("overloaded", None)]);
+        let host = fixture.host_with(Arc::new(service.clone())).await;
+        let id = fixture.create("{}");
+        fixture.prompt(id, "go");
+        fixture.until_it_waits_to_retry(id, 1).await;
+        match end {
+            "suspend" => {
+                fixture.suspend(id, Suspend::default());
+                assert_eq!(fixture.session(id).state.name(), "suspended");
+                fixture.resume(id, None).unwrap();
+                // It was a while, and nothing is waited for any more.
+                fixture.until_state(id, "idle").await;
+                assert_eq!(service.steps(), 2);
+                host.stop().await;
+            }
+            "cancel" => {
+                fixture.adjourn().session(id).cancel().await.unwrap();
+                let last = fixture.session(id).last_run.clone().unwrap();
+                assert_eq!((last.outcome, service.steps()), (Outcome::Canceled, 1));
+                host.stop().await;
+            }
+            _ => {
+                host.stop().await;
+                assert_eq!(fixture.session(id).state.name(), "ready");
+            }
+        }
+    }
+    assert_eq!(fixture.clock.elapsed(), Duration::ZERO);
 }
