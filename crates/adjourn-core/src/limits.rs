@@ -190,7 +190,7 @@ pub(crate) fn json_bytes<T: Serialize>(value: &T) -> usize {
 }
 
 /// Cuts a text to at most `limit` bytes at a character, marking the cut.
-pub(crate) fn excerpt(text: &str, limit: usize) -> String {
+pub fn excerpt(text: &str, limit: usize) -> String {
     const CUT: &str = "…";
     if text.len() <= limit {
         return plain(text);

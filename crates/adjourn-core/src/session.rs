@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::arrival::Arrival;
-use crate::carry::{Budget, Counters, Progress, Totals};
+use crate::carry::{AddBudget, Budget, Counters, Progress, Totals};
 use crate::command::RunEnd;
 use crate::driver::DriverSummary;
 use crate::id::{Epoch, HostId, RunId, Seq, SessionId};
@@ -167,6 +167,9 @@ pub struct WakeReport {
     /// What was fed by a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
+    /// What was added to the budget with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<AddBudget>,
     /// The question that was asked, its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,

@@ -360,6 +360,9 @@ payload! {
         /// What was added to the budget.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         added: Option<AddBudget>,
+        /// Whether the agent is told what was added; older programs did not.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tells_added: bool,
         /// The key under which the answer is kept.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered: Option<AnsweredKey>,

@@ -268,6 +268,7 @@ pub(super) fn go_on(draft: &mut Draft<'_>, by: By) {
         keeps_opening,
         reset: park.pause.limit.filter(|limit| *limit != Limit::BudgetExceeded),
         added: by.added,
+        tells_added: by.added.is_some(),
         answered: by.answered,
         window,
     };

@@ -230,6 +230,7 @@ impl Resumed {
             arrival: self.arrival.clone(),
             input: self.input.clone(),
             value: self.value.clone(),
+            added: self.added.filter(|_| self.tells_added),
             question: match &pause.wait {
                 Wait::Open => None,
                 Wait::Question(question) => {
