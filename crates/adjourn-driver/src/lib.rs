@@ -19,6 +19,7 @@ mod part;
 mod segments;
 mod stop;
 mod stream;
+pub mod told;
 mod transcript;
 mod view;
 

@@ -5,17 +5,20 @@ use adjourn_core::ledger::{CallState, OpenCall};
 use adjourn_core::session::{Cause, Initiator, Opening, Resumption, WakeReport};
 use adjourn_core::transcript::Digest;
 use adjourn_core::{Session, json};
-use adjourn_driver::{Fate, Message};
-use adjourn_store::Error;
 use serde_json::Value;
+
+use crate::content::{Fate, Message};
 
 /// Returns what stands between the last thing the model saw and its next answer.
 ///
 /// `event_data` reads what an event carries.
-pub(crate) fn told_first(
+///
+/// # Errors
+/// What an event carries cannot be read.
+pub fn told_first<E>(
     session: &Session,
-    event_data: impl FnOnce(Seq) -> Result<Option<String>, Error>,
-) -> Result<Vec<Message>, Error> {
+    event_data: impl FnOnce(Seq) -> Result<Option<String>, E>,
+) -> Result<Vec<Message>, E> {
     let mut said = Vec::new();
     let Some(run) = session.run() else { return Ok(said) };
     if let Opening::Wake(report) = &run.opening
@@ -40,7 +43,7 @@ pub(crate) fn told_first(
 
 /// Returns what became of calls that have no result: the model is told before it speaks again, or
 /// with the end of the step that asked for them.
-pub(crate) fn fates(session: &Session) -> Vec<Message> {
+pub fn fates(session: &Session) -> Vec<Message> {
     let fate = |open: &OpenCall| {
         let fate = match open.state {
             CallState::NotRun => Fate::NotRun,
@@ -58,7 +61,7 @@ pub(crate) fn fates(session: &Session) -> Vec<Message> {
 }
 
 /// Returns the digests by which a command names what is said with it.
-pub(crate) fn digests(said: &[Message]) -> Vec<Digest> {
+pub fn digests(said: &[Message]) -> Vec<Digest> {
     said.iter().map(|said| Digest::of(&said.encode())).collect()
 }
 

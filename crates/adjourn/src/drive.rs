@@ -10,7 +10,6 @@ mod open_message;
 mod options;
 mod speech;
 mod step;
-pub(crate) mod told;
 
 pub use open_message::Delta;
 
@@ -27,6 +26,7 @@ use adjourn_core::ledger::CallState;
 use adjourn_core::session::Outcome;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Rejected, Session};
+use adjourn_driver::told::{digests, fates, told_first};
 use adjourn_driver::{BoxFuture, Client, Driver, Environment, Fate, Message};
 use adjourn_store::{CommandError, Error, Request, Store};
 use tokio::sync::watch;
@@ -37,7 +37,6 @@ use crate::host::patiently;
 use crate::live::Live;
 use calls::Calls;
 use speech::excerpt;
-use told::{digests, fates, told_first};
 
 /// How long a host that stops still tries to give a session back when its time is over and the
 /// store takes nothing: then it ends as if it had died.

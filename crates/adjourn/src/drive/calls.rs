@@ -8,6 +8,7 @@ use std::task::Poll;
 use adjourn_core::command::{CallResult, Dispatch, Progress, ReturnCalls, ReturnedCall, StepEnd};
 use adjourn_core::ledger::{AskedCall, CallId, CallState, OpenCall};
 use adjourn_core::{Command, Session};
+use adjourn_driver::told::digests;
 use adjourn_driver::{
     Block, BoxFuture, BoxStream, Call, CallPart, Driver, Message, PermissionAnswer,
     PermissionRequest,
@@ -18,7 +19,6 @@ use tokio::sync::mpsc;
 use tokio::task::{self, JoinError, JoinSet};
 
 use super::news::{News, Update};
-use super::told::digests;
 use super::{Drive, Late, Next};
 use crate::clock::Clock;
 use crate::ending::{end, in_time};

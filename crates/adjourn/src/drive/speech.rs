@@ -10,13 +10,13 @@ use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::option::SessionOption;
 use adjourn_core::transcript::Head;
 use adjourn_core::{Rejected, Session, limits};
+use adjourn_driver::told::digests;
 use adjourn_driver::{
     CallContent, Failure, Message, Park, Part, Reported, RequestedCall, Role, Shown, Words,
     check_calls,
 };
 
 use super::open_message::{Delta, OpenMessage};
-use super::told::digests;
 
 /// How long words of a message wait to be committed as a segment of it.
 const SEGMENT_AFTER: Duration = Duration::from_secs(1);

@@ -11,6 +11,7 @@ use adjourn_core::event::What;
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::{self, Quiescing, State, Stopping};
 use adjourn_core::{Rejected, Session};
+use adjourn_driver::told::{digests, fates};
 use adjourn_driver::{
     BoxStream, Continuation, Driver, Message, Opening, Park, Part, Role, Step, Stop, StopWatch,
     Transcript, breakable,
@@ -19,7 +20,6 @@ use adjourn_store::{Error, Request, Store};
 
 use super::options::OptionsTold;
 use super::speech::{Speech, Taken};
-use super::told::{digests, fates};
 use super::{Drive, Late, Next, encoded};
 use crate::ending::end;
 use crate::transcript::StoredTranscript;
