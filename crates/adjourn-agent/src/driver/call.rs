@@ -1,0 +1,148 @@
+//! One tool call: checked, run, and stopped when it takes too long.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use adjourn_core::MARK;
+use adjourn_core::command::CallResult;
+use adjourn_driver::{Block, BoxFuture, Call, CallPart, Emitter};
+use serde_json::json;
+
+use super::AgentDriver;
+use super::answer::stalled;
+use super::place::Place;
+use super::signature;
+use crate::tool::{Tool, ToolCall, ToolError, ToolOutput};
+
+/// Where the failure of a call stands in the value of its result.
+pub(super) const FAILURE: &str = "adjournFailure";
+
+/// Runs a call, and emits how it ended.
+pub(super) async fn run(driver: AgentDriver, call: Call, out: Emitter<CallPart>) {
+    let running = driver.active.begin(Arc::clone(&driver.clock));
+    let result = attempt(&driver, &call, &out).await;
+    drop(running);
+    let warning = warning(&driver, &call).map(Block::text);
+    let ended = match result {
+        Ok(ToolOutput { blocks, structured }) => CallPart::Ended {
+            result: CallResult::Done,
+            content: warning.into_iter().chain(blocks).collect(),
+            structured,
+        },
+        Err(ToolError { failure, blocks }) => {
+            let blocks = match blocks.is_empty() {
+                true => vec![Block::text(failure.explanation.clone())],
+                false => blocks,
+            };
+            CallPart::Ended {
+                result: CallResult::Failed,
+                content: warning.into_iter().chain(blocks).collect(),
+                // The next step reads it from there, whatever host runs that.
+                structured: Some(json!({ FAILURE: failure.bounded() })),
+            }
+        }
+    };
+    out.emit(ended).await;
+}
+
+/// What ends a wait for a tool.
+enum Woken {
+    Returned(Result<ToolOutput, ToolError>),
+    Late,
+    Silent,
+}
+
+async fn attempt(
+    driver: &AgentDriver,
+    call: &Call,
+    out: &Emitter<CallPart>,
+) -> Result<ToolOutput, ToolError> {
+    let name = &call.content.tool;
+    let tool = find(driver, call).await?;
+    let given = ToolCall {
+        id: call.content.id.clone(),
+        arguments: call.content.arguments(),
+        session: Some(Arc::clone(&call.session)),
+        client: Arc::clone(&call.client),
+        environment: Arc::clone(&call.environment),
+        out: Some(out.clone()),
+    };
+    let mut running = unharmed(name.clone(), async move { tool.call(given).await });
+    let (clock, limits) = (&driver.clock, &driver.inner.limits);
+    let begun = clock.elapsed();
+    let late_at = begun.saturating_add(limits.tool_timeout);
+    let silent_at = begun.saturating_add(limits.stall_threshold);
+    let mut told = false;
+    loop {
+        let now = clock.elapsed();
+        let woken = tokio::select! {
+            biased;
+            returned = &mut running => Woken::Returned(returned),
+            () = clock.sleep(late_at.saturating_sub(now)) => Woken::Late,
+            () = clock.sleep(silent_at.saturating_sub(now)), if !told => Woken::Silent,
+        };
+        match woken {
+            Woken::Returned(returned) => return returned,
+            Woken::Late => {
+                let limit = limits.tool_timeout.as_secs_f64();
+                return Err(ToolError::new(format!("{name} took more than {limit} s")));
+            }
+            Woken::Silent => {
+                told = true;
+                driver.tell(|| stalled(name, silence(begun, clock.elapsed())));
+            }
+        }
+    }
+}
+
+fn silence(since: Duration, now: Duration) -> Duration {
+    now.saturating_sub(since)
+}
+
+/// Returns the tool of a call, if it is there and takes the arguments.
+///
+/// Both are looked at here, right before the call runs, so that a call which was deferred for a week
+/// is checked against the tools of that day.
+async fn find(driver: &AgentDriver, call: &Call) -> Result<Arc<dyn Tool>, ToolError> {
+    let (name, arguments) = (&call.content.tool, call.content.arguments());
+    let mut toolboxes = vec![Arc::clone(&driver.inner.toolbox)];
+    if driver.inner.toolbox.get(name).is_none() {
+        for source in &driver.inner.sources {
+            let (session, environment) = (Arc::clone(&call.session), Arc::clone(&call.environment));
+            toolboxes.push(source.tools(session, environment).await?);
+        }
+    }
+    for toolbox in toolboxes {
+        if let Some(tool) = toolbox.get(name) {
+            toolbox.check(name, &arguments)?;
+            return Ok(Arc::clone(tool));
+        }
+    }
+    Err(ToolError::new(format!("there is no tool {name:?}")))
+}
+
+/// Runs a tool so that one that panics fails, and no more.
+fn unharmed(
+    name: String,
+    running: impl Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    let mut running = Box::pin(running);
+    Box::pin(std::future::poll_fn(move |context| {
+        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context)));
+        polled.unwrap_or_else(|_| Poll::Ready(Err(ToolError::new(format!("{name} panicked")))))
+    }))
+}
+
+/// Returns what the model is told that repeats itself.
+fn warning(driver: &AgentDriver, call: &Call) -> Option<String> {
+    let soft = driver.inner.limits.loop_soft_threshold;
+    let counts = Place::read(&call.session).repeats;
+    let count = counts.get(&signature(&call.content)).copied().unwrap_or(0);
+    (soft > 0 && count >= soft).then(|| {
+        format!(
+            "{MARK} This call was made {count} times with the same arguments. Do not repeat it."
+        )
+    })
+}

@@ -1,0 +1,158 @@
+//! What an agent remembers between steps, beside what was said: it is the driver's state, and part
+//! of every record.
+
+use std::collections::BTreeMap;
+
+use adjourn_core::carry::AddBudget;
+use adjourn_core::id::RunId;
+use adjourn_core::session::Opening;
+use adjourn_core::time::Timestamp;
+use adjourn_core::{Session, json};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Action, Failure, FailureKind};
+
+/// How many calls are counted by their signature; those that were repeated least are forgotten.
+const REPEATS: usize = 64;
+/// How many lessons are kept.
+const LESSONS: usize = 5;
+
+/// What an agent remembers between steps.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Place {
+    /// The run that it belongs to.
+    pub(crate) run: Option<RunId>,
+    /// The turn of that run that it has entered.
+    pub(crate) turn: u64,
+    /// How many entries of the transcript it has looked at for failures of tools.
+    pub(crate) seen: u64,
+    /// How many answers of the model it has had, since the last time that limit was reset.
+    pub(crate) iterations: u64,
+    /// How often each call was asked for, by its signature.
+    pub(crate) repeats: BTreeMap<String, u64>,
+    /// How often in a row each failure was met.
+    pub(crate) attempts: BTreeMap<FailureKind, u32>,
+    /// The last failure of each kind, the newest last.
+    pub(crate) lessons: Vec<Failure>,
+    /// What the model is told with the next call, once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) instruction: Option<String>,
+    /// What is still to be done about a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pending: Option<Pending>,
+    /// The failure that a person was asked about last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<FailureKind>,
+    /// What resumes have added to the guardrails' budget.
+    pub(crate) added: AddBudget,
+    /// How many model calls had no known price.
+    pub(crate) unpriced_calls: u64,
+}
+
+/// What is to be done about a failure, decided when it was met.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Pending {
+    pub(crate) failure: Failure,
+    pub(crate) action: Action,
+    /// When a retry may begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) not_before: Option<Timestamp>,
+}
+
+impl Place {
+    /// Reads where a session has got to.
+    pub(crate) fn read(session: &Session) -> Self {
+        let state = session.driver_state.as_deref().unwrap_or("{}");
+        json::stored(state.as_bytes()).unwrap_or_default()
+    }
+
+    /// Returns it as the driver's state.
+    pub(crate) fn write(&self) -> String {
+        // No map with keys that are not text, no failing impl: this always encodes.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Enters the turn that the session is in; `hard` is the number of equal calls that is a loop.
+    pub(crate) fn enter(&mut self, session: &Session, hard: u64) {
+        let Some(run) = session.run() else { return };
+        if self.run != Some(run.id) {
+            // Counters end with their run; money is a session's.
+            let (added, unpriced_calls) = (self.added, self.unpriced_calls);
+            *self = Self { run: Some(run.id), added, unpriced_calls, ..Self::default() };
+        }
+        if self.turn == run.turn {
+            return;
+        }
+        self.turn = run.turn;
+        let asked = self.asked.take();
+        if let Opening::Wake(report) = &run.opening {
+            // What an earlier wake brought is told with this one, if no step had begun with it.
+            let earlier = report.earlier.as_ref().and_then(|earlier| earlier.added);
+            for added in report.added.into_iter().chain(earlier) {
+                self.added.cost_micro_usd =
+                    self.added.cost_micro_usd.saturating_add(added.cost_micro_usd);
+                self.added.tokens = self.added.tokens.saturating_add(added.tokens);
+            }
+            if asked == Some(FailureKind::LoopDetected) && report.input.is_some() {
+                self.decay(hard);
+            }
+        }
+        // A person has dealt with what was asked about: it is not met for the second time now.
+        if let Some(asked) = asked {
+            if asked == FailureKind::IterationLimit {
+                self.iterations = 0;
+            }
+            self.attempts.remove(&asked);
+        }
+    }
+
+    /// Halves the counts of repeated calls, so that each may be made again at least once.
+    fn decay(&mut self, hard: u64) {
+        for count in self.repeats.values_mut() {
+            *count = (*count / 2).min(hard.saturating_sub(2));
+        }
+        self.repeats.retain(|_, count| *count > 0);
+    }
+
+    /// Counts a call, and returns how often it was asked for.
+    pub(crate) fn count(&mut self, signature: String) -> u64 {
+        let count = self.repeats.get(&signature).copied().unwrap_or(0) + 1;
+        if self.repeats.len() >= REPEATS && !self.repeats.contains_key(&signature) {
+            let least = self.repeats.iter().min_by_key(|(_, count)| **count);
+            if let Some(least) = least.map(|(signature, _)| signature.clone()) {
+                self.repeats.remove(&least);
+            }
+        }
+        self.repeats.insert(signature, count);
+        count
+    }
+
+    /// Returns how often a failure was met, and counts it.
+    pub(crate) fn attempt(&mut self, failure: &Failure) -> u32 {
+        let attempts = self.attempts.entry(failure.kind).or_insert(0);
+        let before = *attempts;
+        *attempts = attempts.saturating_add(1);
+        self.lessons.retain(|lesson| lesson.kind != failure.kind);
+        self.lessons.push(failure.clone());
+        if self.lessons.len() > LESSONS {
+            self.lessons.remove(0);
+        }
+        before
+    }
+
+    /// Takes note that the model answered as it should.
+    pub(crate) fn answered(&mut self) {
+        self.iterations = self.iterations.saturating_add(1);
+        for kind in [
+            FailureKind::TransientProvider,
+            FailureKind::OutputTruncated,
+            FailureKind::OutputRefused,
+            FailureKind::NoProgress,
+            FailureKind::AuthRequired,
+        ] {
+            self.attempts.remove(&kind);
+        }
+        self.instruction = None;
+    }
+}

@@ -1,0 +1,125 @@
+//! What is done about a failure: the one way that every failure goes.
+
+use std::time::Duration;
+
+use adjourn_core::carry::Notes;
+use adjourn_core::command::RunEnd;
+use adjourn_core::limits;
+use adjourn_core::session::Outcome;
+use adjourn_driver::{Finish, Park, Part};
+
+use super::place::Pending;
+use super::questions;
+use super::step::Stepping;
+use crate::events::{AgentError, AgentEvent};
+use crate::failure::{Action, Failure};
+
+/// Whether a step goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    GoOn,
+    Over,
+}
+
+impl Stepping {
+    /// Meets a failure: decides what is done about it, counts it, keeps the lesson and tells it.
+    ///
+    /// `wait` is how long a retry has to wait at least.
+    pub(super) async fn meet(&mut self, failure: Failure, wait: Option<Duration>) -> Pending {
+        let policy = &self.driver.inner.policy;
+        let attempts = self.place.attempts.get(&failure.kind).copied().unwrap_or(0);
+        let action = policy.decide(&failure, attempts);
+        let backoff = jittered(policy.backoff(failure.kind, attempts));
+        self.place.attempt(&failure);
+        tracing::debug!(kind = %failure.kind, ?action, attempts, "a failure was met");
+        let notes = Notes {
+            failures: vec![failure.kind.as_str().to_owned()],
+            lessons: vec![limits::excerpt(&failure.to_string(), limits::LESSON_BYTES)],
+            ..Notes::default()
+        };
+        self.out.emit(Part::Noted(notes)).await;
+        if matches!(action, Action::Retry | Action::NarrowScope) {
+            self.driver.tell(|| {
+                AgentEvent::Error(AgentError {
+                    message: failure.to_string(),
+                    failure: Some(failure.clone()),
+                    recoverable: true,
+                    error_type: None,
+                })
+            });
+        }
+        let wait = backoff.max(wait.unwrap_or_default());
+        let retries_later = action == Action::Retry && !wait.is_zero();
+        let not_before = retries_later.then(|| self.driver.clock.now().after(wait));
+        Pending { failure, action, not_before }
+    }
+
+    /// Does what was decided about a failure.
+    pub(super) async fn carry_out(&mut self, pending: Pending) -> Flow {
+        let Pending { failure, action, not_before } = pending;
+        let ends = match action {
+            Action::Retry => {
+                if let Some(at) = not_before {
+                    let clock = &self.driver.clock;
+                    clock.sleep(at.since(clock.now())).await;
+                }
+                return Flow::GoOn;
+            }
+            Action::NarrowScope => {
+                self.place.instruction = Some(questions::instruction(&failure));
+                return Flow::GoOn;
+            }
+            Action::AskUser => {
+                self.place.asked = Some(failure.kind);
+                let park = Park::Ask(questions::question(&failure));
+                self.out.emit(Part::Park(park)).await;
+                None
+            }
+            Action::Handoff => {
+                let handoff = questions::handoff(&failure);
+                let why = format!("handed off: {}", handoff.rationale);
+                self.driver.tell(|| AgentEvent::Handoff(handoff));
+                Some(failed(&why))
+            }
+            Action::Stop => {
+                let summary = questions::summary(&failure, &self.place.lessons);
+                self.driver.tell(|| AgentEvent::PartialRunSummary(summary));
+                Some(failed(&format!("stopped: {failure}")))
+            }
+        };
+        self.finish(ends).await;
+        Flow::Over
+    }
+
+    /// Ends the step.
+    pub(super) async fn finish(&mut self, ends: Option<RunEnd>) {
+        let state = Some(self.place.write());
+        self.out.emit(Part::Finished(Finish { state, ends })).await;
+    }
+}
+
+fn failed(why: &str) -> RunEnd {
+    let error = Some(limits::excerpt(why, limits::EXCERPT_BYTES));
+    RunEnd { outcome: Outcome::Failed, error, ends_session: false }
+}
+
+/// Takes off up to half of a wait by chance, so that many agents do not try again as one.
+fn jittered(wait: Duration) -> Duration {
+    let chance = getrandom::u32().unwrap_or(0);
+    let off = wait.as_secs_f64() / 2.0 * (f64::from(chance) / f64::from(u32::MAX));
+    wait.saturating_sub(Duration::from_secs_f64(off))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_cut_by_half_at_most() {
+        let wait = Duration::from_secs(8);
+        let waits: Vec<_> = (0..50).map(|_| jittered(wait)).collect();
+        assert!(waits.iter().all(|jittered| (wait / 2..=wait).contains(jittered)));
+        assert!(waits.iter().any(|jittered| *jittered != waits[0]), "all alike: {waits:?}");
+        assert_eq!(jittered(Duration::ZERO), Duration::ZERO);
+    }
+}

@@ -1,0 +1,351 @@
+//! One step: limits are looked at, the model is asked, and its answer is judged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn_core::carry::Usage;
+use adjourn_core::command::RunEnd;
+use adjourn_core::conditions::Conditions;
+use adjourn_core::ledger::CallId;
+use adjourn_core::session::Outcome;
+use adjourn_core::{MARK, json, limits};
+use adjourn_driver::{
+    Block, CallContent, Emitter, Finish, ModelMessage, ModelRole, Park, Part, RequestedCall, Role,
+    Step, TranscriptError,
+};
+use serde_json::{Value, json};
+
+use super::answer::{Answer, hear};
+use super::call::FAILURE;
+use super::place::Place;
+use super::recover::Flow;
+use super::{AgentDriver, signature};
+use crate::events::{AgentEvent, LlmCallCompleted};
+use crate::failure::{Failure, FailureKind};
+use crate::model::{FinishReason, ModelCall, ModelError, ModelRequest};
+use crate::record::dollars;
+use crate::tool::{Effect, ToolSpec, Toolbox, builtin};
+
+/// How much is kept of arguments that are no JSON.
+const NO_JSON_BYTES: usize = 1024;
+
+/// A step under way.
+pub(super) struct Stepping {
+    pub(super) driver: AgentDriver,
+    pub(super) step: Step,
+    pub(super) out: Emitter<Part>,
+    pub(super) place: Place,
+}
+
+impl Stepping {
+    pub(super) fn new(driver: AgentDriver, step: Step, out: Emitter<Part>) -> Self {
+        let place = Place::read(&step.session);
+        Self { driver, step, out, place }
+    }
+
+    /// Runs the step to its end.
+    pub(super) async fn run(mut self) {
+        if let Err(error) = self.go().await {
+            self.out.emit(Part::Finished(Finish::failed(error.to_string()))).await;
+        }
+    }
+
+    async fn go(&mut self) -> Result<(), TranscriptError> {
+        self.place.enter(&self.step.session, self.driver.inner.limits.loop_hard_threshold);
+        let tools_took = self.driver.active.take();
+        if !tools_took.is_zero() {
+            let usage = Usage { active_ms: millis(tools_took), ..Usage::default() };
+            self.out.emit(Part::Spent(usage)).await;
+        }
+        // What was decided about an answer that was broken off.
+        if let Some(pending) = self.place.pending.take()
+            && self.carry_out(pending).await == Flow::Over
+        {
+            return Ok(());
+        }
+        let mut met = self.tool_failures()?;
+        met.extend(self.limit_reached(tools_took));
+        for failure in met {
+            let pending = self.meet(failure, None).await;
+            if self.carry_out(pending).await == Flow::Over {
+                return Ok(());
+            }
+        }
+        let (toolboxes, failed) = self.driver.toolboxes(&self.step).await;
+        for failure in failed {
+            let pending = self.meet(failure, None).await;
+            if self.carry_out(pending).await == Flow::Over {
+                return Ok(());
+            }
+        }
+        let request = self.request(&toolboxes)?;
+        let answer = hear(&self.driver, request, &self.out).await;
+        self.account(&answer).await;
+        self.judge(answer, &toolboxes).await;
+        Ok(())
+    }
+
+    /// Returns the failures of the calls that have come back since the last step, one of each kind.
+    fn tool_failures(&mut self) -> Result<Vec<Failure>, TranscriptError> {
+        let length = self.step.transcript.len();
+        let fresh = usize::try_from(length.saturating_sub(self.place.seen)).unwrap_or(usize::MAX);
+        let entries = self.step.transcript.before(length, fresh)?;
+        self.place.seen = length;
+        let mut failures: Vec<Failure> = Vec::new();
+        for result in entries.iter().filter(|entry| entry.role == Role::Tool) {
+            let failure = result.structured.as_ref().and_then(|value| value.get(FAILURE));
+            let failure = failure.and_then(|value| serde_json::from_value(value.clone()).ok());
+            match failure {
+                Some(failure) if result.is_error => {
+                    let failure: Failure = Failure::bounded(failure);
+                    if failures.iter().all(|other| other.kind != failure.kind) {
+                        failures.push(failure);
+                    }
+                }
+                _ if !result.is_error => {
+                    self.place.attempts.remove(&FailureKind::ToolError);
+                }
+                _ => {}
+            }
+        }
+        Ok(failures)
+    }
+
+    /// Returns the limit that the run has reached.
+    fn limit_reached(&self, tools_took: Duration) -> Option<Failure> {
+        let (session, limits) = (&self.step.session, &self.driver.inner.limits);
+        let answers = self.place.iterations;
+        if answers >= limits.max_iterations {
+            let why = format!("The run has had {answers} answers of the model, as many as it may");
+            return Some(Failure::new(FailureKind::IterationLimit, why));
+        }
+        let worked = session.run().map_or(0, |run| run.progress.active_ms);
+        let worked = Duration::from_millis(worked).saturating_add(tools_took);
+        if worked >= limits.max_execution_time {
+            let (worked, limit) = (worked.as_secs(), limits.max_execution_time.as_secs_f64());
+            let why = format!("The run has worked for {worked} s, and may for {limit} s");
+            return Some(Failure::new(FailureKind::TimeLimit, why));
+        }
+        let (totals, added) = (&session.totals, &self.place.added);
+        let cost = limits.max_cost_micro_usd.map(|max| max.saturating_add(added.cost_micro_usd));
+        if let Some(max) = cost.filter(|max| totals.cost_micro_usd >= *max) {
+            let (used, max) = (dollars(totals.cost_micro_usd), dollars(max));
+            let why = format!("The run has cost {used} USD, and may cost {max} USD");
+            return Some(Failure::new(FailureKind::BudgetExceeded, why));
+        }
+        let tokens = limits.max_tokens.map(|max| max.saturating_add(added.tokens));
+        if let Some(max) = tokens.filter(|max| totals.tokens() >= *max) {
+            let why = format!("The run has used {} tokens, and may use {max}", totals.tokens());
+            return Some(Failure::new(FailureKind::BudgetExceeded, why));
+        }
+        None
+    }
+
+    /// Returns what the model is asked.
+    fn request(&self, toolboxes: &[Arc<Toolbox>]) -> Result<ModelRequest, TranscriptError> {
+        let mut messages = self.step.transcript.messages()?;
+        let lessons = self.place.lessons.iter().map(|lesson| format!("\n- {lesson}"));
+        let lessons: String = lessons.collect();
+        let mut notes = String::new();
+        if !lessons.is_empty() {
+            notes = format!("{MARK} What went wrong in this run so far:{lessons}");
+        }
+        if let Some(instruction) = &self.place.instruction {
+            let apart = if notes.is_empty() { "" } else { "\n" };
+            notes = format!("{notes}{apart}{MARK} {instruction}");
+        }
+        if !notes.is_empty() {
+            // It is not said: it stands in no transcript, and in this request alone.
+            messages.push(ModelMessage {
+                role: ModelRole::User,
+                blocks: vec![Block::text(notes)],
+                calls: Vec::new(),
+                answers: None,
+                structured: None,
+                is_error: false,
+            });
+        }
+        Ok(ModelRequest {
+            instructions: self.driver.inner.config.instructions.clone(),
+            messages,
+            tools: toolboxes.iter().flat_map(|toolbox| toolbox.specs()).cloned().collect(),
+            environment: Arc::clone(&self.step.environment),
+        })
+    }
+
+    /// Counts what a model call has used.
+    async fn account(&mut self, answer: &Answer) {
+        let inner = Arc::clone(&self.driver.inner);
+        let (model, usage) = (inner.model.id(), answer.usage);
+        let cost = inner.config.prices.cost(model, &usage);
+        if cost.is_none() && answer.end.is_ok() {
+            self.place.unpriced_calls += 1;
+        }
+        let spent = Usage {
+            cost_micro_usd: cost.unwrap_or(0),
+            prompt_tokens: usage.prompt_tokens.unwrap_or(0),
+            completion_tokens: usage.completion_tokens.unwrap_or(0),
+            active_ms: millis(answer.took),
+        };
+        self.out.emit(Part::Spent(spent)).await;
+        if let Ok(reason) = &answer.end {
+            self.driver.tell(|| {
+                AgentEvent::LlmCallCompleted(LlmCallCompleted {
+                    model_id: model.to_owned(),
+                    prompt_tokens: usage.prompt_tokens,
+                    completion_tokens: usage.completion_tokens,
+                    cost_usd: cost.map(dollars),
+                    duration_s: answer.took.as_secs_f64(),
+                    finish_reason: reason.as_str().to_owned(),
+                })
+            });
+        }
+    }
+
+    /// Does what follows from an answer.
+    async fn judge(&mut self, answer: Answer, toolboxes: &[Arc<Toolbox>]) {
+        let (failure, wait) = match &answer.end {
+            Err(error) => {
+                if let Some(park) = self.quota(error).filter(|_| !answer.said) {
+                    self.out.emit(Part::Park(park)).await;
+                    return self.finish(None).await;
+                }
+                (Some(Failure::new(error.kind, &error.message)), error.retry_after)
+            }
+            Ok(reason) => (unusable(reason, &answer), None),
+        };
+        if let Some(failure) = failure {
+            // What it said is not whole. The next step does what is decided here.
+            self.place.pending = Some(self.meet(failure, wait).await);
+            self.out.emit(Part::State(self.place.write())).await;
+            self.out.emit(Part::Broken).await;
+            return;
+        }
+        self.place.answered();
+        if answer.calls.is_empty() {
+            let end = RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
+            return self.finish(Some(end)).await;
+        }
+        let calls = self.requested(answer.calls, toolboxes);
+        if let Some(failure) = self.looping(&calls) {
+            // The calls are not asked for: none dangles, and none runs.
+            let pending = self.meet(failure, None).await;
+            if self.carry_out(pending).await == Flow::GoOn {
+                self.finish(None).await;
+            }
+            return;
+        }
+        self.out.emit(Part::Calls(calls)).await;
+        self.finish(None).await;
+    }
+
+    /// Returns the park for a quota that says when it refills, if the agent may park for that.
+    fn quota(&self, error: &ModelError) -> Option<Park> {
+        let at = error.resets_at.filter(|_| self.driver.inner.limits.park_on_quota)?;
+        let reason = limits::excerpt(&format!("quota: {}", error.message), limits::EXCERPT_BYTES);
+        Some(Park::Await { reason, conditions: Some(Conditions::at(at)), summary: None })
+    }
+
+    /// Counts calls, and says whether one of them was asked for too often.
+    fn looping(&mut self, calls: &[RequestedCall]) -> Option<Failure> {
+        let hard = self.driver.inner.limits.loop_hard_threshold;
+        let mut looping = None;
+        for call in calls.iter().filter(|call| call.parks.is_none()) {
+            let count = self.place.count(signature(&call.content));
+            if count >= hard && looping.is_none() {
+                let tool = &call.content.tool;
+                let why = format!("{tool} was asked for {count} times with the same arguments");
+                looping = Some(Failure::new(FailureKind::LoopDetected, why));
+            }
+        }
+        looping
+    }
+
+    /// Returns the calls that the host is to run, and what the agent parks itself for.
+    fn requested(&self, calls: Vec<ModelCall>, toolboxes: &[Arc<Toolbox>]) -> Vec<RequestedCall> {
+        let revision = self.step.session.revision;
+        let mut requested: Vec<RequestedCall> = Vec::new();
+        for (index, call) in calls.into_iter().enumerate() {
+            let taken = requested.iter().any(|other| other.content.id.0 == call.id);
+            let usable = limits::name("id", &call.id).is_ok()
+                && call.id.len() <= limits::CALL_ID_BYTES
+                && self.step.session.calls.get(&CallId(call.id.clone())).is_none();
+            let id = match usable && !taken {
+                true => call.id,
+                false => format!("call-{revision}-{index}"),
+            };
+            // A name that is none is told to the model as that of no tool.
+            let named = limits::name("tool", &call.tool).is_ok();
+            let tool = if named { call.tool } else { "(no name)".to_owned() };
+            let arguments = arguments(&call.arguments);
+            let toolbox = toolboxes.iter().find(|toolbox| toolbox.get(&tool).is_some());
+            let spec: Option<&ToolSpec> =
+                toolbox.and_then(|toolbox| toolbox.get(&tool)).map(|tool| tool.spec());
+            let valid = toolbox.is_some_and(|toolbox| toolbox.check(&tool, &arguments).is_ok());
+            let parked = requested.iter().any(|call| call.parks.is_some());
+            let parks =
+                builtin::park(&tool, &arguments).filter(|_| valid && !parked).and_then(Result::ok);
+            let idempotent = spec.is_none_or(|spec| spec.effect == Effect::Idempotent);
+            let kind = spec.and_then(|spec| spec.kind.clone());
+            let content = CallContent { kind, arguments, ..CallContent::new(CallId(id), tool) };
+            requested.push(RequestedCall {
+                content,
+                idempotent,
+                // A person is not asked about a call that will not run.
+                permission: valid && spec.is_some_and(|spec| spec.permission),
+                in_order: !idempotent,
+                parks,
+            });
+        }
+        requested
+    }
+}
+
+impl AgentDriver {
+    /// Returns the tools there are, and why some cannot be had.
+    pub(super) async fn toolboxes(&self, step: &Step) -> (Vec<Arc<Toolbox>>, Vec<Failure>) {
+        let mut toolboxes = vec![Arc::clone(&self.inner.toolbox)];
+        let mut failures = Vec::new();
+        for source in &self.inner.sources {
+            let (session, environment) = (Arc::clone(&step.session), Arc::clone(&step.environment));
+            match source.tools(session, environment).await {
+                Ok(toolbox) => toolboxes.push(toolbox),
+                Err(error) => failures.push(error.failure.bounded()),
+            }
+        }
+        (toolboxes, failures)
+    }
+}
+
+/// Says why an answer that ended cannot be used.
+fn unusable(reason: &FinishReason, answer: &Answer) -> Option<Failure> {
+    let failure = match reason {
+        FinishReason::Length => {
+            Failure::new(FailureKind::OutputTruncated, "the answer was cut off at its length")
+        }
+        FinishReason::ContentFilter => {
+            Failure::new(FailureKind::OutputRefused, "a filter stopped the answer")
+        }
+        FinishReason::Refusal => Failure::new(FailureKind::OutputRefused, "the model refused"),
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_)
+            if !answer.said && answer.calls.is_empty() =>
+        {
+            Failure::new(FailureKind::NoProgress, "the model answered with nothing")
+        }
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => return None,
+    };
+    Some(failure)
+}
+
+/// Reads what a model wrote as arguments; what is no JSON is kept as a text, which no schema takes.
+fn arguments(text: &str) -> Value {
+    if text.trim().is_empty() {
+        return json!({});
+    }
+    json::read(text.as_bytes(), limits::CALL_BYTES / 2)
+        .unwrap_or_else(|_| Value::String(limits::excerpt(text, NO_JSON_BYTES)))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

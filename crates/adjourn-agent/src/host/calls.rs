@@ -1,0 +1,214 @@
+//! The calls of a step: allowed where they have to be, started, and waited for.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use adjourn_core::command::{
+    CallResult, Dispatch, FinishStep, Owned, ReturnCalls, ReturnedCall, StepEnd,
+};
+use adjourn_core::ledger::{CallId, CallState, OpenCall};
+use adjourn_core::{Command, Rejected};
+use adjourn_driver::told::{digests, fates};
+use adjourn_driver::{
+    Block, Call, CallPart, Driver as _, Environment, Message, PermissionAnswer, PermissionRequest,
+};
+use serde_json::{Map, Value};
+
+use super::{MemoryHost, RunningCall};
+use crate::clock::Clock as _;
+use crate::events::{AgentEvent, ToolEvent, ToolResultObserved, ToolStatus};
+
+/// What ends a wait for calls.
+enum Woken {
+    /// A call says something, or is over without a word.
+    Part(usize, Option<CallPart>),
+    /// The driver has something to tell beside that.
+    News,
+    Cancel,
+    /// The calls had their time after a cancel.
+    Late,
+}
+
+impl MemoryHost {
+    /// Starts calls that may start.
+    pub(super) async fn dispatch(&mut self) -> Result<(), Rejected> {
+        let session = Arc::clone(&self.session);
+        let mut free = Vec::new();
+        for id in session.calls.at(CallState::Asked) {
+            let Some(open) = session.calls.get(&id) else { continue };
+            // A call that waits its turn starts alone, and lets none behind it start.
+            let alone = open.call.in_order || self.needs_permission(open);
+            if alone && !free.is_empty() {
+                break;
+            }
+            if self.needs_permission(open) {
+                return self.ask_permission(open).await;
+            }
+            free.push(id);
+            if alone {
+                break;
+            }
+        }
+        self.start(free, Vec::new()).await
+    }
+
+    fn needs_permission(&self, open: &OpenCall) -> bool {
+        open.call.permission && !self.session.allowed.contains(&open.call.tool)
+    }
+
+    /// Asks a person whether a call may run.
+    async fn ask_permission(&mut self, open: &OpenCall) -> Result<(), Rejected> {
+        let call = self.entries.call(&open.call);
+        let (id, tool) = (call.id.clone(), call.tool.clone());
+        let request = PermissionRequest { session: self.session.id, call, options: Vec::new() };
+        let answer = tokio::select! {
+            biased;
+            () = self.cancel_asked() => return self.heed_cancel(),
+            answer = self.inner.client.permission(request) => answer,
+        };
+        let why = match answer {
+            PermissionAnswer::Granted { always } => {
+                let always = if always { vec![tool] } else { Vec::new() };
+                return self.start(vec![id], always).await;
+            }
+            PermissionAnswer::Refused(why) => why,
+            PermissionAnswer::Gone | PermissionAnswer::Chosen(_) => {
+                "not run: no person can be asked for permission".to_owned()
+            }
+        };
+        self.take_back(id, tool, CallResult::Declined, vec![Block::text(why)], None).await
+    }
+
+    async fn start(&mut self, ids: Vec<CallId>, always: Vec<String>) -> Result<(), Rejected> {
+        let dispatch = Dispatch { epoch: self.session.epoch, calls: ids.clone(), always };
+        match self.commit(Command::Dispatch(dispatch), Vec::new()) {
+            // Nothing may start any more: the step ends here, and the calls are answered so.
+            Err(Rejected::Stopping { .. }) => return self.finish_where_it_is(),
+            done => done?,
+        }
+        let session = Arc::clone(&self.session);
+        for id in ids {
+            let Some(open) = session.calls.get(&id) else { continue };
+            let content = self.entries.call(&open.call);
+            self.tell_tool(&id, &content.tool, ToolStatus::Started, Some(content.arguments()))
+                .await;
+            let tool = content.tool.clone();
+            let parts = self.driver.call(Call {
+                session: Arc::clone(&session),
+                content,
+                client: Arc::clone(&self.inner.client),
+                environment: Arc::new(Environment::default()),
+            });
+            self.running.push(RunningCall { id, tool, parts });
+        }
+        Ok(())
+    }
+
+    fn finish_where_it_is(&mut self) -> Result<(), Rejected> {
+        let said = fates(&self.session);
+        let step = StepEnd { entries: digests(&said), ..StepEnd::default() };
+        let finish = FinishStep { epoch: self.session.epoch, step, ends: None, next: false };
+        self.commit(Command::FinishStep(finish), said)
+    }
+
+    /// Waits until a call says something or comes back.
+    pub(super) async fn wait_for_calls(&mut self) -> Result<(), Rejected> {
+        let cancel = self.cancel_asked();
+        let grace = self.session.grace().map(|grace| self.clock.sleep(grace));
+        let late = async move {
+            match grace {
+                Some(grace) => grace.await,
+                None => std::future::pending().await,
+            }
+        };
+        let (running, outbox) = (&mut self.running, &self.outbox);
+        let part = poll_fn(|context| {
+            for (index, call) in running.iter_mut().enumerate() {
+                if let Poll::Ready(part) = call.parts.as_mut().poll_next(context) {
+                    return Poll::Ready(Woken::Part(index, part));
+                }
+            }
+            if outbox.has_news() { Poll::Ready(Woken::News) } else { Poll::Pending }
+        });
+        let woken = tokio::select! {
+            biased;
+            () = cancel => Woken::Cancel,
+            woken = part => woken,
+            () = late => Woken::Late,
+        };
+        self.pass_on().await;
+        match woken {
+            Woken::Part(index, Some(CallPart::Updated(update))) => {
+                if let Some(RunningCall { id, tool, .. }) = self.running.get(index) {
+                    let (call_id, tool) = (id.clone(), tool.clone());
+                    let (status, arguments) = (ToolStatus::Updated, None);
+                    let event = ToolEvent { call_id, tool, status, arguments, update };
+                    self.out.emit(AgentEvent::ToolEvent(event)).await;
+                }
+                Ok(())
+            }
+            Woken::Part(index, ended) => {
+                let RunningCall { id, tool, .. } = self.running.remove(index);
+                let (result, content, structured) = match ended {
+                    Some(CallPart::Ended { result, content, structured }) => {
+                        (result, content, structured)
+                    }
+                    Some(CallPart::Updated(_)) | None => {
+                        let text = "it failed: the tool ended without a result";
+                        (CallResult::Failed, vec![Block::text(text)], None)
+                    }
+                };
+                self.take_back(id, tool, result, content, structured).await
+            }
+            Woken::News => Ok(()),
+            Woken::Cancel => self.heed_cancel(),
+            Woken::Late => {
+                self.running.clear();
+                let owned = Owned { epoch: self.session.epoch };
+                self.commit(Command::Abandon(owned), Vec::new())
+            }
+        }
+    }
+
+    /// Takes what came of a call into the session.
+    async fn take_back(
+        &mut self,
+        id: CallId,
+        tool: String,
+        result: CallResult,
+        content: Vec<Block>,
+        structured: Option<Value>,
+    ) -> Result<(), Rejected> {
+        let is_error = result != CallResult::Done;
+        let step = self.session.run().and_then(|run| run.step).map(|step| step.number);
+        let entry = Message { structured, is_error, ..Message::result(id.clone(), content) };
+        let entry = entry.cut().in_step(step);
+        let content = entry.text();
+        let calls = vec![ReturnedCall { id: id.clone(), result }];
+        let said = vec![entry];
+        let returned = ReturnCalls { epoch: self.session.epoch, calls, entries: digests(&said) };
+        self.commit(Command::ReturnCalls(returned), said)?;
+        let status = match result {
+            CallResult::Done => ToolStatus::Completed,
+            CallResult::Failed => ToolStatus::Failed,
+            CallResult::Declined => ToolStatus::NotRun,
+        };
+        self.tell_tool(&id, &tool, status, None).await;
+        let observed = ToolResultObserved { call_id: id, tool, content, is_error };
+        self.out.emit(AgentEvent::ToolResultObserved(observed)).await;
+        Ok(())
+    }
+
+    async fn tell_tool(
+        &mut self,
+        id: &CallId,
+        tool: &str,
+        status: ToolStatus,
+        arguments: Option<Value>,
+    ) {
+        let (call_id, tool) = (id.clone(), tool.to_owned());
+        let event = ToolEvent { call_id, tool, status, arguments, update: Map::new() };
+        self.out.emit(AgentEvent::ToolEvent(event)).await;
+    }
+}

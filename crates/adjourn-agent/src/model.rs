@@ -1,0 +1,162 @@
+//! Models: what an agent asks for words and calls.
+
+mod scripted;
+
+use std::time::Duration;
+
+use adjourn_core::time::Timestamp;
+use adjourn_driver::{BoxStream, Environment, ModelMessage};
+use std::sync::Arc;
+
+pub use scripted::{ScriptError, ScriptedModel};
+
+use crate::failure::FailureKind;
+use crate::tool::ToolSpec;
+
+/// A model that can be asked to go on with a conversation.
+///
+/// # Contract
+/// The stream ends with [`ModelPart::Finished`] or an error; a stream that ends without either is
+/// taken for one that was cut off. Dropping it gives the call up: connections are closed.
+pub trait Model: Send + Sync + 'static {
+    /// Returns the model's id, as prices and records name it (`openai/gpt-5`).
+    fn id(&self) -> &str;
+
+    /// Asks the model, and returns its answer as it comes.
+    fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>>;
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// The agent's instructions: the system prompt.
+    pub instructions: String,
+    /// What was said, in an order that every provider takes. Messages of the user's role may follow
+    /// one another, and the last message may be the agent's: see
+    /// [`model_view`](adjourn_driver::model_view).
+    pub messages: Vec<ModelMessage>,
+    /// The tools that the model may call.
+    pub tools: Arc<[ToolSpec]>,
+    /// Values that are never stored, such as keys that a client passed.
+    pub environment: Arc<Environment>,
+}
+
+/// A part of a model's answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelPart {
+    /// Further words of the answer.
+    Text(String),
+    /// Further words of what the model thinks.
+    Thought(String),
+    /// A call that the model asks for, whole.
+    Call(ModelCall),
+    /// What the call has used; the last one counts.
+    Usage(ModelUsage),
+    /// The answer is over.
+    Finished(FinishReason),
+}
+
+/// A call that a model asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelCall {
+    /// The id that the model gave it; one that cannot be used is replaced.
+    pub id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments, as the model wrote them: a JSON text, or what the model takes for one.
+    pub arguments: String,
+}
+
+/// What a model call has used, as far as its provider says.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ModelUsage {
+    /// Tokens that the model was sent.
+    pub prompt_tokens: Option<u64>,
+    /// Tokens that the model produced.
+    pub completion_tokens: Option<u64>,
+    /// What it cost in US dollars, if the provider says so itself.
+    pub cost_usd: Option<f64>,
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FinishReason {
+    /// It has said what it wanted to say.
+    Stop,
+    /// It asks for calls.
+    ToolCalls,
+    /// Its answer reached the longest length allowed (`output_truncated`).
+    Length,
+    /// A filter of its provider stopped it (`output_refused`).
+    ContentFilter,
+    /// It refused to answer (`output_refused`).
+    Refusal,
+    /// Something else, in the provider's word; the answer is taken as it is.
+    Other(String),
+}
+
+impl FinishReason {
+    /// Returns the word for this reason in events.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Refusal => "refusal",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+/// A model call that failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// The kind of failure, which decides what is done about it.
+    pub kind: FailureKind,
+    /// What went wrong, for people. It must hold no secret.
+    pub message: String,
+    /// The status of the provider's HTTP answer.
+    pub status: Option<u16>,
+    /// How long the provider wants the caller to wait before trying again.
+    pub retry_after: Option<Duration>,
+    /// When a quota that is used up refills.
+    pub resets_at: Option<Timestamp>,
+}
+
+impl ModelError {
+    /// Makes an error of a kind.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { kind, message, status: None, retry_after: None, resets_at: None }
+    }
+
+    /// Makes an error from the status of an HTTP answer: `auth_required` for 401,
+    /// `scope_too_large` for 413, `transient_provider` for time-outs, conflicts, rate limits and
+    /// whatever is the server's fault, and `capability_gap` for the rest, which the same request
+    /// would meet again.
+    pub fn of_status(status: u16, message: impl Into<String>) -> Self {
+        let kind = match status {
+            401 => FailureKind::AuthRequired,
+            413 => FailureKind::ScopeTooLarge,
+            408 | 409 | 425 | 429 | 500.. => FailureKind::TransientProvider,
+            _ => FailureKind::CapabilityGap,
+        };
+        Self { status: Some(status), ..Self::new(kind, message) }
+    }
+
+    /// Adds how long the provider wants the caller to wait.
+    #[must_use]
+    pub const fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// Adds when the quota refills.
+    #[must_use]
+    pub const fn resets_at(mut self, time: Timestamp) -> Self {
+        self.resets_at = Some(time);
+        self
+    }
+}

@@ -1,0 +1,282 @@
+//! A model that answers from a list: for tests, examples and work offline.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use adjourn_core::json;
+use adjourn_driver::{BoxStream, ModelMessage, ModelRole, emitting};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{FinishReason, Model, ModelCall, ModelError, ModelPart, ModelRequest, ModelUsage};
+use crate::failure::FailureKind;
+
+/// How long a script may be.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// A model that gives the answers of a script, one after the other.
+///
+/// The first request finds its place by the conversation: behind as many answers of the script as
+/// the model has given in it. So a script goes on in another process, too. Each further request gets
+/// the next answer, whatever conversation it is for. When the script is over, the model says that
+/// it is done.
+///
+/// # The script
+///
+/// A JSON list of answers, or one JSON answer on each line. An answer is an object; each member may
+/// be left out:
+///
+/// ```json
+/// {
+///   "thought": "what the model thinks",
+///   "text": "what it says",
+///   "calls": [{ "tool": "lookup", "arguments": { "table": "sales" }, "id": "call-1" }],
+///   "usage": { "prompt_tokens": 120, "completion_tokens": 8 },
+///   "finish": "stop | tool_calls | length | content_filter | refusal",
+///   "error": { "kind": "transient_provider", "message": "overloaded", "retry_after_s": 2 }
+/// }
+/// ```
+///
+/// Words come one after the other, each as a part of its own. With `error`, what comes before it is
+/// said, and then the call fails.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    id: String,
+    answers: Vec<Scripted>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The number of the next answer, if one was given before.
+    next: Option<usize>,
+    requests: VecDeque<ModelRequest>,
+}
+
+/// How many requests are remembered for tests to look at.
+const REQUESTS: usize = 64;
+
+/// A script that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("script of a model: {0}")]
+pub struct ScriptError(String);
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Scripted {
+    thought: Option<String>,
+    text: Option<String>,
+    calls: Vec<ScriptedCall>,
+    usage: Option<ScriptedUsage>,
+    finish: Option<String>,
+    error: Option<ScriptedError>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptedCall {
+    tool: String,
+    #[serde(default)]
+    arguments: Value,
+    #[serde(default)]
+    id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptedUsage {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+    #[serde(default)]
+    cost_usd: Option<f64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptedError {
+    kind: FailureKind,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    status: Option<u16>,
+    #[serde(default)]
+    retry_after_s: Option<f64>,
+    #[serde(default)]
+    resets_at: Option<String>,
+}
+
+impl ScriptedModel {
+    /// Reads a script.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(script: &str) -> Result<Self, ScriptError> {
+        let read = |text: &str| json::read::<Scripted>(text.as_bytes(), MOST_BYTES);
+        let answers = if script.trim_start().starts_with('[') {
+            json::read(script.as_bytes(), MOST_BYTES)
+                .map_err(|error| ScriptError(error.to_string()))?
+        } else {
+            let lines = script.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+            let answer = |(number, line)| {
+                read(line).map_err(|error| ScriptError(format!("line {}: {error}", number + 1)))
+            };
+            lines.map(answer).collect::<Result<_, _>>()?
+        };
+        let model = Self { id: "scripted".to_owned(), answers, state: Mutex::default() };
+        for (number, answer) in model.answers.iter().enumerate() {
+            let problem = |problem| ScriptError(format!("answer {}: {problem}", number + 1));
+            answer.reason().map_err(problem)?;
+            answer.failure().map_err(problem)?;
+        }
+        Ok(model)
+    }
+
+    /// Reads a script from a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no script.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
+        let path = path.as_ref();
+        let problem =
+            |error: &dyn std::fmt::Display| ScriptError(format!("{}: {error}", path.display()));
+        let script = std::fs::read_to_string(path).map_err(|error| problem(&error))?;
+        Self::parse(&script).map_err(|error| problem(&error.0))
+    }
+
+    /// Gives the model another id than `scripted`.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Returns the last requests that it was given, the newest last.
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.requests.iter().cloned().collect()
+    }
+
+    /// Returns the next answer.
+    fn next(&self, request: ModelRequest) -> Scripted {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = state.next.unwrap_or_else(|| self.place(answers(&request.messages)));
+        state.next = Some(place + 1);
+        state.requests.push_back(request);
+        if state.requests.len() > REQUESTS {
+            state.requests.pop_front();
+        }
+        let next = self.answers.get(place);
+        next.cloned()
+            .unwrap_or_else(|| Scripted { text: Some("Done.".to_owned()), ..Scripted::default() })
+    }
+}
+
+impl ScriptedModel {
+    /// Returns the place behind so many answers that stay in a conversation.
+    fn place(&self, answered: usize) -> usize {
+        let kept = self.answers.iter().enumerate().filter(|(_, answer)| answer.is_kept());
+        let last = kept.take(answered).last();
+        last.map_or(0, |(place, _)| place + 1)
+    }
+}
+
+/// Returns how many answers of the model a conversation has.
+fn answers(messages: &[ModelMessage]) -> usize {
+    messages.iter().filter(|message| message.role == ModelRole::Agent).count()
+}
+
+impl Scripted {
+    /// Returns whether the answer stays in the conversation: it says or does something, to its end.
+    fn is_kept(&self) -> bool {
+        let whole = matches!(self.reason(), Ok(FinishReason::Stop | FinishReason::ToolCalls));
+        let says = self.text.as_ref().is_some_and(|text| !text.trim().is_empty());
+        self.error.is_none() && whole && (says || !self.calls.is_empty())
+    }
+
+    fn reason(&self) -> Result<FinishReason, String> {
+        Ok(match self.finish.as_deref() {
+            None if self.calls.is_empty() => FinishReason::Stop,
+            None | Some("tool_calls") => FinishReason::ToolCalls,
+            Some("stop") => FinishReason::Stop,
+            Some("length") => FinishReason::Length,
+            Some("content_filter") => FinishReason::ContentFilter,
+            Some("refusal") => FinishReason::Refusal,
+            Some(other) => return Err(format!("finish: {other:?} is not known")),
+        })
+    }
+
+    fn failure(&self) -> Result<Option<ModelError>, String> {
+        let Some(error) = &self.error else { return Ok(None) };
+        let retry_after = error.retry_after_s.map(std::time::Duration::try_from_secs_f64);
+        let resets_at = error.resets_at.as_deref().map(adjourn_core::time::Timestamp::parse);
+        Ok(Some(ModelError {
+            kind: error.kind,
+            message: error.message.clone(),
+            status: error.status,
+            retry_after: retry_after
+                .transpose()
+                .map_err(|error| format!("retry_after_s: {error}"))?,
+            resets_at: resets_at.transpose().map_err(|error| format!("resets_at: {error}"))?,
+        }))
+    }
+
+    /// Returns the parts of the answer.
+    fn parts(self, number: usize) -> Vec<Result<ModelPart, ModelError>> {
+        let mut parts = Vec::new();
+        parts.extend(words(self.thought.as_deref()).map(|text| Ok(ModelPart::Thought(text))));
+        parts.extend(words(self.text.as_deref()).map(|text| Ok(ModelPart::Text(text))));
+        for (index, call) in self.calls.iter().enumerate() {
+            let id = call.id.clone().unwrap_or_else(|| format!("call-{number}-{index}"));
+            let arguments = match &call.arguments {
+                Value::Null => String::new(),
+                arguments => arguments.to_string(),
+            };
+            let tool = call.tool.clone();
+            parts.push(Ok(ModelPart::Call(ModelCall { id, tool, arguments })));
+        }
+        if let Some(ScriptedUsage { prompt_tokens, completion_tokens, cost_usd }) = self.usage {
+            let usage = ModelUsage { prompt_tokens, completion_tokens, cost_usd };
+            parts.push(Ok(ModelPart::Usage(usage)));
+        }
+        // Both were checked when the script was read.
+        parts.push(match self.failure() {
+            Ok(Some(error)) => Err(error),
+            _ => Ok(ModelPart::Finished(self.reason().unwrap_or(FinishReason::Stop))),
+        });
+        parts
+    }
+}
+
+/// Returns the words of a text, each with the space behind it.
+fn words(text: Option<&str>) -> impl Iterator<Item = String> {
+    text.unwrap_or_default().split_inclusive(' ').map(str::to_owned)
+}
+
+impl Model for ScriptedModel {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
+        let number = answers(&request.messages);
+        let parts = self.next(request).parts(number);
+        emitting(|out| async move {
+            for part in parts {
+                out.emit(part).await;
+            }
+        })
+    }
+}
+
+impl Model for Arc<ScriptedModel> {
+    fn id(&self) -> &str {
+        self.as_ref().id()
+    }
+
+    fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
+        self.as_ref().respond(request)
+    }
+}

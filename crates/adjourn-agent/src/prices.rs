@@ -1,0 +1,95 @@
+//! Prices: what a model call costs, where that is known.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::ModelUsage;
+
+/// The price of a model, in US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// For tokens that the model is sent.
+    pub prompt: f64,
+    /// For tokens that the model produces.
+    pub completion: f64,
+}
+
+/// Prices by the model's id. There is no list of them built in: it would be wrong by tomorrow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Prices(BTreeMap<String, Price>);
+
+impl Prices {
+    /// Knows no price.
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Adds the price of a model.
+    #[must_use]
+    pub fn with(mut self, model: impl Into<String>, price: Price) -> Self {
+        self.0.insert(model.into(), price);
+        self
+    }
+
+    /// Returns what a call cost in millionths of a US dollar: what its provider says, else what its
+    /// tokens cost; nothing if that is not known.
+    pub fn cost(&self, model: &str, usage: &ModelUsage) -> Option<u64> {
+        if let Some(cost) = usage.cost_usd {
+            return micro_usd(cost);
+        }
+        let price = self.0.get(model)?;
+        let cost = |tokens: Option<u64>, per_million: f64| {
+            let tokens = u32::try_from(tokens?).ok()?;
+            Some(f64::from(tokens) * per_million / 1e6)
+        };
+        micro_usd(
+            cost(usage.prompt_tokens, price.prompt)?
+                + cost(usage.completion_tokens, price.completion)?,
+        )
+    }
+}
+
+/// Returns an amount in millionths, rounded; nothing if it is no amount of money.
+pub(crate) fn micro_usd(usd: f64) -> Option<u64> {
+    let micro = (usd * 1e6).round();
+    // Above 2^53 a float has no units any more.
+    let known = (0.0..=9e15).contains(&micro);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range is checked"
+    )]
+    known.then_some(micro as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(prompt: u64, completion: u64) -> ModelUsage {
+        let (prompt_tokens, completion_tokens) = (Some(prompt), Some(completion));
+        ModelUsage { prompt_tokens, completion_tokens, cost_usd: None }
+    }
+
+    #[test]
+    fn a_call_costs_what_its_tokens_cost() {
+        let prices = Prices::new().with("m", Price { prompt: 3.0, completion: 15.0 });
+        assert_eq!(prices.cost("m", &usage(1_000_000, 100_000)), Some(4_500_000));
+        assert_eq!(prices.cost("m", &usage(0, 0)), Some(0));
+    }
+
+    #[test]
+    fn an_unknown_price_is_said_to_be_unknown() {
+        let prices = Prices::new().with("m", Price { prompt: 3.0, completion: 15.0 });
+        assert_eq!(prices.cost("other", &usage(1, 1)), None);
+        assert_eq!(prices.cost("m", &ModelUsage::default()), None);
+        let said = ModelUsage { cost_usd: Some(0.25), ..ModelUsage::default() };
+        assert_eq!(prices.cost("other", &said), Some(250_000));
+        for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
+            assert_eq!(micro_usd(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Suspension records: all that is needed to resume a run, signed.
+
+mod payload;
+
+use std::fmt;
+use std::str::FromStr;
+
+use adjourn_record::keys::{Key, Keys};
+use adjourn_record::portable::{Header, Opened, Record, SealError};
+use serde::{Deserialize, Serialize};
+
+pub use payload::{Payload, PayloadError};
+pub(crate) use payload::{dollars, seconds};
+
+use crate::resume::ResumeError;
+
+/// A suspended run, as it travels: a JSON object that any database can keep.
+///
+/// Every byte that means something is signed, and the signature is bound to tenant, session, run,
+/// suspension and time. The record is signed, not encrypted: whoever can read it can read the
+/// conversation. It never holds the secret that signed it.
+///
+/// `Serialize`, `Display` and `FromStr` are the same object. What it says is believed only once it
+/// was opened, by [`Agent::resume`](crate::Agent::resume) or [`Agent::read`](crate::Agent::read).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SuspensionRecord(Record);
+
+impl SuspensionRecord {
+    /// Seals a suspended session.
+    ///
+    /// # Errors
+    /// The session is not suspended, or in a way that no record can be made of; there is no
+    /// randomness.
+    pub fn seal(key: &Key, payload: &Payload) -> Result<Self, PayloadError> {
+        let header = payload.header()?;
+        Ok(Record::seal(key, &header, payload.encode()).map(Self)?)
+    }
+
+    /// Checks the signature and returns what was signed.
+    pub(crate) fn open(&self, keys: &Keys) -> Result<Opened<'_>, ResumeError> {
+        // The age is the caller's to check: at the beginning of time no record has expired.
+        let never = adjourn_core::time::Timestamp::from_millis(i64::MIN);
+        self.0.open(keys, never, None).map_err(ResumeError::from)
+    }
+}
+
+impl fmt::Display for SuspensionRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for SuspensionRecord {
+    type Err = ResumeError;
+
+    fn from_str(text: &str) -> Result<Self, ResumeError> {
+        text.parse().map(Self).map_err(ResumeError::from)
+    }
+}
+
+impl From<Record> for SuspensionRecord {
+    fn from(record: Record) -> Self {
+        Self(record)
+    }
+}
+
+impl From<SealError> for PayloadError {
+    fn from(error: SealError) -> Self {
+        Self::Seal(error)
+    }
+}
+
+/// Returns the header's words for a person.
+pub(crate) fn named(header: &Header) -> String {
+    format!("suspension {} of session {}", header.handle, header.session)
+}
