@@ -12,6 +12,7 @@ use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::option::SessionOption;
 use adjourn_core::session::State;
+use adjourn_driver::ClientAbilities;
 use adjourn_store::Store;
 use serde_json::{Map, Value};
 
@@ -81,9 +82,9 @@ pub struct Face<S: Store> {
 }
 
 impl<S: Store> Face<S> {
-    /// Registers a client that sees a session.
-    pub(crate) fn attend(&self, id: SessionId) -> Viewer {
-        self.permissions.attend(id, self.claimant.show(id))
+    /// Registers a client that sees a session, and what it can be asked for besides permissions.
+    pub(crate) fn attend(&self, id: SessionId, abilities: ClientAbilities) -> Viewer {
+        self.permissions.attend(id, self.claimant.show(id), abilities)
     }
 
     /// Makes a session.

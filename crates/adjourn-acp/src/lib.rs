@@ -19,6 +19,7 @@ mod answers;
 #[cfg(feature = "artifacts")]
 pub mod artifacts;
 mod cancel_timeout;
+mod client_requests;
 mod connection;
 mod content;
 mod detach;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use adjourn_driver::ClientAbilities;
 use serde_json::Value;
 
 /// The key of our extension, in `_meta`.
@@ -49,8 +50,8 @@ pub struct Peer {
     pub profile: Profile,
     /// Its name, as it introduced itself.
     pub name: String,
-    /// Whether it can show a form.
-    pub forms: bool,
+    /// What it can be asked for.
+    pub abilities: ClientAbilities,
     /// Whether it shows notices.
     pub notices: bool,
     dialect: AtomicU8,
@@ -66,11 +67,23 @@ impl Peer {
         let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
         let name = name.chars().filter(|c| !c.is_control()).take(64).collect();
         let is = |path: &str| capabilities.pointer(path).is_some_and(|value| !value.is_null());
+        let says = |path: &str| capabilities.pointer(path).and_then(Value::as_bool) == Some(true);
+        let forms = is("/elicitation/form");
+        // Files and terminals of clients are gone from version 2.
+        let abilities = match version {
+            Version::V1 => ClientAbilities {
+                read_files: says("/fs/readTextFile"),
+                write_files: says("/fs/writeTextFile"),
+                terminals: says("/terminal"),
+                forms,
+            },
+            Version::V2 => ClientAbilities { forms, ..ClientAbilities::default() },
+        };
         let peer = Self {
             version,
             profile,
             name,
-            forms: is("/elicitation/form"),
+            abilities,
             notices: version == Version::V2 || is("/session/notices"),
             dialect: AtomicU8::new(Dialect::Today as u8),
             harn: AtomicBool::new(false),

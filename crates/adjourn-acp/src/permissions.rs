@@ -1,9 +1,10 @@
-//! Permission requests of the sessions that this process drives, and the clients that can answer
-//! them.
+//! What the sessions that this process drives ask of clients, and the clients that can answer.
 //!
 //! The host adds a request and waits for its answer; a connection reads the requests of the
-//! sessions that its client sees, and answers them. When and in which words a client is asked is
-//! decided in `request_permission.rs`, by what the client has been told.
+//! sessions that its client sees, and answers them. Every client that sees a session is asked for
+//! permissions. When and in which words is decided in `request_permission.rs`, by what the client
+//! has been told. Anything else is asked of one client that can do it; `client_requests.rs` has the
+//! words.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use adjourn::Showing;
 use adjourn::permission::Permissions;
 use adjourn_core::id::SessionId;
-use adjourn_driver::{BoxFuture, CallContent, PermissionAnswer, PermissionRequest};
+use adjourn_driver::{
+    BoxFuture, ClientAbilities, ClientError, ClientReply, ClientRequest, PermissionAnswer,
+    PermissionRequest,
+};
 use tokio::sync::{Notify, oneshot};
 
-/// The open permission requests of a process, which all its connections share with its host.
+use crate::client_requests::{self, ClientAnswer};
+
+/// The open requests of a process, which all its connections share with its host.
 #[derive(Debug, Clone, Default)]
 pub struct PendingPermissions(Arc<Inner>);
 
@@ -28,15 +34,35 @@ struct Book {
     /// The number of the next request; none is used twice.
     next: u64,
     open: BTreeMap<u64, Request>,
-    /// The clients that see each session: how each is told that a request comes or goes.
-    viewers: HashMap<SessionId, Vec<Arc<Notify>>>,
+    /// What single clients are asked for, besides permissions.
+    asked: BTreeMap<u64, Asked>,
+    /// The clients that see each session, those first that came first.
+    viewers: HashMap<SessionId, Vec<Registered>>,
 }
 
 #[derive(Debug)]
 struct Request {
-    session: SessionId,
-    call: CallContent,
+    asks: PermissionRequest,
     answer: oneshot::Sender<PermissionAnswer>,
+}
+
+/// A request to one client.
+#[derive(Debug)]
+struct Asked {
+    session: SessionId,
+    /// The number of the client that is asked.
+    viewer: u64,
+    request: ClientRequest,
+    answer: oneshot::Sender<ClientAnswer>,
+}
+
+/// A client that sees a session.
+#[derive(Debug)]
+struct Registered {
+    number: u64,
+    abilities: ClientAbilities,
+    /// Tells it that a request comes or goes.
+    changed: Arc<Notify>,
 }
 
 /// A client that sees a session, until this is dropped.
@@ -44,6 +70,7 @@ struct Request {
 pub(crate) struct Viewer {
     permissions: PendingPermissions,
     session: SessionId,
+    number: u64,
     changed: Arc<Notify>,
     /// Tells other hosts, as long as it is held, that the session is shown here.
     _showing: Showing,
@@ -56,20 +83,29 @@ struct Open {
 }
 
 impl PendingPermissions {
-    /// Registers a client that sees a session.
-    pub(crate) fn attend(&self, session: SessionId, showing: Showing) -> Viewer {
+    /// Registers a client that sees a session, and what it can be asked for besides permissions.
+    pub(crate) fn attend(
+        &self,
+        session: SessionId,
+        showing: Showing,
+        abilities: ClientAbilities,
+    ) -> Viewer {
         let changed = Arc::<Notify>::default();
         // What is asked already is for this client, too.
         changed.notify_one();
-        self.book().viewers.entry(session).or_default().push(Arc::clone(&changed));
-        Viewer { permissions: self.clone(), session, changed, _showing: showing }
+        let mut book = self.book();
+        let number = book.number();
+        let registered = Registered { number, abilities, changed: Arc::clone(&changed) };
+        book.viewers.entry(session).or_default().push(registered);
+        drop(book);
+        Viewer { permissions: self.clone(), session, number, changed, _showing: showing }
     }
 
     /// Returns what is asked of a session, the oldest first.
-    pub(crate) fn open(&self, session: SessionId) -> Vec<(u64, CallContent)> {
+    pub(crate) fn open(&self, session: SessionId) -> Vec<(u64, PermissionRequest)> {
         let book = self.book();
-        let own = book.open.iter().filter(|(_, request)| request.session == session);
-        own.map(|(number, request)| (*number, request.call.clone())).collect()
+        let own = book.open.iter().filter(|(_, request)| request.asks.session == session);
+        own.map(|(number, request)| (*number, request.asks.clone())).collect()
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -79,37 +115,80 @@ impl PendingPermissions {
 
     fn put(&self, request: Request) -> Open {
         let mut book = self.book();
-        let number = book.next;
-        book.next += 1;
-        book.tell_viewers(request.session);
+        let number = book.number();
+        book.tell_viewers(request.asks.session);
         book.open.insert(number, request);
         drop(book);
         Open { permissions: self.clone(), number }
     }
 
+    /// Adds a request to the first client that can do what is asked for.
+    fn put_asked(
+        &self,
+        session: SessionId,
+        request: ClientRequest,
+        answer: oneshot::Sender<ClientAnswer>,
+    ) -> Result<Open, ClientError> {
+        let mut book = self.book();
+        let viewers = book.viewers.get(&session).map(Vec::as_slice).unwrap_or_default();
+        let (viewer, request) = match client_requests::owner(&request)? {
+            // A terminal is known to the client that made it, and to no other.
+            Some((owner, request)) => {
+                let is_there = viewers.iter().any(|viewer| viewer.number == owner);
+                if !is_there {
+                    return Err(ClientError::Gone);
+                }
+                (owner, request)
+            }
+            None => {
+                let can = |viewer: &&Registered| client_requests::can(&viewer.abilities, &request);
+                let first = viewers.iter().find(can).ok_or(ClientError::NotSupported)?;
+                (first.number, request)
+            }
+        };
+        let number = book.number();
+        book.asked.insert(number, Asked { session, viewer, request, answer });
+        book.tell_viewers(session);
+        drop(book);
+        Ok(Open { permissions: self.clone(), number })
+    }
+
+    fn close_asked(&self, number: u64) -> Option<Asked> {
+        let mut book = self.book();
+        let asked = book.asked.remove(&number)?;
+        book.tell_viewers(asked.session);
+        Some(asked)
+    }
+
     fn close(&self, number: u64) -> Option<Request> {
         let mut book = self.book();
         let request = book.open.remove(&number)?;
-        book.tell_viewers(request.session);
+        book.tell_viewers(request.asks.session);
         Some(request)
     }
 }
 
 impl Book {
+    /// Returns a number that is not used twice.
+    const fn number(&mut self) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        number
+    }
+
     fn tell_viewers(&self, session: SessionId) {
         for viewer in self.viewers.get(&session).into_iter().flatten() {
-            viewer.notify_one();
+            viewer.changed.notify_one();
         }
     }
 }
 
 impl Permissions for PendingPermissions {
     fn ask(&self, request: PermissionRequest) -> BoxFuture<'static, PermissionAnswer> {
-        let PermissionRequest { session, call, .. } = request;
         let permissions = self.clone();
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let _open = permissions.put(Request { session, call, answer });
+            let _open = permissions.put(Request { asks: request, answer });
             // `Viewer::answer` removes the request and sends the answer.
             answered.await.unwrap_or(PermissionAnswer::Gone)
         })
@@ -118,12 +197,53 @@ impl Permissions for PendingPermissions {
     fn is_attended(&self, session: SessionId) -> bool {
         self.book().viewers.contains_key(&session)
     }
+
+    fn abilities(&self, session: SessionId) -> ClientAbilities {
+        let book = self.book();
+        let viewers = book.viewers.get(&session).into_iter().flatten();
+        viewers.fold(ClientAbilities::default(), |all, viewer| ClientAbilities {
+            read_files: all.read_files || viewer.abilities.read_files,
+            write_files: all.write_files || viewer.abilities.write_files,
+            terminals: all.terminals || viewer.abilities.terminals,
+            forms: all.forms || viewer.abilities.forms,
+        })
+    }
+
+    fn request(
+        &self,
+        session: SessionId,
+        request: ClientRequest,
+    ) -> BoxFuture<'static, Result<ClientReply, ClientError>> {
+        let permissions = self.clone();
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let _open = permissions.put_asked(session, request, answer)?;
+            // The client's going drops the other end.
+            answered.await.unwrap_or(Err(ClientError::Gone))
+        })
+    }
 }
 
 impl Viewer {
     /// Returns what is asked of this session, the oldest first.
-    pub(crate) fn open(&self) -> Vec<(u64, CallContent)> {
+    pub(crate) fn open(&self) -> Vec<(u64, PermissionRequest)> {
         self.permissions.open(self.session)
+    }
+
+    /// Returns what this client is asked for besides permissions, the oldest first.
+    pub(crate) fn asked(&self) -> Vec<(u64, ClientRequest)> {
+        let book = self.permissions.book();
+        let own = book.asked.iter().filter(|(_, asked)| asked.viewer == self.number);
+        own.map(|(number, asked)| (*number, asked.request.clone())).collect()
+    }
+
+    /// Replies to a request, with what `read` makes of it.
+    pub(crate) fn reply(&self, number: u64, read: impl FnOnce(&ClientRequest) -> ClientAnswer) {
+        if let Some(Asked { request, answer, .. }) = self.permissions.close_asked(number) {
+            let reply = client_requests::owned(self.number, read(&request));
+            // The driver may have stopped waiting in this moment.
+            let _ = answer.send(reply);
+        }
     }
 
     /// Returns what resolves when a request for this session has come or gone.
@@ -145,16 +265,19 @@ impl Drop for Viewer {
     fn drop(&mut self) {
         let mut book = self.permissions.book();
         if let Some(viewers) = book.viewers.get_mut(&self.session) {
-            viewers.retain(|viewer| !Arc::ptr_eq(viewer, &self.changed));
+            viewers.retain(|viewer| viewer.number != self.number);
             if viewers.is_empty() {
                 book.viewers.remove(&self.session);
             }
         }
+        // What only this client was asked for is not answered any more.
+        book.asked.retain(|_, asked| asked.viewer != self.number);
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         self.permissions.close(self.number);
+        self.permissions.close_asked(self.number);
     }
 }

@@ -59,6 +59,7 @@ impl<S: Store> Attachment<S> {
         }
         self.forget_await();
         self.take_back_permissions();
+        self.take_back_client_requests();
         self.answer_taken(moment.revision, next_message);
         let visible = self.attached.load(Ordering::Relaxed) && moment.revision >= self.visible_from;
         if let (false, Some(view)) = (visible, &self.view) {

@@ -81,7 +81,7 @@ impl<S: Store> Attachment<S> {
             self.question_message(&parked);
         }
         let has_form = self.ours.values().any(|ours| *ours == Ours::Question(handle));
-        if self.peer.forms && !has_form {
+        if self.peer.abilities.forms && !has_form {
             self.question_form(&parked);
         }
     }

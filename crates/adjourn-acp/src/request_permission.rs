@@ -6,7 +6,7 @@
 
 use adjourn_core::Session;
 use adjourn_core::ledger::{CallId, CallState};
-use adjourn_driver::{CallContent, PermissionAnswer};
+use adjourn_driver::{PermissionAnswer, PermissionOption, PermissionRequest};
 use adjourn_store::Store;
 use serde_json::Value;
 
@@ -36,16 +36,16 @@ impl<S: Store> Attachment<S> {
         self.request_permissions(open);
     }
 
-    fn request_permissions(&mut self, open: Vec<(u64, CallContent)>) {
-        let requests: Vec<_> = open.into_iter().map(|(n, call)| (self.number(), n, call)).collect();
+    fn request_permissions(&mut self, open: Vec<(u64, PermissionRequest)>) {
+        let requests: Vec<_> = open.into_iter().map(|(n, asks)| (self.number(), n, asks)).collect();
         for (id, number, _) in &requests {
             self.ours.insert(id.clone(), Ours::Permission(*number));
         }
         if !requests.is_empty() {
             self.restate();
         }
-        for (id, _, call) in &requests {
-            let request = update::permission(self.peer.version, self.id, call);
+        for (id, _, asks) in &requests {
+            let request = update::permission(self.peer.version, asks);
             self.lines.request(id, "session/request_permission", &request);
         }
     }
@@ -57,7 +57,7 @@ impl<S: Store> Attachment<S> {
             .iter()
             .filter_map(|(id, ours)| match ours {
                 Ours::Permission(number) => Some((*number, id.clone())),
-                Ours::Question(_) | Ours::Await(_) => None,
+                Ours::Question(_) | Ours::Await(_) | Ours::Request(_) => None,
             })
             .collect();
         if asked.is_empty() {
@@ -79,7 +79,9 @@ impl<S: Store> Attachment<S> {
         // Before anything comes of the answer.
         self.restate();
         if let Some(viewer) = &self.viewer {
-            viewer.answer(number, read(result));
+            let asked = viewer.open().into_iter().find(|(open, _)| *open == number);
+            let options = asked.map(|(_, asks)| asks.options).unwrap_or_default();
+            viewer.answer(number, read(result, &options));
         }
     }
 
@@ -90,10 +92,10 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Returns what is asked for, of calls that this client knows to wait.
-    fn awaited(&self) -> Vec<(u64, CallContent)> {
+    fn awaited(&self) -> Vec<(u64, PermissionRequest)> {
         let (Some(viewer), Some(view)) = (&self.viewer, &self.view) else { return Vec::new() };
         let mut open = viewer.open();
-        open.retain(|(_, call)| waits(&view.session, &call.id));
+        open.retain(|(_, asks)| waits(&view.session, &asks.call.id));
         open
     }
 
@@ -121,7 +123,7 @@ pub(crate) fn foreground(session: &Session, asks: bool) -> Foreground {
 
 /// Returns whether a client of this process is asked to allow a call of a session.
 pub(crate) fn is_asked(permissions: &PendingPermissions, session: &Session) -> bool {
-    permissions.open(session.id).iter().any(|(_, call)| waits(session, &call.id))
+    permissions.open(session.id).iter().any(|(_, asks)| waits(session, &asks.call.id))
 }
 
 /// Returns whether a call could still be started if it were allowed.
@@ -131,12 +133,17 @@ fn waits(session: &Session, call: &CallId) -> bool {
         && !session.withdraws_permissions()
 }
 
-/// Reads the answer to a request; whatever does not allow it refuses it.
-fn read(result: Result<Value, Value>) -> PermissionAnswer {
+/// Reads the answer to a request that came with these options, or with ours; whatever does not
+/// allow it refuses it.
+fn read(result: Result<Value, Value>, options: &[PermissionOption]) -> PermissionAnswer {
     let why = match result {
         Ok(result) => {
             let at = |path: &str| result.pointer(path).and_then(Value::as_str).unwrap_or_default();
             match (at("/outcome/outcome"), at("/outcome/optionId")) {
+                ("selected", id) if options.iter().any(|option| option.id == id) => {
+                    return PermissionAnswer::Chosen(id.to_owned());
+                }
+                ("selected", _) if !options.is_empty() => "no option was chosen that there is",
                 ("selected", ALLOW) => return PermissionAnswer::Granted { always: false },
                 ("selected", ALLOW_ALWAYS) => return PermissionAnswer::Granted { always: true },
                 ("selected", _) => "permission was refused",

@@ -8,7 +8,7 @@ use adjourn_core::carry::AddBudget;
 use adjourn_core::event::What;
 use adjourn_core::facts::Answer;
 use adjourn_core::id::Handle;
-use adjourn_driver::Message;
+use adjourn_driver::{ClientAbilities, Message};
 use adjourn_store::{Done, Store};
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ impl<S: Store> Attachment<S> {
             resume = resume.add_budget(added);
         }
         // It can be asked for permissions already: without that, no host would take the session.
-        let _viewer = self.face.attend(self.id);
+        let _viewer = self.face.attend(self.id, ClientAbilities::default());
         match resume.await.map_err(Error::from) {
             Ok(woken) => Ok(Some(woken.commit)),
             // A request that only wants the session to go on succeeds if nothing has to be woken.

@@ -20,7 +20,7 @@ use adjourn_core::id::{Handle, RequestId, RunId, SessionId};
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::Phase;
 use adjourn_core::{Session, json};
-use adjourn_driver::{Message, Words};
+use adjourn_driver::{ClientAbilities, Message, Words};
 use adjourn_store::{Done, Store};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -53,6 +53,8 @@ pub(crate) enum Ours {
     Await(Handle),
     /// A permission, by the number of its request among those of this process.
     Permission(u64),
+    /// Something else that this client can do, by the number of its request.
+    Request(u64),
 }
 
 /// A prompt whose turn is not over (v1), or that is not in yet (v2).
@@ -231,6 +233,7 @@ impl<S: Store> Attachment<S> {
             }
             self.preview();
             self.ask_permissions();
+            self.ask_client();
             self.say_what_is_awaited();
             self.rest();
             if self.flush().await.is_err() {
@@ -318,7 +321,7 @@ impl<S: Store> Attachment<S> {
         if !self.attached.swap(true, Ordering::Relaxed) {
             self.visible_from = from;
             self.foreground = None;
-            self.viewer = Some(self.face.attend(self.id));
+            self.viewer = Some(self.face.attend(self.id, self.peer.abilities));
             let needs = self.view.as_ref().map(|view| &view.session.driver.needs);
             if needs.is_some_and(|needs| needs.contains(&Need::Permissions)) {
                 // The host of this process left it alone while no client was there to answer.
@@ -342,7 +345,7 @@ impl<S: Store> Attachment<S> {
     ) -> Result<Done, Error> {
         let prompt = self.session().prompt(said.clone()).described(described(said));
         // It can be asked for permissions already: without that, no host would take the session.
-        let _viewer = self.face.attend(self.id);
+        let _viewer = self.face.attend(self.id, ClientAbilities::default());
         Ok(prompt.answering(handle).reach(Reach::OwnFace).await?.commit)
     }
 
@@ -407,6 +410,7 @@ impl<S: Store> Attachment<S> {
                 }
             }
             (Some(Ours::Permission(number)), result) => self.permitted(number, result),
+            (Some(Ours::Request(number)), result) => self.client_replied(number, result),
             // A client that cannot do it leaves the session as it is.
             (Some(_), Err(_)) | (None, _) => {}
         }

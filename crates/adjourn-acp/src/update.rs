@@ -4,11 +4,10 @@
 
 use adjourn_core::Session;
 use adjourn_core::event::What;
-use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{CallId, CallState};
 use adjourn_core::pause::Initiator;
 use adjourn_core::session::{LastRun, Outcome, Phase, Prior, Wait};
-use adjourn_driver::{Block, CallContent, Message};
+use adjourn_driver::{Block, CallContent, Message, PermissionOption, PermissionRequest};
 use serde_json::{Map, Value, json};
 
 use crate::content::text;
@@ -142,12 +141,21 @@ pub fn call_fields(version: Version, update: &Map<String, Value>) -> Map<String,
 }
 
 /// Asks whether a call may start.
-pub fn permission(version: Version, session: SessionId, call: &CallContent) -> Value {
-    let options = json!([
-        { "optionId": ALLOW, "name": "Allow", "kind": "allow_once" },
-        { "optionId": ALLOW_ALWAYS, "name": "Always allow", "kind": "allow_always" },
-        { "optionId": REJECT, "name": "Reject", "kind": "reject_once" },
-    ]);
+pub fn permission(version: Version, asks: &PermissionRequest) -> Value {
+    let PermissionRequest { session, call, options } = asks;
+    let options = match options.as_slice() {
+        [] => json!([
+            { "optionId": ALLOW, "name": "Allow", "kind": "allow_once" },
+            { "optionId": ALLOW_ALWAYS, "name": "Always allow", "kind": "allow_always" },
+            { "optionId": REJECT, "name": "Reject", "kind": "reject_once" },
+        ]),
+        given => given
+            .iter()
+            .map(|PermissionOption { id, name, kind }| {
+                json!({ "optionId": id, "name": name, "kind": kind })
+            })
+            .collect(),
+    };
     let mut asked = call_asked(version, call);
     // It stands in a request, not in an update.
     if let Some(fields) = asked.as_object_mut() {

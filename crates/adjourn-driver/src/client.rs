@@ -1,17 +1,47 @@
 //! What a driver can ask of the client that sees its session.
 
+mod request;
+
+pub use request::{
+    ClientAbilities, ClientError, ClientReply, ClientRequest, FormAnswer, TerminalCommand,
+    TerminalExit, TerminalId, TerminalOutput,
+};
+
 use adjourn_core::id::SessionId;
 
 use crate::content::CallContent;
 use crate::driver::BoxFuture;
 
 /// The clients of this process that see one session.
+///
+/// What they are asked is answered while the step's stream goes on. A permission is asked of all of
+/// them, and of those that come later; anything else is asked of one, and ends with
+/// [`ClientError::Gone`] when that one goes.
 pub trait Client: Send + Sync {
     /// Asks a person whether a call may run, and waits for the answer as long as it takes.
     ///
     /// # Cancel safety
     /// No client is asked before the future is polled. Dropping it takes the request back.
     fn permission(&self, request: PermissionRequest) -> BoxFuture<'static, PermissionAnswer>;
+
+    /// Returns what the clients that see the session at the moment can do besides.
+    fn abilities(&self) -> ClientAbilities {
+        ClientAbilities::default()
+    }
+
+    /// Asks a client for something that it can do, and waits for the answer as long as it takes.
+    /// The methods of `dyn Client` put the request and the reply into words of their own.
+    ///
+    /// # Cancel safety
+    /// No client is asked before the future is polled. Dropping it takes the request back; what the
+    /// client has done by then is done.
+    fn request(
+        &self,
+        request: ClientRequest,
+    ) -> BoxFuture<'static, Result<ClientReply, ClientError>> {
+        drop(request);
+        Box::pin(std::future::ready(Err(ClientError::NotSupported)))
+    }
 }
 
 /// A request for permission.

@@ -24,7 +24,11 @@ mod transcript;
 mod view;
 
 pub use bounds::check_calls;
-pub use client::{Client, NoClient, PermissionAnswer, PermissionOption, PermissionRequest};
+pub use client::{
+    Client, ClientAbilities, ClientError, ClientReply, ClientRequest, FormAnswer, NoClient,
+    PermissionAnswer, PermissionOption, PermissionRequest, TerminalCommand, TerminalExit,
+    TerminalId, TerminalOutput,
+};
 pub use content::{Block, CallContent, Fate, Message, Role, Segment, Shown};
 pub use control::{Control, Reply};
 pub use driver::{BoxFuture, BoxStream, Call, CallPart, Driver, Drivers, Environment, Step};

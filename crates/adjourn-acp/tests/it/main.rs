@@ -8,6 +8,7 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod client_requests;
 mod content;
 mod live;
 mod options;

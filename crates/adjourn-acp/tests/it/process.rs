@@ -48,6 +48,14 @@ impl Process {
         Self::start_by(directory, r#"{"steps": []}"#, |_| drivers).await
     }
 
+    /// Starts one whose agents are run by drivers that ask clients.
+    pub async fn start_asking(
+        drivers: impl FnOnce(PendingPermissions) -> Arc<dyn Drivers>,
+    ) -> Self {
+        let directory = Arc::new(TempDir::new().unwrap());
+        Self::start_by(directory, r#"{"steps": []}"#, drivers).await
+    }
+
     /// Starts another one on the same store.
     pub async fn beside(&self, script: &str) -> Self {
         Self::start_in(Arc::clone(&self.directory), script).await
@@ -169,6 +177,16 @@ impl Process {
         client
     }
 
+    /// Connects a client that speaks a version and can do what it says.
+    pub async fn connect_able(&self, version: u64, capabilities: Value) -> Client {
+        let mut client = self.connect_unheard(1 << 20);
+        let field = if version == 1 { "clientCapabilities" } else { "capabilities" };
+        let greeting = json!({ "protocolVersion": version, field: capabilities });
+        client.call("initialize", greeting).await;
+        client.of_today = version == 1;
+        client
+    }
+
     /// Connects a client that can show forms.
     pub async fn connect_with_forms(&self) -> Client {
         self.connect_by(1 << 20, json!({ "elicitation": { "form": {} } })).await
@@ -268,6 +286,12 @@ impl Client {
     /// Sends a line as it is.
     pub async fn line(&mut self, line: &str) {
         self.output.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Answers a request with an error.
+    pub async fn refuse(&mut self, id: &Value, message: &str) {
+        let error = json!({ "code": -32603, "message": message });
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "error": error })).await;
     }
 
     pub async fn reply(&mut self, id: &Value, result: Value) {

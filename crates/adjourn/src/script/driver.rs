@@ -202,9 +202,11 @@ impl Drivers for Scripted {
         Some(format!("it asks for permissions, and {lack}"))
     }
 
-    fn client(&self, _: SessionId) -> Arc<dyn Client> {
+    fn client(&self, session: SessionId) -> Arc<dyn Client> {
         match &self.permissions {
-            Some(permissions) => Arc::new(SessionClient(Arc::clone(permissions))),
+            Some(permissions) => {
+                Arc::new(SessionClient { clients: Arc::clone(permissions), session })
+            }
             None => Arc::new(NoClient),
         }
     }
