@@ -141,8 +141,9 @@ impl Place {
         before
     }
 
-    /// Takes note that the model answered as it should.
-    pub(crate) fn answered(&mut self) {
+    /// Takes note that the model answered as it should: what had kept it from that is over, but for
+    /// what tools have `raised` since.
+    pub(crate) fn answered(&mut self, raised: &[FailureKind]) {
         self.iterations = self.iterations.saturating_add(1);
         for kind in [
             FailureKind::TransientProvider,
@@ -151,7 +152,9 @@ impl Place {
             FailureKind::NoProgress,
             FailureKind::AuthRequired,
         ] {
-            self.attempts.remove(&kind);
+            if !raised.contains(&kind) {
+                self.attempts.remove(&kind);
+            }
         }
         self.instruction = None;
     }

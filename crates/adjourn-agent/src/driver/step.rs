@@ -35,12 +35,14 @@ pub(super) struct Stepping {
     pub(super) step: Step,
     pub(super) out: Emitter<Part>,
     pub(super) place: Place,
+    /// What tools have raised since the last step.
+    raised: Vec<FailureKind>,
 }
 
 impl Stepping {
     pub(super) fn new(driver: AgentDriver, step: Step, out: Emitter<Part>) -> Self {
         let place = Place::read(&step.session);
-        Self { driver, step, out, place }
+        Self { driver, step, out, place, raised: Vec::new() }
     }
 
     /// Runs the step to its end.
@@ -64,6 +66,7 @@ impl Stepping {
             return Ok(());
         }
         let mut met = self.tool_failures()?;
+        self.raised = met.iter().map(|failure| failure.kind).collect();
         met.extend(self.limit_reached(tools_took));
         for failure in met {
             let pending = self.meet(failure, None).await;
@@ -221,7 +224,7 @@ impl Stepping {
             self.out.emit(Part::Broken).await;
             return;
         }
-        self.place.answered();
+        self.place.answered(&self.raised);
         if answer.calls.is_empty() {
             let end = RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
             return self.finish(Some(end)).await;

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adjourn_agent::events::UserInputRequested;
+use adjourn_agent::events::{AgentError, UserInputRequested};
 use adjourn_agent::{
-    Agent, AgentBuilder, AgentEvent, Clock, FunctionTool, Key, Keys, Run, ScriptedModel,
-    SuspensionRecord, ToolError,
+    Agent, AgentBuilder, AgentEvent, Clock, FunctionTool, Key, Keys, Model, ModelError, ModelPart,
+    ModelRequest, Run, ScriptedModel, SuspensionRecord, ToolError,
 };
 use adjourn_core::time::Timestamp;
-use adjourn_driver::BoxFuture;
-use serde_json::Value;
+use adjourn_driver::{BoxFuture, BoxStream, emitting};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// The moment at which every test begins: 16 November 2026.
@@ -127,4 +127,62 @@ pub fn text(events: &[AgentEvent]) -> String {
         _ => None,
     };
     events.iter().filter_map(word).collect()
+}
+
+/// A model that says each of these parts after a while, whatever it is asked.
+pub struct SlowModel(pub Vec<(u64, ModelPart)>);
+
+impl Model for SlowModel {
+    fn id(&self) -> &str {
+        "slow"
+    }
+
+    fn respond(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
+        let parts = self.0.clone();
+        emitting(|out| async move {
+            for (seconds, part) in parts {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                out.emit(Ok(part)).await;
+            }
+        })
+    }
+}
+
+/// A model that asks a question, and has done when it is answered.
+pub fn asks() -> Value {
+    json!([{ "calls": [ask("Which table?")] }, { "text": "It has 3 rows." }])
+}
+
+/// A call of `ask_user`.
+pub fn ask(question: &str) -> Value {
+    json!({ "tool": "ask_user", "arguments": { "question": question } })
+}
+
+/// Changes the JSON of a record.
+pub fn edited(record: &SuspensionRecord, edit: impl FnOnce(&mut Value)) -> SuspensionRecord {
+    let mut blob = serde_json::to_value(record).unwrap();
+    edit(&mut blob);
+    serde_json::from_value(blob).unwrap()
+}
+
+/// Returns what a record holds, as JSON.
+pub fn payload(record: &SuspensionRecord) -> Value {
+    let blob = serde_json::to_value(record).unwrap();
+    adjourn_core::json::stored(blob.get("payload").unwrap().as_str().unwrap().as_bytes()).unwrap()
+}
+
+/// Returns the errors of a run.
+pub fn errors(events: &[AgentEvent]) -> Vec<AgentError> {
+    let error = |event: &AgentEvent| match event {
+        AgentEvent::Error(error) => Some(error.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(error).collect()
+}
+
+/// Returns the words of the last message that a model was given.
+pub fn last_words(model: &ScriptedModel) -> String {
+    let request = model.requests().pop().unwrap();
+    let blocks = &request.messages.last().unwrap().blocks;
+    blocks.iter().filter_map(|block| block.words()).collect()
 }

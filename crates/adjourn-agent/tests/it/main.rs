@@ -1,4 +1,8 @@
 //! The agent, with scripted models and a clock that only moves when all wait.
+//!
+//! Tests whose names begin with `agt` show a line of the guide to suspending and resuming, those
+//! that begin with `defect` that a known defect of such libraries is not here; `docs/agent.md` has
+//! the tables.
 
 #![expect(
     clippy::panic,
@@ -7,4 +11,12 @@
 )]
 
 mod asking;
+mod cancelling;
+mod defects;
+mod events;
 mod fixture;
+mod guardrails;
+mod records;
+mod recovery;
+mod resuming;
+mod tools;

@@ -1,0 +1,187 @@
+//! Guardrails: what they count, and what they stop.
+
+use std::time::Duration;
+
+use adjourn_agent::{
+    AddBudget, Agent, AgentGuardrails, FailureKind, FunctionTool, ModelPart, Price, Prices,
+    ResumeError, ToolError,
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::fixture::{
+    Ran, SlowModel, TestClock, agent, errors, events, keys, model, payload, question, tags, text,
+};
+
+#[test]
+fn the_defaults_are_those_that_are_documented() {
+    let defaults = serde_json::to_value(AgentGuardrails::default()).unwrap();
+    let expected = json!({
+        "max_iterations": 50, "max_execution_time_s": 300.0, "llm_timeout_s": 60.0,
+        "llm_max_retries": 3, "tool_timeout_s": 600.0, "stall_threshold_s": 30.0,
+        "stream_heartbeat_s": 20.0, "loop_soft_threshold": 2, "loop_hard_threshold": 6,
+        "max_cost_usd": null, "max_tokens": null, "park_on_quota": false,
+    });
+    assert_eq!(defaults, expected);
+}
+
+#[test]
+fn a_guardrail_that_makes_no_sense_is_refused_when_the_agent_is_built() {
+    let model = model(json!([]));
+    let with = |guardrails| agent(&model).guardrails(guardrails).build().unwrap_err().to_string();
+    let default = AgentGuardrails::default;
+    assert!(with(AgentGuardrails { max_iterations: 0, ..default() }).contains("max_iterations"));
+    assert!(with(AgentGuardrails { llm_timeout_s: f64::NAN, ..default() }).contains("llm_timeout"));
+    let negative = AgentGuardrails { max_cost_usd: Some(-1.0), ..default() };
+    assert!(with(negative).contains("max_cost_usd"));
+    assert!(with(AgentGuardrails { loop_hard_threshold: 1, ..default() }).contains("loop_hard"));
+}
+
+/// A model that looks until it has done, at a tenth of a dollar for each answer.
+fn expensive() -> Value {
+    let usage = json!({ "prompt_tokens": 100_000, "completion_tokens": 0 });
+    let look = |n: usize| json!({ "calls": [{ "tool": "look", "arguments": { "n": n } }], "usage": usage });
+    let mut answers: Vec<_> = (0..4).map(look).collect();
+    answers.push(json!({ "text": "Done.", "usage": usage }));
+    Value::Array(answers)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_is_used_up_asks_and_goes_on_when_it_is_raised() {
+    let model = model(expensive());
+    let guardrails = AgentGuardrails { max_cost_usd: Some(0.25), ..AgentGuardrails::default() };
+    let prices = Prices::new().with("scripted", Price { prompt: 1.0, completion: 2.0 });
+    let agent = agent(&model).guardrails(guardrails).prices(prices);
+    let agent = agent.tool(Ran::default().tool("look")).build().unwrap();
+    let asked = question(&events(agent.run("Look.")).await);
+    assert_eq!(asked.originating_failure_kind, Some(FailureKind::BudgetExceeded));
+    assert_eq!(payload(&asked.suspension_record)["cumulative_cost_usd"], 0.3);
+    let record = asked.suspension_record;
+    let refused = agent.resume(&record, "go on").await.unwrap_err();
+    assert!(matches!(refused, ResumeError::BudgetNotRaised), "{refused}");
+    let more = |cost_micro_usd| AddBudget { cost_micro_usd, tokens: 0 };
+    // A tenth of a dollar more is 0.35: one more answer, and it asks again.
+    let run = agent.resume(&record, "go on").add_budget(more(100_000)).await.unwrap();
+    let again = question(&events(run).await);
+    assert_eq!(again.originating_failure_kind, Some(FailureKind::BudgetExceeded));
+    assert_eq!(model.requests().len(), 4);
+    let run = agent.resume(&again.suspension_record, "go on").add_budget(more(500_000));
+    assert_eq!(text(&events(run.await.unwrap()).await), "Done.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_a_budget_too() {
+    let model = model(expensive());
+    let guardrails = AgentGuardrails { max_tokens: Some(200_000), ..AgentGuardrails::default() };
+    let agent = agent(&model).guardrails(guardrails).tool(Ran::default().tool("look"));
+    let asked = question(&events(agent.build().unwrap().run("Look.")).await);
+    assert_eq!(asked.originating_failure_kind, Some(FailureKind::BudgetExceeded));
+    assert_eq!(model.requests().len(), 2);
+}
+
+fn slow(parts: Vec<(u64, ModelPart)>, guardrails: AgentGuardrails) -> Agent {
+    let builder = Agent::builder(SlowModel(parts)).keys(keys()).guardrails(guardrails);
+    builder.clock(std::sync::Arc::new(TestClock::new())).build().unwrap()
+}
+
+fn word(text: &str) -> ModelPart {
+    ModelPart::Text(text.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn agt_57_a_model_call_that_takes_too_long_is_broken_off() {
+    let guardrails = AgentGuardrails { llm_max_retries: 0, ..AgentGuardrails::default() };
+    let begun = Instant::now();
+    let run = events(slow(vec![(600, word("late"))], guardrails).run("Think.")).await;
+    assert_eq!(begun.elapsed(), Duration::from_secs(60));
+    assert_eq!(tags(&run).last(), Some(&"handoff"));
+    assert_eq!(text(&run), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_falls_silent_is_broken_off_sooner() {
+    let guardrails = AgentGuardrails { llm_max_retries: 0, ..AgentGuardrails::default() };
+    let begun = Instant::now();
+    let parts = vec![(15, word("I ")), (30, word("think"))];
+    let run = events(slow(parts, guardrails).run("Think.")).await;
+    assert_eq!(begun.elapsed(), Duration::from_secs(15 + 20));
+    assert_eq!(tags(&run).last(), Some(&"handoff"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn watchers_are_told_once_of_a_long_silence_and_it_counts_for_nothing() {
+    let parts =
+        vec![(45, word("Well.")), (0, ModelPart::Finished(adjourn_agent::FinishReason::Stop))];
+    let run = events(slow(parts, AgentGuardrails::default()).run("Think.")).await;
+    let errors = errors(&run);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].recoverable);
+    assert_eq!(errors[0].error_type.as_deref(), Some("stalled"));
+    assert_eq!(text(&run), "Well.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_takes_too_long_is_dropped_and_the_model_is_told() {
+    let (ended, dropped) = (Ran::default(), Ran::default());
+    let (end, drop_seen) = (ended.clone(), dropped.clone());
+    let hangs = FunctionTool::new("hang", "Hangs.", move |_: Value| {
+        let (end, drop_seen) = (end.clone(), drop_seen.clone());
+        async move {
+            let _seen = OnDrop(drop_seen);
+            tokio::time::sleep(Duration::from_secs(9999)).await;
+            end.push("ended");
+            Ok::<_, ToolError>("never")
+        }
+    });
+    let model = model(json!([{ "calls": [{ "tool": "hang" }] }, { "text": "It hangs." }]));
+    let guardrails = AgentGuardrails { tool_timeout_s: 7.0, ..AgentGuardrails::default() };
+    let agent = agent(&model).guardrails(guardrails).tool(hangs).build().unwrap();
+    let begun = Instant::now();
+    let run = events(agent.run("Hang.")).await;
+    assert_eq!(begun.elapsed(), Duration::from_secs(7));
+    assert_eq!(text(&run), "It hangs.");
+    assert_eq!(dropped.names(), ["dropped"]);
+    assert!(ended.names().is_empty());
+}
+
+struct OnDrop(Ran);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.push("dropped");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn agt_48_to_50_parked_time_is_free_and_only_the_limit_that_was_hit_starts_again() {
+    let call = |tool: &str, n: usize| json!({ "tool": tool, "arguments": { "n": n } });
+    let model = model(json!([
+        { "calls": [call("work", 1)] },
+        { "calls": [crate::fixture::ask("Really?")] },
+        { "calls": [call("work", 2)] },
+        { "calls": [call("work", 3)] },
+        { "text": "Done." },
+    ]));
+    let works = FunctionTool::new("work", "Works for a minute.", |_: Value| async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Ok::<_, ToolError>("worked")
+    });
+    let guardrails = AgentGuardrails { max_iterations: 3, ..AgentGuardrails::default() };
+    let agent = agent(&model).guardrails(guardrails).tool(works).build().unwrap();
+    let asked = question(&events(agent.run("Work.")).await);
+    assert_eq!(asked.originating_failure_kind, None);
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let run = agent.resume(&asked.suspension_record, "yes").await.unwrap();
+    let limit = question(&events(run).await);
+    assert_eq!(limit.originating_failure_kind, Some(FailureKind::IterationLimit));
+    let held = payload(&limit.suspension_record);
+    assert_eq!((&held["iteration_count"], &held["elapsed_seconds"]), (&json!(3), &json!(120.0)));
+    let run = agent.resume(&limit.suspension_record, "three more").await.unwrap();
+    let rest = events(run).await;
+    assert_eq!(text(&rest), "Done.");
+    let snapshot = rest.iter().rev().find_map(|event| match event {
+        adjourn_agent::AgentEvent::StateSnapshot(snapshot) => Some(snapshot.clone()),
+        _ => None,
+    });
+    assert_eq!(snapshot.unwrap().iteration_count, 2, "counted from the answer on");
+}
