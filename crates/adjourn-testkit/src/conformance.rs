@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use adjourn_store::Store;
 
-use crate::VirtualEnvironment;
+use crate::VirtualClock;
 use world::World;
 
 /// One promise, and how it is checked.
@@ -61,8 +61,8 @@ impl<S: Store> Case<S> {
     ///
     /// # Panics
     /// The promise is broken.
-    pub fn run(&self, make_store: impl FnOnce(Arc<VirtualEnvironment>) -> S) {
-        let environment = Arc::new(VirtualEnvironment::new(1));
+    pub fn run(&self, make_store: impl FnOnce(Arc<VirtualClock>) -> S) {
+        let environment = Arc::new(VirtualClock::new());
         let store = make_store(Arc::clone(&environment));
         (self.check)(World { store, environment });
     }
@@ -81,7 +81,7 @@ impl<S> fmt::Display for Case<S> {
 ///
 /// # Panics
 /// A promise is broken. All are tried before it says which; why is printed where it happens.
-pub fn exercise<S: Store>(make_store: impl FnMut(Arc<VirtualEnvironment>) -> S) {
+pub fn exercise<S: Store>(make_store: impl FnMut(Arc<VirtualClock>) -> S) {
     run(cases(), make_store);
 }
 
@@ -89,16 +89,13 @@ pub fn exercise<S: Store>(make_store: impl FnMut(Arc<VirtualEnvironment>) -> S) 
 ///
 /// # Panics
 /// A promise is broken, or there is no such family.
-pub fn exercise_family<S: Store>(
-    family: &str,
-    make_store: impl FnMut(Arc<VirtualEnvironment>) -> S,
-) {
+pub fn exercise_family<S: Store>(family: &str, make_store: impl FnMut(Arc<VirtualClock>) -> S) {
     let cases: Vec<_> = cases().into_iter().filter(|case| case.family == family).collect();
     assert!(!cases.is_empty(), "there is no family {family}");
     run(cases, make_store);
 }
 
-fn run<S: Store>(cases: Vec<Case<S>>, mut make_store: impl FnMut(Arc<VirtualEnvironment>) -> S) {
+fn run<S: Store>(cases: Vec<Case<S>>, mut make_store: impl FnMut(Arc<VirtualClock>) -> S) {
     let mut broken = Vec::new();
     for case in cases {
         if catch_unwind(AssertUnwindSafe(|| case.run(&mut make_store))).is_err() {

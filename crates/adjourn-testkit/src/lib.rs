@@ -1,13 +1,26 @@
 //! What the tests of all crates, soak and the benchmarks share.
 //!
-//! - [`VirtualEnvironment`] is a clock that is moved by hand.
+//! - [`VirtualClock`] stands still until it is moved.
+//! - [`store::Fixture`] is a store in a directory that goes away.
+//! - `host::Fixture` has hosts on such a store that come and go.
+//! - `acp::Process` has a host and ACP clients over streams in memory, of both versions.
 //! - `conformance` is the suite that every store has to pass.
 //!
 //! Features keep it small where little of it is needed: the tests of a crate compile what lies
 //! beneath that crate, and nothing above it.
 
+#[cfg(feature = "acp")]
+pub mod acp;
+mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod environment;
+#[cfg(feature = "host")]
+pub mod host;
+pub mod store;
 
-pub use environment::VirtualEnvironment;
+use std::time::Duration;
+
+pub use clock::VirtualClock;
+
+/// How long something may take that should take no time.
+pub const PATIENCE: Duration = Duration::from_secs(20);

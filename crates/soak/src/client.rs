@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use adjourn::{Adjourn, Error, Event, Published};
+use adjourn_core::Command;
 use adjourn_core::actor::{Actor, Face};
-use adjourn_core::carry::Budget;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{Seq, SessionId};
-use adjourn_core::{Command, Founding};
 use adjourn_driver::Message;
-use adjourn_store::{CommandError, Done, Request, Sqlite};
+use adjourn_store::{CommandError, Done, Request, Sqlite, Store as _};
+use adjourn_testkit::store::founding_by;
 
 use crate::scene::Scene;
 
@@ -45,15 +45,7 @@ impl Client {
     /// It is refused, or the store fails.
     pub async fn create(&self, script: &str) -> Result<Done, CommandError> {
         let adjourn = self.handle(0);
-        let founding = Founding {
-            id: SessionId::new(adjourn.clock().uuid()),
-            tenant: adjourn.tenant().to_owned(),
-            labels: std::collections::BTreeMap::new(),
-            parent: None,
-            driver: DriverSpec::script(script),
-            budget: Budget::default(),
-            title: None,
-        };
+        let founding = founding_by(adjourn.store().environment(), DriverSpec::script(script));
         adjourn.transact(move |tx| tx.create(named("maker"), founding)).await
     }
 

@@ -11,10 +11,11 @@ use adjourn_core::journal::Entry;
 use adjourn_core::session::Cause;
 use adjourn_core::time::Timestamp;
 use adjourn_store::{Done, Sqlite, Store as _};
+use adjourn_testkit::store::keys;
 
 use crate::client::Client;
 use crate::report::Report;
-use crate::scene::{Scene, keys};
+use crate::scene::Scene;
 use crate::story::{ONCE, Story};
 
 /// What was acknowledged about one session.

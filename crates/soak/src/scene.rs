@@ -6,13 +6,8 @@ use std::sync::Arc;
 use adjourn::Adjourn;
 use adjourn::clock::Machine;
 use adjourn::doorbell::Hosts;
-use adjourn_core::time::Timestamp;
-use adjourn_record::keys::{Key, Keys};
 use adjourn_store::Sqlite;
-use adjourn_store::sqlite::Options;
-
-/// Whose sessions the agents are.
-const TENANT: &str = "acme";
+use adjourn_testkit::store::options;
 
 /// A directory with a store and the marks of its agents' tools.
 #[derive(Debug, Clone)]
@@ -44,8 +39,7 @@ impl Scene {
     /// # Panics
     /// It cannot be opened.
     pub fn open(&self) -> Sqlite {
-        let options = Options::new(self.store(), Arc::new(Machine), keys());
-        Sqlite::open(options).expect("the store opens")
+        Sqlite::open(options(self.store(), Arc::new(Machine))).expect("the store opens")
     }
 
     /// Opens the store as a program does that embeds the library.
@@ -53,8 +47,7 @@ impl Scene {
     /// # Panics
     /// It cannot be opened.
     pub fn embed(&self) -> Adjourn {
-        let adjourn = Adjourn::on(self.open(), self.hosts(), Arc::new(Machine));
-        adjourn.expect("the store works").in_tenant(TENANT)
+        adjourn_testkit::host::embed(self.open(), Arc::new(Machine)).expect("the store works")
     }
 
     /// Returns the hosts of the store.
@@ -71,9 +64,4 @@ impl Scene {
         let is_of_host = |path: &PathBuf| path.extension().is_some();
         entries.flatten().map(|entry| entry.path()).filter(is_of_host).collect()
     }
-}
-
-/// Returns what all processes of a trial sign with.
-pub fn keys() -> Keys {
-    Keys::only(Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]))
 }

@@ -13,7 +13,8 @@ mod content;
 mod live;
 mod options;
 mod permissions;
-mod process;
 mod questions;
 mod reads;
 mod slow;
+
+use adjourn_testkit::acp as process;

@@ -9,21 +9,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::Adjourn;
 use adjourn::clock::Machine;
-use adjourn::doorbell::Hosts;
-use adjourn_core::time::Timestamp;
-use adjourn_record::keys::{Key, Keys};
 use adjourn_server::{Intake, serve};
-use adjourn_store::sqlite::Options;
 use adjourn_store::{Sqlite, Store as _};
+use adjourn_testkit::host::embed;
+use adjourn_testkit::store;
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 struct Fixture {
-    _directory: TempDir,
+    _directory: store::Fixture<Machine>,
     store: Sqlite,
     address: std::net::SocketAddr,
 }
@@ -34,20 +30,12 @@ async fn fixture(token: Option<&str>) -> Fixture {
 
 /// An intake that has few connections.
 async fn bounded(token: Option<&str>, connections: usize) -> Fixture {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("store.db");
-    let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
-    let options = Options::new(&path, Arc::new(Machine), Keys::only(key));
-    let store = Sqlite::open(options).unwrap();
+    let directory = store::Fixture::with(Machine);
+    let store = directory.open();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let intake = Intake {
-        adjourn: Adjourn::on(store.clone(), Hosts::beside(&path), Arc::new(Machine))
-            .unwrap()
-            .in_tenant("acme"),
-        token: token.map(Arc::from),
-        connections,
-    };
+    let adjourn = embed(store.clone(), Arc::new(Machine)).unwrap();
+    let intake = Intake { adjourn, token: token.map(Arc::from), connections };
     tokio::spawn(serve(listener, intake, std::future::pending()));
     Fixture { _directory: directory, store, address }
 }

@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use adjourn_store::sqlite::Options;
-use adjourn_testkit::VirtualEnvironment;
+use adjourn_testkit::VirtualClock;
 
 use crate::fixture::keys;
 
@@ -53,7 +53,7 @@ pub fn say(line: impl Display) {
 pub fn options() -> Options {
     let variable = |name| std::env::var(name).expect("the parent has set it");
     let series = variable(SERIES).parse().expect("a series");
-    Options::new(variable(STORE), Arc::new(VirtualEnvironment::new(series)), keys())
+    Options::new(variable(STORE), Arc::new(VirtualClock::of_series(series)), keys())
 }
 
 /// Passes on what the parent says, and ends this process with it.

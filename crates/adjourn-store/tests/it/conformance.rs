@@ -15,7 +15,7 @@ use adjourn_store::{
     Appended, CommandError, Counted, Environment, Error, Filter, Listed, Listener, Metrics, Page,
     Pending, Query, Request, Retention, Size, Sqlite, Store, Tally, Transaction,
 };
-use adjourn_testkit::VirtualEnvironment;
+use adjourn_testkit::VirtualClock;
 use adjourn_testkit::conformance::{FAMILIES, exercise_family};
 use tempfile::TempDir;
 
@@ -28,7 +28,7 @@ fn memory() -> TempDir {
 }
 
 /// Opens one store after another in a directory, which goes away with the closure.
-fn stores() -> impl FnMut(Arc<VirtualEnvironment>) -> Sqlite {
+fn stores() -> impl FnMut(Arc<VirtualClock>) -> Sqlite {
     let directory = memory();
     let mut numbers = 0u32..;
     move |environment| {
@@ -233,7 +233,7 @@ fn two_processes_are_one_store() {
         if ["atomicity", "reads"].contains(family) {
             continue;
         }
-        exercise_family(family, |environment: Arc<VirtualEnvironment>| {
+        exercise_family(family, |environment: Arc<VirtualClock>| {
             let number = numbers.next().unwrap();
             let path = directory.path().join(format!("store-{number}.db"));
             let open = || Sqlite::open(Options::new(&path, environment.clone(), keys())).unwrap();

@@ -12,7 +12,7 @@ use adjourn_core::Command;
 use adjourn_core::command::{Resume, Suspend};
 use adjourn_core::id::SessionId;
 use adjourn_store::{CommandError, Done, Pending, Request, Sqlite, Store as _};
-use adjourn_testkit::VirtualEnvironment;
+use adjourn_testkit::VirtualClock;
 
 use crate::child::{Process, options, say};
 use crate::fixture::{Fixture, ann, create, keys};
@@ -155,7 +155,7 @@ fn a_store_can_be_made_by_many_at_once() {
                 let (fixture, start) = (&fixture, &start);
                 scope.spawn(move || {
                     let mut options = fixture.options();
-                    options.environment = Arc::new(VirtualEnvironment::new(10 + maker));
+                    options.environment = Arc::new(VirtualClock::of_series(10 + maker));
                     start.wait();
                     create(&Sqlite::open(options).unwrap());
                 });

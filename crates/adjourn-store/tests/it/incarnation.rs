@@ -8,7 +8,7 @@ use std::time::Duration;
 use adjourn_core::id::SessionId;
 use adjourn_store::sqlite::{Options, Point, Points, restore};
 use adjourn_store::{CommandError, Environment as _, Error, Sqlite, Store as _};
-use adjourn_testkit::VirtualEnvironment;
+use adjourn_testkit::VirtualClock;
 
 use crate::fixture::{Fixture, create, keys, prompt, try_create};
 use crate::queries::WITHOUT_LISTS;
@@ -23,7 +23,7 @@ fn beside(store: &Path, end: &str) -> PathBuf {
 /// Copies a store that is open as a kill would leave it: the file, its log and what names it.
 fn killed(from: &Path) -> Fixture {
     // What goes on there must not take ids that are in the file.
-    let environment = Arc::new(VirtualEnvironment::new(2));
+    let environment = Arc::new(VirtualClock::of_series(2));
     let fixture = Fixture { environment, ..Fixture::new() };
     for end in ["", "-wal", "-incarnation"] {
         std::fs::copy(beside(from, end), beside(&fixture.path(), end)).unwrap();

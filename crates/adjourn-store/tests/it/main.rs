@@ -18,7 +18,6 @@ mod durability;
 mod erasing;
 mod fairness;
 mod faults;
-mod fixture;
 mod holes;
 mod incarnation;
 mod lag;
@@ -30,3 +29,5 @@ mod smoke;
 mod tampering;
 mod torn;
 mod unreadable;
+
+use adjourn_testkit::store as fixture;

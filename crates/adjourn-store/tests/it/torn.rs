@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use adjourn_core::id::SessionId;
 use adjourn_store::{Sqlite, Store as _};
-use adjourn_testkit::VirtualEnvironment;
+use adjourn_testkit::VirtualClock;
 
 use crate::crash::{at_work, trios, turn_all};
 use crate::dice::Dice;
@@ -104,7 +104,7 @@ impl Files {
     fn open(self) -> (Fixture, Sqlite) {
         let mut fixture = Fixture::new();
         // What goes on here must not take ids that are in the file.
-        fixture.environment = Arc::new(VirtualEnvironment::new(2));
+        fixture.environment = Arc::new(VirtualClock::of_series(2));
         std::fs::write(fixture.path(), self.file).unwrap();
         std::fs::write(fixture.path().with_extension("db-wal"), self.log).unwrap();
         let sidecar = fixture.path().with_extension("db-incarnation");

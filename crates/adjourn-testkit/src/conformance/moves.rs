@@ -18,7 +18,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::world::{TENANT, World};
-use crate::VirtualEnvironment;
+use crate::VirtualClock;
 
 /// The host that drives sessions, where a case says nothing else.
 pub(super) const HOST: HostId =
@@ -276,6 +276,6 @@ impl<S: Store> World<S> {
 }
 
 /// Names a host that nobody else is.
-pub(super) fn another_host(environment: &VirtualEnvironment) -> HostId {
+pub(super) fn another_host(environment: &VirtualClock) -> HostId {
     HostId::new(environment.uuid())
 }

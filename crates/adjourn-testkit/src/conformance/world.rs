@@ -13,7 +13,7 @@ use adjourn_store::rows::NewEvent;
 use adjourn_store::{CommandError, Done, Environment as _, Pending, Request, Store, Transaction};
 
 use super::moves::{ann, policy};
-use crate::VirtualEnvironment;
+use crate::VirtualClock;
 
 /// Whose sessions are, where a case says nothing else.
 pub(super) const TENANT: &str = "acme";
@@ -27,7 +27,7 @@ const ROUNDS: usize = 1000;
 /// An empty store and its clock.
 pub(super) struct World<S> {
     pub(super) store: S,
-    pub(super) environment: Arc<VirtualEnvironment>,
+    pub(super) environment: Arc<VirtualClock>,
 }
 
 impl<S: Store> World<S> {

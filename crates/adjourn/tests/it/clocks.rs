@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use adjourn_core::Command;
 use adjourn_core::command::{Cancel, Suspend};
+use adjourn_testkit::VirtualClock;
 
-use crate::fixture::{Fixture, Hands};
+use crate::fixture::Fixture;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SCRIPT: &str = r#"{"runs": [[
@@ -90,7 +91,7 @@ async fn a_lost_ring_is_made_up_for_also_when_the_clock_was_set_back() {
 const HANGS: &str = r#"{"runs": [[{"tool": {"name": "hang", "ms": 999999999}}]]}"#;
 
 /// What may be done to a wall clock while somebody waits.
-fn jumps() -> [fn(&Hands); 2] {
+fn jumps() -> [fn(&VirtualClock); 2] {
     [|clock| clock.set_back(MINUTE * 60), |clock| clock.set_ahead(MINUTE * 60)]
 }
 

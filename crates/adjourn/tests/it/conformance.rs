@@ -3,7 +3,7 @@
 //! The hosts' drivers record what they are given, so that it is not the log that is looked at but
 //! what reached the agent.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ use adjourn_conformance::given::Recording;
 use adjourn_conformance::matching::Matcher;
 use adjourn_conformance::scenario::{Event, How, Restart, Resume, Scenario, Suspend, Why};
 use adjourn_conformance::{Ending, Face, Refusal, Reply, logs, play, scenarios};
-use adjourn_core::carry::Budget;
 use adjourn_core::command::{self, Cancel, Close, Prompt, Reach, Requester};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::driver::DriverSpec;
@@ -25,14 +24,12 @@ use adjourn_core::facts;
 use adjourn_core::id::{RequestId, SessionId};
 use adjourn_core::session::Phase;
 use adjourn_core::time::Timestamp;
-use adjourn_core::{Command, Founding, Rejected, json};
+use adjourn_core::{Command, Rejected, json};
 use adjourn_driver::Message;
-use adjourn_record::keys::{Key, Keys};
 use adjourn_store::rows::NewEvent;
-use adjourn_store::sqlite::Options;
 use adjourn_store::{CommandError, Done, Environment as _, Request, Sqlite, Store as _};
+use adjourn_testkit::store;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -117,7 +114,7 @@ struct Bare {
     /// How long each host that is still to come waits for calls when it is drained.
     graces: std::vec::IntoIter<Option<Duration>>,
     /// Held, so that it is there as long as the store.
-    _directory: TempDir,
+    _directory: store::Fixture<Machine>,
 }
 
 /// A host at work.
@@ -132,23 +129,14 @@ impl Bare {
         runtime: &Arc<Runtime>,
         endings: &Endings,
     ) -> Result<Self, String> {
-        let directory = TempDir::new().unwrap();
-        let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
-        let path = directory.path().join("store.db");
-        let store = Sqlite::open(Options::new(path, Arc::new(Machine), Keys::only(key))).unwrap();
+        let directory = store::Fixture::with(Machine);
+        let store = directory.open();
         let clock: Arc<dyn Clock> = Arc::new(Machine);
         let drivers = Recording::of(Arc::new(Scripted::new(clock)));
         let mut graces = scenario.graces().into_iter();
         let host = start(runtime, &store, &drivers, graces.next().flatten());
-        let founding = Founding {
-            id: SessionId::new(Machine.uuid()),
-            tenant: "acme".to_owned(),
-            labels: BTreeMap::new(),
-            parent: None,
-            driver: DriverSpec::script(scenario.script.to_string()),
-            budget: Budget::default(),
-            title: None,
-        };
+        let driver = DriverSpec::script(scenario.script.to_string());
+        let founding = store::founding_by(&Machine, driver);
         let made = store.transact(move |tx| tx.create(ann(), founding)).wait();
         let id = made.map_err(|error| error.to_string())?.session.id;
         Ok(Self {

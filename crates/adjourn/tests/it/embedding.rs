@@ -14,9 +14,10 @@ use adjourn::core::{Command, Rejected, Session};
 use adjourn::driver::{BoxStream, Driver, Finish, Message, Opening, Park, Part, Step, emitting};
 use adjourn::{Adjourn, Error, Event, Filter, NotSuspended, Query, TakenOver};
 use adjourn_store::{CommandError, Request};
+use adjourn_testkit::VirtualClock;
 use serde_json::json;
 
-use crate::fixture::{Fixture, Hands};
+use crate::fixture::Fixture;
 
 /// Waits half an hour, and says why it was woken.
 struct Patient;
@@ -59,7 +60,7 @@ async fn until(session: &adjourn::SessionRef, what: &str) -> Arc<Session> {
 fn the_whole_life_of_a_program_that_embeds_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("agents.db");
-    let clock = Hands::new();
+    let clock = VirtualClock::new();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let adjourn = Adjourn::builder(&path).clock(Arc::new(clock.clone())).open().await.unwrap();

@@ -101,16 +101,14 @@ fn of_kind(kind: &str, retry_at: Option<Timestamp>) -> Failure {
     Failure { kind: kind.to_owned(), ..failure("slow down", retry_at) }
 }
 
-impl Fixture {
-    /// Waits until the host waits to try a step again.
-    async fn until_it_waits_to_retry(&self, id: SessionId, failed: u64) -> Arc<Session> {
-        self.until(id, "a failed step", |session| {
-            session.run().is_some_and(|run| {
-                run.step.is_none() && run.progress.failures.get("overloaded") == failed
-            })
+/// Waits until the host waits to try a step again.
+async fn until_it_waits_to_retry(fixture: &Fixture, id: SessionId, failed: u64) -> Arc<Session> {
+    let waits = |session: &Session| {
+        session.run().is_some_and(|run| {
+            run.step.is_none() && run.progress.failures.get("overloaded") == failed
         })
-        .await
-    }
+    };
+    fixture.until(id, "a failed step", waits).await
 }
 
 /// Returns the agent's messages, and whether each was broken off.
@@ -227,7 +225,7 @@ async fn a_failure_that_passes_is_tried_again_after_longer_and_longer_waits() {
     let host = fixture.host_with(Arc::new(service.clone())).await;
     let id = fixture.create("{}");
     fixture.prompt(id, "go");
-    fixture.until_it_waits_to_retry(id, 1).await;
+    until_it_waits_to_retry(&fixture, id, 1).await;
     assert_eq!(service.steps(), 1, "no time has passed");
     let done = fixture.pass_until(id, "idle").await;
     assert_eq!(done.last_run.as_ref().unwrap().outcome, Outcome::Completed);
@@ -294,7 +292,7 @@ async fn the_tries_are_counted_across_a_kill_between_them() {
     let first = fixture.host_as(Arc::new(service.clone()), config.clone()).await;
     let id = fixture.create("{}");
     fixture.prompt(id, "go");
-    fixture.until_it_waits_to_retry(id, 1).await;
+    until_it_waits_to_retry(&fixture, id, 1).await;
     first.kill().await;
     let second = fixture.host_as(Arc::new(service.clone()), config).await;
     let failed = fixture.pass_until(id, "idle").await;
@@ -312,7 +310,7 @@ async fn a_session_that_waits_to_try_again_is_suspended_canceled_and_given_back_
         let host = fixture.host_with(Arc::new(service.clone())).await;
         let id = fixture.create("{}");
         fixture.prompt(id, "go");
-        fixture.until_it_waits_to_retry(id, 1).await;
+        until_it_waits_to_retry(&fixture, id, 1).await;
         match end {
             "suspend" => {
                 fixture.suspend(id, Suspend::default());

@@ -22,7 +22,6 @@ mod embedding;
 mod failing;
 mod fake;
 mod feeding;
-mod fixture;
 mod hostile;
 mod hung;
 mod killing;
@@ -41,3 +40,5 @@ mod telling;
 mod unharmed;
 mod upkeep;
 mod watching;
+
+use adjourn_testkit::host as fixture;

@@ -2,19 +2,17 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
-use adjourn::Notes;
 use adjourn::clock::Machine;
-use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
+use adjourn_acp::{PendingPermissions, Wire};
 use adjourn_core::command::{FinishStep, StartStep, StepEnd};
-use adjourn_core::driver::DriverKind;
 use adjourn_core::id::{Epoch, HostId, SessionId};
 use adjourn_core::transcript::Digest;
 use adjourn_core::{Command, actor};
 use adjourn_driver::Message;
 use adjourn_store::{CommandError, Environment as _, Request, Store as _};
+use adjourn_testkit::acp;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
@@ -181,19 +179,7 @@ pub fn agent(path: &Path) -> Result<()> {
     let result = runtime.block_on(async {
         let adjourn = embed(path)?;
         let host = adjourn.host().scripts().start().await?;
-        let claimant = host.claimant().clone();
-        let options = Options {
-            driver: DriverKind::Script { source: SCRIPT.to_owned() },
-            needs: std::collections::BTreeSet::new(),
-            choices: Vec::new(),
-            profile: Profile::Adjourn,
-            status: StatusWords::ByVersion,
-            on_disconnect: OnDisconnect::Continue,
-            cancel_grace: None,
-        };
-        let permissions = PendingPermissions::default();
-        let face =
-            Arc::new(Face { adjourn, claimant, permissions, notes: Notes::default(), options });
+        let face = acp::face(adjourn, &host, PendingPermissions::default(), SCRIPT);
         let drain = async {
             let _ = host.stop().await;
         };

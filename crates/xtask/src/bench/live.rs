@@ -5,19 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn::Notes;
-use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
+use adjourn_acp::PendingPermissions;
 use adjourn_core::command::RunEnd;
-use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::session::Outcome;
 use adjourn_driver::{
     BoxStream, Call, CallPart, Driver, Drivers, Finish, Part, Step, Words, emitting,
 };
+use adjourn_testkit::acp;
 use anyhow::{Context as _, Result, ensure};
-use serde_json::{Value, json};
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
-};
+use serde_json::json;
 
 use super::child::runtime;
 use super::figures::{Figures, percentile};
@@ -42,73 +39,22 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
 async fn spoken(path: &Path) -> Result<Vec<Duration>> {
     let (adjourn, began) = (embed(path)?, Instant::now());
     let host = adjourn.host().others(Arc::new(Talker(began))).start().await?;
-    let claimant = host.claimant().clone();
-    let options = Options {
-        driver: DriverKind::Script { source: r#"{"steps": []}"#.to_owned() },
-        needs: std::collections::BTreeSet::new(),
-        choices: Vec::new(),
-        profile: Profile::Adjourn,
-        status: StatusWords::ByVersion,
-        on_disconnect: OnDisconnect::Continue,
-        cancel_grace: None,
-    };
-    let (permissions, notes) = (PendingPermissions::default(), Notes::default());
-    let face = Face { adjourn, claimant, permissions, notes, options };
-    let (ours, theirs) = tokio::io::duplex(WIDTH);
-    let (input, output) = tokio::io::split(theirs);
-    let stop = std::future::pending();
-    let drain = std::future::ready(());
-    let serving = adjourn_acp::serve(Arc::new(face), Wire::new(input, output), stop, drain);
-    let serving = tokio::spawn(serving);
-    let (input, output) = tokio::io::split(ours);
-    let client = Client { lines: BufReader::new(input).lines(), output };
-    let times = client.listen(began).await;
-    serving.abort();
+    let face = acp::face(adjourn, &host, PendingPermissions::default(), r#"{"steps": []}"#);
+    let mut client = acp::connect(face, WIDTH);
+    let info = json!({ "name": "bench", "version": "1" });
+    client.call("initialize", json!({ "protocolVersion": 2, "info": info })).await;
+    let session = client.new_session().await;
+    let prompt = json!([{ "type": "text", "text": "go" }]);
+    client.request("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await;
+    let mut times = Vec::new();
+    while times.len() < WORDS {
+        let line = client.next_line().await.context("the agent is there")?;
+        let now = began.elapsed();
+        times.extend(said_at(&line).map(|at| now.saturating_sub(at)));
+        ensure!(!line.contains(r#""state":"idle""#), "only {} words came", times.len());
+    }
     host.kill().await;
-    times
-}
-
-/// A client at the other end of a pipe in memory.
-struct Client {
-    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    output: WriteHalf<DuplexStream>,
-}
-
-impl Client {
-    /// Prompts an agent, and returns how old each of its words is when it comes.
-    async fn listen(mut self, began: Instant) -> Result<Vec<Duration>> {
-        let info = json!({ "name": "bench", "version": "1" });
-        self.call(1, "initialize", json!({ "protocolVersion": 2, "info": info })).await?;
-        let new = json!({ "cwd": "/", "mcpServers": [] });
-        let made = self.call(2, "session/new", new).await?;
-        let id = made.pointer("/result/sessionId").context("a session was made")?;
-        let prompt = json!([{ "type": "text", "text": "go" }]);
-        self.send(3, "session/prompt", json!({ "sessionId": id, "prompt": prompt })).await?;
-        let mut times = Vec::new();
-        while times.len() < WORDS {
-            let line = self.lines.next_line().await?.context("the agent is there")?;
-            let now = began.elapsed();
-            times.extend(said_at(&line).map(|at| now.saturating_sub(at)));
-            ensure!(!line.contains(r#""state":"idle""#), "only {} words came", times.len());
-        }
-        Ok(times)
-    }
-
-    async fn send(&mut self, id: u64, method: &str, params: Value) -> Result<()> {
-        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        Ok(self.output.write_all(format!("{line}\n").as_bytes()).await?)
-    }
-
-    async fn call(&mut self, id: u64, method: &str, params: Value) -> Result<Value> {
-        self.send(id, method, params).await?;
-        loop {
-            let line = self.lines.next_line().await?.context("the agent is there")?;
-            let message: Value = serde_json::from_str(&line)?;
-            if message.get("id") == Some(&json!(id)) {
-                return Ok(message);
-            }
-        }
-    }
+    Ok(times)
 }
 
 /// Returns when the words of an update were said: each says so itself, in microseconds.

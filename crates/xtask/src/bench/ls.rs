@@ -13,11 +13,12 @@ use adjourn_store::{
     CommandError, Environment as _, Filter, Query, ReasonPattern, Request, Sort, Sqlite, StateKind,
     Store as _,
 };
+use adjourn_testkit::store::TENANT;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::figures::Figures;
-use super::sessions::{TENANT, by, founding, open};
+use super::sessions::{by, founding, open};
 
 /// Sessions among the million that differ from the others.
 const RARE: usize = 1_000;

@@ -1,163 +1,55 @@
 //! A store in a directory that goes away, hosts that come and go, and a clock that is moved by hand.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+#![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
+
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn::clock::{BoxFuture, Clock, Machine};
+use adjourn::clock::Clock;
 use adjourn::doorbell::Hosts;
 use adjourn::script::Scripted;
 use adjourn::{Adjourn, Claimant, Claims, Config, Host};
-use adjourn_core::actor::{Actor, Face};
 use adjourn_core::carry::Budget;
 use adjourn_core::command::{Prompt, Reach, Resume, Suspend};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::id::{Handle, HostId, SessionId};
-use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Founding, Session};
-use adjourn_driver::Drivers;
-use adjourn_driver::Message;
-use adjourn_record::keys::{Key, Keys};
+use adjourn_driver::{Drivers, Message};
 use adjourn_store::rows::NewEvent;
 use adjourn_store::sqlite::Options;
-use adjourn_store::{CommandError, Done, Environment, Request, Sqlite, Store as _, Transaction};
-use tempfile::TempDir;
+use adjourn_store::{
+    CommandError, Done, Environment as _, Request, Sqlite, Store as _, Transaction,
+};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use uuid::Uuid;
 
-/// A clock that stands still until it is moved.
-#[derive(Clone)]
-pub struct Hands(Arc<Mutex<Inner>>);
+use crate::store::{self, TENANT, founding_by};
+use crate::{PATIENCE, VirtualClock};
 
-struct Inner {
-    now: Timestamp,
-    /// How much time has passed, however the clock was set.
-    passed: Duration,
-    sleepers: Vec<(Wake, oneshot::Sender<()>)>,
+pub use crate::store::ann;
+
+/// Works on a store as a program does that embeds the library.
+///
+/// # Errors
+/// The directory of its hosts cannot be used.
+pub fn embed(store: Sqlite, clock: Arc<dyn Clock>) -> Result<Adjourn, adjourn::Error> {
+    let hosts = Hosts::beside(store.path());
+    Ok(Adjourn::on(store, hosts, clock)?.in_tenant(TENANT))
 }
 
-/// When somebody wakes: at a time, or when so much time has passed.
-enum Wake {
-    At(Timestamp),
-    Passed(Duration),
-}
-
-impl Inner {
-    fn is_due(&self, wake: &Wake) -> bool {
-        match wake {
-            Wake::At(time) => *time <= self.now,
-            Wake::Passed(passed) => *passed <= self.passed,
-        }
-    }
-
-    fn wake(&mut self) {
-        let sleepers = std::mem::take(&mut self.sleepers);
-        let (due, later) = sleepers.into_iter().partition(|(wake, _)| self.is_due(wake));
-        self.sleepers = later;
-        for (_, sleeper) in due {
-            let _ = sleeper.send(());
-        }
-    }
-
-    fn sleep(&mut self, wake: Wake) -> BoxFuture<'static, ()> {
-        if self.is_due(&wake) {
-            return Box::pin(std::future::ready(()));
-        }
-        let (sender, receiver) = oneshot::channel();
-        self.sleepers.push((wake, sender));
-        Box::pin(async move {
-            let _ = receiver.await;
-        })
-    }
-}
-
-impl Hands {
-    /// Makes a clock that shows nine o'clock.
-    pub fn new() -> Self {
-        let now = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
-        let (passed, sleepers) = (Duration::ZERO, Vec::new());
-        Self(Arc::new(Mutex::new(Inner { now, passed, sleepers })))
-    }
-
-    /// Waits, on the real clock, until so many wait for time to pass.
-    pub async fn until_waited_for(&self, sleepers: usize) {
-        let start = Instant::now();
-        while self.waiting() != sleepers {
-            assert!(start.elapsed() < Duration::from_secs(20), "{} wait", self.waiting());
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    }
-
-    /// Returns how many wait for time to pass.
-    pub fn waiting(&self) -> usize {
-        let inner = self.0.lock().unwrap();
-        let waits = |(wake, sleeper): &&(Wake, oneshot::Sender<()>)| {
-            matches!(wake, Wake::Passed(_)) && !sleeper.is_closed()
-        };
-        inner.sleepers.iter().filter(waits).count()
-    }
-
-    /// Sets the clock ahead, without time passing.
-    pub fn set_ahead(&self, by: Duration) {
-        let mut inner = self.0.lock().unwrap();
-        inner.now = inner.now.after(by);
-        inner.wake();
-    }
-
-    /// Sets the clock back. Nobody is due earlier for it.
-    pub fn set_back(&self, by: Duration) {
-        let mut inner = self.0.lock().unwrap();
-        let by = i64::try_from(by.as_millis()).unwrap();
-        inner.now = Timestamp::from_millis(inner.now.as_millis() - by);
-    }
-
-    /// Lets time pass, and wakes whoever is due.
-    pub fn advance(&self, by: Duration) {
-        let mut inner = self.0.lock().unwrap();
-        inner.now = inner.now.after(by);
-        inner.passed += by;
-        inner.wake();
-    }
-}
-
-impl Environment for Hands {
-    fn now(&self) -> Timestamp {
-        self.0.lock().unwrap().now
-    }
-
-    fn uuid(&self) -> Uuid {
-        Machine.uuid()
-    }
-}
-
-impl Clock for Hands {
-    fn sleep_until(&self, time: Timestamp) -> BoxFuture<'static, ()> {
-        self.0.lock().unwrap().sleep(Wake::At(time))
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.0.lock().unwrap().passed
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        let mut inner = self.0.lock().unwrap();
-        let passed = inner.passed.saturating_add(duration);
-        inner.sleep(Wake::Passed(passed))
-    }
-}
-
+/// A store, and the hosts that work on it.
 pub struct Fixture {
-    /// Held, so that it is there as long as the store.
-    _directory: TempDir,
-    pub clock: Hands,
+    directory: store::Fixture,
+    /// The clock of the store and of all hosts.
+    pub clock: VirtualClock,
+    /// The store, as this process has it open.
     pub store: Sqlite,
 }
 
 /// A host that works until it is told to stop, or is dropped like a process that dies.
 pub struct Working {
+    /// Which one it is.
     pub id: HostId,
     /// How a face of its process gives commands.
     pub claimant: Claimant<Sqlite>,
@@ -172,12 +64,18 @@ impl Working {
     }
 
     /// Stops it, and returns what became of that.
+    ///
+    /// # Errors
+    /// The store failed.
     pub async fn try_to_stop(mut self) -> Result<(), adjourn_store::Error> {
         let _ = self.stop.take().unwrap().send(());
         self.task.await.unwrap()
     }
 
-    /// Waits until it ends by itself, and returns why.
+    /// Waits until it ends by itself.
+    ///
+    /// # Errors
+    /// Why it ended.
     pub async fn ended(self) -> Result<(), adjourn_store::Error> {
         // It is not told to stop as long as this is held.
         let _stop = self.stop;
@@ -192,48 +90,53 @@ impl Working {
 }
 
 impl Fixture {
+    /// Opens a store in a directory of its own.
+    #[expect(clippy::new_without_default, reason = "a test says that it makes a directory")]
     pub fn new() -> Self {
         Self::with(|_| {})
     }
 
     /// Opens the store in another way than usual.
     pub fn with(change: impl Fn(&mut Options)) -> Self {
-        let directory = TempDir::new().unwrap();
-        let clock = Hands::new();
-        let mut options = options(directory.path().join("store.db"), &clock);
+        let clock = VirtualClock::new();
+        let directory = store::Fixture::with(clock.clone());
+        let mut options = directory.options();
         change(&mut options);
         let store = Sqlite::open(options).unwrap();
-        Self { _directory: directory, clock, store }
+        Self { directory, clock, store }
     }
 
     /// Opens the same store once more, as another process would.
     pub fn another(&self) -> Sqlite {
-        Sqlite::open(options(self.store.path().to_owned(), &self.clock)).unwrap()
+        self.directory.open()
     }
 
     /// Works on the store as a program does that embeds the library.
     pub fn adjourn(&self) -> Adjourn {
-        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
-        let adjourn = Adjourn::on(self.store.clone(), self.hosts(), clock).unwrap();
-        adjourn.in_tenant("acme").acting_as(ann())
+        self.embed(self.store.clone())
     }
 
     /// Works on the store as another process does that embeds the library.
     pub fn another_adjourn(&self) -> Adjourn {
-        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
-        let adjourn = Adjourn::on(self.another(), self.hosts(), clock).unwrap();
-        adjourn.in_tenant("acme").acting_as(ann())
+        self.embed(self.another())
     }
 
+    fn embed(&self, store: Sqlite) -> Adjourn {
+        embed(store, Arc::new(self.clock.clone())).unwrap().acting_as(ann())
+    }
+
+    /// Returns the directory of the hosts.
     pub fn hosts(&self) -> Hosts {
         Hosts::beside(self.store.path())
     }
 
+    /// Starts a host that runs scripts.
     pub async fn host(&self) -> Working {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         self.host_with(Arc::new(Scripted::new(clock))).await
     }
 
+    /// Starts a host with other drivers.
     pub async fn host_with(&self, drivers: Arc<dyn Drivers>) -> Working {
         self.host_as(drivers, Config::default()).await
     }
@@ -245,6 +148,7 @@ impl Fixture {
         self.host_as(Arc::new(Scripted::new(clock)), config).await
     }
 
+    /// Starts a host with other drivers and another configuration.
     pub async fn host_as(&self, drivers: Arc<dyn Drivers>, config: Config) -> Working {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let host = Host::join(self.store.clone(), self.hosts(), clock, drivers, config);
@@ -257,10 +161,12 @@ impl Fixture {
         Working { id, claimant, stop: Some(stop), task }
     }
 
+    /// Makes a session from a script.
     pub fn create(&self, script: &str) -> SessionId {
         self.create_with(DriverSpec::script(script))
     }
 
+    /// Makes a session with a driver.
     pub fn create_with(&self, driver: DriverSpec) -> SessionId {
         let founding = self.founding(driver);
         self.store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap().session.id
@@ -282,18 +188,15 @@ impl Fixture {
         self.store.transact(create).wait().unwrap()
     }
 
+    /// Describes a session that is not there yet.
     pub fn founding(&self, driver: DriverSpec) -> Founding {
-        Founding {
-            id: SessionId::new(self.clock.uuid()),
-            tenant: "acme".to_owned(),
-            labels: BTreeMap::new(),
-            parent: None,
-            driver,
-            budget: Budget::default(),
-            title: None,
-        }
+        founding_by(&self.clock, driver)
     }
 
+    /// Gives a command with what is said, and rings.
+    ///
+    /// # Errors
+    /// It is refused, or the store fails.
     pub fn give(
         &self,
         id: SessionId,
@@ -307,16 +210,22 @@ impl Fixture {
         done
     }
 
+    /// Gives a prompt, and rings.
     pub fn prompt(&self, id: SessionId, text: &str) {
         let request = prompt(id, text);
         self.store.transact(move |tx| tx.command(request)).wait().unwrap();
         self.hosts().ring();
     }
 
+    /// Asks for a suspension, and rings.
     pub fn suspend(&self, id: SessionId, suspend: Suspend) {
         self.give(id, Command::Suspend(suspend), Vec::new()).unwrap();
     }
 
+    /// Resumes with a text, or without one.
+    ///
+    /// # Errors
+    /// It is refused, or the store fails.
     pub fn resume(&self, id: SessionId, input: Option<&str>) -> Result<Done, CommandError> {
         let said: Vec<_> = input.map(Message::user).into_iter().collect();
         let resume = Resume {
@@ -327,11 +236,13 @@ impl Fixture {
         self.give(id, Command::Resume(resume), said)
     }
 
+    /// Stores an event, and rings.
     pub fn event(&self, name: &str) {
         self.event_unheard(name);
         self.hosts().ring();
     }
 
+    /// Stores an event with data, and rings.
     pub fn event_with(&self, name: &str, data: &str) {
         self.acknowledge(name, Some(data.to_owned()));
         self.hosts().ring();
@@ -349,17 +260,19 @@ impl Fixture {
             name: name.to_owned(),
             subject: None,
             time: self.clock.now(),
-            tenant: "acme".to_owned(),
+            tenant: TENANT.to_owned(),
             session: None,
             data,
         };
         self.store.transact(move |tx| tx.acknowledge(&event)).wait().unwrap();
     }
 
+    /// Returns a session that is there.
     pub fn session(&self, id: SessionId) -> Arc<Session> {
         self.store.session(id).unwrap().unwrap()
     }
 
+    /// Returns the handle of the suspension that a session shows.
     pub fn handle(&self, id: SessionId) -> Option<Handle> {
         self.session(id).suspended().map(|suspended| suspended.shown().pause.handle)
     }
@@ -382,6 +295,7 @@ impl Fixture {
         }
     }
 
+    /// Waits, on the real clock, until the session is in a state.
     pub async fn until_state(&self, id: SessionId, state: &str) -> Arc<Session> {
         self.until(id, state, |session| session.state.name() == state).await
     }
@@ -411,7 +325,7 @@ impl Fixture {
             if is(&session) {
                 return session;
             }
-            assert!(start.elapsed() < Duration::from_secs(20), "never {what}: {session:#?}");
+            assert!(start.elapsed() < PATIENCE, "never {what}: {session:#?}");
             self.clock.advance(Duration::from_millis(100));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -433,15 +347,11 @@ impl Fixture {
         count.sum()
     }
 
+    /// Returns what was said in a session.
     pub fn said(&self, id: SessionId) -> Vec<Message> {
         let bytes = self.store.transcript(id, 0, 1000).unwrap();
         bytes.iter().map(|bytes| Message::decode(bytes).unwrap()).collect()
     }
-}
-
-fn options(path: PathBuf, clock: &Hands) -> Options {
-    let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
-    Options::new(path, Arc::new(clock.clone()), Keys::only(key))
 }
 
 /// Makes a prompt.
@@ -450,8 +360,4 @@ pub fn prompt(id: SessionId, text: &str) -> Request {
     let (message_id, handle) = (None, None);
     let prompt = Prompt { content: said.content(), message_id, handle, reach: Reach::OwnFace };
     Request::new(id, ann(), Command::Prompt(prompt)).saying(vec![said.encode()])
-}
-
-pub fn ann() -> Actor {
-    Actor::new(Face::Cli, "ann")
 }

@@ -1,67 +1,98 @@
-//! A process with a host and any number of clients.
+//! A process with a host and any number of clients, over streams in memory.
 
-use std::collections::BTreeMap;
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails should stop where it fails"
+)]
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use adjourn::clock::Machine;
-use adjourn::doorbell::Hosts;
 use adjourn::script::{Script, Scripted};
 use adjourn::{Adjourn, Notes, RunningHost};
 use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
-use adjourn_core::Founding;
-use adjourn_core::actor::{self, Actor};
-use adjourn_core::carry::Budget;
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
 use adjourn_core::session::Phase;
-use adjourn_core::time::Timestamp;
 use adjourn_driver::{Drivers, Message};
-use adjourn_record::keys::{Key, Keys};
-use adjourn_store::{CommandError, Sqlite, Store as _, Transaction, sqlite};
+use adjourn_store::{CommandError, Sqlite, Store as _, Transaction};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
 };
 use tokio::task::JoinHandle;
 
-/// How long something may take that should take no time.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::PATIENCE;
+use crate::host::embed;
+use crate::store::{self, ann, founding_by};
 
+/// Makes the face of a process whose new sessions follow a script.
+pub fn face(
+    adjourn: Adjourn,
+    host: &RunningHost,
+    permissions: PendingPermissions,
+    script: &str,
+) -> Arc<Face<Sqlite>> {
+    let options = Options {
+        driver: DriverKind::Script { source: script.to_owned() },
+        needs: Script::parse(script).unwrap().needs(),
+        choices: Script::parse(script).unwrap().options(),
+        profile: Profile::Adjourn,
+        status: StatusWords::ByVersion,
+        on_disconnect: OnDisconnect::Continue,
+        cancel_grace: None,
+    };
+    let (claimant, notes) = (host.claimant().clone(), Notes::default());
+    Arc::new(Face { adjourn, claimant, permissions, notes, options })
+}
+
+/// Connects a client that has not said which version it speaks, by a pipe that holds so many bytes.
+pub fn connect(face: Arc<Face<Sqlite>>, width: usize) -> Client {
+    let (ours, theirs) = tokio::io::duplex(width);
+    let (input, output) = tokio::io::split(theirs);
+    let (stop, drain) = (std::future::pending(), std::future::ready(()));
+    let wire = Wire::new(input, output);
+    let serving = tokio::spawn(adjourn_acp::serve(face, wire, stop, drain));
+    let (input, output) = tokio::io::split(ours);
+    let lines = BufReader::new(input).lines();
+    Client { lines, output, serving, next: 1, heard: Vec::new(), of_today: false }
+}
+
+/// A process with a host, which clients connect to.
 pub struct Process {
-    /// Held, so that it is there as long as the store.
-    directory: Arc<TempDir>,
+    directory: store::Fixture<Machine>,
     face: Arc<Face<Sqlite>>,
     /// Its host, until it is killed.
     host: std::sync::Mutex<Option<RunningHost<Sqlite>>>,
 }
 
 impl Process {
+    /// Starts one whose new sessions follow a script.
     pub async fn start(script: &str) -> Self {
-        Self::start_in(Arc::new(TempDir::new().unwrap()), script).await
+        Self::start_in(store::Fixture::with(Machine), script).await
     }
 
     /// Starts one whose agents are run by other drivers.
     pub async fn start_with(drivers: Arc<dyn Drivers>) -> Self {
-        let directory = Arc::new(TempDir::new().unwrap());
-        Self::start_by(directory, r#"{"steps": []}"#, |_| drivers).await
+        Self::start_by(store::Fixture::with(Machine), r#"{"steps": []}"#, |_| drivers).await
     }
 
     /// Starts one whose agents are run by drivers that ask clients.
     pub async fn start_asking(
         drivers: impl FnOnce(PendingPermissions) -> Arc<dyn Drivers>,
     ) -> Self {
-        let directory = Arc::new(TempDir::new().unwrap());
-        Self::start_by(directory, r#"{"steps": []}"#, drivers).await
+        Self::start_by(store::Fixture::with(Machine), r#"{"steps": []}"#, drivers).await
     }
 
     /// Starts another one on the same store.
     pub async fn beside(&self, script: &str) -> Self {
-        Self::start_in(Arc::clone(&self.directory), script).await
+        Self::start_in(self.directory.clone(), script).await
     }
 
-    async fn start_in(directory: Arc<TempDir>, script: &str) -> Self {
+    async fn start_in(directory: store::Fixture<Machine>, script: &str) -> Self {
         let scripted = |permissions: PendingPermissions| -> Arc<dyn Drivers> {
             Arc::new(Scripted::new(Arc::new(Machine)).asking(Arc::new(permissions)))
         };
@@ -69,48 +100,26 @@ impl Process {
     }
 
     async fn start_by(
-        directory: Arc<TempDir>,
+        directory: store::Fixture<Machine>,
         script: &str,
         drivers: impl FnOnce(PendingPermissions) -> Arc<dyn Drivers>,
     ) -> Self {
-        let key = Key::from_secrets(Timestamp::from_millis(0), &[7; 32], &[8; 32]);
-        let path = directory.path().join("store.db");
-        let options = sqlite::Options::new(path, Arc::new(Machine), Keys::only(key));
-        let store = Sqlite::open(options).unwrap();
-        let (hosts, permissions) = (Hosts::beside(store.path()), PendingPermissions::default());
-        let adjourn = Adjourn::on(store, hosts, Arc::new(Machine)).unwrap().in_tenant("acme");
+        let permissions = PendingPermissions::default();
+        let adjourn = embed(directory.open(), Arc::new(Machine)).unwrap();
         let drivers = drivers(permissions.clone());
         let host = adjourn.host().others(drivers).start().await.unwrap();
-        let claimant = host.claimant().clone();
-        let options = Options {
-            driver: DriverKind::Script { source: script.to_owned() },
-            needs: Script::parse(script).unwrap().needs(),
-            choices: Script::parse(script).unwrap().options(),
-            profile: Profile::Adjourn,
-            status: StatusWords::ByVersion,
-            on_disconnect: OnDisconnect::Continue,
-            cancel_grace: None,
-        };
-        let notes = Notes::default();
-        let face = Arc::new(Face { adjourn, claimant, permissions, notes, options });
+        let face = face(adjourn, &host, permissions, script);
         Self { directory, face, host: std::sync::Mutex::new(Some(host)) }
     }
 
     /// Makes many sessions, in one commit, and returns their names.
     pub async fn create_many(&self, count: usize) -> Vec<String> {
-        let founding = |_| Founding {
-            id: SessionId::new(self.face.adjourn.clock().uuid()),
-            tenant: self.face.adjourn.tenant().to_owned(),
-            labels: BTreeMap::new(),
-            parent: None,
-            driver: DriverSpec { kind: self.face.options.driver.clone(), ..DriverSpec::script("") },
-            budget: Budget::default(),
-            title: None,
-        };
+        let kind = self.face.options.driver.clone();
+        let driver = DriverSpec { kind, ..DriverSpec::script("") };
+        let founding = |_| founding_by(&Machine, driver.clone());
         let all: Vec<_> = (0..count).map(founding).collect();
         let create = move |tx: &mut Transaction<'_>| -> Result<Vec<_>, CommandError> {
-            let by = || Actor::new(actor::Face::Library, "test");
-            all.into_iter().map(|founding| Ok(tx.create(by(), founding)?.session.id)).collect()
+            all.into_iter().map(|founding| Ok(tx.create(ann(), founding)?.session.id)).collect()
         };
         let ids: Vec<SessionId> = self.face.adjourn.store().transact(create).await.unwrap();
         ids.iter().map(ToString::to_string).collect()
@@ -141,16 +150,9 @@ impl Process {
     /// Waits until a session asks its question, as the store has it.
     pub async fn until_asking(&self, session: &str) {
         let asks = async {
-            while self
-                .face
-                .adjourn
-                .store()
-                .session(session.parse().unwrap())
-                .unwrap()
-                .unwrap()
-                .phase()
-                != Phase::Asking
-            {
+            let id: SessionId = session.parse().unwrap();
+            let store = self.face.adjourn.store();
+            while store.session(id).unwrap().unwrap().phase() != Phase::Asking {
                 tokio::task::yield_now().await;
             }
         };
@@ -170,7 +172,7 @@ impl Process {
 
     /// Connects a client that speaks version 1.
     pub async fn connect_of_today(&self) -> Client {
-        let mut client = self.connect_unheard(1 << 20);
+        let mut client = connect(Arc::clone(&self.face), 1 << 20);
         let greeting = json!({ "protocolVersion": 1, "clientCapabilities": {} });
         client.call("initialize", greeting).await;
         client.of_today = true;
@@ -179,7 +181,7 @@ impl Process {
 
     /// Connects a client that speaks a version and can do what it says.
     pub async fn connect_able(&self, version: u64, capabilities: Value) -> Client {
-        let mut client = self.connect_unheard(1 << 20);
+        let mut client = connect(Arc::clone(&self.face), 1 << 20);
         let field = if version == 1 { "clientCapabilities" } else { "capabilities" };
         let greeting = json!({ "protocolVersion": version, field: capabilities });
         client.call("initialize", greeting).await;
@@ -198,26 +200,14 @@ impl Process {
     }
 
     async fn connect_by(&self, width: usize, capabilities: Value) -> Client {
-        let mut client = self.connect_unheard(width);
+        let mut client = connect(Arc::clone(&self.face), width);
         let greeting = json!({ "protocolVersion": 2, "capabilities": capabilities });
         client.call("initialize", greeting).await;
         client
     }
-
-    /// Connects a client that has not said which version it speaks.
-    fn connect_unheard(&self, width: usize) -> Client {
-        let (ours, theirs) = tokio::io::duplex(width);
-        let (input, output) = tokio::io::split(theirs);
-        let (stop, drain) = (std::future::pending(), std::future::ready(()));
-        let face = Arc::clone(&self.face);
-        let wire = Wire::new(input, output);
-        let serving = tokio::spawn(adjourn_acp::serve(face, wire, stop, drain));
-        let (input, output) = tokio::io::split(ours);
-        let lines = BufReader::new(input).lines();
-        Client { lines, output, serving, next: 1, heard: Vec::new(), of_today: false }
-    }
 }
 
+/// A client, and everything that it heard.
 pub struct Client {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     output: WriteHalf<DuplexStream>,
@@ -232,11 +222,16 @@ impl Client {
         self.output.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
+    /// Waits for a line, and returns it as it is.
+    pub async fn next_line(&mut self) -> Option<String> {
+        tokio::time::timeout(PATIENCE, self.lines.next_line()).await.ok()?.ok()?
+    }
+
     /// Waits for a message.
     pub async fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
-            let Ok(Ok(Some(line))) = line else { panic!("never {what}: {:#?}", self.heard) };
+            let line = self.next_line().await;
+            let Some(line) = line else { panic!("never {what}: {:#?}", self.heard) };
             let message: Value = serde_json::from_str(&line).unwrap();
             self.heard.push(message.clone());
             if wanted(&message) {
@@ -245,6 +240,7 @@ impl Client {
         }
     }
 
+    /// Sends a request, and waits for its result.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         self.answer(id).await["result"].clone()
@@ -258,6 +254,7 @@ impl Client {
         id
     }
 
+    /// Sends a notification.
     pub async fn notify(&mut self, method: &str, params: Value) {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
     }
@@ -294,15 +291,18 @@ impl Client {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "error": error })).await;
     }
 
+    /// Answers a request of the agent.
     pub async fn reply(&mut self, id: &Value, result: Value) {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "result": result })).await;
     }
 
+    /// Makes a session.
     pub async fn new_session(&mut self) -> String {
         let made = self.call("session/new", json!({ "cwd": "/tmp", "mcpServers": [] })).await;
         made["sessionId"].as_str().unwrap().to_owned()
     }
 
+    /// Sends a prompt, and waits for its answer.
     pub async fn prompt(&mut self, session: &str) {
         let prompt = json!([{ "type": "text", "text": "go" }]);
         self.call("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await;
@@ -313,6 +313,7 @@ impl Client {
         self.of_today
     }
 
+    /// Returns what it heard so far.
     pub fn heard(&self) -> &[Value] {
         &self.heard
     }
