@@ -4,6 +4,8 @@
 //! - [`store::Fixture`] is a store in a directory that goes away.
 //! - `host::Fixture` has hosts on such a store that come and go.
 //! - `acp::Process` has a host and ACP clients over streams in memory, of both versions.
+//! - `home::Home` runs the program as a user with a home of its own, `editor::Editor` speaks ACP
+//!   with it over a pipe, and `process::Process` is any process that is spoken with in lines.
 //! - `conformance` is the suite that every store has to pass.
 //!
 //! Features keep it small where little of it is needed: the tests of a crate compile what lies
@@ -14,8 +16,14 @@ pub mod acp;
 mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "program")]
+pub mod editor;
+#[cfg(feature = "program")]
+pub mod home;
 #[cfg(feature = "host")]
 pub mod host;
+#[cfg(feature = "process")]
+pub mod process;
 pub mod store;
 
 use std::time::Duration;

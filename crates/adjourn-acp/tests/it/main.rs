@@ -1,9 +1,7 @@
 //! Several connections of one process, over streams in memory.
 
 #![expect(
-    clippy::disallowed_methods,
     clippy::indexing_slicing,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that fails should stop where it fails"
 )]

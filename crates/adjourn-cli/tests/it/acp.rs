@@ -6,7 +6,6 @@ mod commits;
 mod conformance;
 mod corners;
 mod dialogs;
-pub mod editor;
 mod hostile;
 mod live;
 mod lives;
@@ -20,3 +19,5 @@ mod seeds;
 mod shown;
 mod stops;
 mod turns;
+
+pub use adjourn_testkit::editor;

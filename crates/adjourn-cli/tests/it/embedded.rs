@@ -1,12 +1,10 @@
 //! Programs that embed the library, beside a terminal and an editor, on one store at once.
 //!
 //! A program is this very test binary, started again. It is given orders in lines, and answers
-//! each with one line behind a mark, since the test harness writes to the same output.
+//! each with one line.
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::Command;
 use std::time::Duration;
 
 use adjourn::core::Rejected;
@@ -17,15 +15,13 @@ use adjourn::driver::{
     RequestedCall, Step, emitting,
 };
 use adjourn::{Adjourn, Error, Event};
+use adjourn_testkit::process::{Process, say};
 use serde_json::{Value, json};
 
 use crate::acp::editor::Editor;
 use crate::home::Home;
 
 const STORE: &str = "ADJOURN_TEST_STORE";
-const MARK: char = '@';
-/// How long a program may be silent before its test gives up.
-const PATIENCE: Duration = Duration::from_secs(40);
 const ROUNDS: usize = 5;
 /// The agents of the terminal and of the editor.
 const SAYS: &str = r#"{"steps": [{"say": "over"}]}"#;
@@ -112,7 +108,7 @@ async fn program(store: String) {
     say("ready");
     while let Some(order) = orders.recv().await {
         let words: Vec<_> = order.split(' ').collect();
-        say(&obey(&adjourn, &words).await);
+        say(obey(&adjourn, &words).await);
     }
 }
 
@@ -144,62 +140,30 @@ async fn obey(adjourn: &Adjourn, order: &[&str]) -> String {
     }
 }
 
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(format!("{MARK}{line}\n").as_bytes()).unwrap();
-    out.flush().unwrap();
-}
-
 /// A program in a process of its own; it does not outlive the test.
-struct Program {
-    child: Child,
-    input: ChildStdin,
-    lines: Receiver<String>,
-}
+struct Program(Process);
 
 impl Program {
     fn start(home: &Home) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "embedded::plays_a_program", "--nocapture"])
-            .env_clear()
-            .envs(home.environment())
-            .env(STORE, home.path(".local/share/adjourn/store.db"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            let said = BufReader::new(output).lines().map_while(Result::ok);
-            for line in said.filter_map(|line| Some(line.split_once(MARK)?.1.to_owned())) {
-                let _ = sender.send(line);
-            }
-        });
-        let program = Self { child, input, lines };
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.env_clear().envs(home.environment());
+        command.env(STORE, home.path(".local/share/adjourn/store.db"));
+        let program = Self(Process::start_again(&mut command, "embedded::plays_a_program"));
         assert_eq!(program.answer(), "ready");
         program
     }
 
     fn order(&mut self, order: &str) {
-        writeln!(self.input, "{order}").unwrap();
-        self.input.flush().unwrap();
+        self.0.tell(order);
     }
 
     fn answer(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).unwrap()
+        self.0.line().unwrap()
     }
 
     fn does(&mut self, order: &str) -> String {
         self.order(order);
         self.answer()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -257,8 +221,7 @@ fn what_a_killed_program_was_doing_another_goes_on_with() {
     // Neither the terminal nor the editor knows the driver: they leave it to those who do.
     let mut editor = Editor::v1(&home, SAYS);
     let mut two = Program::start(&home);
-    one.child.kill().unwrap();
-    one.child.wait().unwrap();
+    one.0.kill();
     home.until_log(&id, "host_lost");
     std::fs::write(&go, "").unwrap();
     assert_eq!(two.does(&format!("finished {id}")), "completed");

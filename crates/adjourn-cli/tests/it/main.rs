@@ -21,7 +21,6 @@ mod files;
 mod flags;
 mod foreground;
 mod generated;
-mod home;
 mod keys;
 mod limits;
 mod logs;
@@ -48,3 +47,5 @@ mod transcript;
 mod unusable_store;
 mod waiting;
 mod words;
+
+use adjourn_testkit::home;

@@ -21,8 +21,9 @@ use adjourn_store::sqlite::{Point, Points};
 use adjourn_store::{
     CommandError, Done, Error, Request, Retention, Sqlite, Store as _, Transaction,
 };
+use adjourn_testkit::process::say;
 
-use crate::child::{Process, options, say};
+use crate::child::{self, options};
 use crate::dice::Dice;
 use crate::fixture::{Fixture, ann, create, keys, prompt};
 
@@ -52,7 +53,7 @@ fn a_kill_after_the_commit_leaves_the_whole_group_although_nobody_was_told() {
 fn kills_at_a_point(point: &str, kills: usize, judge: impl Fn(&Revisions, &Revisions)) {
     let fixture = with_sessions();
     for _ in 0..kills {
-        let writer = Process::start(&format!("write {point}"), &fixture.path());
+        let writer = child::start(&format!("write {point}"), &fixture.path());
         let mut said = Said::default();
         while let Some(line) = writer.line() {
             if line == "reached" {
@@ -74,7 +75,7 @@ fn kills_at_a_point(point: &str, kills: usize, judge: impl Fn(&Revisions, &Revis
 #[test]
 fn a_process_that_stands_still_in_its_transaction_is_named() {
     let fixture = with_sessions();
-    let writer = Process::start("write BeforeCommit", &fixture.path());
+    let writer = child::start("write BeforeCommit", &fixture.path());
     while writer.line().expect("it comes to the point") != "reached" {}
     let mut options = fixture.options();
     options.patience = Duration::from_millis(50);
@@ -97,7 +98,7 @@ fn a_kill_at_any_moment_loses_nothing_acknowledged() {
     for _ in 0..6 {
         let fixture = with_sessions();
         for _ in 0..10 {
-            let writer = Process::start("write", &fixture.path());
+            let writer = child::start("write", &fixture.path());
             let mut said = Said::default();
             // A commit takes some hundred microseconds: the spin gets to every part of it.
             let lines = dice.below(100);
@@ -130,7 +131,7 @@ fn a_kill_in_a_checkpoint_loses_nothing_acknowledged() {
         assert!(kills < 60, "of {kills} kills only {inside} hit a checkpoint");
         let fixture = with_sessions();
         for _ in 0..4 {
-            let writer = Process::start("write", &fixture.path());
+            let writer = child::start("write", &fixture.path());
             let mut said = Said::default();
             said.hear(&writer.line().expect("it writes for ever"));
             let start = Instant::now();
@@ -167,7 +168,7 @@ fn a_kill_in_a_migration_leaves_a_file_that_is_migrated_next_time() {
     for point in ["BeforeMigrationStep", "InMigration"] {
         let fixture = Fixture::new();
         for _ in 0..4 {
-            let writer = Process::start(&format!("write {point}"), &fixture.path());
+            let writer = child::start(&format!("write {point}"), &fixture.path());
             assert_eq!(writer.line().as_deref(), Some("reached"), "{point}");
             assert_eq!(writer.kill(), Vec::<String>::new());
             let connection = rusqlite::Connection::open(fixture.path()).unwrap();

@@ -13,8 +13,9 @@ use adjourn_core::command::{Resume, Suspend};
 use adjourn_core::id::SessionId;
 use adjourn_store::{CommandError, Done, Pending, Request, Sqlite, Store as _};
 use adjourn_testkit::VirtualClock;
+use adjourn_testkit::process::say;
 
-use crate::child::{Process, options, say};
+use crate::child::{self, options};
 use crate::fixture::{Fixture, ann, create, keys};
 
 /// Who submits at the same time, in the process that saturates the store.
@@ -39,7 +40,7 @@ fn a_process_that_saturates_the_store_starves_no_other() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let id = fixture.create(&store);
-    let mut other = Process::start("saturate", &fixture.path());
+    let mut other = child::start("saturate", &fixture.path());
     assert_eq!(other.line().as_deref(), Some("saturated"));
 
     let (mut slowest, mut overtaken) = (Duration::ZERO, 0);
@@ -59,7 +60,7 @@ fn a_process_that_saturates_the_store_starves_no_other() {
 
     other.tell("report");
     let report = other.line().unwrap();
-    other.end();
+    assert_eq!(other.end(), 0);
     println!("meanwhile the other process did {report}");
     let done: u64 = report.strip_suffix(" transactions").expect(&report).parse().unwrap();
     assert!(done > WRITES, "the gaps have starved the process that leaves them: {report}");
@@ -72,7 +73,7 @@ fn a_process_stopped_between_transactions_holds_nobody_up() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let id = fixture.create(&store);
-    let mut other = Process::start("single", &fixture.path());
+    let mut other = child::start("single", &fixture.path());
     other.tell("write");
     assert_eq!(other.line().as_deref(), Some("written"));
     other.stop();
@@ -86,7 +87,7 @@ fn a_process_stopped_between_transactions_holds_nobody_up() {
     other.go_on();
     other.tell("write");
     assert_eq!(other.line().as_deref(), Some("written"));
-    other.end();
+    assert_eq!(other.end(), 0);
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn a_process_stopped_while_it_waits_costs_the_others_a_gap_and_no_more() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let id = fixture.create(&store);
-    let mut other = Process::start("single", &fixture.path());
+    let mut other = child::start("single", &fixture.path());
     other.tell("write");
     assert_eq!(other.line().as_deref(), Some("written"));
 
@@ -121,7 +122,7 @@ fn a_process_stopped_while_it_waits_costs_the_others_a_gap_and_no_more() {
 
     other.go_on();
     assert_eq!(other.line().as_deref(), Some("written"), "its turn comes when it goes on");
-    other.end();
+    assert_eq!(other.end(), 0);
 }
 
 #[test]

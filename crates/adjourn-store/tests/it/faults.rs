@@ -13,9 +13,10 @@ use adjourn_core::id::Seq;
 use adjourn_store::rows::{NewEvent, SessionNo};
 use adjourn_store::sqlite::{Options, Point};
 use adjourn_store::{CommandError, Environment as _, Error, Retention, Sqlite, Store as _};
+use adjourn_testkit::process::say;
 use rusqlite::Connection;
 
-use crate::child::{Process, options, say};
+use crate::child::{self, options};
 use crate::crash::{Said, acknowledge, at_work, trios, turn_all};
 use crate::durability::Held;
 use crate::fixture::{Fixture, ann, create, founding, keys, prompt, try_create};
@@ -113,7 +114,7 @@ fn a_limit_on_file_sizes_is_an_error_and_works_again_once_it_is_lifted() {
     // let checkpoints happen, and stop one of them before they stop a commit.
     let script = r#"trap '' XFSZ; ulimit -S -f 6144; exec "$0" "$@""#;
     limited.args(["-c", script]).arg(std::env::current_exe().unwrap());
-    let mut filling = Process::run(limited, "fill", &fixture.path());
+    let mut filling = child::start_by(limited, "fill", &fixture.path());
     let mut said = Said::default();
     let mut heard = 0;
     let failed = loop {
@@ -238,9 +239,9 @@ fn as_somebody(fixture: &Fixture) -> Vec<String> {
         }
         command.uid(NOBODY).gid(NOBODY);
     }
-    let child = Process::run(command, "try", &fixture.path());
+    let child = child::start_by(command, "try", &fixture.path());
     let said = std::iter::from_fn(|| child.line()).collect::<Vec<_>>();
-    child.end();
+    assert_eq!(child.end(), 0);
     let path = fixture.path().display().to_string();
     said.iter().map(|line| line.replace(&path, "STORE")).collect()
 }

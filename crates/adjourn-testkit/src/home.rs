@@ -1,13 +1,36 @@
 //! A home of one's own, and the program in it.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails should stop where it fails"
+)]
+
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::PATIENCE;
+use crate::process::{self, Signal};
+
+pub use crate::process::signal;
+
+/// Returns where the program is: cargo puts it beside what it runs, and above what it tests.
+///
+/// # Panics
+/// It was not built.
+pub fn program() -> PathBuf {
+    let this = std::env::current_exe().unwrap();
+    let places = this.ancestors().skip(1).take(2).map(|place| place.join("adjourn"));
+    let built = places.into_iter().find(|program| program.is_file());
+    built.unwrap_or_else(|| panic!("it is not built: cargo build -p adjourn-cli"))
+}
 
 /// A user's home: an empty directory, and nothing of the machine's own settings.
 pub struct Home(TempDir);
@@ -15,18 +38,24 @@ pub struct Home(TempDir);
 /// What a command printed, and how it ended.
 #[derive(Debug)]
 pub struct Told {
+    /// Its exit code.
     pub code: i32,
+    /// What it printed to stdout.
     pub data: String,
+    /// What it printed to stderr.
     pub talk: String,
 }
 
 impl Home {
+    /// Makes an empty one.
+    #[expect(clippy::new_without_default, reason = "a test says that it makes a directory")]
     pub fn new() -> Self {
         Self(TempDir::new().unwrap())
     }
 
+    /// Returns a command of the program that sees nothing but this home.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_adjourn"));
+        let mut command = Command::new(program());
         command.args(arguments).env_clear().envs(self.environment());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -37,6 +66,7 @@ impl Home {
         [("HOME", self.0.path().as_os_str()), ("USER", OsStr::new("ann"))]
     }
 
+    /// Runs a command to its end.
     pub fn told(&self, arguments: &[&str]) -> Told {
         self.ended(self.command(arguments))
     }
@@ -49,7 +79,7 @@ impl Home {
         self.ended(command)
     }
 
-    /// Runs a command to its end.
+    /// Runs a command that was put together by hand to its end.
     pub fn ended(&self, mut command: Command) -> Told {
         let Output { status, stdout, stderr } = command.output().unwrap();
         Told {
@@ -83,6 +113,7 @@ impl Home {
         text.replace(self.0.path().to_str().unwrap(), "~")
     }
 
+    /// Writes a file, and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         std::fs::write(&path, text).unwrap();
@@ -104,7 +135,7 @@ impl Home {
     pub fn serve_ignoring(&self, signal: &str) -> Serving {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' \"$1\"; exec \"$0\" serve"]);
-        command.args([env!("CARGO_BIN_EXE_adjourn"), signal]);
+        command.arg(program()).arg(signal);
         command.env_clear().env("HOME", self.0.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self::serving(command).0
@@ -119,7 +150,7 @@ impl Home {
     pub fn serve_with_limit(&self, files: u32, arguments: &[&str]) -> (Serving, String) {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" serve \"$@\"")]);
-        command.arg(env!("CARGO_BIN_EXE_adjourn")).args(arguments);
+        command.arg(program()).args(arguments);
         command.env_clear().env("HOME", self.0.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self::serving(command)
@@ -166,7 +197,7 @@ impl Home {
             if let Some(found) = found {
                 return found["sessionId"].as_str().unwrap().to_owned();
             }
-            assert!(start.elapsed() < Duration::from_secs(20), "{tool} never ran: {sessions:?}");
+            assert!(start.elapsed() < PATIENCE, "{tool} never ran: {sessions:?}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -179,7 +210,7 @@ impl Home {
             if log.contains(what) {
                 return;
             }
-            assert!(start.elapsed() < Duration::from_secs(20), "never {what}: {log}");
+            assert!(start.elapsed() < PATIENCE, "never {what}: {log}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -192,7 +223,7 @@ impl Home {
             if status[key] == value {
                 return status;
             }
-            assert!(start.elapsed() < Duration::from_secs(20), "never {key}={value}: {status}");
+            assert!(start.elapsed() < PATIENCE, "never {key}={value}: {status}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -220,6 +251,7 @@ impl Serving {
         unlogged(line)
     }
 
+    /// Returns the number of its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -228,7 +260,7 @@ impl Serving {
     pub fn ends(mut self) -> (i32, String) {
         let start = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
-            assert!(start.elapsed() < Duration::from_secs(20), "it goes on");
+            assert!(start.elapsed() < PATIENCE, "it goes on");
             std::thread::sleep(Duration::from_millis(10));
         }
         let mut talk = String::new();
@@ -242,6 +274,7 @@ impl Serving {
         self.child.wait().unwrap();
     }
 
+    /// Sends it a signal.
     pub fn signal(&self, which: Signal) {
         signal(&self.child, which);
     }
@@ -259,35 +292,13 @@ impl Serving {
 
     /// Stops it with SIGSTOP, and returns when all of its threads stand still.
     pub fn stop(&self) {
-        self.signal(Signal::STOP);
-        let start = Instant::now();
-        // One thread takes the signal and passes it on; the others run on until then.
-        while !threads(self.pid()).all(|state| state == 'T') {
-            assert!(start.elapsed() < Duration::from_secs(20), "it does not stop");
-            std::thread::yield_now();
-        }
+        process::stop(&self.child);
     }
 
     /// Lets it go on.
     pub fn go_on(&self) {
         self.signal(Signal::CONT);
     }
-}
-
-/// Returns the state of each thread of a process, as one letter.
-fn threads(id: u32) -> impl Iterator<Item = char> {
-    let threads = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
-    threads.map(|thread| {
-        let about = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
-        // The state follows the name, which stands in brackets.
-        about.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap()
-    })
-}
-
-/// Sends a signal to a process that this test started.
-pub fn signal(child: &Child, signal: Signal) {
-    let pid = rustix::process::Pid::from_child(child);
-    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 impl Drop for Serving {

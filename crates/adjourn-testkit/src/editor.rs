@@ -1,26 +1,29 @@
-//! An editor: the other end of the pipe.
+//! An editor: the other end of the pipe to `adjourn acp`, in either version.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails should stop where it fails"
+)]
 
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-use crate::home::{Home, signal};
+use crate::PATIENCE;
+use crate::home::Home;
+use crate::process::{Pid, Process, Signal, peak_memory};
 
-/// How long something may take that should take no time.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// How long nothing must be heard where nothing may be said.
 const QUIET: Duration = Duration::from_millis(400);
 
 /// A program at the other end, and everything that was said.
 pub struct Editor {
-    child: Child,
-    input: Option<ChildStdin>,
-    messages: Receiver<Value>,
+    agent: Process,
     /// What was said, in order: `>` by us, `<` to us.
     log: Vec<(char, Value)>,
     next: u64,
@@ -31,20 +34,8 @@ impl Editor {
     pub fn open(home: &Home, script: &str, arguments: &[&str]) -> Self {
         let script = home.file("script.json", script);
         let mut command = home.command(&[&["acp", "--script", &script], arguments].concat());
-        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let (sender, messages) = channel();
-        std::thread::spawn(move || {
-            for line in output.lines() {
-                let Ok(line) = line else { return };
-                let message = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
-                if sender.send(message).is_err() {
-                    return;
-                }
-            }
-        });
-        let input = child.stdin.take();
-        Self { child, input, messages, log: Vec::new(), next: 1 }
+        let agent = Process::start(command.stderr(Stdio::inherit()));
+        Self { agent, log: Vec::new(), next: 1 }
     }
 
     /// Starts an agent, and introduces an editor that knows nothing of suspensions.
@@ -61,10 +52,7 @@ impl Editor {
 
     /// Sends a line as it is.
     pub fn line(&mut self, line: &[u8]) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(line).unwrap();
-        input.write_all(b"\n").unwrap();
-        input.flush().unwrap();
+        self.agent.tell(line);
     }
 
     /// Sends a message.
@@ -81,6 +69,7 @@ impl Editor {
         id
     }
 
+    /// Sends a notification.
     pub fn notify(&mut self, method: &str, params: Value) {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
@@ -93,7 +82,7 @@ impl Editor {
     /// Waits for a message.
     pub fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let Ok(message) = self.messages.recv_timeout(PATIENCE) else {
+            let Some(message) = self.message(PATIENCE) else {
                 panic!("never {what}:\n{}", self.dialog());
             };
             self.log.push(('<', message.clone()));
@@ -104,6 +93,9 @@ impl Editor {
     }
 
     /// Waits for the answer to a request.
+    ///
+    /// # Errors
+    /// The error that the agent answers with.
     pub fn answer(&mut self, id: u64) -> Result<Value, Value> {
         let answer = self.until(&format!("an answer to {id}"), |message| {
             message["id"] == id && message.get("method").is_none()
@@ -115,6 +107,9 @@ impl Editor {
     }
 
     /// Sends a request, and waits for its answer.
+    ///
+    /// # Errors
+    /// The error that the agent answers with.
     pub fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let id = self.request(method, params);
         self.answer(id)
@@ -161,16 +156,15 @@ impl Editor {
 
     /// Returns what comes while nothing should.
     pub fn overheard(&mut self) -> Vec<Value> {
-        let mut overheard = Vec::new();
-        loop {
-            match self.messages.recv_timeout(QUIET) {
-                Ok(message) => overheard.push(message),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    self.log.extend(overheard.iter().map(|message| ('<', message.clone())));
-                    return overheard;
-                }
-            }
-        }
+        let overheard: Vec<_> = std::iter::from_fn(|| self.message(QUIET)).collect();
+        self.log.extend(overheard.iter().map(|message| ('<', message.clone())));
+        overheard
+    }
+
+    /// Waits for what comes next, if anything does.
+    fn message(&self, patience: Duration) -> Option<Value> {
+        let line = self.agent.line_within(patience).ok()?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}")))
     }
 
     /// Returns what was said so far.
@@ -191,31 +185,27 @@ impl Editor {
 
     /// Sends bytes without the end of a line.
     pub fn half_line(&mut self, bytes: &[u8]) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(bytes).unwrap();
-        input.flush().unwrap();
+        self.agent.tell_half(bytes);
     }
 
     /// Returns how much memory the agent has taken at most, in bytes.
     pub fn peak_memory(&self) -> u64 {
-        let about = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let peak = about.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+        peak_memory(self.agent.id())
     }
 
     /// Says nothing more, and listens on.
     pub fn hang_up(&mut self) {
-        self.input = None;
+        self.agent.hang_up();
     }
 
     /// Returns the process that the agent is.
     pub fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
+        self.agent.pid()
     }
 
     /// Sends the agent a signal.
     pub fn signal(&self, which: Signal) {
-        signal(&self.child, which);
+        self.agent.signal(which);
     }
 
     /// Ends the agent with SIGTERM, and returns its exit code.
@@ -225,23 +215,13 @@ impl Editor {
     }
 
     /// Goes away as an editor does, and returns the agent's exit code.
-    pub fn close(mut self) -> i32 {
-        self.hang_up();
-        self.child.wait().unwrap().code().unwrap()
+    pub fn close(self) -> i32 {
+        self.agent.end()
     }
 
     /// Ends the agent with SIGKILL.
-    pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Editor {
-    fn drop(&mut self) {
-        // Already ended, unless the test failed before.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub fn kill(self) {
+        self.agent.kill();
     }
 }
 
