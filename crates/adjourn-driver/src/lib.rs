@@ -7,6 +7,7 @@
 //! - A [`Part`] is what it answers with, in a stream: words, calls, reports, a park, the end.
 //! - A [`Message`] is what was said, as the transcript holds it; [`model_view`] is what a model is
 //!   shown of it.
+//! - A [`script::Script`] is an agent that is written down, for demos and tests.
 
 mod bounds;
 mod client;
@@ -16,6 +17,7 @@ mod cut;
 mod driver;
 mod opening;
 mod part;
+pub mod script;
 mod segments;
 mod stop;
 mod stream;

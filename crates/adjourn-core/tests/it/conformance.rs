@@ -24,9 +24,10 @@ use adjourn_core::id::{Handle, Seq};
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Content;
 use adjourn_core::{Command, Event, Rejected};
+use adjourn_driver::script::Script;
 use serde_json::{Value, json};
 
-use crate::simulation::{Script, Simulation};
+use crate::simulation::{self, Simulation};
 use crate::world::{ann, session_id};
 
 #[test]
@@ -56,7 +57,7 @@ fn scenarios() -> Vec<(String, String)> {
 fn play_all(text: &str, pace: u32) -> Vec<String> {
     let start = start();
     let read = Scenario::read(text, start, pace);
-    let read = read.and_then(|scenario| Ok((Script::read(&scenario.script)?, scenario)));
+    let read = read.and_then(|scenario| Ok((simulation::read(&scenario.script)?, scenario)));
     let (script, scenario) = match read {
         Ok(read) => read,
         Err(error) => return vec![error],

@@ -24,11 +24,12 @@ use adjourn_core::limits;
 use adjourn_core::session::{Cause, Opening, Run, State};
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Event, Rejected, Session};
+use adjourn_driver::script::Script;
 use serde_json::Value;
 
 use crate::world::{self, World, ann, host_actor};
 
-pub use agent::{Item, Script};
+pub use agent::read;
 pub use trace::Trace;
 use transcript::{Line, Transcript};
 

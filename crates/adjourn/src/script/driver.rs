@@ -9,14 +9,13 @@ use adjourn_core::driver::{DriverKind, DriverSpec, Need};
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::Outcome;
+use adjourn_driver::script::{Item, Tool};
 use adjourn_driver::{
     BoxStream, Call, CallPart, Client, Driver, Drivers, Finish, NoClient, Park, Part, Step,
     emitting,
 };
 
-use super::item::Item;
-use super::tool::Tool;
-use super::{Script, spend};
+use super::{Script, play};
 use crate::clock::Clock;
 use crate::permission::{Permissions, SessionClient};
 
@@ -120,10 +119,11 @@ impl Driver for ScriptDriver {
         let (clock, revision) = (Arc::clone(&self.clock), step.session.revision);
         emitting(move |out| async move {
             match item {
-                Some(Item::Say(say)) => say.emit(&out, clock.as_ref()).await,
+                Some(Item::Say(say)) => play::say(say, &out, clock.as_ref()).await,
                 Some(Item::Tools { tools, at_once }) => {
                     let call = |(index, tool): (usize, Tool)| {
-                        tool.request(CallId(format!("{place}-{index}-{revision}")), !at_once)
+                        let id = CallId(format!("{place}-{index}-{revision}"));
+                        play::request(tool, id, !at_once)
                     };
                     let calls = tools.into_iter().enumerate().map(call).collect();
                     out.emit(Part::Calls(calls)).await;
@@ -132,7 +132,7 @@ impl Driver for ScriptDriver {
                     out.emit(Part::Park(Park::Await { reason, conditions, summary })).await;
                 }
                 Some(Item::Ask(question)) => out.emit(Part::Park(Park::Ask(question))).await,
-                Some(Item::Spend(usage)) => spend::emit(usage, &out).await,
+                Some(Item::Spend(usage)) => play::spend(usage, &out).await,
                 Some(Item::Show(shown)) => out.emit(Part::Shown(shown)).await,
                 Some(Item::Title(title)) => {
                     let notes = Notes { title: Some(title), ..Notes::default() };
@@ -150,7 +150,7 @@ impl Driver for ScriptDriver {
             return emitting(|_| std::future::ready(()));
         };
         let clock = Arc::clone(&self.clock);
-        emitting(move |out| async move { tool.run(&out, clock.as_ref()).await })
+        emitting(move |out| async move { play::run(tool, &out, clock.as_ref()).await })
     }
 
     fn finish(&mut self, session: &Session) -> Option<RunEnd> {

@@ -8,9 +8,11 @@ use adjourn_core::ledger::{AskedCall, CallId, CallState};
 use adjourn_core::session::{Opening, Outcome, Quiescing, State, Step, Stopping};
 use adjourn_core::transcript::Digest;
 use adjourn_core::{Command, MARK, Rejected};
+use adjourn_driver::script::Item;
 
+use super::Simulation;
+use super::agent::{model_ms, tools};
 use super::transcript::Line;
-use super::{Item, Simulation};
 
 impl Simulation {
     /// Takes what has come back: the model's words, or the results of calls.
@@ -99,7 +101,7 @@ impl Simulation {
             let finish = FinishRun { epoch: self.epoch(), end: completed() };
             return self.drive_by(Command::FinishRun(finish), Vec::new());
         };
-        let until = self.world.now.after(Duration::from_millis(item.model_ms()));
+        let until = self.world.now.after(Duration::from_millis(model_ms(item)));
         let mut lines = self.answers(true);
         lines.extend(self.host_mut().note.take().map(Line::words));
         let start = StartStep { epoch: self.epoch(), entries: digests(&lines) };
@@ -118,23 +120,23 @@ impl Simulation {
         let item = self.items()[number].clone();
         let spoken = match &item {
             Item::Say(say) => {
-                let text = say.text();
+                let text = say.text.as_deref().unwrap_or_default();
                 let line = Line::spoken(number, text, Vec::new());
                 let finished = self.finish_step(number, vec![line], Some(text));
                 finished.map(|()| self.trace.said.push(text.to_owned()))
             }
-            Item::Tool(_) | Item::Tools(_) | Item::Sequence(_) => {
-                let tools = item.tools().iter().map(|tool| (tool.name.as_str(), tool.idempotent));
+            Item::Tools { tools, .. } => {
+                let tools = tools.iter().map(|tool| (tool.name.as_str(), tool.idempotent));
                 self.ask_calls(number, tools).map(drop)
             }
-            Item::Await(wait) => {
+            Item::Await { reason, summary, conditions } => {
                 self.ask_calls(number, [("await_resumption", false)]).and_then(|calls| {
                     let wait = Await {
                         epoch: self.epoch(),
                         step: StepEnd::default(),
-                        reason: wait.reason.clone(),
-                        conditions: wait.conditions().expect("checked when it was read"),
-                        summary: wait.summary.clone(),
+                        reason: reason.clone(),
+                        conditions: conditions.clone(),
+                        summary: summary.clone(),
                         call: calls.first().cloned(),
                         limit: None,
                         meta: None,
@@ -142,18 +144,18 @@ impl Simulation {
                     self.drive_by(Command::Await(wait), Vec::new())
                 })
             }
-            Item::Ask(ask) => self.ask_calls(number, [("ask_user", false)]).and_then(|calls| {
-                let question = Question {
-                    question: ask.question.clone(),
-                    context: ask.context.clone(),
-                    choices: ask.choices.clone(),
-                    originating_failure_kind: None,
-                };
-                let (epoch, step) = (self.epoch(), StepEnd::default());
-                let call = calls.first().cloned();
-                self.drive_by(Command::Ask(Ask { epoch, step, question, call, meta: None }), vec![])
-            }),
-            Item::Fail(_) | Item::End(_) => {
+            Item::Ask(question) => {
+                self.ask_calls(number, [("ask_user", false)]).and_then(|calls| {
+                    let question = question.clone();
+                    let (epoch, step) = (self.epoch(), StepEnd::default());
+                    let call = calls.first().cloned();
+                    self.drive_by(
+                        Command::Ask(Ask { epoch, step, question, call, meta: None }),
+                        vec![],
+                    )
+                })
+            }
+            Item::Fail(_) | Item::End | Item::Spend(_) | Item::Show(_) | Item::Title(_) => {
                 let line = Line::spoken(number, "", Vec::new());
                 self.finish_step(number, vec![line], None)
             }
@@ -200,7 +202,7 @@ impl Simulation {
         let mut calls = self.session().calls.at(CallState::Asked);
         let last = self.transcript.last_item().expect("a step that asked for calls spoke");
         let item = self.items()[last].clone();
-        if matches!(item, Item::Sequence(_)) {
+        if matches!(item, Item::Tools { at_once: false, .. }) {
             // What comes next in a sequence needs what came before it.
             if self.session().calls.any(CallState::Unknown) {
                 return self.decline(calls);
@@ -211,7 +213,7 @@ impl Simulation {
         self.drive_by(Command::Dispatch(dispatch), Vec::new())?;
         for id in calls {
             let index = id.0.rsplit('.').next().and_then(|index| index.parse::<usize>().ok());
-            let tool = &item.tools()[index.expect("ids end with their place in the step")];
+            let tool = &tools(&item)[index.expect("ids end with their place in the step")];
             self.trace.ran(&tool.name);
             let until = self.world.now.after(Duration::from_millis(tool.ms));
             self.host_mut().calls.insert(id, until);
@@ -239,7 +241,7 @@ impl Simulation {
             Item::Fail(error) => {
                 Some(RunEnd { outcome: Outcome::Failed, error: Some(error.clone()), ..completed() })
             }
-            Item::End(_) => Some(RunEnd { ends_session: true, ..completed() }),
+            Item::End => Some(RunEnd { ends_session: true, ..completed() }),
             _ => (item + 1 == items.len()).then(completed),
         };
         lines.extend(self.answers(false));
@@ -275,7 +277,8 @@ impl Simulation {
 
     /// Returns what the agent does in the run under way.
     fn items(&self) -> &[Item] {
-        self.script.run(self.runs - 1)
+        let items = self.script.run(self.runs - 1);
+        items.expect("the script has a run for every prompt")
     }
 
     fn next_item(&self) -> usize {

@@ -1,7 +1,6 @@
 //! What the scripted agent spends.
 
 use adjourn_core::carry::Usage;
-use adjourn_driver::{Emitter, Part};
 use serde_json::Value;
 
 use super::reading::{Fields, Wrong, expected};
@@ -46,13 +45,6 @@ pub(super) fn field(fields: &mut Fields) -> Result<Usage, Wrong> {
     match fields.take("spend") {
         Value::Null => Ok(Usage::default()),
         value => usage(&fields.at("spend"), value),
-    }
-}
-
-/// Says what was spent, if anything was.
-pub(super) async fn emit(usage: Usage, out: &Emitter<Part>) {
-    if usage != Usage::default() {
-        out.emit(Part::Spent(usage)).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the scripted agent shows beside its words: a plan, its context, the commands it takes.
 
+use crate::Shown;
 use adjourn_core::limits;
-use adjourn_driver::Shown;
 use serde_json::{Map, Value, json};
 
 use super::reading::{Fields, Wrong, expected, list, within};

@@ -1,11 +1,11 @@
 //! The items of a script: each is one step of the agent.
 
+use crate::Shown;
 use adjourn_core::carry::Usage;
 use adjourn_core::command::Question;
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::limits;
 use adjourn_core::rejected::Rejected;
-use adjourn_driver::Shown;
 use serde_json::Value;
 
 use super::reading::{Fields, Wrong, expected, unknown, within};
@@ -15,15 +15,36 @@ use super::{display, spend};
 
 /// One step of a script.
 #[derive(Debug, Clone)]
-pub(super) enum Item {
+pub enum Item {
+    /// The model thinks or says something.
     Say(Say),
-    Tools { tools: Vec<Tool>, at_once: bool },
-    Await { reason: String, summary: Option<String>, conditions: Option<Conditions> },
+    /// The model asks for calls.
+    Tools {
+        /// The calls.
+        tools: Vec<Tool>,
+        /// Whether they run side by side, and not one after another.
+        at_once: bool,
+    },
+    /// The agent parks itself.
+    Await {
+        /// Why.
+        reason: String,
+        /// What it has done so far, in its own words.
+        summary: Option<String>,
+        /// What it waits for.
+        conditions: Option<Conditions>,
+    },
+    /// The agent asks a person.
     Ask(Question),
+    /// The agent spends something.
     Spend(Usage),
+    /// The agent shows something beside its words.
     Show(Shown),
+    /// The agent gives the session a title.
     Title(String),
+    /// The run fails, and why.
     Fail(String),
+    /// The run completes, and the session ends with it.
     End,
 }
 

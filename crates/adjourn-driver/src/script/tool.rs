@@ -1,15 +1,9 @@
 //! The tools that a script has its agent call, and what comes of the calls.
 
-use std::time::Duration;
-
-use adjourn_core::command::CallResult;
-use adjourn_core::ledger::CallId;
 use adjourn_core::limits;
-use adjourn_driver::{Block, CallContent, CallPart, Emitter, RequestedCall};
 use serde_json::{Map, Value, json};
 
 use super::reading::{self, Fields, Wrong, expected, within};
-use crate::clock::Clock;
 
 /// The kinds of tools that ACP knows.
 const KINDS: &[&str] = &[
@@ -27,24 +21,30 @@ const KINDS: &[&str] = &[
 
 /// One call of a tool.
 #[derive(Debug, Clone)]
-pub(super) struct Tool {
-    name: String,
+pub struct Tool {
+    /// What it is called.
+    pub name: String,
     /// What the tool is given.
-    arguments: Value,
-    title: Option<String>,
-    kind: Option<String>,
-    /// The files that it touches.
-    locations: Vec<Value>,
+    pub arguments: Value,
+    /// What a client shows of it.
+    pub title: Option<String>,
+    /// Which of the kinds that ACP knows it is.
+    pub kind: Option<String>,
+    /// The files that it touches, as ACP has them.
+    pub locations: Vec<Value>,
     /// How long it takes.
-    ms: u64,
-    /// What it tells of itself in that time, one after the other and evenly.
-    updates: Vec<Map<String, Value>>,
-    idempotent: bool,
+    pub ms: u64,
+    /// What it tells of itself in that time, one after the other and evenly, as the fields of an
+    /// ACP tool-call update.
+    pub updates: Vec<Map<String, Value>>,
+    /// Whether it may run twice.
+    pub idempotent: bool,
     /// Whether a person has to allow it first.
-    pub(super) permission: bool,
+    pub permission: bool,
     /// What comes of it; nothing in particular if it is null.
-    result: Value,
-    fails: bool,
+    pub result: Value,
+    /// Whether it fails.
+    pub fails: bool,
 }
 
 impl Tool {
@@ -82,52 +82,6 @@ impl Tool {
             within(place, limits::name("title", title))?;
         }
         Ok(tool)
-    }
-
-    /// Returns the call as the driver asks for it.
-    pub(super) fn request(self, id: CallId, in_order: bool) -> RequestedCall {
-        let content = CallContent {
-            title: self.title,
-            kind: self.kind,
-            arguments: self.arguments,
-            locations: self.locations,
-            ..CallContent::new(id, self.name)
-        };
-        RequestedCall {
-            idempotent: self.idempotent,
-            permission: self.permission,
-            in_order,
-            ..RequestedCall::new(content)
-        }
-    }
-
-    /// Runs the call: it takes its time, and tells of itself meanwhile.
-    pub(super) async fn run(mut self, out: &Emitter<CallPart>, clock: &dyn Clock) {
-        let mut left = Duration::from_millis(self.ms);
-        let updates = std::mem::take(&mut self.updates);
-        let each = left / u32::try_from(updates.len() + 1).unwrap_or(u32::MAX);
-        for update in updates {
-            clock.sleep(each).await;
-            left -= each;
-            out.emit(CallPart::Updated(update)).await;
-        }
-        clock.sleep(left).await;
-        out.emit(self.end()).await;
-    }
-
-    /// Returns what comes of the call.
-    fn end(self) -> CallPart {
-        let (result, how) = match self.fails {
-            false => (CallResult::Done, "done"),
-            true => (CallResult::Failed, "failed"),
-        };
-        let (content, structured) = match self.result {
-            Value::Null => (vec![Block::text(format!("{} {how}", self.name))], None),
-            Value::String(text) => (vec![Block::text(text)], None),
-            // It is said in words where it is shown.
-            value => (Vec::new(), Some(value)),
-        };
-        CallPart::Ended { result, content, structured }
     }
 }
 
