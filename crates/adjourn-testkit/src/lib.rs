@@ -6,6 +6,7 @@
 //! - `acp::Process` has a host and ACP clients over streams in memory, of both versions.
 //! - `home::Home` runs the program as a user with a home of its own, `editor::Editor` speaks ACP
 //!   with it over a pipe, and `process::Process` is any process that is spoken with in lines.
+//! - `http` has an HTTP client.
 //! - `conformance` is the suite that every store has to pass.
 //!
 //! Features keep it small where little of it is needed: the tests of a crate compile what lies
@@ -22,6 +23,8 @@ pub mod editor;
 pub mod home;
 #[cfg(feature = "host")]
 pub mod host;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "process")]
 pub mod process;
 pub mod store;

@@ -19,9 +19,7 @@ use rustix::process::kill_process;
 
 pub use rustix::process::{Pid, Signal};
 
-use crate::PATIENCE;
-
-/// How long a process may be silent before its test gives up: far longer than anything takes.
+/// How long a process may take before its test gives up: far longer than anything takes.
 const SILENCE: Duration = Duration::from_secs(40);
 /// What stands before a line of a test binary that plays a role: its harness writes there, too.
 const MARK: char = '@';
@@ -195,7 +193,7 @@ pub fn stop(child: &Child) {
     let start = Instant::now();
     // One thread takes the signal and passes it on; the others run on until then.
     while !threads(child.id()).all(|state| matches!(state, 'T' | 'Z')) {
-        assert!(start.elapsed() < PATIENCE, "process {} does not stop", child.id());
+        assert!(start.elapsed() < SILENCE, "process {} does not stop", child.id());
         std::thread::yield_now();
     }
 }

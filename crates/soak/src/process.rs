@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use adjourn_testkit::process::{self, Signal, listens, signal};
+
 use crate::scene::Scene;
 
 /// How long a process may take for what takes milliseconds.
@@ -91,7 +93,7 @@ impl Process {
         let start = Instant::now();
         while self.has_ended().is_none() {
             if listens(self.id()) {
-                return self.signal("TERM");
+                return signal(&self.0, Signal::TERM);
             }
             assert!(start.elapsed() < PATIENCE, "process {} does not listen", self.id());
             tokio::time::sleep(LOOK).await;
@@ -117,24 +119,13 @@ impl Process {
     ///
     /// # Panics
     /// It does not stop.
-    pub async fn stop(&self) {
-        self.signal("STOP");
-        let start = Instant::now();
-        // One thread takes the signal and passes it on; the others run on until then.
-        while !threads(self.id()).all(|state| matches!(state, 'T' | 'Z')) {
-            assert!(start.elapsed() < PATIENCE, "process {} does not stop", self.id());
-            tokio::time::sleep(LOOK).await;
-        }
+    pub fn stop(&self) {
+        process::stop(&self.0);
     }
 
     /// Lets it go on.
     pub fn go_on(&self) {
-        self.signal("CONT");
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args(["-s", name, &self.id().to_string()]).status();
-        assert!(sent.expect("there is a `kill`").success(), "cannot send {name}");
+        signal(&self.0, Signal::CONT);
     }
 }
 
@@ -144,26 +135,6 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Returns the state of each thread of a process, as one letter; a thread that ends meanwhile is
-/// left out.
-fn threads(id: u32) -> impl Iterator<Item = char> {
-    let threads = std::fs::read_dir(format!("/proc/{id}/task")).expect("a child");
-    threads.flatten().filter_map(|thread| {
-        let about = std::fs::read_to_string(thread.path().join("stat")).ok()?;
-        // The state follows the name, which stands in brackets.
-        about.rsplit(") ").next()?.chars().next()
-    })
-}
-
-/// Returns whether a process has something of its own that it does when SIGTERM comes.
-fn listens(id: u32) -> bool {
-    const TERM: u32 = 15;
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    caught.is_some_and(|caught| caught & (1 << (TERM - 1)) != 0)
 }
 
 /// Returns the program that runs now.

@@ -7,6 +7,7 @@ mod acp;
 mod acp_runs;
 mod child;
 mod commits;
+mod editor;
 mod figures;
 mod http;
 mod live;

@@ -1,5 +1,6 @@
 //! What one would do in two terminals.
 
+use adjourn_testkit::http;
 use serde_json::Value;
 
 use crate::home::Home;
@@ -204,8 +205,6 @@ fn a_host_says_where_it_serves_and_that_it_has_stopped_for_programs() {
 
 #[test]
 fn an_event_over_http_wakes_an_agent() {
-    use std::io::{Read as _, Write as _};
-
     let home = Home::new();
     let script = home.file("script.json", SCRIPT);
     home.told(&["run", "--script", &script, "--detach"]);
@@ -216,22 +215,14 @@ fn an_event_over_http_wakes_an_agent() {
     let event =
         r#"{"specversion":"1.0","id":"1","source":"ci","type":"ci.passed","subject":"main"}"#;
     let post = |token: &str| {
-        let mut stream = std::net::TcpStream::connect(address).unwrap();
-        let length = event.len();
-        write!(
-            stream,
-            "POST /v1/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
-             authorization: Bearer {token}\r\ncontent-length: {length}\r\n\
-             content-type: application/cloudevents+json\r\n\r\n{event}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split(' ').nth(1).unwrap().to_owned()
+        let token = format!("Bearer {token}");
+        let headers =
+            [("authorization", &*token), ("content-type", "application/cloudevents+json")];
+        http::send(address, "POST /v1/events", &headers, event).status
     };
-    assert_eq!(post("wrong"), "401");
+    assert_eq!(post("wrong"), 401);
     assert_eq!(home.json(&["show", &id])["state"], "suspended");
-    assert_eq!(post("only for this test"), "200");
+    assert_eq!(post("only for this test"), 200);
     home.until(&id, "wait", "question");
     assert_eq!(serving.terminate(), 0);
 }

@@ -1,8 +1,6 @@
 //! JSON of every depth, over every face: refused in words, or readable by everybody afterwards.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-
+use adjourn_testkit::http;
 use serde_json::{Value, json};
 
 use crate::acp::editor::Editor;
@@ -111,20 +109,11 @@ fn every_depth_over_acp_is_refused_or_readable_by_everybody() {
 /// Posts an event, and returns the status and the body.
 fn post(url: &str, data: &str) -> (u16, Value) {
     let address = url.strip_prefix("http://").and_then(|url| url.split('/').next()).unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    let head = format!(
-        "POST /v1/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
-         content-type: application/json\r\nce-specversion: 1.0\r\nce-id: {}\r\nce-source: t\r\n\
-         ce-type: go\r\ncontent-length: {}\r\n\r\n",
-        data.len(),
-        data.len(),
-    );
-    stream.write_all(&[head.as_bytes(), data.as_bytes()].concat()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap())
+    let id = data.len().to_string();
+    let event = [("ce-specversion", "1.0"), ("ce-id", &id), ("ce-source", "t"), ("ce-type", "go")];
+    let headers = [&event[..], &[("content-type", "application/json")]].concat();
+    let answer = http::send(address, "POST /v1/events", &headers, data);
+    (answer.status, answer.json())
 }
 
 /// Returns where a host that listens takes events.

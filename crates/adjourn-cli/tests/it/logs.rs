@@ -2,9 +2,9 @@
 //! how it is.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
+use adjourn_testkit::http;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -56,14 +56,8 @@ fn live(home: &Home) -> String {
 }
 
 fn get(address: &str, path: &str) -> (u16, Value) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap())
+    let answer = http::send(address, &format!("GET {path}"), &[], "");
+    (answer.status, answer.json())
 }
 
 #[test]

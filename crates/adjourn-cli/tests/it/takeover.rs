@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use adjourn_testkit::http;
 use expect_test::expect;
 
 use crate::home::{Home, Serving};
@@ -205,17 +206,10 @@ fn a_thousand_idle_connections_stop_neither_events_nor_a_takeover() {
         (0..1000).filter_map(|_| std::net::TcpStream::connect(address).ok()).collect();
     assert!(idle.len() > 900, "{}", idle.len());
     first.kill();
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
     let event = r#"{"specversion":"1.0","id":"1","source":"t","type":"other"}"#;
-    let request = format!(
-        "POST /v1/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
-         content-type: application/cloudevents+json\r\ncontent-length: {}\r\n\r\n{event}",
-        event.len()
-    );
-    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let headers = [("content-type", "application/cloudevents+json")];
+    let answer = http::send(address, "POST /v1/events", &headers, event);
+    assert_eq!(answer.status, 200, "{answer:?}");
     let taken = home.until(&id, "state", "suspended");
     assert_eq!(
         (&taken["reason"], &taken["unknownCalls"][0]),

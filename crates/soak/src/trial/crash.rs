@@ -193,7 +193,7 @@ async fn end(stage: &Stage, mut host: Process, way: Way, dice: &mut Dice) -> boo
             tokio::time::sleep(dice.millis(0, 60)).await;
         }
         Way::Stopped => {
-            host.stop().await;
+            host.stop();
             tokio::time::sleep(dice.millis(0, 100)).await;
             if dice.once_in(2) {
                 host.go_on();

@@ -14,9 +14,10 @@ use adjourn_driver::Message;
 use adjourn_store::{CommandError, Environment as _, Request, Store as _};
 use adjourn_testkit::acp;
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::child::{Child, runtime};
+use super::editor::Editor;
 use super::figures::{Figures, percentile};
 use super::sessions::{create, embed, give, open, prompt};
 
@@ -81,7 +82,7 @@ fn step(id: SessionId, by: &actor::Actor, epoch: Epoch, number: usize) -> [Reque
 impl Conversation {
     /// Measures one round: how fast it is replayed, and in how much memory.
     pub fn measure(&self, figures: &mut Figures) -> Result<()> {
-        let mut editor = Editor::open(&self.path)?;
+        let mut editor = editor(&self.path)?;
         let load = json!({ "sessionId": self.id, "cwd": "/", "mcpServers": [] });
         let start = Instant::now();
         let id = editor.send("session/load", &load)?;
@@ -91,7 +92,7 @@ impl Conversation {
         }
         let seconds = start.elapsed().as_secs_f64();
         figures.add("acp_replay_messages_per_s", f64::from(updates) / seconds);
-        figures.add("acp_replay_peak_mb", editor.child.peak()? as f64 / 1e6);
+        figures.add("acp_replay_peak_mb", editor.child.peak() as f64 / 1e6);
         Ok(())
     }
 }
@@ -100,7 +101,7 @@ impl Conversation {
 pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     let path = place.join("acp.db");
     let store = open(&path)?;
-    let mut editor = Editor::open(&path)?;
+    let mut editor = editor(&path)?;
     let made = editor.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }))?;
     let session = made.pointer("/result/sessionId").context("a session was made")?.clone();
 
@@ -132,45 +133,9 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// An editor that has introduced itself.
-struct Editor {
-    child: Child,
-    next: u64,
-}
-
-impl Editor {
-    fn open(store: &Path) -> Result<Self> {
-        let mut editor = Self { child: Child::spawn("acp", Some(store))?, next: 1 };
-        editor.call("initialize", &json!({ "protocolVersion": 1 }))?;
-        Ok(editor)
-    }
-
-    fn line(id: u64, method: &str, params: &Value) -> String {
-        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string() + "\n"
-    }
-
-    fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
-        let id = self.next;
-        self.next += 1;
-        self.child.say(Self::line(id, method, params).as_bytes())?;
-        Ok(id)
-    }
-
-    /// Reads the next message; returns whether it is the answer to a request.
-    fn is_answer(&mut self, id: u64) -> Result<bool> {
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
-        Ok(self.child.line()?.starts_with(&answer))
-    }
-
-    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
-        let id = self.send(method, params)?;
-        loop {
-            let message: Value = serde_json::from_str(&self.child.line()?)?;
-            if message.get("id") == Some(&json!(id)) && message.get("method").is_none() {
-                return Ok(message);
-            }
-        }
-    }
+/// Starts an agent, and an editor with it.
+fn editor(store: &Path) -> Result<Editor> {
+    Editor::greet(Child::spawn("acp", Some(store))?, &json!({ "protocolVersion": 1 }))
 }
 
 /// An agent as `adjourn acp` is one.

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::child::Child;
+use super::editor::Editor;
 use super::figures::{Figures, percentile};
 use super::runs::{SCRIPT, SESSIONS, SPAN};
 
@@ -20,16 +21,16 @@ const TURN: usize = 10;
 
 /// Measures one round.
 pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
-    let mut alone = Editor::start(place, "acp-run", 1)?;
+    let mut alone = Sessions::start(place, "acp-run", 1)?;
     alone.run_for(SPAN / 4)?;
     let mut times = alone.run_for(SPAN)?.times;
     figures.add("acp_run_p50_ms_n1", percentile(&mut times, 0.5) / 1000.0);
     drop(alone);
-    let mut many = Editor::start(place, "acp-runs", SESSIONS)?;
+    let mut many = Sessions::start(place, "acp-runs", SESSIONS)?;
     many.run_for(SPAN / 4)?;
-    let before = many.child.processor_time()?;
+    let before = many.editor.child.processor_time()?;
     let Runs { mut times, spent } = many.run_for(SPAN)?;
-    let cpu = many.child.processor_time()?.saturating_sub(before);
+    let cpu = many.editor.child.processor_time()?.saturating_sub(before);
     figures.add("acp_run_cpu_us", cpu.as_secs_f64() * 1e6 / times.len() as f64);
     figures.add("acp_run_cycles_per_s_n64", times.len() as f64 / spent.as_secs_f64());
     figures.add("acp_run_p50_ms_n64", percentile(&mut times, 0.5) / 1000.0);
@@ -40,8 +41,8 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
 /// The price of a cycle beside many sessions that the same client sees, as a multiple of the price
 /// without them.
 fn attached(place: &Path, figures: &mut Figures) -> Result<()> {
-    let mut alone = Editor::start(place, "acp-alone", 1)?;
-    let mut beside = Editor::start(place, "acp-beside", 1 + ATTACHED)?;
+    let mut alone = Sessions::start(place, "acp-alone", 1)?;
+    let mut beside = Sessions::start(place, "acp-beside", 1 + ATTACHED)?;
     let (mut short, mut long) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
         alone.cycles(TURN, &mut short)?;
@@ -68,13 +69,12 @@ enum Rest {
 }
 
 /// An editor with some sessions.
-struct Editor {
-    child: Child,
-    next: u64,
+struct Sessions {
+    editor: Editor,
     sessions: Vec<String>,
 }
 
-impl Editor {
+impl Sessions {
     /// Starts an agent beside a store of its own, and makes sessions.
     fn start(place: &Path, name: &str, sessions: usize) -> Result<Self> {
         let own = place.join(name);
@@ -88,15 +88,16 @@ impl Editor {
             command.env(variable, &own);
         }
         command.stderr(std::process::Stdio::null());
-        let mut editor = Self { child: Child::start(command)?, next: 1, sessions: Vec::new() };
         let info = json!({ "name": "bench", "version": "1" });
-        editor.call("initialize", &json!({ "protocolVersion": 2, "info": info }))?;
+        let greeting = json!({ "protocolVersion": 2, "info": info });
+        let mut editor = Editor::greet(Child::start(command)?, &greeting)?;
+        let mut made = Vec::new();
         for _ in 0..sessions {
-            let made = editor.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }))?;
-            let id = made.pointer("/result/sessionId").and_then(Value::as_str);
-            editor.sessions.push(id.context("a session was made")?.to_owned());
+            let new = editor.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }))?;
+            let id = new.pointer("/result/sessionId").and_then(Value::as_str);
+            made.push(id.context("a session was made")?.to_owned());
         }
-        Ok(editor)
+        Ok(Self { editor, sessions: made })
     }
 
     /// Runs all sessions at once, again and again, until a time has passed and all are at rest.
@@ -109,14 +110,14 @@ impl Editor {
             open.insert(id, Instant::now());
         }
         while !open.is_empty() {
-            let line = self.child.line()?;
+            let line = self.editor.child.line()?;
             let Some((id, rest)) = rest(&line) else {
                 ensure!(!line.contains(r#""error":{"#), "the agent answered {line}");
                 continue;
             };
             match rest {
                 Rest::Parked => {
-                    self.send("session/resume", &json!({ "sessionId": id, "cwd": "/" }))?;
+                    self.editor.send("session/resume", &json!({ "sessionId": id, "cwd": "/" }))?;
                 }
                 Rest::Over => {
                     let began = open.remove(id).context("a run of this session is open")?;
@@ -133,7 +134,9 @@ impl Editor {
 
     fn prompt(&mut self, id: &str) -> Result<()> {
         let prompt = json!([{ "type": "text", "text": "go" }]);
-        self.send("session/prompt", &json!({ "sessionId": id, "prompt": prompt })).map(|_| ())
+        self.editor
+            .send("session/prompt", &json!({ "sessionId": id, "prompt": prompt }))
+            .map(|_| ())
     }
 
     /// Suspends and resumes the first session some times.
@@ -141,32 +144,13 @@ impl Editor {
         let id = self.sessions.first().context("there is a session")?.clone();
         for _ in 0..count {
             let start = Instant::now();
-            let answer = self.call("session/suspend", &json!({ "sessionId": id }))?;
+            let answer = self.editor.call("session/suspend", &json!({ "sessionId": id }))?;
             let handle = answer.pointer("/result/handle").context("it was suspended")?;
             let resume = json!({ "sessionId": id, "cwd": "/", "handle": handle });
-            self.call("session/resume", &resume)?;
+            self.editor.call("session/resume", &resume)?;
             times.push(start.elapsed());
         }
         Ok(())
-    }
-
-    fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
-        let id = self.next;
-        self.next += 1;
-        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        self.child.say(format!("{line}\n").as_bytes())?;
-        Ok(id)
-    }
-
-    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
-        let id = self.send(method, params)?;
-        loop {
-            let message: Value = serde_json::from_str(&self.child.line()?)?;
-            if message.get("id") == Some(&json!(id)) && message.get("method").is_none() {
-                ensure!(message.get("error").is_none(), "the agent answered {message}");
-                return Ok(message);
-            }
-        }
     }
 }
 

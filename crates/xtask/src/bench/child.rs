@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use adjourn_testkit::process::peak_memory;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{acp, commits, http, sessions};
@@ -59,11 +60,8 @@ impl Child {
     }
 
     /// Returns the most memory that the child ever had in use, in bytes.
-    pub fn peak(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next());
-        Ok(kilobytes.context("status has the peak")?.parse::<u64>()? * 1024)
+    pub fn peak(&self) -> u64 {
+        peak_memory(self.process.id())
     }
 
     /// Returns the processor time that the child has used.

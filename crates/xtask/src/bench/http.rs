@@ -1,11 +1,10 @@
 //! HTTP over loopback: a handler that does nothing, and the intake of events, with the same client.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use adjourn_server::Intake;
+use adjourn_testkit::http::Connection;
 use anyhow::{Context as _, Result, ensure};
 use axum::Router;
 use axum::body::Bytes;
@@ -70,9 +69,8 @@ fn requests_per_second(mut server: Child) -> Result<f64> {
 
 /// Posts events over one connection; returns how many were answered.
 fn client(port: u16, number: usize, start: Instant) -> Result<u64> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_nodelay(true)?;
-    let mut answers = BufReader::new(stream.try_clone()?);
+    let mut connection = Connection::open(("127.0.0.1", port));
+    let headers = [("content-type", "application/cloudevents+json")];
     let mut answered = 0;
     while start.elapsed() < SPAN {
         let event = serde_json::json!({
@@ -84,36 +82,9 @@ fn client(port: u16, number: usize, start: Instant) -> Result<u64> {
             "data": { "log": "x".repeat(200) },
         })
         .to_string();
-        let request = format!(
-            "POST /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\
-             content-type: application/cloudevents+json\r\ncontent-length: {}\r\n\r\n{event}",
-            event.len()
-        );
-        stream.write_all(request.as_bytes())?;
-        read_answer(&mut answers)?;
+        let answer = connection.send("POST /v1/events", &headers, &event);
+        ensure!(answer.status == 200, "the answer is {answer:?}");
         answered += 1;
     }
     Ok(answered)
-}
-
-/// Reads one answer, which must be good.
-fn read_answer(stream: &mut BufReader<TcpStream>) -> Result<()> {
-    let mut status = String::new();
-    stream.read_line(&mut status)?;
-    ensure!(status.starts_with("HTTP/1.1 200"), "the answer is {status:?}");
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line)?;
-        if line.trim_end().is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse()?;
-        }
-    }
-    stream.read_exact(&mut vec![0; length])?;
-    Ok(())
 }
