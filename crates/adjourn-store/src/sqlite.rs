@@ -14,6 +14,7 @@ mod rows;
 mod schema;
 mod sidecar;
 mod signers;
+mod syncing;
 mod tail;
 mod turnstile;
 mod verify;
@@ -22,6 +23,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use adjourn_core::Session;
@@ -58,6 +60,7 @@ use points::Points;
 use rows::{Known, SqliteRows};
 use sidecar::{Looked, Sidecar};
 use signers::{known_signer, register};
+use syncing::{Log, Syncing};
 use turnstile::{PATIENCE, beside};
 use writer::{Counters, Job, Work, Writer};
 
@@ -123,6 +126,8 @@ struct Inner {
     environment: Arc<dyn Environment>,
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     writer: Option<std::thread::JoinHandle<()>>,
+    /// The thread that syncs, which the writer ends.
+    syncing: Option<ThreadId>,
     /// What the next commit is to be signed with, if that changes.
     next_keys: Arc<Mutex<Option<Keys>>>,
     readers: Mutex<Vec<Connection>>,
@@ -179,6 +184,15 @@ impl Sqlite {
         let listeners = Arc::<Listeners>::default();
         let next_keys = Arc::new(Mutex::new(None));
         let opened = Arc::new(Opened::new(path, file, incarnation).with_log()?);
+        let syncing = Syncing::start(Log {
+            sync: Box::new(Log::of(&opened)?),
+            opened: Arc::clone(&opened),
+            points: points.clone(),
+            cache: Arc::clone(&cache),
+            listeners: Arc::clone(&listeners),
+        })?;
+        connection::leave_syncing(&connection)?;
+        let sync_thread = syncing.thread_id();
         let (queue, receiver) = mpsc::channel(QUEUE);
         let writer = Writer {
             connection,
@@ -192,7 +206,7 @@ impl Sqlite {
             counters: Arc::clone(&counters),
             listeners: Arc::clone(&listeners),
             known: Known::default(),
-            last_took: Duration::ZERO,
+            syncing,
             full: false,
         };
         let writer = std::thread::Builder::new()
@@ -205,6 +219,7 @@ impl Sqlite {
             environment,
             queue: Some(queue),
             writer: Some(writer),
+            syncing: Some(sync_thread),
             next_keys,
             readers: Mutex::new(Vec::new()),
             cache,
@@ -253,6 +268,7 @@ impl Sqlite {
             environment,
             queue: None,
             writer: None,
+            syncing: None,
             next_keys: Arc::default(),
             readers: Mutex::new(vec![connection]),
             cache: Arc::new(Cache::new(cache)),
@@ -585,8 +601,11 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // The queue ends, the writer finishes what is in it, and the file is closed.
         self.queue = None;
+        // The last one who has the store may be a job, or an answer that was not taken.
+        let here = std::thread::current().id();
         if let Some(writer) = self.writer.take()
-            && writer.thread().id() != std::thread::current().id()
+            && writer.thread().id() != here
+            && self.syncing != Some(here)
         {
             let _ = writer.join();
         }
