@@ -197,3 +197,86 @@ impl Synced {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::super::connection::FileId;
+    use super::*;
+    use crate::transaction::Transaction;
+
+    /// A job that is done already, and says how it was answered.
+    struct Done(Sender<bool>);
+
+    impl Job for Done {
+        fn run(&mut self, _: &mut Transaction<'_>) -> Result<(), super::super::writer::Undo> {
+            Ok(())
+        }
+
+        fn undone(&mut self, _: Option<Error>) {}
+
+        fn tell(self: Box<Self>, committed: Result<(), Error>) {
+            self.0.send(committed.is_ok()).unwrap();
+        }
+    }
+
+    /// Starts syncing a log that answers as it is told to, in turn.
+    fn start(directory: &tempfile::TempDir, answers: Receiver<std::io::Result<()>>) -> Syncing {
+        let path = directory.path().join("store.db");
+        std::fs::write(&path, "").unwrap();
+        let file = FileId::at(&path).unwrap();
+        let answers = Mutex::new(answers);
+        Syncing::start(Log {
+            sync: Box::new(move || answers.lock().unwrap().recv().unwrap()),
+            opened: Arc::new(Opened::new(path, file, None)),
+            points: Points::default(),
+            cache: Arc::new(Cache::new(1)),
+            listeners: Arc::default(),
+        })
+        .unwrap()
+    }
+
+    fn written(told: &Sender<bool>, in_log: bool) -> Written {
+        let jobs: Vec<Box<dyn Job>> = vec![Box::new(Done(told.clone()))];
+        Written { jobs, changes: Committed::default(), in_log }
+    }
+
+    #[test]
+    fn the_writer_goes_on_while_the_log_is_synced_and_answers_come_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let (answer, answers) = channel();
+        let syncing = start(&directory, answers);
+        let (told, tells) = channel();
+        syncing.take(written(&told, true), true);
+        // One that wrote nothing may rest on what is not durable yet: it is answered in its turn.
+        syncing.take(written(&told, false), false);
+        assert!(tells.try_recv().is_err(), "nothing is durable");
+        answer.send(Ok(())).unwrap();
+        // The two may have been taken together, or one after the other.
+        assert!(tells.recv().unwrap() && tells.recv().unwrap());
+        syncing.end();
+    }
+
+    #[test]
+    fn after_a_failed_sync_nothing_is_acknowledged_until_the_log_is_carried_into_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let (answer, answers) = channel();
+        let syncing = start(&directory, answers);
+        let (told, tells) = channel();
+        answer.send(Err(std::io::Error::other("the disk is gone"))).unwrap();
+        syncing.take(written(&told, true), true);
+        assert!(!tells.recv().unwrap());
+        assert!(syncing.has_failed());
+        // The system would say that this one is synced: it has forgotten the one before.
+        answer.send(Ok(())).unwrap();
+        syncing.take(written(&told, true), false);
+        assert!(!tells.recv().unwrap());
+        syncing.log_was_carried();
+        assert!(!syncing.has_failed());
+        syncing.take(written(&told, true), false);
+        assert!(tells.recv().unwrap());
+        syncing.end();
+    }
+}
