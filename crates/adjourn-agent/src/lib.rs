@@ -1,4 +1,21 @@
 //! An agent to embed: it runs, asks, recovers, suspends to a signed record, and resumes it.
+//!
+//! ```
+#![doc = include_str!("../examples/ask.rs")]
+//! ```
+//!
+//! - An [`Agent`] is a [`Model`] with [`Tool`]s. [`Agent::run`] returns a stream of [`AgentEvent`]s.
+//! - When the agent needs a person, because its model calls `ask_user` or because its
+//!   [`RecoveryPolicy`] asks about a [`Failure`], the run suspends: the last event has the question
+//!   and a [`SuspensionRecord`], which is JSON and all that is needed.
+//! - [`Agent::resume`] checks a record and goes on with a reply, in whatever process has the keys. A
+//!   [`ConsumedLedger`] that processes share lets one of them do so.
+//! - [`AgentGuardrails`] say how far a run may go before it asks, and how long one call may take.
+//! - A [`CancellationRequest`] ends a run, and leaves nothing to resume.
+//! - An engine with a store runs the same agent: it is an [`adjourn_driver::Driver`].
+//!
+//! Records are signed, not encrypted. The crate knows no network: models and tools that do are
+//! written on its traits, and a [`ScriptedModel`] answers offline.
 
 mod agent;
 mod builder;

@@ -5,6 +5,7 @@
 
 mod acp;
 mod acp_runs;
+mod agent;
 mod child;
 mod commits;
 mod editor;
@@ -42,7 +43,7 @@ const MANY: usize = 1_000_000;
 /// What can be measured by itself.
 const PARTS: &[&str] = &[
     "runs", "acp-runs", "live", "commits", "messages", "foreign", "wake", "http", "pipe", "acp",
-    "status", "storm", "parked", "ls",
+    "status", "storm", "parked", "ls", "agent",
 ];
 
 /// What can be left out or chosen.
@@ -162,6 +163,9 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
         }
         if choice.wants("http") {
             http::measure(place, figures)?;
+        }
+        if choice.wants("agent") {
+            agent::measure(figures)?;
         }
         if choice.wants("pipe") {
             pipe::measure(figures)?;

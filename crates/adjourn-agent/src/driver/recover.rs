@@ -26,11 +26,15 @@ impl Stepping {
     ///
     /// `wait` is how long a retry has to wait at least.
     pub(super) async fn meet(&mut self, failure: Failure, wait: Option<Duration>) -> Pending {
-        let policy = &self.driver.inner.policy;
-        let attempts = self.place.attempts.get(&failure.kind).copied().unwrap_or(0);
-        let action = policy.decide(&failure, attempts);
-        let backoff = jittered(policy.backoff(failure.kind, attempts));
-        self.place.attempt(&failure);
+        let inner = &self.driver.inner;
+        let attempts = self.place.attempt(&failure);
+        let backoff = jittered(inner.policy.backoff(failure.kind, attempts));
+        let wait = backoff.max(wait.unwrap_or_default());
+        let action = match inner.policy.decide(&failure, attempts) {
+            // A retry that is further away than a run may work is none.
+            Action::Retry if wait > inner.limits.max_execution_time => Action::Handoff,
+            action => action,
+        };
         tracing::debug!(kind = %failure.kind, ?action, attempts, "a failure was met");
         let notes = Notes {
             failures: vec![failure.kind.as_str().to_owned()],
@@ -48,7 +52,6 @@ impl Stepping {
                 })
             });
         }
-        let wait = backoff.max(wait.unwrap_or_default());
         let retries_later = action == Action::Retry && !wait.is_zero();
         let not_before = retries_later.then(|| self.driver.clock.now().after(wait));
         Pending { failure, action, not_before }

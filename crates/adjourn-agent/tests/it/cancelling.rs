@@ -46,6 +46,37 @@ async fn agt_54_between_two_tools_nothing_more_starts() {
     assert_eq!(model.requests().len(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_cancel_at_any_event_is_the_last_word_of_the_run() {
+    for stop_at in 0.. {
+        let model = model(json!([
+            { "text": "I look.", "calls": [{ "tool": "look" }, { "tool": "write" }] },
+            { "text": "I was", "error": { "kind": "transient_provider" } },
+            { "text": "Done." },
+        ]));
+        let ran = Ran::default();
+        let agent = agent(&model).tool(ran.tool("look").idempotent()).tool(ran.tool("write"));
+        let cancel = CancellationRequest::default();
+        let mut run = agent.build().unwrap().run("Look.").cancellation(cancel.clone());
+        let (mut seen, mut ran_before) = (Vec::new(), 0);
+        while let Some(event) = run.next().await {
+            if seen.len() == stop_at {
+                cancel.set();
+                ran_before = ran.names().len();
+            }
+            seen.push(event.tag());
+        }
+        if !seen.contains(&"run_cancelled") {
+            // The run was over by then: every event but the last ones was tried.
+            assert!(stop_at > 12, "{stop_at}: {seen:?}");
+            return;
+        }
+        assert_eq!(seen.last(), Some(&"run_cancelled"), "{stop_at}: {seen:?}");
+        // A call whose start was told may run; none starts behind the request.
+        assert!(ran.names().len() <= ran_before + 1, "{stop_at}: {:?}", ran.names());
+    }
+}
+
 /// A tool that works for a minute.
 fn works() -> FunctionTool {
     FunctionTool::new("work", "Works for a minute.", |_: Value| async {

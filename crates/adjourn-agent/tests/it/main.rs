@@ -13,7 +13,9 @@
 mod asking;
 mod cancelling;
 mod defects;
+mod engine;
 mod events;
+mod examples;
 mod fixture;
 mod guardrails;
 mod records;

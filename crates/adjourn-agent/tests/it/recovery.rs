@@ -47,6 +47,15 @@ async fn a_provider_that_says_when_is_asked_again_then() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_provider_that_wants_more_time_than_a_run_has_is_not_waited_for() {
+    let error = json!({ "kind": "transient_provider", "message": "later", "retry_after_s": 3600 });
+    let agent = agent(&model(json!([{ "error": error }]))).build().unwrap();
+    let begun = Instant::now();
+    assert_eq!(tags(&events(agent.run("Hello?")).await).last(), Some(&"handoff"));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn retries_that_are_used_up_are_a_handoff_and_a_success_begins_them_anew() {
     let twice = vec![overloaded(); 3];
     let look = json!({ "calls": [{ "tool": "look" }] });

@@ -47,6 +47,10 @@ const KEPT: &[&str] = &[
     "acp_cycle_commits",
     "acp_replay_messages_per_s",
     "acp_replay_peak_mb",
+    "agent_cycle_p50_us.2",
+    "agent_cycle_p50_us.10",
+    "agent_cycle_p50_us.100",
+    "agent_cycle_p50_us.1000",
 ];
 
 /// Figures by name; each round adds one value, the median is kept.
@@ -86,13 +90,22 @@ impl Figures {
         text
     }
 
-    /// Returns the medians that are kept as JSON; what was not measured is not there.
+    /// Returns the medians that are kept as JSON; what was not measured is not there. Figures whose
+    /// names are alike up to a point are members of one object.
     pub fn json(&self) -> Result<String> {
-        let kept = KEPT.iter().filter_map(|name| {
-            let rounded = (self.median(name)? * 100.0).round() / 100.0;
-            Some(((*name).to_owned(), Value::from(rounded)))
-        });
-        let mut text = serde_json::to_string_pretty(&kept.collect::<Map<_, _>>())?;
+        let mut kept = Map::new();
+        for name in KEPT {
+            let Some(median) = self.median(name) else { continue };
+            let rounded = Value::from((median * 100.0).round() / 100.0);
+            match name.split_once('.') {
+                None => kept.insert((*name).to_owned(), rounded),
+                Some((object, member)) => {
+                    let object = kept.entry(object).or_insert_with(|| Value::Object(Map::new()));
+                    object.as_object_mut().and_then(|of| of.insert(member.to_owned(), rounded))
+                }
+            };
+        }
+        let mut text = serde_json::to_string_pretty(&kept)?;
         text.push('\n');
         Ok(text)
     }

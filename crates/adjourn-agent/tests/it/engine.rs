@@ -1,0 +1,106 @@
+//! The same agent, run by an engine with a store.
+
+use std::sync::Arc;
+
+use adjourn::core::event::What;
+use adjourn::core::session::{Outcome, Wait};
+use adjourn::{Adjourn, SessionRef};
+use adjourn_agent::{AddBudget, Agent, AgentGuardrails, Payload, ScriptedModel, SuspensionRecord};
+use adjourn_core::id::Handle;
+use adjourn_driver::Message;
+use serde_json::{Value, json};
+
+use crate::fixture::{Ran, ask, events, keys, model, payload, text};
+
+/// A model that is cut off, looks, asks, and has done.
+fn script() -> Value {
+    json!([
+        { "text": "I will", "finish": "length" },
+        { "text": "I look.", "calls": [{ "tool": "look" }] },
+        { "calls": [{ "tool": "look" }, ask("Merge it?")] },
+        { "text": "Merged." },
+    ])
+}
+
+fn reviewer(adjourn: &Adjourn, model: &Arc<ScriptedModel>, ran: &Ran) -> Agent {
+    let agent = Agent::builder(Arc::clone(model)).keys(keys()).name("reviewer");
+    agent.tenant(adjourn.tenant()).tool(ran.tool("look")).build().unwrap()
+}
+
+/// Waits until the session asks, and returns what was said and the question's handle.
+async fn asked(session: &SessionRef) -> (Vec<Message>, Handle) {
+    let mut moments = session.watch().await.unwrap();
+    let mut said = Vec::new();
+    while let Some(moment) = moments.next().await.unwrap() {
+        said.extend(moment.said.iter().map(|(_, message)| message.clone()));
+        if let What::Suspended(suspended) = &moment.event.what
+            && let Wait::Question(_) = suspended.park.pause.wait
+        {
+            return (said, suspended.park.pause.handle);
+        }
+    }
+    panic!("it never asked");
+}
+
+#[tokio::test]
+async fn an_engine_runs_the_agent_and_a_person_answers_it_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let (model, ran) = (model(script()), Ran::default());
+    let agent = reviewer(&adjourn, &model, &ran);
+    let created = adjourn.create_with(agent.driver_spec()).prompt("Review it.").await.unwrap();
+    let driver = agent.clone();
+    let host = adjourn.host().driver("reviewer", move |_| driver.clone()).start().await.unwrap();
+    let (_, handle) = asked(&created).await;
+    assert_eq!(ran.names(), ["look"], "nothing runs beside the question");
+    created.prompt("yes").answering(handle).await.unwrap();
+    let run = created.finished().await.unwrap();
+    assert_eq!(run.end.outcome, Outcome::Completed);
+    assert_eq!(created.load().await.unwrap().memory.last_words, "Merged.");
+    host.stop().await.unwrap();
+    for request in model.requests() {
+        assert_eq!(adjourn_conformance::given::providers_take(&request.messages), Ok(()));
+    }
+}
+
+#[tokio::test]
+async fn a_session_of_an_engine_goes_on_alone_with_a_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let (model, ran) = (model(script()), Ran::default());
+    let agent = reviewer(&adjourn, &model, &ran);
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Review it.").await.unwrap();
+    let driver = agent.clone();
+    let host = adjourn.host().driver("reviewer", move |_| driver.clone()).start().await.unwrap();
+    let (messages, _) = asked(&session).await;
+    host.stop().await.unwrap();
+    let state = session.load().await.unwrap();
+    let whole = Payload { driver: agent.driver_spec(), session: (*state).clone(), messages };
+    let record = SuspensionRecord::seal(keys().current(), &whole).unwrap();
+    assert_eq!(payload(&record)["pending_question"], "Merge it?");
+    assert_eq!(payload(&record)["iteration_count"], 2);
+    let run = events(agent.resume(&record, "yes").await.unwrap()).await;
+    assert_eq!(text(&run), "Merged.");
+}
+
+#[tokio::test]
+async fn a_budget_of_the_guardrails_is_raised_by_a_resume_in_an_engine_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let usage = json!({ "prompt_tokens": 60, "completion_tokens": 40 });
+    let look =
+        |n: u32| json!({ "calls": [{ "tool": "look", "arguments": { "n": n } }], "usage": usage });
+    let model = model(json!([look(1), look(2), { "text": "Done.", "usage": usage }]));
+    let guardrails = AgentGuardrails { max_tokens: Some(150), ..AgentGuardrails::default() };
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("reader");
+    let agent = agent.guardrails(guardrails).tool(Ran::default().tool("look")).build().unwrap();
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Read.").await.unwrap();
+    let host = adjourn.host().driver("reader", move |_| agent.clone()).start().await.unwrap();
+    let (_, handle) = asked(&session).await;
+    assert_eq!(session.load().await.unwrap().totals.tokens(), 200);
+    let more = AddBudget { cost_micro_usd: 0, tokens: 100 };
+    session.resume().handle(handle).input("go on").add_budget(more).await.unwrap();
+    let run = session.finished().await.unwrap();
+    assert_eq!(run.end.outcome, Outcome::Completed);
+    host.stop().await.unwrap();
+}

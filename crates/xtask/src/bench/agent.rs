@@ -1,0 +1,102 @@
+//! The agent alone: suspend → record bytes → verify → resume, without a model and without a store.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use adjourn_agent::{
+    Agent, ConsumedLedger, Consumption, FinishReason, LedgerError, Model, ModelCall, ModelError,
+    ModelPart, ModelRequest, RunOutcome, SuspensionRecord,
+};
+use adjourn_core::id::Handle;
+use adjourn_driver::{BoxFuture, BoxStream, emitting};
+use anyhow::{Context as _, Result, bail};
+
+use super::figures::{Figures, percentile};
+
+/// How many messages a conversation has, what its figure is called, and how many cycles are timed.
+const LENGTHS: &[(usize, &str, usize)] = &[
+    (2, "agent_cycle_p50_us.2", 200),
+    (10, "agent_cycle_p50_us.10", 200),
+    (100, "agent_cycle_p50_us.100", 200),
+    (1000, "agent_cycle_p50_us.1000", 100),
+];
+
+/// How long a message of the conversation is: as the one is that the figures are compared with.
+const MESSAGE_BYTES: usize = 225;
+
+/// A model that asks whatever it is told.
+struct Asks;
+
+impl Model for Asks {
+    fn id(&self) -> &str {
+        "asks"
+    }
+
+    fn respond(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
+        let question = "q".repeat(MESSAGE_BYTES);
+        let call = ModelCall {
+            id: "call".to_owned(),
+            tool: "ask_user".to_owned(),
+            arguments: format!("{{\"question\":\"{question}\"}}"),
+        };
+        emitting(|out| async move {
+            out.emit(Ok(ModelPart::Call(call))).await;
+            out.emit(Ok(ModelPart::Finished(FinishReason::ToolCalls))).await;
+        })
+    }
+}
+
+/// A ledger that lets a record be resumed again and again, so that cycles begin alike.
+struct Forgets;
+
+impl ConsumedLedger for Forgets {
+    fn consume(&self, _: Handle) -> BoxFuture<'static, Result<Consumption, LedgerError>> {
+        Box::pin(std::future::ready(Ok(Consumption::First)))
+    }
+
+    fn revoke(&self, handle: Handle) -> BoxFuture<'static, Result<Consumption, LedgerError>> {
+        self.consume(handle)
+    }
+}
+
+/// Times cycles at every length.
+pub(super) fn measure(figures: &mut Figures) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    runtime.block_on(async {
+        let builder = Agent::builder(Asks).ephemeral_keys().ledger(Arc::new(Forgets));
+        let agent = builder.build()?;
+        let reply = "a".repeat(MESSAGE_BYTES);
+        let mut text = suspended(agent.run(reply.clone()).result().await.outcome)?;
+        for (length, name, cycles) in LENGTHS {
+            while agent.read(&text.parse()?)?.messages.len() < *length {
+                text = cycle(&agent, &text, &reply).await?;
+            }
+            let mut times = Vec::new();
+            for _ in 0..*cycles {
+                times.push(timed(&agent, &text, &reply).await?);
+            }
+            figures.add(name, percentile(&mut times, 0.5));
+        }
+        Ok(())
+    })
+}
+
+async fn timed(agent: &Agent, text: &str, reply: &str) -> Result<Duration> {
+    let begun = Instant::now();
+    cycle(agent, text, reply).await?;
+    Ok(begun.elapsed())
+}
+
+/// Reads a record, resumes it, and writes the record of the next suspension.
+async fn cycle(agent: &Agent, text: &str, reply: &str) -> Result<String> {
+    let record: SuspensionRecord = text.parse().context("the record cannot be read")?;
+    let run = agent.resume(&record, reply).await.context("the record is refused")?;
+    suspended(run.result().await.outcome)
+}
+
+fn suspended(outcome: RunOutcome) -> Result<String> {
+    match outcome {
+        RunOutcome::Suspended(asked) => Ok(asked.suspension_record.to_string()),
+        other => bail!("the agent did not ask: {other:?}"),
+    }
+}
