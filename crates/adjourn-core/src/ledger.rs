@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::transcript::Digest;
+
 /// The id a model gave to a call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -34,6 +36,9 @@ pub struct AskedCall {
     /// The number of the transcript entry that has its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
+    /// The digest of that entry. Calls that were asked for before it was kept have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
     /// Whether the tool declares that running it twice does no harm.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
@@ -55,6 +60,7 @@ impl AskedCall {
             id,
             tool: tool.into(),
             entry: None,
+            digest: None,
             idempotent: false,
             permission: false,
             in_order: false,

@@ -2,6 +2,7 @@
 
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::AskedCall;
+use adjourn_core::transcript::Digest;
 use adjourn_driver::{CallContent, Message, ReadTranscript, TranscriptError};
 use adjourn_store::{Error, Store};
 
@@ -21,10 +22,12 @@ impl<S: Store> ReadTranscript for StoredTranscript<S> {
     }
 }
 
-/// Reads what a call was asked for with: its arguments are in the transcript alone.
+/// Reads what a call was asked for with: its arguments are in the transcript alone, and what stands
+/// there must be what the journal vouches for.
 ///
 /// # Errors
-/// The store fails, or the transcript does not have the call where the journal says.
+/// The store fails, or the transcript does not have the call where the journal says, or has other
+/// words there.
 pub fn call_content<S: Store>(
     store: &S,
     session: SessionId,
@@ -34,6 +37,12 @@ pub fn call_content<S: Store>(
         return Ok(CallContent::new(call.id.clone(), call.tool.clone()));
     };
     let entries = store.transcript(session, entry, 1)?;
+    if let (Some(digest), Some(bytes)) = (call.digest, entries.first())
+        && Digest::of(bytes) != digest
+    {
+        let problem = format!("its transcript has other words for call {} than asked", call.id);
+        return Err(Error::Unreadable { session, problem });
+    }
     let asked = entries.first().and_then(|bytes| Message::decode(bytes).ok());
     let mut calls = asked.into_iter().flat_map(|message| message.calls);
     // An entry that this program cannot read is the session's trouble, not the store's.

@@ -6,6 +6,7 @@ use adjourn_core::command::{Ask, Await, Progress, Question, StepEnd, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::limits;
+use adjourn_core::transcript::Digest;
 use adjourn_core::{Command, Rejected};
 use serde_json::json;
 
@@ -247,7 +248,8 @@ fn reported_calls_and_a_long_place_do_not_break_the_bound() {
     let call = |number: usize| {
         let id = format!("{number:03}{}", "\"".repeat(limits::CALL_ID_BYTES - 3));
         let tool = format!("{number:03}{}", "\\".repeat(limits::NAME_BYTES - 3));
-        AskedCall { by_agent: true, entry: None, ..AskedCall::new(CallId(id), tool) }
+        let digest = Some(Digest::of(id.as_bytes()));
+        AskedCall { by_agent: true, digest, ..AskedCall::new(CallId(id), tool) }
     };
     let calls: Vec<_> = (0..limits::OPEN_CALLS).map(call).collect();
     let ids: Vec<_> = calls.iter().map(|call| call.id.clone()).collect();

@@ -177,6 +177,12 @@ const LATER: &[(&str, &str)] = &[
          calls read title=T lesson=\"look twice\" words=\"let me see\"",
     ),
     (
+        "calls_asked.1-digest",
+        "prompt a
+         take
+         calls read asked=words",
+    ),
+    (
         "step_aborted.1-notes",
         "prompt a
          take

@@ -212,6 +212,14 @@ impl<S: Store> Drive<S> {
         always: Vec<String>,
         calls: &mut Calls,
     ) -> Result<Next, Error> {
+        // A call whose words are not what was asked for is not even about to start.
+        let mut contents = HashMap::new();
+        for id in &ids {
+            if let Some(open) = self.session.calls.get(id) {
+                let content = call_content(&self.store, self.session.id, &open.call)?;
+                contents.insert(id.clone(), content);
+            }
+        }
         let dispatch = Dispatch { epoch: self.epoch, calls: ids.clone(), always };
         if let Err(refused) = self.commit(Command::Dispatch(dispatch), &[]).await? {
             return self.refused(refused, StepEnd::default(), Vec::new()).await;
@@ -223,10 +231,10 @@ impl<S: Store> Drive<S> {
         }
         let session = Arc::clone(&self.session);
         for id in ids {
-            let Some(open) = session.calls.get(&id) else { continue };
+            let Some(content) = contents.remove(&id) else { continue };
             let parts = driver.call(Call {
                 session: Arc::clone(&session),
-                content: call_content(&self.store, session.id, &open.call)?,
+                content,
                 client: Arc::clone(&self.client),
                 environment: Arc::clone(&self.environment),
             });

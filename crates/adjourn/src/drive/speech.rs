@@ -8,7 +8,7 @@ use adjourn_core::command::{CallResult, ReturnedCall, RunEnd, StepEnd};
 use adjourn_core::id::Epoch;
 use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::option::SessionOption;
-use adjourn_core::transcript::Head;
+use adjourn_core::transcript::{Digest, Head};
 use adjourn_core::{Rejected, Session, limits};
 use adjourn_driver::told::digests;
 use adjourn_driver::{
@@ -298,8 +298,10 @@ impl Speech {
             }
         }
         let entry = Some(self.transcript + self.entries.len() as u64 - 1);
+        let digest = self.entries.last().map(|entry| Digest::of(&entry.encode()));
         let asked = |call: RequestedCall| AskedCall {
             entry,
+            digest,
             idempotent: call.idempotent,
             permission: call.permission,
             in_order: call.in_order,

@@ -114,6 +114,50 @@ async fn a_session_that_cannot_be_read_keeps_no_host_from_the_others() {
     host.stop().await;
 }
 
+/// The journal vouches for what a call was asked for with, from the ask to the dispatch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deferred_call_whose_arguments_were_changed_is_not_started_and_others_are() {
+    let fixture = Fixture::new();
+    let script = r#"{"steps": [{"sequence": [
+        {"name": "first", "ms": 1000},
+        {"name": "second", "ms": 1000, "args": {"path": "/tmp/safe"}}
+    ]}]}"#;
+    let host = fixture.host().await;
+    let [broken, whole] = [(); 2].map(|()| fixture.create(script));
+    for id in [broken, whole] {
+        fixture.prompt(id, "go");
+        fixture.until_in_flight(id, "first").await;
+        let mode = Mode::InterruptImmediate;
+        fixture.suspend(id, Suspend { mode, ..Suspend::default() });
+        fixture.pass_until(id, "suspended").await;
+    }
+    let connection = rusqlite::Connection::open(fixture.store.path()).unwrap();
+    let both = "SELECT place, body FROM recent UNION ALL SELECT place, body FROM transcript";
+    let find =
+        format!("SELECT min(place) FROM ({both}) WHERE instr(body, CAST('safe' AS BLOB)) > 0");
+    let place: i64 = connection.query_row(&find, [], |row| row.get(0)).unwrap();
+    let changed: usize = ["recent", "transcript"]
+        .map(|table| {
+            let other = "CAST(replace(CAST(body AS TEXT), 'safe', 'evil') AS BLOB)";
+            let change = format!("UPDATE {table} SET body = {other} WHERE place = {place}");
+            connection.execute(&change, []).unwrap()
+        })
+        .iter()
+        .sum();
+    assert_eq!(changed, 1);
+    for id in [broken, whole] {
+        fixture.resume(id, None).unwrap();
+    }
+    fixture.pass_until(whole, "idle").await;
+    let why = || {
+        let hosts = fixture.store.hosts().unwrap();
+        About::parse(&hosts[0].about).declines(broken).map(str::to_owned)
+    };
+    until("said", || why().is_some_and(|why| why.contains("other words for call"))).await;
+    assert_eq!((fixture.dispatched(broken), fixture.dispatched(whole)), (1, 2));
+    host.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_that_stops_still_hears() {
     let fixture = Fixture::new();

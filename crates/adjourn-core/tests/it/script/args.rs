@@ -80,14 +80,16 @@ impl Args {
         std::mem::take(&mut self.words).into_iter().rev().map(CallId).collect()
     }
 
-    /// `build lint!`: the mark says that the tool is idempotent.
+    /// `build lint!`: the mark says that the tool is idempotent. `asked=…` has the words of the
+    /// entry that asks for them.
     pub(super) fn calls(&mut self) -> Vec<AskedCall> {
+        let digest = self.take("asked").map(|words| Digest::of(words.as_bytes()));
         self.ids()
             .into_iter()
             .map(|CallId(name)| {
                 let tool = name.trim_end_matches('!').to_owned();
                 let idempotent = name.ends_with('!');
-                AskedCall { idempotent, ..AskedCall::new(CallId(tool.clone()), tool) }
+                AskedCall { idempotent, digest, ..AskedCall::new(CallId(tool.clone()), tool) }
             })
             .collect()
     }
