@@ -287,7 +287,10 @@ impl<S: Store> Connection<S> {
                 return Err(Error::invalid("cwd", "not the directory the session works in"));
             }
         }
+        let servers = attach.mcp_servers.clone().unwrap_or_default();
         let mut wish = attach.wish(peer)?;
+        // Behind the last refusal, and before the session can be woken.
+        self.face.provide(session, content::secrets(&servers));
         if load {
             wish.replay = Replay::From(1);
         }

@@ -1,7 +1,9 @@
 //! Blocks of content, and the transcript entries that they become.
 
+use std::collections::BTreeMap;
+
 use adjourn_core::transcript::Content;
-use adjourn_driver::{Block, Message, Role};
+use adjourn_driver::{Block, McpValues, Message, Role};
 use serde_json::{Map, Value, json};
 
 use crate::rpc::Error;
@@ -65,6 +67,21 @@ fn shows(block: &Value) -> Option<String> {
 /// A block of text.
 pub fn text(words: &str) -> Value {
     json!({ "type": "text", "text": words })
+}
+
+/// Returns the values of variables and headers in the descriptions of servers, by server.
+pub fn secrets(servers: &[Map<String, Value>]) -> BTreeMap<String, McpValues> {
+    let text = |entry: &Value, field| entry.get(field).and_then(Value::as_str).map(str::to_owned);
+    let values = |list: Option<&Value>| {
+        let entries = list.and_then(Value::as_array).into_iter().flatten();
+        entries.filter_map(|entry| Some((text(entry, "name")?, text(entry, "value")?))).collect()
+    };
+    let server = |server: &Map<String, Value>| {
+        let name = server.get("name").and_then(Value::as_str)?.to_owned();
+        let (variables, headers) = (values(server.get("env")), values(server.get("headers")));
+        Some((name, McpValues { variables, headers }))
+    };
+    servers.iter().filter_map(server).collect()
 }
 
 /// Leaves of a server's description what may be stored: names of variables and headers, and never

@@ -1,6 +1,6 @@
 //! What all connections of a process share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::option::SessionOption;
 use adjourn_core::session::State;
-use adjourn_driver::ClientAbilities;
+use adjourn_driver::{ClientAbilities, Environment, McpValues};
 use adjourn_store::Store;
 use serde_json::{Map, Value};
 
 use crate::connection::absolute;
-use crate::content::without_secrets;
+use crate::content::{secrets, without_secrets};
 use crate::peer::{Peer, Profile};
 use crate::permissions::{PendingPermissions, Viewer};
 use crate::rpc::Error;
@@ -101,6 +101,7 @@ impl<S: Store> Face<S> {
                 return Err(Error::invalid(path, "expected a text"));
             }
         }
+        let values = secrets(&servers);
         let driver = DriverSpec {
             kind: self.options.driver.clone(),
             cwd: Some(cwd),
@@ -109,7 +110,17 @@ impl<S: Store> Face<S> {
             needs: self.options.needs.clone(),
             options: self.options.choices.clone(),
         };
-        Ok(self.adjourn.create_with(driver).by(Self::by(peer)).await?.id())
+        let session = self.adjourn.create_with(driver).by(Self::by(peer)).await?;
+        self.provide(session.id(), values);
+        Ok(session.id())
+    }
+
+    /// Gives a session what its MCP servers are to have, in memory alone.
+    pub(crate) fn provide(&self, session: SessionId, mcp_servers: BTreeMap<String, McpValues>) {
+        if !mcp_servers.is_empty() {
+            let values = Environment { mcp_servers, ..Environment::default() };
+            self.adjourn.session(session).provide(values);
+        }
     }
 
     /// Returns the way to a session, in the name of a client.

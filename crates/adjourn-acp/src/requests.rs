@@ -58,9 +58,10 @@ pub struct Attach {
     /// The working directory; it must be the session's.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// The stored ones hold.
-    #[serde(default, rename = "mcpServers")]
-    _mcp_servers: Option<Vec<Map<String, Value>>>,
+    /// The stored ones hold; values of their variables and headers, which are stored nowhere, are
+    /// taken from here.
+    #[serde(default)]
+    pub mcp_servers: Option<Vec<Map<String, Value>>>,
     /// Accepted and not used.
     #[serde(default, rename = "additionalDirectories")]
     _additional_directories: Option<Vec<String>>,

@@ -152,20 +152,56 @@ pub enum CallPart {
 pub struct Environment {
     /// Variables by name.
     pub variables: BTreeMap<String, String>,
+    /// What MCP servers are given, by the names that the session knows them by.
+    pub mcp_servers: BTreeMap<String, McpValues>,
+}
+
+/// Values that an MCP server is given. They live in memory alone.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct McpValues {
+    /// Environment variables of its process, by name.
+    pub variables: BTreeMap<String, String>,
+    /// Headers of requests to it, by name.
+    pub headers: BTreeMap<String, String>,
 }
 
 impl Environment {
     /// Returns the values that this process has of the variables that a session reads.
     pub fn of_process(spec: &DriverSpec) -> Self {
         let value = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
-        Self { variables: spec.env.iter().filter_map(value).collect() }
+        Self { variables: spec.env.iter().filter_map(value).collect(), ..Self::default() }
+    }
+
+    /// Returns these values with others added, which hold where both have one.
+    #[must_use]
+    pub fn with(mut self, others: Self) -> Self {
+        self.variables.extend(others.variables);
+        for (server, values) in others.mcp_servers {
+            let known = self.mcp_servers.entry(server).or_default();
+            known.variables.extend(values.variables);
+            known.headers.extend(values.headers);
+        }
+        self
     }
 }
 
 impl std::fmt::Debug for Environment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Values are secrets.
-        f.debug_set().entries(self.variables.keys()).finish()
+        f.debug_struct("Environment")
+            .field("variables", &self.variables.keys())
+            .field("mcp_servers", &self.mcp_servers)
+            .finish()
+    }
+}
+
+impl std::fmt::Debug for McpValues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Values are secrets.
+        f.debug_struct("McpValues")
+            .field("variables", &self.variables.keys())
+            .field("headers", &self.headers.keys())
+            .finish()
     }
 }
 

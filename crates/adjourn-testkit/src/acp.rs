@@ -87,6 +87,19 @@ impl Process {
         Self::start_by(store::Fixture::with(Machine), r#"{"steps": []}"#, drivers).await
     }
 
+    /// Starts another one on the same store, whose agents are run by other drivers.
+    pub async fn beside_with(&self, drivers: Arc<dyn Drivers>) -> Self {
+        let directory = Arc::clone(&self.directory);
+        Self::start_by(directory, r#"{"steps": []}"#, |_| drivers).await
+    }
+
+    /// Returns all that is stored, in whichever file.
+    pub fn stored(&self) -> Vec<u8> {
+        let files = std::fs::read_dir(self.directory.path()).unwrap();
+        let paths = files.map(|file| file.unwrap().path()).filter(|path| path.is_file());
+        paths.flat_map(|path| std::fs::read(path).unwrap()).collect()
+    }
+
     /// Starts another one on the same store.
     pub async fn beside(&self, script: &str) -> Self {
         Self::start_in(self.directory.clone(), script).await

@@ -28,6 +28,7 @@ use crate::live::Live;
 use crate::process::Process;
 use crate::running::HostBuilder;
 use crate::session_ref::SessionRef;
+use crate::values::Values;
 
 /// A store, and the way to its sessions, events and hosts. Cheap to clone.
 ///
@@ -109,7 +110,8 @@ impl<S: Store> Adjourn<S> {
     /// The store cannot be read.
     pub fn on(store: S, hosts: Hosts, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let feed = Feed::new(store.clone(), hosts.clone())?;
-        let process = Process { store, hosts, clock, feed, live: Live::default() };
+        let (live, values) = (Live::default(), Values::default());
+        let process = Process { store, hosts, clock, feed, live, values };
         let shared = Shared {
             process,
             claimants: Mutex::default(),

@@ -40,6 +40,7 @@ use crate::live::Live;
 use crate::process::Process;
 use crate::shown::{Showing, Shown};
 use crate::slots::{Slot, Slots};
+use crate::values::Values;
 use crate::warm::Warm;
 
 /// How many sessions it is remembered of what they were created with.
@@ -77,6 +78,7 @@ struct Inner<S> {
     /// there is room for as many as there are slots.
     handed_over: mpsc::Sender<Driving>,
     live: Live,
+    values: Values,
     failures: Arc<Failures>,
     warm: Warm,
     /// What kept the host from its work when it last tried.
@@ -127,7 +129,7 @@ impl<S: Store> Claimant<S> {
         config: &Config,
         row: HostRow,
     ) -> (Self, mpsc::Receiver<Driving>) {
-        let Process { store, hosts, clock, feed, live } = process;
+        let Process { store, hosts, clock, feed, live, values } = process;
         let claims = config.claims;
         let most = match claims {
             Claims::All => config.max_running.max(1),
@@ -148,6 +150,7 @@ impl<S: Store> Claimant<S> {
             specs: Mutex::default(),
             handed_over,
             live,
+            values,
             failures: Arc::new(config.failures.clone()),
             warm: Warm::new(config.max_warm, config.warm_for),
             hindrance: Mutex::default(),
@@ -274,8 +277,8 @@ impl<S: Store> Claimant<S> {
             Some(why) => Err((why, Again::Soon)),
             None => {
                 let made = self.0.drivers.make(&spec);
-                let (client, environment) =
-                    (self.0.drivers.client(id), self.0.drivers.environment(&spec));
+                let client = self.0.drivers.client(id);
+                let environment = self.0.drivers.environment(&spec).with(self.0.values.of(id));
                 let now = self.0.clock.now();
                 made.map(|driver| Equipment { driver, client, environment })
                     .map_err(|why| (why, Again::After(now)))

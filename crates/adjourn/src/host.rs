@@ -33,6 +33,7 @@ use crate::feed::{Feed, Work};
 use crate::live::Live;
 use crate::process::Process;
 use crate::ring::Ring;
+use crate::values::Values;
 use claims::Left;
 use upkeep::Upkeep;
 
@@ -101,7 +102,8 @@ impl<S: Store> Host<S> {
         config: Config,
     ) -> Result<Self, Error> {
         let feed = Feed::new(store.clone(), hosts.clone())?;
-        let process = Process { store, hosts, clock, feed, live: Live::default() };
+        let (live, values) = (Live::default(), Values::default());
+        let process = Process { store, hosts, clock, feed, live, values };
         Self::join_process(process, drivers, config).await
     }
 
@@ -121,7 +123,7 @@ impl<S: Store> Host<S> {
         let row = HostRow { id, since: process.clock.now(), about };
         let work = process.feed.wake(id);
         let (claimant, handed_over) = Claimant::new(process.clone(), drivers, &config, row);
-        let Process { store, hosts, clock, feed, live: _ } = process;
+        let Process { store, hosts, clock, feed, live: _, values: _ } = process;
         let host = Self {
             store,
             clock,

@@ -74,6 +74,7 @@ mod slots;
 pub mod telling;
 mod trace;
 mod transcript;
+mod values;
 mod verbs;
 mod warm;
 pub mod watch;

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::doorbell::Hosts;
 use crate::feed::Feed;
 use crate::live::Live;
+use crate::values::Values;
 
 /// What hosts, watchers and those who give commands share in one process. Cheap to clone.
 #[derive(Clone)]
@@ -20,4 +21,6 @@ pub(crate) struct Process<S: Clone> {
     pub(crate) feed: Feed<S>,
     /// The words of this process's steps, as they come.
     pub(crate) live: Live,
+    /// Values that sessions are given here, and that are stored nowhere.
+    pub(crate) values: Values,
 }

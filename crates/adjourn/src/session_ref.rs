@@ -9,7 +9,7 @@ use adjourn_core::event::What;
 use adjourn_core::id::{RequestId, RunId, SessionId};
 use adjourn_core::session::{LastRun, State};
 use adjourn_core::time::Timestamp;
-use adjourn_driver::Message;
+use adjourn_driver::{Environment, Message};
 use adjourn_store::{Sqlite, Store};
 
 use crate::adjourn::Adjourn;
@@ -116,6 +116,16 @@ impl<S: Store> SessionRef<S> {
     ) -> SetOptionBuilder<S> {
         let set = SetOption { option: option.into(), value: value.into() };
         SetOptionBuilder::new(self.clone(), set)
+    }
+
+    /// Gives the session values of environment variables and of headers of its MCP servers, in this
+    /// process and in memory alone: they are never stored, so another process must be given them,
+    /// too. They hold from the next claim on, and add to those that were given before.
+    ///
+    /// A session that is created with a prompt is claimed at once: give it an
+    /// [id](crate::CreateBuilder::id), and its values before it is created.
+    pub fn provide(&self, values: Environment) {
+        self.adjourn().process().values.provide(self.id(), values);
     }
 
     /// Ends the session.

@@ -13,6 +13,7 @@ mod options;
 mod permissions;
 mod questions;
 mod reads;
+mod secrets;
 mod slow;
 
 use adjourn_testkit::acp as process;

@@ -51,7 +51,9 @@ impl<S: Store> CloseBuilder<S> {
     async fn commit(self) -> Result<Closed, Error> {
         let Self { session, by, close } = self;
         let request = Request::new(session.id(), by, Command::Close(close));
-        Ok(Closed { commit: session.adjourn().give(request).await? })
+        let commit = session.adjourn().give(request).await?;
+        session.adjourn().process().values.forget(session.id());
+        Ok(Closed { commit })
     }
 }
 

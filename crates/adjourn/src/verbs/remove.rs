@@ -72,6 +72,7 @@ impl<S: Store> RemoveBuilder<S> {
             Err(error) => Err(error.into()),
         });
         let mut erased = first.await?;
+        adjourn.process().values.forget(id);
         while erased.more {
             match adjourn.transact(move |tx| tx.erase(id)).await {
                 Ok(next) => erased = erased.and(next),
