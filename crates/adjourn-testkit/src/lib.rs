@@ -6,6 +6,7 @@
 //! - `acp::Process` has a host and ACP clients over streams in memory, of both versions.
 //! - `home::Home` runs the program as a user with a home of its own, `editor::Editor` speaks ACP
 //!   with it over a pipe, and `process::Process` is any process that is spoken with in lines.
+//! - [`dice::Dice`] makes random choices that can be had again.
 //! - `http` has an HTTP client.
 //! - `conformance` is the suite that every store has to pass.
 //!
@@ -17,6 +18,7 @@ pub mod acp;
 mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod dice;
 #[cfg(feature = "program")]
 pub mod editor;
 #[cfg(feature = "program")]

@@ -20,7 +20,6 @@
 
 pub mod agent;
 pub mod client;
-pub mod dice;
 pub mod footprint;
 pub mod life;
 pub mod oracle;

@@ -10,9 +10,9 @@ use adjourn_core::session::{Initiator, Parked, State, Wait};
 use adjourn_core::{Command, Rejected, Session};
 use adjourn_driver::Message;
 use adjourn_store::{CommandError, Done, Store as _};
+use adjourn_testkit::dice::Dice;
 
 use crate::client::{Client, named};
-use crate::dice::Dice;
 use crate::oracle::Remembered;
 use crate::report::Report;
 use crate::story::{EVENT, Story};

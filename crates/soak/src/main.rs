@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use adjourn_testkit::dice;
 use soak::report::Report;
 use soak::trial::crash::{self, Length};
 use soak::trial::{reach, rolling};
-use soak::{dice, process, role};
+use soak::{process, role};
 
 /// Kills, if nobody says otherwise.
 const KILLS: u64 = 2000;

@@ -1,8 +1,7 @@
 //! What the agents of a trial do: random scripts that park, wake, ask and call tools.
 
+use adjourn_testkit::dice::Dice;
 use serde_json::{Value, json};
-
-use crate::dice::Dice;
 
 /// The prefix of tools that must not run twice; others may.
 pub const ONCE: &str = "once";

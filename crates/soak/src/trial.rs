@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use adjourn::about::About;
 use adjourn_core::id::SessionId;
 use adjourn_store::Store as _;
+use adjourn_testkit::dice::Dice;
 use tokio::task::JoinSet;
 
 use crate::client::Client;
-use crate::dice::Dice;
 use crate::life::{Life, Manners};
 use crate::oracle::{self, Marks};
 use crate::process::{Process, Program};

@@ -153,7 +153,7 @@ impl Race {
 }
 
 /// Opens the store of a home, as the program does.
-fn open(home: &Home) -> Sqlite {
+pub fn open(home: &Home) -> Sqlite {
     let keys = KeyDir::new(home.path(".config/adjourn/keys")).load(Machine.now());
     let path = home.path(".local/share/adjourn/store.db");
     Sqlite::open(Options::new(path, Arc::new(Machine), keys.unwrap())).unwrap()

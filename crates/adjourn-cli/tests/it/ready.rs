@@ -1,36 +1,20 @@
 //! Why a session stays Ready: nobody is there, or nobody who is there can run it.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use adjourn::clock::Machine;
 use adjourn_core::Founding;
-use adjourn_core::actor::{Actor, Face};
-use adjourn_core::carry::Budget;
 use adjourn_core::driver::DriverSpec;
-use adjourn_core::id::SessionId;
-use adjourn_record::keys::KeyDir;
-use adjourn_store::sqlite::Options;
-use adjourn_store::{Environment as _, Sqlite, Store as _};
+use adjourn_store::Store as _;
+use adjourn_testkit::store::{ann, founding_by};
 
 use crate::home::Home;
+use crate::races::open;
 
 /// Makes a session that no host can run, as one of another version might.
 fn impossible(home: &Home) -> String {
-    let keys = KeyDir::new(home.path(".config/adjourn/keys")).load(Machine.now()).unwrap();
-    let path = home.path(".local/share/adjourn/store.db");
-    let store = Sqlite::open(Options::new(path, Arc::new(Machine), keys)).unwrap();
-    let founding = Founding {
-        id: SessionId::new(Machine.uuid()),
-        tenant: "local".to_owned(),
-        labels: BTreeMap::new(),
-        parent: None,
-        driver: DriverSpec::script("a script of the future"),
-        budget: Budget::default(),
-        title: None,
-    };
-    let by = Actor::new(Face::Cli, "ann");
-    let done = store.transact(move |tx| tx.create(by, founding)).wait().unwrap();
+    let store = open(home);
+    let driver = DriverSpec::script("a script of the future");
+    let founding = Founding { tenant: "local".to_owned(), ..founding_by(&Machine, driver) };
+    let done = store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap();
     done.session.id.to_string()
 }
 

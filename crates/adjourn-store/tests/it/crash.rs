@@ -21,10 +21,10 @@ use adjourn_store::sqlite::{Point, Points};
 use adjourn_store::{
     CommandError, Done, Error, Request, Retention, Sqlite, Store as _, Transaction,
 };
+use adjourn_testkit::dice::Dice;
 use adjourn_testkit::process::say;
 
 use crate::child::{self, options};
-use crate::dice::Dice;
 use crate::fixture::{Fixture, ann, create, keys, prompt};
 
 /// Sessions that always change together, each three in one transaction.
@@ -94,7 +94,7 @@ fn a_process_that_stands_still_in_its_transaction_is_named() {
 
 #[test]
 fn a_kill_at_any_moment_loses_nothing_acknowledged() {
-    let mut dice = Dice::new();
+    let mut dice = Dice::drawn();
     for _ in 0..6 {
         let fixture = with_sessions();
         for _ in 0..10 {

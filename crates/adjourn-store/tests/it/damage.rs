@@ -12,10 +12,10 @@ use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::id::{Epoch, HostId, SessionId};
 use adjourn_core::transcript::Digest;
 use adjourn_store::{Request, Retention, Sqlite, Store as _};
+use adjourn_testkit::dice::Dice;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
-use crate::dice::Dice;
 use crate::fixture::{Fixture, ann, create, give, keys, prompt};
 
 /// What verification speaks for.
@@ -156,7 +156,7 @@ fn cells(connection: &Connection, table: &str) -> Vec<(i64, String, Value)> {
 
 #[test]
 fn any_bit_flipped_in_any_row_is_found_and_its_place_named() {
-    let mut dice = Dice::new();
+    let mut dice = Dice::drawn();
     let scene = Scene::new();
     let mut flipped = BTreeMap::new();
     for table in TABLES {
@@ -208,7 +208,7 @@ impl Scene {
 
 #[test]
 fn every_byte_of_an_entry_counts() {
-    let mut dice = Dice::new();
+    let mut dice = Dice::drawn();
     let scene = Scene::new();
     for (table, key, expected) in [
         ("journal", "no = 11", "entry 3: its bytes and its place do not give the link"),
@@ -234,7 +234,7 @@ fn every_byte_of_an_entry_counts() {
 
 #[test]
 fn a_bit_flipped_anywhere_in_the_file_is_found_or_changes_nothing() {
-    let mut dice = Dice::new();
+    let mut dice = Dice::drawn();
     let scene = Scene::new();
     // The names of columns may change their case: SQL reads them all the same.
     let values = |connection: &Connection| {

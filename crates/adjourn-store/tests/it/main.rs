@@ -13,7 +13,6 @@ mod child;
 mod conformance;
 mod crash;
 mod damage;
-mod dice;
 mod durability;
 mod erasing;
 mod fairness;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use adjourn_core::id::SessionId;
 use adjourn_store::{Sqlite, Store as _};
 use adjourn_testkit::VirtualClock;
+use adjourn_testkit::dice::Dice;
 
 use crate::crash::{at_work, trios, turn_all};
-use crate::dice::Dice;
 use crate::fixture::{Fixture, keys};
 
 const LOG_HEADER: usize = 32;
@@ -21,7 +21,7 @@ const PAGE: usize = 4096;
 
 #[test]
 fn a_commit_cut_short_is_there_completely_or_not_at_all() {
-    let mut dice = Dice::new();
+    let mut dice = Dice::drawn();
     let fixture = Fixture::new();
     let store = with_a_trio(&fixture);
     let trio = trios(&store).remove(0);
@@ -57,7 +57,7 @@ fn a_commit_cut_short_is_there_completely_or_not_at_all() {
 
 #[test]
 fn a_checkpoint_cut_short_at_any_page_loses_nothing() {
-    let mut dice = Dice::new();
+    let mut dice = Dice::drawn();
     let fixture = Fixture::new();
     let store = with_a_trio(&fixture);
     let trio = trios(&store).remove(0);

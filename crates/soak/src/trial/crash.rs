@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use crate::dice::Dice;
+use adjourn_testkit::dice::Dice;
+
 use crate::footprint::Footprint;
 use crate::life::{Manners, STUCK, Temper};
 use crate::oracle::Marks;

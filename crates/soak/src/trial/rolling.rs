@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::dice::Dice;
+use adjourn_testkit::dice::Dice;
+
 use crate::life::{Manners, STUCK, Temper};
 use crate::oracle::Marks;
 use crate::report::Report;

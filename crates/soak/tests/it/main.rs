@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use soak::dice;
+use adjourn_testkit::dice;
 use soak::report::Report;
 use soak::trial::crash::{self, Length};
 use soak::trial::reach::{self, Figure};

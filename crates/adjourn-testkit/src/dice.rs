@@ -1,5 +1,7 @@
 //! Random choices that can be had again from their seed.
 
+#![expect(clippy::expect_used, reason = "a test that fails should stop where it fails")]
+
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
@@ -16,6 +18,11 @@ impl Dice {
             dice.below(2);
         }
         dice
+    }
+
+    /// Draws from the seed that [`seed`] returns, so that a test that fails shows it.
+    pub fn drawn() -> Self {
+        Self::new(seed())
     }
 
     /// Returns another generator that goes its own way.
@@ -47,6 +54,11 @@ impl Dice {
         self.below(times) == 0
     }
 
+    /// Flips one bit of one byte.
+    pub fn flip(&mut self, byte: &mut u8) {
+        *byte ^= 1 << self.below(8);
+    }
+
     /// Returns a time between two numbers of milliseconds.
     pub fn millis(&mut self, start: u64, end: u64) -> Duration {
         Duration::from_micros(self.between(start * 1000, end * 1000))
@@ -54,6 +66,9 @@ impl Dice {
 }
 
 /// Returns the seed in `ADJOURN_SEED`, or draws one; either way it is printed.
+///
+/// # Panics
+/// What is there is no number.
 pub fn seed() -> u64 {
     let seed = match std::env::var("ADJOURN_SEED") {
         Ok(text) => text.parse().expect("ADJOURN_SEED is a number"),
