@@ -42,7 +42,11 @@ fn what_nobody_knows_is_refused() {
         (whole("{").replace("SUS-01", "SUS-118"), "SUS-118 is no requirement"),
         (
             whole("{").replace(r#""runs": []"#, r#""runs": [[{"sing": "la"}]]"#),
-            "unknown variant `sing`",
+            "script: runs[0][0]: there is no \"sing\" here",
+        ),
+        (
+            whole("{").replace(r#""runs": []"#, r#""runs": [[{"title": "la"}]]"#),
+            "the simulation does not play",
         ),
         (step(r#"{"at": "soon", "expect": {}}"#), "expected a time like `0.3s`"),
         (step(r#"{"at": "0s"}"#), "nothing is done or expected"),
