@@ -89,13 +89,13 @@ impl Process {
 
     /// Starts another one on the same store, whose agents are run by other drivers.
     pub async fn beside_with(&self, drivers: Arc<dyn Drivers>) -> Self {
-        let directory = Arc::clone(&self.directory);
-        Self::start_by(directory, r#"{"steps": []}"#, |_| drivers).await
+        Self::start_by(self.directory.clone(), r#"{"steps": []}"#, |_| drivers).await
     }
 
     /// Returns all that is stored, in whichever file.
     pub fn stored(&self) -> Vec<u8> {
-        let files = std::fs::read_dir(self.directory.path()).unwrap();
+        let store = self.face.adjourn.store().path();
+        let files = std::fs::read_dir(store.parent().unwrap()).unwrap();
         let paths = files.map(|file| file.unwrap().path()).filter(|path| path.is_file());
         paths.flat_map(|path| std::fs::read(path).unwrap()).collect()
     }
