@@ -1,6 +1,7 @@
 //! The agent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::driver::{DriverKind, DriverSpec};
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) config: AgentConfig,
     pub(crate) limits: Limits,
+    pub(crate) record_lifetime: Option<Duration>,
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) policy: Arc<dyn RecoveryPolicy>,

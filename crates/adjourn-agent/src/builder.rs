@@ -1,6 +1,7 @@
 //! How an agent is made.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_core::id::SessionId;
 use adjourn_core::limits;
@@ -31,6 +32,9 @@ pub struct AgentConfig {
     pub guardrails: AgentGuardrails,
     /// What models cost.
     pub prices: Prices,
+    /// For how many seconds its records are good. Whoever resumes one can be stricter, and not more
+    /// generous.
+    pub record_lifetime_s: Option<f64>,
     /// Whether it may ask a person by itself, with the tool `ask_user`.
     pub ask_user: bool,
     /// Whether it may park itself until something happens, with the tool `await_resumption`.
@@ -45,6 +49,7 @@ impl Default for AgentConfig {
             instructions: String::new(),
             guardrails: AgentGuardrails::default(),
             prices: Prices::default(),
+            record_lifetime_s: None,
             ask_user: true,
             await_resumption: false,
         }
@@ -72,6 +77,9 @@ pub enum BuildError {
     /// The agent's name or tenant cannot be used.
     #[error("{0}")]
     Name(String),
+    /// The lifetime of records is no length of time.
+    #[error("record_lifetime_s: expected a number of seconds that is not negative")]
+    RecordLifetime,
 }
 
 /// How an agent is made; see [`Agent::builder`].
@@ -143,6 +151,13 @@ impl AgentBuilder {
     /// Says what models cost.
     pub fn prices(mut self, prices: Prices) -> Self {
         self.config.prices = prices;
+        self
+    }
+
+    /// Says for how long its records are good. Whoever resumes one can be stricter with
+    /// [`max_suspension_age`](crate::Resume::max_suspension_age), and not more generous.
+    pub fn record_lifetime(mut self, lifetime: Duration) -> Self {
+        self.config.record_lifetime_s = Some(lifetime.as_secs_f64());
         self
     }
 
@@ -226,6 +241,8 @@ impl AgentBuilder {
             checked.map_err(|refused| BuildError::Name(refused.to_string()))?;
         }
         let limits = self.config.guardrails.limits()?;
+        let lifetime = self.config.record_lifetime_s.map(Duration::try_from_secs_f64);
+        let record_lifetime = lifetime.transpose().map_err(|_| BuildError::RecordLifetime)?;
         let mut toolbox = Toolbox::new();
         if self.config.ask_user {
             toolbox.add(Arc::new(ParkingTool::ask_user()))?;
@@ -241,6 +258,7 @@ impl AgentBuilder {
             model: self.model,
             config: self.config,
             limits,
+            record_lifetime,
             toolbox: Arc::new(toolbox),
             sources: self.sources,
             policy: self.policy.unwrap_or_else(|| Arc::new(DefaultPolicy { llm_max_retries })),

@@ -235,8 +235,12 @@ impl MemoryHost {
             session: Session::clone(&self.session),
             messages: self.entries.take(),
         };
-        let suspension_record = SuspensionRecord::seal(self.inner.keys.current(), &payload)?;
-        let pause = &payload.parked()?.pause;
+        let parked = payload.parked()?;
+        let lifetime = self.inner.record_lifetime;
+        let expires_at = lifetime.map(|lifetime| parked.suspended_at.after(lifetime));
+        let key = self.inner.keys.current();
+        let suspension_record = SuspensionRecord::seal(key, &payload, expires_at)?;
+        let pause = &parked.pause;
         Ok(match &pause.wait {
             Wait::Question(question) => {
                 let kind = question.originating_failure_kind.as_deref();

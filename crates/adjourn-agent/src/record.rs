@@ -5,6 +5,7 @@ mod payload;
 use std::fmt;
 use std::str::FromStr;
 
+use adjourn_core::time::Timestamp;
 use adjourn_record::keys::{Key, Keys};
 use adjourn_record::portable::{Header, Opened, Record, SealError};
 use serde::{Deserialize, Serialize};
@@ -27,20 +28,25 @@ use crate::resume::ResumeError;
 pub struct SuspensionRecord(Record);
 
 impl SuspensionRecord {
-    /// Seals a suspended session.
+    /// Seals a suspended session; the record ceases to be good at `expires_at`, whatever age a
+    /// resumer allows.
     ///
     /// # Errors
     /// The session is not suspended, or in a way that no record can be made of; there is no
     /// randomness.
-    pub fn seal(key: &Key, payload: &Payload) -> Result<Self, PayloadError> {
-        let header = payload.header()?;
+    pub fn seal(
+        key: &Key,
+        payload: &Payload,
+        expires_at: Option<Timestamp>,
+    ) -> Result<Self, PayloadError> {
+        let header = Header { expires_at, ..payload.header()? };
         Ok(Record::seal(key, &header, payload.encode()).map(Self)?)
     }
 
     /// Checks the signature and returns what was signed.
     pub(crate) fn open(&self, keys: &Keys) -> Result<Opened<'_>, ResumeError> {
         // The age is the caller's to check: at the beginning of time no record has expired.
-        let never = adjourn_core::time::Timestamp::from_millis(i64::MIN);
+        let never = Timestamp::from_millis(i64::MIN);
         self.0.open(keys, never, None).map_err(ResumeError::from)
     }
 }

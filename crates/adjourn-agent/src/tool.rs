@@ -43,7 +43,7 @@ pub trait ToolSource: Send + Sync + 'static {
         environment: Arc<Environment>,
     ) -> BoxFuture<'static, Result<Arc<Toolbox>, ToolError>>;
 
-    /// Ends what it has outside of this process.
+    /// Ends what it has outside of this process. It may be asked for tools again afterwards.
     fn close(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use adjourn_core::carry::Notes;
-use adjourn_core::command::RunEnd;
+use adjourn_core::command::{Mode, RunEnd};
 use adjourn_core::limits;
 use adjourn_core::session::Outcome;
 use adjourn_driver::{Finish, Park, Part};
@@ -62,11 +62,16 @@ impl Stepping {
         let Pending { failure, action, not_before } = pending;
         let ends = match action {
             Action::Retry => {
-                if let Some(at) = not_before {
-                    let clock = &self.driver.clock;
-                    clock.sleep(at.since(clock.now())).await;
+                let Some(at) = not_before else { return Flow::GoOn };
+                let clock = &self.driver.clock;
+                let mut stop = self.step.stop.clone();
+                tokio::select! {
+                    () = clock.sleep(at.since(clock.now())) => return Flow::GoOn,
+                    _ = stop.at_least(Mode::FinishStep) => {}
                 }
-                return Flow::GoOn;
+                // The session is to rest, and nothing of this step is worth waiting for.
+                self.break_off(Pending { failure, action, not_before }).await;
+                return Flow::Over;
             }
             Action::NarrowScope => {
                 self.place.instruction = Some(questions::instruction(&failure));
@@ -92,6 +97,13 @@ impl Stepping {
         };
         self.finish(ends).await;
         Flow::Over
+    }
+
+    /// Breaks the step off; the next one does what was decided.
+    pub(super) async fn break_off(&mut self, pending: Pending) {
+        self.place.pending = Some(pending);
+        self.out.emit(Part::State(self.place.write())).await;
+        self.out.emit(Part::Broken).await;
     }
 
     /// Ends the step.

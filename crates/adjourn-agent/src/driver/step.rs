@@ -218,11 +218,9 @@ impl Stepping {
             Ok(reason) => (unusable(reason, &answer), None),
         };
         if let Some(failure) = failure {
-            // What it said is not whole. The next step does what is decided here.
-            self.place.pending = Some(self.meet(failure, wait).await);
-            self.out.emit(Part::State(self.place.write())).await;
-            self.out.emit(Part::Broken).await;
-            return;
+            // What it said is not whole.
+            let pending = self.meet(failure, wait).await;
+            return self.break_off(pending).await;
         }
         self.place.answered(&self.raised);
         if answer.calls.is_empty() {

@@ -76,7 +76,7 @@ async fn a_session_of_an_engine_goes_on_alone_with_a_record() {
     host.stop().await.unwrap();
     let state = session.load().await.unwrap();
     let whole = Payload { driver: agent.driver_spec(), session: (*state).clone(), messages };
-    let record = SuspensionRecord::seal(keys().current(), &whole).unwrap();
+    let record = SuspensionRecord::seal(keys().current(), &whole, None).unwrap();
     assert_eq!(payload(&record)["pending_question"], "Merge it?");
     assert_eq!(payload(&record)["iteration_count"], 2);
     let run = events(agent.resume(&record, "yes").await.unwrap()).await;

@@ -94,7 +94,7 @@ async fn a_payload_is_written_as_it_was_read() {
     let agent = agent(&model).build().unwrap();
     let record = suspended(agent.run("Go.")).await;
     let payload = agent.read(&record).unwrap();
-    let again = SuspensionRecord::seal(keys().current(), &payload).unwrap();
+    let again = SuspensionRecord::seal(keys().current(), &payload, None).unwrap();
     let text = |record: &SuspensionRecord| {
         serde_json::to_value(record).unwrap()["payload"].as_str().unwrap().to_owned()
     };
@@ -155,7 +155,7 @@ async fn a_record_of_another_driver_is_refused() {
     let agent = agent(&model).build().unwrap();
     let record = suspended(agent.run("Go.")).await;
     let payload = Payload { driver: DriverSpec::script("[]"), ..agent.read(&record).unwrap() };
-    let other = SuspensionRecord::seal(keys().current(), &payload).unwrap();
+    let other = SuspensionRecord::seal(keys().current(), &payload, None).unwrap();
     let refused = agent.resume(&other, "x").await.unwrap_err();
     assert!(matches!(refused, ResumeError::OtherDriver { .. }), "{refused}");
 }

@@ -49,6 +49,16 @@ async fn agt_38_to_40_a_record_is_good_for_a_day_unless_the_resumer_says_otherwi
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_resumer_can_widen_the_lifetime_that_a_record_carries() {
+    let model = model(asks());
+    let agent = agent(&model).record_lifetime(DAY / 24).build().unwrap();
+    let record = suspended(agent.run("Summarise sales")).await;
+    tokio::time::sleep(DAY / 24).await;
+    let late = agent.resume(&record, "x").max_suspension_age(None).await.unwrap_err();
+    assert!(matches!(late, ResumeError::SuspensionExpired { .. }), "{late}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn agt_26_a_resumed_run_may_suspend_again_with_a_fresh_record() {
     let model = model(json!([
         { "calls": [ask("First?")] }, { "calls": [ask("Second?")] }, { "text": "Done." },

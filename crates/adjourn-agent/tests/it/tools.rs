@@ -3,7 +3,12 @@
 use std::sync::Arc;
 
 use adjourn_agent::{FunctionTool, ResumeError, RunOutcome, ToolError};
-use adjourn_driver::{BoxFuture, Client, PermissionAnswer, PermissionRequest};
+use adjourn_core::command::CallResult;
+use adjourn_core::ledger::CallId;
+use adjourn_driver::{
+    BoxFuture, Call, CallContent, CallPart, Client, Driver as _, NoClient, PermissionAnswer,
+    PermissionRequest,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -57,6 +62,30 @@ async fn arguments_that_the_schema_refuses_never_reach_the_tool() {
     let seen = format!("{:?}", model.requests()[1].messages);
     assert!(seen.contains("/path"), "the model is told what is wrong, and where: {seen}");
     assert!(seen.contains("there is no tool"), "{seen}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_deferred_is_checked_against_the_tools_of_the_day() {
+    let model = model(crate::fixture::asks());
+    let ran = Ran::default();
+    let mut agent = agent(&model).tool(read(&ran)).build().unwrap();
+    let record = crate::fixture::suspended(agent.run("Read.")).await;
+    let session = Arc::new(agent.read(&record).unwrap().session);
+    // Calls as they may have been asked for before the program had another version.
+    for (tool, arguments, ends) in [
+        ("read", json!({ "file": "a.txt" }), CallResult::Failed),
+        ("gone", json!({}), CallResult::Failed),
+        ("read", json!({ "path": "a.txt" }), CallResult::Done),
+    ] {
+        let content = CallContent { arguments, ..CallContent::new(CallId::from("c"), tool) };
+        let (client, environment) = (Arc::new(NoClient), Arc::default());
+        let mut parts =
+            agent.call(Call { session: Arc::clone(&session), content, client, environment });
+        let part = std::future::poll_fn(|context| parts.as_mut().poll_next(context)).await;
+        let Some(CallPart::Ended { result, .. }) = part else { panic!("{part:?}") };
+        assert_eq!(result, ends, "{tool}");
+    }
+    assert_eq!(ran.names(), ["a.txt"]);
 }
 
 #[tokio::test(start_paused = true)]
