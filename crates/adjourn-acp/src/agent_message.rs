@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use adjourn::live::{Delta, Missed, more_words};
-use adjourn::telling::{Piece, Telling, unfinished};
+use adjourn::store::Store;
+use adjourn::telling::{Piece, Telling};
 use adjourn_core::Session;
 use adjourn_driver::{Block, Message, Words};
-use adjourn_store::Store;
 use serde_json::Value;
 
 use crate::agent_update::agent_pieces;
@@ -68,9 +68,9 @@ impl<S: Store> Attachment<S> {
     /// Begins to count with a session as the client knows it. A message that is being said is told
     /// from its beginning in v2, where that takes the place of what the client may have of it; a
     /// client of v1 is told how it goes on.
-    pub(crate) fn count_words_from(&mut self, session: &Session) -> Result<(), Error> {
+    pub(crate) async fn count_words_from(&mut self, session: &Session) -> Result<(), Error> {
         self.telling = Telling::new(session);
-        for (number, entry) in unfinished(self.face.adjourn.store(), session)? {
+        for (number, entry) in self.session().unfinished_message(session).await? {
             let pieces = self.telling.entry(number, &entry);
             if self.peer.version == Version::V2 {
                 self.agent_says(&pieces);

@@ -1,11 +1,11 @@
 //! Answers to those who wait: prompts, resumes and suspends.
 
+use adjourn::store::Store;
 use adjourn::watch::Moment;
 use adjourn_core::command::Mode;
 use adjourn_core::event::What;
 use adjourn_core::session::{Outcome, Quiescing, State, Stopping};
 use adjourn_core::{Rejected, Session};
-use adjourn_store::Store;
 use serde_json::{Value, json};
 
 use crate::peer::Version;
@@ -121,7 +121,7 @@ impl<S: Store> Attachment<S> {
     }
 }
 
-impl<S> View<S> {
+impl<S: Store> View<S> {
     /// Returns whether the turn is being broken off, as an event finds it.
     ///
     /// A host that lets go makes what is pending happen at once, like a suspend that interrupts.

@@ -3,12 +3,12 @@
 //! A client is asked only for what it has said that it can do. A request is taken back as soon as no
 //! driver waits for it, so never after the client has been told that the session is suspended.
 
+use adjourn::store::Store;
 use adjourn_core::id::SessionId;
 use adjourn_driver::{
     ClientAbilities, ClientError, ClientReply, ClientRequest, FormAnswer, TerminalCommand,
     TerminalExit, TerminalId, TerminalOutput,
 };
-use adjourn_store::Store;
 use serde_json::{Map, Value, json};
 
 use crate::permissions::Viewer;

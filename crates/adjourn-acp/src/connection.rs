@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use adjourn::store::Store;
 use adjourn::telling::Telling;
 use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::session::State;
-use adjourn_store::Store;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -177,7 +177,7 @@ impl<S: Store> Connection<S> {
         match method {
             "session/cancel" => {
                 if let Ok(Named { session_id }) = params.read()
-                    && let Ok(session) = self.face.find_to_command(&session_id)
+                    && let Ok(session) = self.face.find_to_command(&session_id).await
                 {
                     self.ask(session, Ask::Cancel).await;
                 }
@@ -223,10 +223,10 @@ impl<S: Store> Connection<S> {
                 peer.shows(Dialect::Extension);
                 self.suspend(id, params, &peer).await.map(|()| None)
             }
-            "session/status" => self.status(&params.read()?, &peer).map(Some),
+            "session/status" => self.status(&params.read()?, &peer).await.map(Some),
             "session/close" | "session/delete" => {
                 let Named { session_id } = params.read()?;
-                let (session, ask) = match (self.face.find(&session_id), method) {
+                let (session, ask) = match (self.face.find(&session_id).await, method) {
                     (session, "session/close") => (session?, Ask::Close { id: id.clone() }),
                     // What is not there need not be deleted.
                     (Err(error), _) if error.code == NOT_FOUND => return Ok(Some(json!({}))),
@@ -246,8 +246,9 @@ impl<S: Store> Connection<S> {
             }
             "tool_call/cancel" if !v1 => {
                 self.has_none(params, "toolCallId", "no calls that can be cancelled one by one")
+                    .await
             }
-            "terminal/cancel" if !v1 => self.has_none(params, "terminalId", "no terminals"),
+            "terminal/cancel" if !v1 => self.has_none(params, "terminalId", "no terminals").await,
             "authenticate" | "logout" if v1 => Ok(Some(json!({}))),
             _ => Err(Error::no_method(method)),
         }
@@ -278,10 +279,10 @@ impl<S: Store> Connection<S> {
     ) -> Result<(), Error> {
         let room = self.room.take(params.bytes())?;
         let attach: Attach = params.read()?;
-        let session = self.face.find_to_command(&attach.session_id)?;
+        let session = self.face.find_to_command(&attach.session_id).await?;
         if let Some(cwd) = &attach.cwd {
             let wanted = absolute(cwd)?;
-            let spec = self.face.claimant.spec(session)?;
+            let spec = self.face.claimant.spec(session).map_err(adjourn::Error::from)?;
             let own = spec.as_ref().and_then(|spec| spec.cwd.as_deref());
             if own.is_some_and(|own| tidy(own) != tidy(&wanted)) {
                 return Err(Error::invalid("cwd", "not the directory the session works in"));
@@ -302,7 +303,7 @@ impl<S: Store> Connection<S> {
     async fn prompt(&mut self, id: &Id, params: Params<'_>, written: u64) -> Result<(), Error> {
         let room = self.room.take(params.bytes())?;
         let prompt: Prompt = params.read()?;
-        let session = self.face.find_to_command(&prompt.session_id)?;
+        let session = self.face.find_to_command(&prompt.session_id).await?;
         let said = room.keep(content::said(prompt.prompt)?);
         self.ask(session, Ask::Prompt { id: id.clone(), said, written }).await;
         Ok(())
@@ -310,7 +311,7 @@ impl<S: Store> Connection<S> {
 
     async fn suspend(&mut self, id: &Id, params: Params<'_>, peer: &Peer) -> Result<(), Error> {
         let request = requests::read_suspend(params)?;
-        let session = self.face.find_to_command(&request.session_id)?;
+        let session = self.face.find_to_command(&request.session_id).await?;
         let suspend = requests::suspend(request, peer)?;
         let spans = requests::spans(suspend.meta.as_ref());
         self.ask(session, Ask::Suspend { id: id.clone(), suspend, spans }).await;
@@ -318,20 +319,20 @@ impl<S: Store> Connection<S> {
     }
 
     async fn choose(&mut self, id: &Id, session: &str, choice: Choice) -> Result<(), Error> {
-        let session = self.face.find_to_command(session)?;
+        let session = self.face.find_to_command(session).await?;
         self.ask(session, Ask::SetOption { id: id.clone(), choice }).await;
         Ok(())
     }
 
     /// A request for something that this agent does not have.
-    fn has_none(
+    async fn has_none(
         &self,
         params: Params<'_>,
         field: &str,
         what: &str,
     ) -> Result<Option<Value>, Error> {
         let Named { session_id } = params.read()?;
-        self.face.find(&session_id)?;
+        self.face.find(&session_id).await?;
         Err(Error::invalid(field, &format!("this agent has {what}")))
     }
 
@@ -421,7 +422,7 @@ impl<S: Store> Connection<S> {
         let Some(peer) = self.peer.clone() else { return };
         for (id, open) in &self.sessions {
             let own = *open.run.lock().unwrap_or_else(PoisonError::into_inner);
-            let Ok(Some(session)) = self.face.adjourn.store().session(*id) else { continue };
+            let Ok(session) = self.face.adjourn.session(*id).load().await else { continue };
             if own.is_none() || session.run().map(|run| run.id) != own {
                 continue;
             }

@@ -6,9 +6,9 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use adjourn::store::Store;
 use adjourn_core::ledger::{CallId, CallState};
 use adjourn_core::session::State;
-use adjourn_store::Store;
 use serde_json::json;
 
 use crate::inbox::LATER;
@@ -19,10 +19,9 @@ use crate::waiting_notice::WaitingNotice;
 
 impl<S: Store> Attachment<S> {
     pub(crate) async fn close(&mut self, id: &Id) {
-        let runs =
-            self.face.adjourn.store().session(self.id).ok().flatten().is_some_and(|session| {
-                matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
-            });
+        let runs = self.session().load().await.is_ok_and(|session| {
+            matches!(session.state, State::Ready(_) | State::Running(_) | State::Quiescing(_))
+        });
         if runs {
             // If it has just come to rest, there is nothing left to cancel.
             let _ = self.cancel_run().await;

@@ -4,16 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::{Adjourn, Claimant, Notes, SessionRef};
+use adjourn::store::Store;
+use adjourn::{Adjourn, Claimant, SessionRef};
 use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face as Where};
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
-use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::option::SessionOption;
 use adjourn_core::session::State;
 use adjourn_driver::{ClientAbilities, Environment, McpValues};
-use adjourn_store::Store;
 use serde_json::{Map, Value};
 
 use crate::connection::absolute;
@@ -75,8 +74,6 @@ pub struct Face<S: Store> {
     pub claimant: Claimant<S>,
     /// The permission requests of this process.
     pub permissions: PendingPermissions,
-    /// The log of the process.
-    pub notes: Notes,
     /// How connections behave.
     pub options: Options,
 }
@@ -129,40 +126,31 @@ impl<S: Store> Face<S> {
     }
 
     /// Finds a session that a client names; one that was erased is none.
-    pub(crate) fn find(&self, name: &str) -> Result<Arc<Session>, Error> {
-        let found = match name.parse() {
-            Ok(id) => self.adjourn.store().session(id)?,
-            Err(_) => None,
-        };
-        let found = found.filter(|session| session.tenant == self.adjourn.tenant());
-        let Some(session) = found else { return Err(Error::no_session(name)) };
-        if matches!(session.state, State::Ended(_))
-            && self.adjourn.store().founding(session.id)?.is_none()
-        {
-            return Err(Error::no_session(name));
+    pub(crate) async fn find(&self, name: &str) -> Result<Arc<Session>, Error> {
+        let Ok(id) = name.parse() else { return Err(Error::no_session(name)) };
+        match self.adjourn.session(id).load().await {
+            Ok(session) if session.tenant == self.adjourn.tenant() => Ok(session),
+            Ok(_) | Err(adjourn::Error::NotFound(_)) => Err(Error::no_session(name)),
+            Err(error) => Err(error.into()),
         }
-        Ok(session)
     }
 
     /// Finds the session that a command is for. Where it stands is for the command to find out, so
     /// a session that this process has just changed is not read again.
-    pub(crate) fn find_to_command(&self, name: &str) -> Result<SessionId, Error> {
+    pub(crate) async fn find_to_command(&self, name: &str) -> Result<SessionId, Error> {
         let known = name.parse().ok().and_then(|id| self.adjourn.feed().session(id));
         let is_own = |session: &Arc<Session>| {
             session.tenant == self.adjourn.tenant() && !matches!(session.state, State::Ended(_))
         };
         match known.filter(is_own) {
             Some(session) => Ok(session.id),
-            None => Ok(self.find(name)?.id),
+            None => Ok(self.find(name).await?.id),
         }
     }
 
     /// Returns the directory a session works in.
-    pub(crate) fn cwd(&self, id: SessionId) -> Result<Option<String>, adjourn_store::Error> {
-        Ok(self.adjourn.store().founding(id)?.and_then(|entry| match entry.event.what {
-            What::SessionCreated(created) => created.driver.cwd,
-            _ => None,
-        }))
+    pub(crate) async fn cwd(&self, id: SessionId) -> Result<Option<String>, adjourn::Error> {
+        Ok(self.adjourn.session(id).created().await?.and_then(|created| created.driver.cwd))
     }
 
     /// Returns whether a living host drives a session.

@@ -3,11 +3,11 @@
 //! A v1 client is told of config options only if there is more to choose than the mode: every v1
 //! client knows modes, and older ones report an error for what they do not know.
 
+use adjourn::store::Store;
 use adjourn_core::Rejected;
 use adjourn_core::Session;
 use adjourn_core::event::{Event, What};
 use adjourn_core::option::{OptionValue, SessionOption};
-use adjourn_store::Store;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

@@ -4,6 +4,7 @@
 //! show that the agent works; what becomes of the suspension is told by an update of it. In v2 the
 //! agent's own wait is `paused` until it is over, and the state tells of other suspensions.
 
+use adjourn::store::Store;
 use adjourn_core::Session;
 use adjourn_core::conditions::{DueWhy, OnTimeout, Trigger};
 use adjourn_core::event::{Event, What};
@@ -11,7 +12,6 @@ use adjourn_core::id::Handle;
 use adjourn_core::ledger::{CallId, CallState};
 use adjourn_core::pause::{Cause, Fate, Initiator, Parked};
 use adjourn_core::session::{Suspended, Wait};
-use adjourn_store::Store;
 use serde_json::{Value, json};
 
 use crate::content::text;

@@ -10,6 +10,7 @@
 
 use std::sync::atomic::Ordering;
 
+use adjourn::store::Store;
 use adjourn::telling;
 use adjourn::watch::Moment;
 use adjourn_core::Session;
@@ -19,7 +20,6 @@ use adjourn_core::ledger::AskedCall;
 use adjourn_core::pause::{Initiator, Parked, Resumption};
 use adjourn_core::session::{Phase, Wait};
 use adjourn_driver::{Block, CallContent, Message, Role};
-use adjourn_store::Store;
 use serde_json::{Value, json};
 
 use crate::agent_update;
@@ -130,12 +130,12 @@ impl<S: Store> Attachment<S> {
 
     /// What led to this moment was erased, as it is only when a session is over: the view is
     /// brought to where the moment finds it.
-    pub(crate) fn bridge(&mut self, moment: &Moment) -> Result<(), Error> {
+    pub(crate) async fn bridge(&mut self, moment: &Moment) -> Result<(), Error> {
         let Some(view) = &mut self.view else { return Ok(()) };
         if moment.revision == view.session.revision + 1 {
             return Ok(());
         }
-        let Some(now) = self.face.adjourn.store().session(self.id)? else { return Ok(()) };
+        let Some(now) = view.moments.session().await? else { return Ok(()) };
         let left = update::calls_over(&view.session);
         view.session = Session { revision: moment.revision - 1, ..Session::clone(&now) };
         if self.attached.load(Ordering::Relaxed) {

@@ -1,9 +1,10 @@
 //! `session/status` and `session/list`: what is said of sessions without opening them.
 
+use adjourn::store::Store;
+use adjourn::{Cursor, Filter, Query, Sort, StateKind, StoreError};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use adjourn_store::{Cursor, Filter, Query, Sort, StateKind, Store};
 use serde_json::{Value, json};
 
 use crate::connection::{Connection, absolute};
@@ -18,13 +19,13 @@ use crate::update::{meta, with};
 /// Sessions on one page of `session/list`.
 const PAGE: usize = 50;
 impl<S: Store> Connection<S> {
-    pub(crate) fn status(&self, named: &Named, peer: &Peer) -> Result<Value, Error> {
+    pub(crate) async fn status(&self, named: &Named, peer: &Peer) -> Result<Value, Error> {
         let words = match (self.face.options.status, peer.version) {
             (StatusWords::ByVersion, Version::V1) => StatusWords::Live,
             (StatusWords::ByVersion, Version::V2) => StatusWords::Open,
             (words, _) => words,
         };
-        let session = match (self.face.find(&named.session_id), words) {
+        let session = match (self.face.find(&named.session_id).await, words) {
             (Ok(session), _) => session,
             (Err(error), StatusWords::Live) if error.code == NOT_FOUND => {
                 return Ok(json!({ "status": SessionStatus::NotFound }));
@@ -69,15 +70,17 @@ impl<S: Store> Connection<S> {
             ..Filter::default()
         };
         let query = Query { sort: Sort::Newest, after, ..Query::new(filter, PAGE) };
-        let page = self.face.adjourn.store().query(query).await.map_err(|error| match error {
-            adjourn_store::Error::ForeignCursor(problem) => Error::invalid("cursor", problem),
+        let page = self.face.adjourn.query(query).await.map_err(|error| match error {
+            adjourn::Error::Store(StoreError::ForeignCursor(problem)) => {
+                Error::invalid("cursor", problem)
+            }
             error => error.into(),
         })?;
         let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
         for listed in &page.sessions {
             let described = match listed {
-                Ok(session) => self.info(session, peer),
-                Err((id, error)) => Err((*id, error.clone())),
+                Ok(session) => self.info(session, peer).await,
+                Err((id, error)) => Err((*id, adjourn::Error::Store(error.clone()))),
             };
             match described {
                 Ok(info) => sessions.push(info),
@@ -99,24 +102,24 @@ impl<S: Store> Connection<S> {
 
     /// Describes a session that cannot be read, and names it in the log of the process, once for a
     /// connection.
-    fn named(&mut self, id: SessionId, error: &adjourn_store::Error) -> Value {
+    fn named(&mut self, id: SessionId, error: &adjourn::Error) -> Value {
         if self.unreadable.insert(id) {
-            self.face.notes.tell(&format!("{error}; session/list leaves it out"));
+            tracing::warn!(session = %id, "{error}; session/list leaves it out");
         }
         let problem = match error {
-            adjourn_store::Error::Unreadable { problem, .. } => problem.clone(),
+            adjourn::Error::Store(StoreError::Unreadable { problem, .. }) => problem.clone(),
             error => error.to_string(),
         };
         json!({ "sessionId": id, "error": problem })
     }
 
     /// Describes a session.
-    fn info(
+    async fn info(
         &self,
         session: &Session,
         peer: &Peer,
-    ) -> Result<Value, (SessionId, adjourn_store::Error)> {
-        let cwd = self.face.cwd(session.id).map_err(|error| (session.id, error))?;
+    ) -> Result<Value, (SessionId, adjourn::Error)> {
+        let cwd = self.face.cwd(session.id).await.map_err(|error| (session.id, error))?;
         let mut info = json!({
             "sessionId": session.id,
             "cwd": cwd.as_deref().unwrap_or("/"),

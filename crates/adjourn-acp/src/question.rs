@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
+use adjourn::store::Store;
 use adjourn_core::command::Question;
 use adjourn_core::id::Handle;
 use adjourn_core::limits::INPUT_BYTES;
 use adjourn_core::pause::Parked;
 use adjourn_core::session::{Phase, Wait};
 use adjourn_driver::Message;
-use adjourn_store::Store;
 use serde_json::{Value, json};
 
 use crate::outbox::Mark;
@@ -98,15 +98,15 @@ impl<S: Store> Attachment<S> {
             // This was no answer, and it is asked again.
             Err(error) if error.is("EMPTY_REPLY") => self.show_open_question(),
             // If another answer came first, it holds, and this one is not missed.
-            Err(error) => self.answer_not_taken(id, handle, &error.message),
+            Err(error) => self.answer_not_taken(id, handle, &error.message).await,
         }
     }
 
     /// Says that the answer to a form was not taken, if the question is still open. An answer
     /// cannot be answered with an error, so that this is a message; the form is not shown again
     /// before the next attach, because a client that answers by itself would answer as before.
-    pub(crate) fn answer_not_taken(&mut self, id: &Id, handle: Handle, why: &str) {
-        let session = self.face.adjourn.store().session(self.id).ok().flatten();
+    pub(crate) async fn answer_not_taken(&mut self, id: &Id, handle: Handle, why: &str) {
+        let session = self.session().load().await.ok();
         let suspended = session.as_ref().and_then(|session| session.suspended());
         if suspended.is_none_or(|suspended| suspended.park.pause.handle != handle) {
             return;
@@ -120,8 +120,8 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Adds the question to a refusal that has its cause in it, for clients that show only that.
-    pub(crate) fn with_question(&self, error: Error) -> Error {
-        let asked = self.face.adjourn.store().session(self.id).ok().flatten();
+    pub(crate) async fn with_question(&self, error: Error) -> Error {
+        let asked = self.session().load().await.ok();
         let asked = asked.as_ref().and_then(|session| session.suspended());
         let asked = asked.map(|suspended| &suspended.park.pause.wait);
         match asked {

@@ -7,13 +7,12 @@
 
 use std::sync::atomic::Ordering;
 
-use adjourn::call_content;
+use adjourn::store::Store;
 use adjourn_core::id::RunId;
 use adjourn_core::ledger::CallState;
 use adjourn_core::session::{Phase, State, Wait};
 use adjourn_core::{Rejected, Session};
 use adjourn_driver::{CallContent, Message};
-use adjourn_store::Store;
 use serde_json::{Value, json};
 
 use crate::peer::Version;
@@ -51,7 +50,7 @@ impl<S: Store> Attachment<S> {
     pub(crate) async fn prompt(&mut self, id: Id, said: Kept<Message>, written: u64) {
         // The client shows it by itself, behind what the agent has said.
         self.last_message = None;
-        if let Err(error) = self.watch() {
+        if let Err(error) = self.watch().await {
             return self.lines.respond(&id, &Err(error));
         }
         if self.queued.is_some() {
@@ -63,13 +62,13 @@ impl<S: Store> Attachment<S> {
         let question = self.question.as_ref().and_then(|shown| shown.seen_by(written));
         match self.give_prompt(&said, question).await {
             Ok(done) => self.prompted(id, &done),
-            Err(error) if error.is("TASK_BUSY") => match self.may_wait() {
-                true => self.queue(id, said),
+            Err(error) if error.is("TASK_BUSY") => match self.may_wait().await {
+                true => self.queue(id, said).await,
                 false => self.lines.respond(&id, &Err(error.saying(AT_WORK))),
             },
             Err(error) => {
                 let unseen = error.is("HANDLE_REQUIRED");
-                let error = if unseen { self.with_question(error) } else { error };
+                let error = if unseen { self.with_question(error).await } else { error };
                 self.lines.respond(&id, &Err(error));
                 if unseen && let Some(view) = &self.view {
                     // It did not know the question; now it does.
@@ -82,53 +81,51 @@ impl<S: Store> Attachment<S> {
 
     /// Returns whether a prompt may wait for what keeps the session busy: it does not wait behind
     /// another of this client's own, unless that one is being canceled.
-    fn may_wait(&self) -> bool {
-        let Ok(Some(session)) = self.face.adjourn.store().session(self.id) else { return false };
+    async fn may_wait(&self) -> bool {
+        let Ok(session) = self.session().load().await else { return false };
         let own = self.turn.is_some() && self.turn == turn(&session);
         !own || session.phase() == Phase::Canceling
     }
 
     /// Lets a prompt wait, and shows the client what it waits for.
-    fn queue(&mut self, id: Id, said: Kept<Message>) {
+    async fn queue(&mut self, id: Id, said: Kept<Message>) {
         self.queued = Some(Queued { id, said });
         let Some(view) = &self.view else { return };
         let unseen = !self.attached.load(Ordering::Relaxed);
         self.attach(view.session.revision + 1);
         self.state(true);
         if unseen {
-            self.introduce_turn();
+            self.introduce_turn().await;
         }
         self.ask_again();
     }
 
     /// Tells of the message and the calls under way, to a client that comes in the middle of a
     /// turn: it is told of their end.
-    pub(crate) fn introduce_turn(&mut self) {
+    pub(crate) async fn introduce_turn(&mut self) {
         if let Some(view) = self.view.take() {
             // A message that cannot be read is told as it goes on.
-            let _ = self.count_words_from(&view.session);
+            let _ = self.count_words_from(&view.session).await;
             self.view = Some(view);
         }
         let Some(view) = &self.view else { return };
         let version = self.peer.version;
         let mut updates = Vec::new();
         for open in view.session.calls.iter() {
-            let asked = || {
-                // One that cannot be read is shown by its name alone.
-                let plain = |_| CallContent::new(open.call.id.clone(), open.call.tool.clone());
-                let content = call_content(self.face.adjourn.store(), view.session.id, &open.call);
-                update::call_asked(version, &content.unwrap_or_else(plain))
-            };
-            match open.state {
-                CallState::Asked => updates.push(asked()),
-                CallState::Dispatched => {
-                    updates.push(asked());
-                    updates.push(update::call(version, &open.call.id, Call::InProgress, None));
-                }
+            let begun = match open.state {
+                CallState::Asked => false,
+                CallState::Dispatched => true,
                 CallState::Waiting
                 | CallState::Deferred
                 | CallState::NotRun
-                | CallState::Unknown => {}
+                | CallState::Unknown => continue,
+            };
+            // One that cannot be read is shown by its name alone.
+            let plain = |_| CallContent::new(open.call.id.clone(), open.call.tool.clone());
+            let content = self.session().call_content(&open.call).await;
+            updates.push(update::call_asked(version, &content.unwrap_or_else(plain)));
+            if begun {
+                updates.push(update::call(version, &open.call.id, Call::InProgress, None));
             }
         }
         for update in &updates {

@@ -74,9 +74,3 @@ impl From<adjourn::Error> for Error {
         }
     }
 }
-
-impl From<adjourn_store::Error> for Error {
-    fn from(error: adjourn_store::Error) -> Self {
-        Self::new(INTERNAL_ERROR, error.to_string())
-    }
-}

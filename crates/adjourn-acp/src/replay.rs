@@ -1,11 +1,11 @@
 //! The past of a session, told again.
 
+use adjourn::store::Store;
 use adjourn::telling::Telling;
-use adjourn::watch::{Moment, Watcher};
+use adjourn::{Moment, Moments};
 use adjourn_core::Session;
 use adjourn_core::event::What;
 use adjourn_core::session::Phase;
-use adjourn_store::Store;
 
 use crate::outbox::BATCH_BYTES;
 use crate::park::{self, Over};
@@ -58,21 +58,21 @@ impl<S: Store> Attachment<S> {
         self.news = News::Nothing;
         // The calls are shown again, and so is how they end.
         self.ended_calls.clear();
-        let found = Watcher::at(self.face.adjourn.store().clone(), self.id, from.min(until))?;
-        let (mut session, mut watcher) = match found {
-            Some((session, watcher)) => (Some(session), watcher),
-            None => (None, Watcher::from_start(self.face.adjourn.store().clone(), self.id)),
+        let found = Moments::at(&self.session(), from.min(until)).await?;
+        let (mut session, mut moments) = match found {
+            Some((session, moments)) => (Some(session), moments),
+            None => (None, Moments::from_start(&self.session())),
         };
         let mut begun = false;
-        while watcher.next_revision() < until {
-            let page = watcher.page_before(until)?;
-            if page.is_empty() && !watcher.is_behind() {
+        while moments.next_revision() < until {
+            let page = moments.page_before(until).await?;
+            if page.is_empty() && !moments.is_behind() {
                 break;
             }
             for moment in page {
                 if moment.revision >= from && !begun {
                     begun = true;
-                    self.knew(session.as_ref())?;
+                    self.knew(session.as_ref()).await?;
                 }
                 let past = match &mut session {
                     Some(session) => {
@@ -100,25 +100,24 @@ impl<S: Store> Attachment<S> {
             }
         }
         if !begun {
-            self.knew(session.as_ref())?;
+            self.knew(session.as_ref()).await?;
         }
         if let Some(session) = session {
             let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
             let open = asks.map(|suspended| suspended.park.pause.handle);
             self.question = self.question.take().filter(|shown| Some(shown.handle) == open);
-            let watcher = watcher.following(self.face.adjourn.feed());
-            self.view = Some(View::new(session, watcher));
+            self.view = Some(View::new(session, moments));
         }
         Ok(())
     }
 
     /// Takes note that a client which comes back for what has happened since has seen the rest.
-    fn knew(&mut self, session: Option<&Session>) -> Result<(), Error> {
+    async fn knew(&mut self, session: Option<&Session>) -> Result<(), Error> {
         self.telling = Telling::default();
         match session {
             Some(session) => {
                 self.knows_parks(session);
-                self.count_words_from(session)
+                self.count_words_from(session).await
             }
             None => Ok(()),
         }

@@ -3,13 +3,13 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
+use adjourn::store::{Done, Store};
 use adjourn_core::Session;
 use adjourn_core::carry::AddBudget;
 use adjourn_core::event::What;
 use adjourn_core::facts::Answer;
 use adjourn_core::id::Handle;
 use adjourn_driver::{ClientAbilities, Message};
-use adjourn_store::{Done, Store};
 use serde_json::{Value, json};
 
 use crate::options;
@@ -28,7 +28,7 @@ impl<S: Store> Attachment<S> {
             Some(name) => Some(self.handle(name)?),
             None => None,
         };
-        self.watch()?;
+        self.watch().await?;
         // What happened before is told first, to a client that saw the session already.
         self.catch_up().await?;
         let was_attached = self.attached.load(Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl<S: Store> Attachment<S> {
             }
         }
         if comes_new {
-            self.introduce_turn();
+            self.introduce_turn().await;
         }
         Ok(())
     }

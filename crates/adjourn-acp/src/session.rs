@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adjourn::live::{Delta, LiveWords, Missed, next_words};
+use adjourn::store::{Done, Store};
 use adjourn::telling::Telling;
-use adjourn::watch::Watcher;
-use adjourn::{Accepted, SessionRef};
+use adjourn::{Accepted, Moments, SessionRef};
 use adjourn_core::command::{Reach, Suspend};
 use adjourn_core::driver::Need;
 use adjourn_core::facts::SpanLinks;
@@ -21,7 +21,6 @@ use adjourn_core::ledger::CallId;
 use adjourn_core::session::Phase;
 use adjourn_core::{Session, json};
 use adjourn_driver::{ClientAbilities, Message, Words};
-use adjourn_store::{Done, Store};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -107,20 +106,20 @@ enum Woken {
 }
 
 /// A session as far as it was told.
-pub(crate) struct View<S> {
+pub(crate) struct View<S: Store> {
     pub(crate) session: Session,
-    pub(crate) watcher: Watcher<S>,
+    pub(crate) moments: Moments<S>,
     /// Whether the host that let go of the session cut something off, once one has.
     pub(crate) cut_off: Option<bool>,
     /// The phase it was in before the commit that is being shown.
     pub(crate) began: Phase,
 }
 
-impl<S> View<S> {
+impl<S: Store> View<S> {
     /// A session as it is, and what happens to it next.
-    pub(crate) fn new(session: Session, watcher: Watcher<S>) -> Self {
+    pub(crate) fn new(session: Session, moments: Moments<S>) -> Self {
         let began = session.phase();
-        Self { session, watcher, cut_off: None, began }
+        Self { session, moments, cut_off: None, began }
     }
 }
 
@@ -234,7 +233,7 @@ impl<S: Store> Attachment<S> {
             self.preview();
             self.ask_permissions();
             self.ask_client();
-            self.say_what_is_awaited();
+            self.say_what_is_awaited().await;
             self.rest();
             if self.flush().await.is_err() {
                 break;
@@ -245,12 +244,12 @@ impl<S: Store> Attachment<S> {
 
     /// Returns what resolves when something has happened that was not shown; never without a view.
     pub(crate) fn changed(&self) -> impl Future<Output = ()> + Send + use<S> {
-        or_never(self.view.as_ref().map(|view| view.watcher.changed()))
+        or_never(self.view.as_ref().map(|view| view.moments.news()))
     }
 
     async fn take(&mut self, ask: Ask) {
         match ask {
-            Ask::Begin { id } => match self.watch() {
+            Ask::Begin { id } => match self.watch().await {
                 Ok(()) => {
                     // Nothing is said about a session before the client knows its name.
                     let mut answer = Map::new();
@@ -297,15 +296,14 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Makes sure that the session is watched.
-    pub(crate) fn watch(&mut self) -> Result<(), Error> {
+    pub(crate) async fn watch(&mut self) -> Result<(), Error> {
         if self.view.is_none() {
             // From before the look on, so that no word falls between.
             self.live = Some(self.face.adjourn.live().watch(self.id));
-            let session = self.face.find(&self.id.to_string())?;
+            let session = self.face.find(&self.id.to_string()).await?;
             self.telling = Telling::new(&session);
-            let watcher = Watcher::after(self.face.adjourn.store().clone(), &session);
-            let watcher = watcher.following(self.face.adjourn.feed());
-            self.view = Some(View::new(Session::clone(&session), watcher));
+            let moments = Moments::after(&self.session(), &session);
+            self.view = Some(View::new(Session::clone(&session), moments));
         }
         Ok(())
     }
@@ -361,7 +359,7 @@ impl<S: Store> Attachment<S> {
     }
 
     async fn suspend(&mut self, id: Id, suspend: Suspend, spans: SpanLinks) {
-        if let Err(error) = self.watch() {
+        if let Err(error) = self.watch().await {
             return self.lines.respond(&id, &Err(error));
         }
         match self.session().suspend_as(suspend).spans(spans).accepted().await {
@@ -400,7 +398,7 @@ impl<S: Store> Attachment<S> {
                 self.question_answered(id, handle, &result).await;
             }
             (Some(Ours::Question(handle)), Err(Value::Null)) => {
-                self.answer_not_taken(id, handle, UNREADABLE);
+                self.answer_not_taken(id, handle, UNREADABLE).await;
             }
             (Some(Ours::Await(handle)), Ok(result)) => {
                 if let Ok(SessionAwaitResumptionResponse { handle: alias, .. }) =
@@ -420,10 +418,10 @@ impl<S: Store> Attachment<S> {
     pub(crate) async fn catch_up(&mut self) -> Result<(), Error> {
         loop {
             let Some(view) = &mut self.view else { return Ok(()) };
-            let moments = view.watcher.page()?;
-            let more = view.watcher.is_behind();
+            let moments = view.moments.page().await?;
+            let more = view.moments.is_behind();
             for moment in &moments {
-                self.bridge(moment)?;
+                self.bridge(moment).await?;
                 self.show(moment);
                 if self.lines.len() > BATCH_BYTES {
                     self.flush().await?;

@@ -7,11 +7,11 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use adjourn::about::About;
+use adjourn::KnownHost;
+use adjourn::store::Store;
 use adjourn_core::driver::Need;
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::{CallId, CallState};
-use adjourn_store::Store;
 use tokio::time::Instant;
 
 use crate::session::Attachment;
@@ -40,7 +40,7 @@ pub(crate) struct WaitingNotice {
 
 impl<S: Store> Attachment<S> {
     /// Says what is waited for, if that has not gone on for a moment.
-    pub(crate) fn say_what_is_awaited(&mut self) {
+    pub(crate) async fn say_what_is_awaited(&mut self) {
         if self.queued.is_none() {
             self.notice.hangs = false;
         }
@@ -57,7 +57,7 @@ impl<S: Store> Attachment<S> {
         }
         self.notice.look_at = behind.then_some(now + MOMENT);
         self.say_where_permission_is_asked(calls);
-        if behind && let Some(words) = self.hanging_host() {
+        if behind && let Some(words) = self.hanging_host().await {
             self.notice.hangs = true;
             self.notice.look_at = None;
             match self.peer.notices {
@@ -97,11 +97,11 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Says that the host of the run before a prompt hangs, and how to get out, if it does.
-    fn hanging_host(&self) -> Option<String> {
+    async fn hanging_host(&self) -> Option<String> {
         let host = self.view.as_ref()?.session.owner()?.host;
-        let rows = self.face.adjourn.store().hosts().ok()?;
-        let about = About::parse(&rows.into_iter().find(|row| row.id == host)?.about);
-        let sign = self.face.adjourn.hosts().last_sign(host).ok()?;
+        let KnownHost { about, last_sign, .. } =
+            self.face.adjourn.known_host(host).await.ok().flatten()?;
+        let sign = last_sign?;
         // A time in the future is one of before the clock was set back.
         let silent = SystemTime::now().duration_since(sign).unwrap_or_default();
         if !about.is_silent(silent) {

@@ -118,10 +118,12 @@ impl Verb {
     }
 }
 
-/// A session, by its name, its id, the id of one of its runs, or an unambiguous part of its id.
+/// A session, by its name, its id, the id of one of its runs, or by how its id begins, or the end
+/// of it that lists show.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The session's name or id, a part of its id that no other has, or the id of one of its runs
+    /// The session's name or id, the beginning of what `ls` shows of its id, or the id of one of its
+    /// runs
     pub session: String,
 }
 

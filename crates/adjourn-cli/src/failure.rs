@@ -1,9 +1,9 @@
 //! What goes wrong, as people and scripts are told: a sentence, a hint, an exit code.
 
+use adjourn::StoreError as Error;
 use adjourn_core::Rejected;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::Phase;
-use adjourn_store::Error;
 use serde_json::{Map, Value, json};
 
 use crate::terminal::one_line;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use adjourn::{Cursor, Filter, NotACursor, ReasonPattern, StateKind};
 use adjourn_core::conditions::EventPattern;
 use adjourn_core::time::Timestamp;
-use adjourn_store::{Cursor, Filter, NotACursor, ReasonPattern, StateKind};
 use clap::{Args, ValueEnum};
 
 use crate::durations::duration;
@@ -139,9 +139,12 @@ impl Wanted {
     }
 
     /// Returns what the store is asked for.
-    pub fn filter(&self, place: &Place) -> Result<Filter, Failure> {
+    pub async fn filter(&self, place: &Place) -> Result<Filter, Failure> {
         let Self { states, agent, waiting_for, older_than, reason, cwd, tenant, .. } = self;
-        let parent = self.parent.as_deref().map(|parent| place.find(parent)).transpose()?;
+        let parent = match &self.parent {
+            Some(parent) => Some(place.find(parent).await?),
+            None => None,
+        };
         Ok(Filter {
             states: states.iter().map(|state| state.kind()).collect(),
             tenant: tenant.clone(),

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use adjourn::live::{LiveWords, next_words};
 use adjourn::script::Scripted;
+use adjourn::store::Retention;
 use adjourn::{Claimant, Claims, RunningHost};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Outcome, Phase, State};
-use adjourn_store::{Retention, Sqlite};
 use serde_json::Value;
 
 use crate::durations::span;
@@ -74,9 +74,9 @@ impl Listening {
     }
 
     /// Prints what was committed since it was last looked at.
-    fn tell_rest(&mut self, place: &Place, output: &Output) -> Result<(), Failure> {
-        let Some(seen) = self.watcher.look()? else { return Ok(()) };
-        let living = Living::of(place)?;
+    async fn tell_rest(&mut self, place: &Place, output: &Output) -> Result<(), Failure> {
+        let Some(seen) = self.watcher.look().await? else { return Ok(()) };
+        let living = Living::of(place).await?;
         let view = View { session: &seen.session, now: place.clock.now(), living: &living };
         self.tell(&seen, &view, output);
         Ok(())
@@ -97,7 +97,7 @@ pub async fn host(place: &Place, claims: Claims) -> Result<Stop, Failure> {
 /// Runs a host in this process for a session that a command is about to give work to, if no other
 /// host can run it: a command in the foreground may go before the work is done.
 pub async fn host_if_no_other(place: &Place, session: &Session) -> Result<Option<Stop>, Failure> {
-    let living = Living::of(place)?;
+    let living = Living::of(place).await?;
     match living.nobody_for(session.id) || living.refusal(session).is_some() {
         true => host(place, Claims::Only(session.id)).await.map(Some),
         false => Ok(None),
@@ -130,17 +130,12 @@ pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Resu
     Ok(Stop { claims, words, host })
 }
 
-/// Writes a line to the log.
-pub fn log(line: &str) {
-    tracing::warn!("{line}");
-}
-
 /// A host that works until it is told to stop.
 pub struct Stop {
     claims: Claims,
     /// The words of the one session that it claims, from its first one on.
     words: LiveWords,
-    host: RunningHost<Sqlite>,
+    host: RunningHost,
 }
 
 impl Stop {
@@ -154,7 +149,7 @@ impl Stop {
     }
 
     /// Returns how faces of this process claim for it.
-    pub const fn claimant(&self) -> &Claimant<Sqlite> {
+    pub const fn claimant(&self) -> &Claimant {
         self.host.claimant()
     }
 
@@ -175,7 +170,7 @@ impl Stop {
         let stopped = async {
             // What rests has no calls in flight, and is not given back.
             if let Claims::Only(id) = self.claims
-                && place.session(id).is_ok_and(|session| rests(&session))
+                && place.session(id).await.is_ok_and(|session| rests(&session))
             {
                 output.clear();
                 return self.now().await;
@@ -258,9 +253,11 @@ async fn stay_hearing(
     let mut listening = Listening::after(place, from, output);
     let mut last = None;
     loop {
-        let Some(seen) = listening.watcher.look()? else { return Err(Failure::no_session(id)) };
+        let Some(seen) = listening.watcher.look().await? else {
+            return Err(Failure::no_session(id));
+        };
         let session = &seen.session;
-        let living = Living::of(place)?;
+        let living = Living::of(place).await?;
         let view = || View { session, now: place.clock.now(), living: &living };
         let leave = match &session.state {
             State::Idle | State::Ended(_) => true,
@@ -355,13 +352,13 @@ pub async fn leave(
         None => None,
     };
     if let Some(mut listening) = listening {
-        listening.tell_rest(place, output)?;
+        listening.tell_rest(place, output).await?;
     }
     if again.is_some() {
         return Err(did_not_wait(code));
     }
-    let session = place.session(id)?;
-    let living = Living::of(place)?;
+    let session = place.session(id).await?;
+    let living = Living::of(place).await?;
     let wakes = View { session: &session, now: place.clock.now(), living: &living }.wakes();
     let follow = format!("adjourn log --follow {id}");
     let (message, hint) = match (&session.state, session.phase()) {

@@ -1,10 +1,10 @@
 //! What a session is made with: the flags of commands that make one.
 
+use adjourn::{Filter, Query, Sort, StateKind};
 use adjourn_core::carry::{AddBudget, Budget};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::{Founding, Rejected, limits};
-use adjourn_store::{Filter, Query, Sort, StateKind, Store as _};
 use clap::Args;
 
 use crate::failure::Failure;
@@ -36,7 +36,7 @@ pub struct Given {
 
 impl Given {
     /// Returns what a session with a driver is made from.
-    pub fn founding(&self, place: &Place, driver: DriverSpec) -> Result<Founding, Failure> {
+    pub async fn founding(&self, place: &Place, driver: DriverSpec) -> Result<Founding, Failure> {
         let mut labels = unlike(&self.labels)?;
         if let Some(name) = &self.name
             && labels.insert(NAME.to_owned(), name.clone()).is_some()
@@ -45,11 +45,11 @@ impl Given {
         }
         let parent = match &self.parent {
             // A parent that does not exist is a mistyped id.
-            Some(parent) => Some(place.session(place.find(parent)?)?.id),
+            Some(parent) => Some(place.session(place.find(parent).await?).await?.id),
             None => None,
         };
         Ok(Founding {
-            id: SessionId::new(adjourn_store::Environment::uuid(&*place.clock)),
+            id: SessionId::new(place.clock.uuid()),
             tenant: place.settings.tenant.value.clone(),
             labels,
             parent,
@@ -64,7 +64,11 @@ impl Given {
 const NAMED: usize = 2;
 
 /// Returns the sessions with a name in one of some states, the newest first, at most two.
-pub fn named(place: &Place, name: &str, states: &[StateKind]) -> Result<Vec<SessionId>, Failure> {
+pub async fn named(
+    place: &Place,
+    name: &str,
+    states: &[StateKind],
+) -> Result<Vec<SessionId>, Failure> {
     let filter = Filter {
         labels: [(NAME.to_owned(), name.to_owned())].into(),
         states: states.to_vec(),
@@ -73,7 +77,7 @@ pub fn named(place: &Place, name: &str, states: &[StateKind]) -> Result<Vec<Sess
     let mut query = Query { sort: Sort::Newest, ..Query::new(filter, NAMED) };
     let mut found = Vec::new();
     loop {
-        let page = place.store.query(query.clone()).wait()?;
+        let page = place.adjourn.query(query.clone()).await?;
         found.extend(page.sessions.iter().map(|listed| match listed {
             Ok(session) => session.id,
             Err((id, _)) => *id,

@@ -2,14 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
+use adjourn::KnownHost;
 use adjourn::about::About;
 use adjourn_core::Session;
 use adjourn_core::driver::Need;
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
-use adjourn_store::Store as _;
-use adjourn_store::rows::HostRow;
 
 use crate::durations::span;
 use crate::failure::Failure;
@@ -56,17 +55,11 @@ impl Health {
 }
 
 impl Host {
-    fn of(place: &Place, row: HostRow) -> Result<Self, Failure> {
-        let signed = place.hosts.last_sign(row.id).ok();
-        Ok(Self {
-            id: row.id,
-            since: row.since,
-            about: About::parse(&row.about),
-            drives: place.store.driven_by(row.id)?,
-            alive: place.lives(row.id),
-            // A time in the future is one of before the clock was set back.
-            sign: signed.map(|at| SystemTime::now().duration_since(at).unwrap_or_default()),
-        })
+    fn of(known: KnownHost) -> Self {
+        let KnownHost { id, since, about, drives, alive, last_sign } = known;
+        // A time in the future is one of before the clock was set back.
+        let sign = last_sign.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
+        Self { id, since, about, drives, alive, sign }
     }
 
     /// Returns how it is called.
@@ -118,15 +111,14 @@ impl Host {
 }
 
 impl Living {
-    pub fn of(place: &Place) -> Result<Self, Failure> {
-        let alive = |row: &HostRow| place.lives(row.id);
-        let rows = place.store.hosts()?.into_iter().filter(alive);
-        Ok(Self(rows.map(|row| Host::of(place, row)).collect::<Result<_, Failure>>()?))
+    pub async fn of(place: &Place) -> Result<Self, Failure> {
+        let hosts = Self::and_dead(place).await?;
+        Ok(Self(hosts.into_iter().filter(|host| host.alive).collect()))
     }
 
     /// Returns all hosts that were announced, also those that died since.
-    pub fn and_dead(place: &Place) -> Result<Vec<Host>, Failure> {
-        place.store.hosts()?.into_iter().map(|row| Host::of(place, row)).collect()
+    pub async fn and_dead(place: &Place) -> Result<Vec<Host>, Failure> {
+        Ok(place.adjourn.known_hosts().await?.into_iter().map(Host::of).collect())
     }
 
     /// Returns the host that drives a session, if it is alive.
@@ -224,8 +216,8 @@ fn is_stopped(pid: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use adjourn::clock::Environment as _;
     use adjourn::clock::Machine;
-    use adjourn_store::Environment as _;
 
     use super::*;
 

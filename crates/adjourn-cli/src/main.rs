@@ -128,8 +128,8 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Acp(acp) => commands::acp::run(settings, acp, output).await,
         Verb::Ls(ls) => commands::ls::run(settings, &ls, output).await,
         Verb::Status(status) => commands::status::run(settings, &status, output).await,
-        Verb::Hosts => commands::hosts::run(settings, output),
-        Verb::Show(which) => commands::show::run(settings, &which, output),
+        Verb::Hosts => commands::hosts::run(settings, output).await,
+        Verb::Show(which) => commands::show::run(settings, &which, output).await,
         Verb::Log(log) => commands::log::run(settings, &log, output).await,
         Verb::Wait(wait) => commands::wait::run(settings, &wait, output).await,
         Verb::Suspend(suspend) => commands::suspend::run(settings, suspend, output).await,
@@ -141,9 +141,9 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Takeover(takeover) => commands::takeover::run(settings, &takeover, output).await,
         Verb::Rm(rm) => commands::rm::run(settings, &rm, output).await,
         Verb::Prune(prune) => commands::prune::run(settings, &prune, output).await,
-        Verb::Backup(backup) => commands::backup::run(settings, &backup, output),
-        Verb::Keys(keys) => commands::keys::run(settings, &keys, output),
-        Verb::Restore(restore) => commands::restore::run(settings, &restore, output),
+        Verb::Backup(backup) => commands::backup::run(settings, &backup, output).await,
+        Verb::Keys(keys) => commands::keys::run(settings, &keys, output).await,
+        Verb::Restore(restore) => commands::restore::run(settings, &restore, output).await,
         Verb::Config(_) => {
             commands::config::run(settings, output);
             Ok(())

@@ -5,20 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::Adjourn;
 use adjourn::clock::{Clock, Machine};
-use adjourn::doorbell::Hosts;
+use adjourn::keys::KeyDir;
 use adjourn::script::Scripted;
+use adjourn::store::SetAside;
+use adjourn::{Adjourn, AdjournBuilder, StateKind};
 use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face};
-use adjourn_core::event::What;
-use adjourn_core::id::{HostId, SessionId};
-use adjourn_core::session::State;
+use adjourn_core::id::SessionId;
 use adjourn_driver::Drivers as _;
-use adjourn_record::keys::{KeyDir, KeyId};
-use adjourn_store::rows::SessionNo;
-use adjourn_store::sqlite::{Options, SetAside};
-use adjourn_store::{Environment as _, Error, Sqlite, StateKind, Store as _};
 
 use crate::failure::Failure;
 use crate::founding::{NAME, named};
@@ -33,168 +28,138 @@ pub const TENANT: &str = "local";
 /// How often and how long apart an empty file is looked at: a store is made in less time.
 const LOOKS: u32 = 50;
 const LOOK: Duration = Duration::from_millis(20);
-/// Ids looked at at a time, to find one by a part of it.
-const PAGE: usize = 4096;
+/// The least of an id that is taken for one.
+const LEAST: usize = 4;
 
 /// An open store, with the settings that hold.
 #[derive(Clone)]
 pub struct Place {
     /// How commands are given, sessions watched and hosts run.
     pub adjourn: Adjourn,
-    pub store: Sqlite,
-    pub hosts: Hosts,
     pub clock: Arc<dyn Clock>,
     pub settings: Settings,
 }
 
 impl Place {
     /// Opens a store that must be there: a mistyped path is no new and empty store.
-    pub fn open(settings: &Settings) -> Result<Self, Failure> {
+    pub async fn open(settings: &Settings) -> Result<Self, Failure> {
         must_be_there(settings)?;
-        Self::open_or_make(settings)
+        Self::open_or_make(settings).await
     }
 
     /// Opens a store that must be there for reading alone: without keys, and also where nothing
     /// can be written.
-    pub fn look(settings: &Settings) -> Result<Self, Failure> {
+    pub async fn look(settings: &Settings) -> Result<Self, Failure> {
         let path = must_be_there(settings)?;
-        let store = Sqlite::look(path, Arc::new(Machine), settings.cache.value)?;
-        Self::of(store, settings)
+        Self::of(Adjourn::builder(path).read_only(), settings).await
     }
 
     /// Opens the store for reading alone, if it is there.
-    pub fn look_if_there(settings: &Settings) -> Result<Option<Self>, Failure> {
+    pub async fn look_if_there(settings: &Settings) -> Result<Option<Self>, Failure> {
         match settings.store()?.value.try_exists() {
             Ok(false) => Ok(None),
-            Ok(true) | Err(_) => Self::look(settings).map(Some),
+            Ok(true) | Err(_) => Self::look(settings).await.map(Some),
         }
     }
 
     /// Opens the store, and makes one first if there is none.
-    pub fn open_or_make(settings: &Settings) -> Result<Self, Failure> {
-        Self::open_with(settings, keys_of(settings)?, false)
+    pub async fn open_or_make(settings: &Settings) -> Result<Self, Failure> {
+        Self::open_with(settings, keys_of(settings)?, false).await
     }
 
     /// Opens the store to go on with a key that it may never have seen.
-    pub fn open_with_new_key(settings: &Settings) -> Result<Option<Self>, Failure> {
+    pub async fn open_with_new_key(settings: &Settings) -> Result<Option<Self>, Failure> {
         match settings.store()?.value.try_exists() {
             Ok(false) => Ok(None),
-            Ok(true) | Err(_) => Self::open_with(settings, keys_of(settings)?, true).map(Some),
+            Ok(true) | Err(_) => {
+                Self::open_with(settings, keys_of(settings)?, true).await.map(Some)
+            }
         }
     }
 
     /// Opens a store that goes away with its directory, and leaves nothing elsewhere.
-    pub fn scratch(settings: &Settings, directory: &Path) -> Result<Self, Failure> {
+    pub async fn scratch(settings: &Settings, directory: &Path) -> Result<Self, Failure> {
         let keys = KeyDir::new(directory.join("keys"));
-        Self::open_with(&settings.with_store(directory.join("store.db")), keys, false)
+        Self::open_with(&settings.with_store(directory.join("store.db")), keys, false).await
     }
 
-    fn open_with(settings: &Settings, keys: KeyDir, new_signer: bool) -> Result<Self, Failure> {
-        let Held { value: path, source } = settings.store()?.clone();
-        if let (Source::Default, Some(directory)) = (&source, path.parent()) {
+    async fn open_with(settings: &Settings, keys: KeyDir, new_key: bool) -> Result<Self, Failure> {
+        let Held { value: path, source } = settings.store()?;
+        if let (Source::Default, Some(directory)) = (source, path.parent()) {
             let mut private = std::fs::DirBuilder::new();
             private.recursive(true).mode(0o700).create(directory).map_err(|error| {
                 Failure::store(format!("cannot make {}: {error}", directory.display()))
             })?;
         }
-        let loaded = match keys.existing()? {
-            Some(loaded) => loaded,
-            None => {
-                // A key that is missing is not replaced by another in silence.
-                let missing = signer(&path)?.filter(|_| !new_signer);
-                if let Some(missing) = missing
-                    && keys.ring()?.get(missing).is_none()
-                {
-                    return Err(Error::UnknownSigner(missing).into());
-                }
-                keys.load(Machine.now())?
-            }
-        };
         let nowhere =
             path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.exists());
-        let cache = settings.cache.value;
-        let options =
-            Options { cache, new_signer, ..Options::new(path, Arc::new(Machine), loaded) };
-        let store = Sqlite::open(options).map_err(|error| match nowhere {
-            true => Failure::from(error).hint("make its directory first"),
-            false => error.into(),
-        })?;
-        let place = Self::of(store, settings)?;
-        place.adjourn.follow_keys(keys);
-        Ok(place)
+        let opening = Adjourn::builder(path).key_directory(keys.path());
+        let opening = if new_key { opening.with_new_key() } else { opening };
+        Self::of(opening, settings).await.map_err(|failure| match nowhere {
+            true => failure.hint("make its directory first"),
+            false => failure,
+        })
     }
 
-    fn of(store: Sqlite, settings: &Settings) -> Result<Self, Failure> {
-        if let Some(SetAside { log, now }) = store.set_aside() {
+    async fn of(opening: AdjournBuilder, settings: &Settings) -> Result<Self, Failure> {
+        let adjourn = opening
+            .cache(settings.cache.value)
+            .tenant(settings.tenant.value.clone())
+            .acting_as(Actor::new(Face::Cli, settings.principal.value.clone()))
+            .open()
+            .await?;
+        if let Some(SetAside { log, now }) = adjourn.set_aside() {
             warn(&format!(
                 "{} was not written for {}, and was not read: it is {} now; if it belongs to \
                  another file, put it beside that one",
                 log.display(),
-                store.path().display(),
+                adjourn.path().display(),
                 now.display()
             ));
         }
-        if let Some(log) = store.unread_log() {
+        if let Some(log) = adjourn.unread_log() {
             warn(&format!(
                 "{} cannot be read here: what was committed last may be missing; a copy of both \
                  files where you can write has all of it",
                 log.display()
             ));
         }
-        let (hosts, clock) = (Hosts::beside(store.path()), Arc::new(Machine));
-        let by = Actor::new(Face::Cli, settings.principal.value.clone());
-        let adjourn = Adjourn::on(store.clone(), hosts.clone(), clock.clone())?
-            .in_tenant(settings.tenant.value.clone())
-            .acting_as(by);
-        Ok(Self { adjourn, store, hosts, clock, settings: settings.clone() })
+        Ok(Self { adjourn, clock: Arc::new(Machine), settings: settings.clone() })
     }
 
-    /// Finds a session by its id, the id of one of its runs, its name, or an unambiguous part of its
-    /// id.
-    pub fn find(&self, text: &str) -> Result<SessionId, Failure> {
+    /// Finds a session by its id, the id of one of its runs, its name, or by how its id begins, or
+    /// the end of it that lists show.
+    pub async fn find(&self, text: &str) -> Result<SessionId, Failure> {
         if let Ok(id) = text.parse() {
             return Ok(id);
         }
         if let Ok(run) = text.parse() {
-            return self
-                .store
-                .session_of(run)?
+            let of = self.adjourn.session_of(run).await?.map(|session| session.id());
+            return of
                 .ok_or_else(|| Failure::not_found(format!("no session has had the run {text}")));
         }
-        if let Some(id) = self.find_named(text)? {
+        if let Some(id) = self.find_named(text).await? {
             return Ok(id);
         }
-        let mut found = Vec::new();
-        let mut after = SessionNo(0);
-        if text.len() >= 4 {
-            loop {
-                let page = self.store.ids(after, PAGE)?;
-                let Some((last, _)) = page.last() else { break };
-                after = *last;
-                let ids = page.iter().map(|(_, id)| *id);
-                found.extend(ids.filter(|id| id.to_string().contains(text)));
-            }
-        }
-        // `ls` shows how ids end: that is meant before anything in their middle.
-        let ends = |id: &&SessionId| id.to_string().ends_with(text);
-        if let (Some(id), 1) = (found.iter().find(ends), found.iter().filter(ends).count()) {
-            return Ok(*id);
-        }
+        let found = match text.len() {
+            0..LEAST => Vec::new(),
+            _ => self.adjourn.sessions_like(text).await?,
+        };
         match found.as_slice() {
-            [id] => Ok(*id),
-            [] => Err(Failure::not_found(format!("there is no session {text:?}"))
-                .hint("`adjourn ls` lists them; four characters of an id are enough")),
-            many => {
-                Err(Failure::usage(format!("{} sessions have {text:?} in their id", many.len()))
-                    .hint("give more of it"))
-            }
+            [session] => Ok(session.id()),
+            [] => Err(Failure::not_found(format!("there is no session {text:?}")).hint(
+                "`adjourn ls` lists them; the first four characters that it shows of an id are \
+                 enough",
+            )),
+            _ => Err(Failure::usage(format!("more than one session has an id like {text:?}"))
+                .hint("give more of it")),
         }
     }
 
     /// Finds the session with a name: the open one, or else the last that has ended.
-    fn find_named(&self, name: &str) -> Result<Option<SessionId>, Failure> {
-        match named(self, name, &StateKind::OPEN)?.as_slice() {
-            [] => Ok(named(self, name, &[StateKind::Ended])?.first().copied()),
+    async fn find_named(&self, name: &str) -> Result<Option<SessionId>, Failure> {
+        match named(self, name, &StateKind::OPEN).await?.as_slice() {
+            [] => Ok(named(self, name, &[StateKind::Ended]).await?.first().copied()),
             [id] => Ok(Some(*id)),
             _ => {
                 let message = format!("more than one open session is called {name:?}");
@@ -205,33 +170,23 @@ impl Place {
     }
 
     /// Returns a session that must be there. One that was erased is not.
-    pub fn session(&self, id: SessionId) -> Result<Arc<Session>, Failure> {
-        let session = self.store.session(id)?.ok_or_else(|| Failure::no_session(id))?;
-        match self.is_erased(&session)? {
-            true => Err(Failure::no_session(id)),
-            false => Ok(session),
-        }
-    }
-
-    /// Returns whether what happened in a session was erased.
-    pub fn is_erased(&self, session: &Session) -> Result<bool, Failure> {
-        let ended = matches!(session.state, State::Ended(_));
-        Ok(ended && self.store.founding(session.id)?.is_none())
+    pub async fn session(&self, id: SessionId) -> Result<Arc<Session>, Failure> {
+        Ok(self.adjourn.session(id).load().await?)
     }
 
     /// Prints where a session stands.
-    pub fn tell(&self, session: &Session, output: &Output) -> Result<(), Failure> {
-        self.tell_with(session, None, output)
+    pub async fn tell(&self, session: &Session, output: &Output) -> Result<(), Failure> {
+        self.tell_with(session, None, output).await
     }
 
     /// Prints where a session stands, and what is to be noticed about it.
-    pub fn tell_with(
+    pub async fn tell_with(
         &self,
         session: &Session,
         notice: Option<String>,
         output: &Output,
     ) -> Result<(), Failure> {
-        let living = Living::of(self)?;
+        let living = Living::of(self).await?;
         let view = View { session, now: self.clock.now(), living: &living };
         let mut object = view.json();
         if let (Some(object), Some(notice)) = (object.as_object_mut(), &notice) {
@@ -247,7 +202,7 @@ impl Place {
     /// Returns a session that must be there; if its host died, it is taken over first, and that is
     /// said.
     pub async fn recovered(&self, id: SessionId, output: &Output) -> Result<Arc<Session>, Failure> {
-        let session = self.session(id)?;
+        let session = self.session(id).await?;
         let Some(taken) = self.adjourn.recover(&session).await? else { return Ok(session) };
         let unknown = taken.status().unknown_calls.join(", ");
         output.talk(&match unknown.as_str() {
@@ -259,31 +214,12 @@ impl Place {
         Ok(taken)
     }
 
-    /// Returns whether a host is alive. One whose lock cannot be looked at is not waited for.
-    pub fn lives(&self, host: HostId) -> bool {
-        self.hosts.is_alive(host).unwrap_or(false)
-    }
-
     /// Returns why a host of this program could not run a session, if it could not.
-    pub fn unable(&self, id: SessionId) -> Result<Option<String>, Failure> {
-        let founding = self.store.founding(id)?;
-        let Some(What::SessionCreated(created)) = founding.map(|entry| entry.event.what) else {
-            return Ok(None);
-        };
+    pub async fn unable(&self, id: SessionId) -> Result<Option<String>, Failure> {
+        let Some(created) = self.adjourn.session(id).created().await? else { return Ok(None) };
         let drivers = Scripted::new(Arc::clone(&self.clock));
         let lacks = drivers.lacks(id, &created.driver);
         Ok(lacks.or_else(|| drivers.make(&created.driver).err()))
-    }
-}
-
-/// Returns the key that the last commit of a store was signed with, if there are both.
-fn signer(path: &Path) -> Result<Option<KeyId>, Failure> {
-    match path.metadata() {
-        Ok(about) if about.is_file() && about.len() > 0 => {
-            Ok(Sqlite::look(path, Arc::new(Machine), 0)?.signer()?)
-        }
-        // Opening it says what is wrong, if anything is.
-        _ => Ok(None),
     }
 }
 

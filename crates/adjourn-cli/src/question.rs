@@ -100,7 +100,7 @@ pub async fn ask(
     output: &Output,
 ) -> Result<Reply, Failure> {
     let Some((handle, question)) = question(session) else {
-        return Ok(Reply::Moved(place.session(session.id)?));
+        return Ok(Reply::Moved(place.session(session.id).await?));
     };
     keyboard.clear();
     show(question, output);
@@ -132,7 +132,7 @@ pub async fn ask(
                 return Err(failure);
             }
         }
-        let Some(seen) = watcher.look()? else { return Err(Failure::no_session(session.id)) };
+        let Some(seen) = watcher.look().await? else { return Err(Failure::no_session(session.id)) };
         if self::question(&seen.session).is_none_or(|(open, _)| open != handle) {
             output.break_line();
             output.talk("[it was answered elsewhere]");
@@ -145,7 +145,7 @@ pub async fn ask(
         // Someone else was faster.
         Err(adjourn::Error::Refused(refused)) => {
             output.talk(&format!("[not taken: {refused}]"));
-            Ok(Reply::Moved(place.session(session.id)?))
+            Ok(Reply::Moved(place.session(session.id).await?))
         }
         Err(error) => Err(error.into()),
     }

@@ -159,11 +159,11 @@ impl Settings {
             cancel_grace: layers
                 .pick(&CANCEL_GRACE, None, grace)?
                 .by_default(adjourn_core::limits::CANCEL_GRACE),
-            cache: layers.pick(&CACHE, cache, count)?.by_default(adjourn_store::sqlite::CACHE),
+            cache: layers.pick(&CACHE, cache, count)?.by_default(adjourn::store::CACHE),
             failures: FailureSettings::of(&layers, host.failures)?,
             ended: layers
                 .pick(&ENDED, None, kept)?
-                .by_default(Some(adjourn_store::Retention::ENDED)),
+                .by_default(Some(adjourn::store::Retention::ENDED)),
             log: layers.pick(&LOG, arguments.log, one_of)?.optional(),
             log_format: layers
                 .pick(&LOG_FORMAT, arguments.log_format, one_of)?

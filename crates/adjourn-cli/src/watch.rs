@@ -6,7 +6,6 @@ use std::time::Duration;
 use adjourn::{Error, Moment, Moments};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
-use adjourn_store::Sqlite;
 
 use crate::place::Place;
 
@@ -14,7 +13,7 @@ use crate::place::Place;
 const LOOK: Duration = Duration::from_millis(250);
 
 /// A reader of one session that is told when something is committed.
-pub struct Watch(Moments<Sqlite>);
+pub struct Watch(Moments);
 
 /// What has come since the last look.
 pub struct Seen {
@@ -35,26 +34,26 @@ impl Watch {
 
     /// Watches a session from a revision on, and returns the session before it; nothing where that
     /// cannot be.
-    pub fn at(
+    pub async fn at(
         place: &Place,
         id: SessionId,
         revision: u64,
     ) -> Result<Option<(Session, Self)>, Error> {
-        let moments = Moments::at(&place.adjourn.session(id), revision)?;
+        let moments = Moments::at(&place.adjourn.session(id), revision).await?;
         Ok(moments.map(|(session, moments)| (session, Self(moments))))
     }
 
-    /// Returns what has come since the last look, at once; nothing if there is no such session.
-    pub fn look(&mut self) -> Result<Option<Seen>, Error> {
+    /// Returns what has come since the last look; nothing if there is no such session.
+    pub async fn look(&mut self) -> Result<Option<Seen>, Error> {
         // The journal is read after the session: nothing that led to this state is missed.
-        let Some(session) = self.0.session()? else { return Ok(None) };
-        Ok(Some(Seen { session, moments: self.0.rest()? }))
+        let Some(session) = self.0.session().await? else { return Ok(None) };
+        Ok(Some(Seen { session, moments: self.0.rest().await? }))
     }
 
     /// Returns the next page of what has come, and the session as it was before that was read.
-    pub fn page(&mut self) -> Result<Option<Seen>, Error> {
-        let Some(session) = self.0.session()? else { return Ok(None) };
-        Ok(Some(Seen { session, moments: self.0.page()? }))
+    pub async fn page(&mut self) -> Result<Option<Seen>, Error> {
+        let Some(session) = self.0.session().await? else { return Ok(None) };
+        Ok(Some(Seen { session, moments: self.0.page().await? }))
     }
 
     /// Returns whether there are more pages at once.

@@ -1,7 +1,7 @@
 //! How the process is, for those who start and watch it: no token is needed, and nothing about
 //! sessions is told.
 
-use adjourn_store::Store;
+use adjourn::store::Store;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};

@@ -25,8 +25,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::store::Store;
 use adjourn::{Adjourn, NotPublished, Published};
-use adjourn_store::Store;
 use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};

@@ -3,6 +3,7 @@
 mod aside;
 mod connection;
 mod holder;
+mod id_parts;
 mod identity;
 mod listing;
 mod opened;
@@ -438,14 +439,6 @@ impl Store for Sqlite {
         self.read(|connection| reader::prunable(connection, retention, now))
     }
 
-    fn ids_before(
-        &self,
-        before: SessionNo,
-        limit: usize,
-    ) -> Result<Vec<(SessionNo, SessionId)>, Error> {
-        self.read(|connection| reader::ids_before(connection, before, limit))
-    }
-
     fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error> {
         self.read_of(id, |connection| reader::places(connection, id, revision))
     }
@@ -496,8 +489,8 @@ impl Store for Sqlite {
         })
     }
 
-    fn ids(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {
-        self.read(|connection| reader::ids(connection, after, limit))
+    fn ids_beginning(&self, digits: &str, limit: usize) -> Result<Vec<SessionId>, Error> {
+        self.read(|connection| id_parts::beginning(connection, digits, limit))
     }
 
     fn ready(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {

@@ -73,21 +73,12 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails.
     fn prunable(&self, retention: &Retention) -> Result<bool, Error>;
 
-    /// Returns a page of the ids of sessions, after `after`, oldest first; no session is loaded.
+    /// Returns sessions whose id begins with these hexadecimal digits, or ends with twelve digits
+    /// that begin with them, at most `limit` of each kind; no session is loaded.
     ///
     /// # Errors
     /// The store fails.
-    fn ids(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error>;
-
-    /// Returns a page of the ids of sessions, before `before`, newest first; no session is loaded.
-    ///
-    /// # Errors
-    /// The store fails.
-    fn ids_before(
-        &self,
-        before: SessionNo,
-        limit: usize,
-    ) -> Result<Vec<(SessionNo, SessionId)>, Error>;
+    fn ids_beginning(&self, digits: &str, limit: usize) -> Result<Vec<SessionId>, Error>;
 
     /// Returns where the entries of a session's journal lie, from `revision` on, oldest first.
     ///

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use adjourn::clock::Machine;
 use adjourn::script::{Script, Scripted};
-use adjourn::{Adjourn, Notes, RunningHost};
+use adjourn::{Adjourn, RunningHost};
 use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
@@ -45,8 +45,8 @@ pub fn face(
         on_disconnect: OnDisconnect::Continue,
         cancel_grace: None,
     };
-    let (claimant, notes) = (host.claimant().clone(), Notes::default());
-    Arc::new(Face { adjourn, claimant, permissions, notes, options })
+    let claimant = host.claimant().clone();
+    Arc::new(Face { adjourn, claimant, permissions, options })
 }
 
 /// Connects a client that has not said which version it speaks, by a pipe that holds so many bytes.
@@ -65,6 +65,8 @@ pub fn connect(face: Arc<Face<Sqlite>>, width: usize) -> Client {
 pub struct Process {
     directory: store::Fixture<Machine>,
     face: Arc<Face<Sqlite>>,
+    /// What its face is not to look at.
+    store: Sqlite,
     /// Its host, until it is killed.
     host: std::sync::Mutex<Option<RunningHost<Sqlite>>>,
 }
@@ -94,7 +96,7 @@ impl Process {
 
     /// Returns all that is stored, in whichever file.
     pub fn stored(&self) -> Vec<u8> {
-        let store = self.face.adjourn.store().path();
+        let store = self.face.adjourn.path();
         let files = std::fs::read_dir(store.parent().unwrap()).unwrap();
         let paths = files.map(|file| file.unwrap().path()).filter(|path| path.is_file());
         paths.flat_map(|path| std::fs::read(path).unwrap()).collect()
@@ -118,11 +120,12 @@ impl Process {
         drivers: impl FnOnce(PendingPermissions) -> Arc<dyn Drivers>,
     ) -> Self {
         let permissions = PendingPermissions::default();
-        let adjourn = embed(directory.open(), Arc::new(Machine)).unwrap();
+        let store = directory.open();
+        let adjourn = embed(store.clone(), Arc::new(Machine)).unwrap();
         let drivers = drivers(permissions.clone());
         let host = adjourn.host().others(drivers).start().await.unwrap();
         let face = face(adjourn, &host, permissions, script);
-        Self { directory, face, host: std::sync::Mutex::new(Some(host)) }
+        Self { directory, face, store, host: std::sync::Mutex::new(Some(host)) }
     }
 
     /// Makes many sessions, in one commit, and returns their names.
@@ -134,13 +137,13 @@ impl Process {
         let create = move |tx: &mut Transaction<'_>| -> Result<Vec<_>, CommandError> {
             all.into_iter().map(|founding| Ok(tx.create(ann(), founding)?.session.id)).collect()
         };
-        let ids: Vec<SessionId> = self.face.adjourn.store().transact(create).await.unwrap();
+        let ids: Vec<SessionId> = self.store.transact(create).await.unwrap();
         ids.iter().map(ToString::to_string).collect()
     }
 
     /// Returns how often the store was read so far.
     pub fn reads(&self) -> u64 {
-        self.face.adjourn.store().metrics().reads
+        self.store.metrics().reads
     }
 
     /// Ends its host as a kill does: nothing is given back.
@@ -151,12 +154,12 @@ impl Process {
 
     /// Returns how far the journal of a session goes.
     pub fn revision(&self, session: &str) -> u64 {
-        self.face.adjourn.store().session(session.parse().unwrap()).unwrap().unwrap().revision
+        self.store.session(session.parse().unwrap()).unwrap().unwrap().revision
     }
 
     /// Returns what a session does, as the store has it.
     pub fn phase(&self, session: &str) -> String {
-        let session = self.face.adjourn.store().session(session.parse().unwrap()).unwrap().unwrap();
+        let session = self.store.session(session.parse().unwrap()).unwrap().unwrap();
         serde_json::to_value(session.phase()).unwrap().as_str().unwrap().to_owned()
     }
 
@@ -164,8 +167,7 @@ impl Process {
     pub async fn until_asking(&self, session: &str) {
         let asks = async {
             let id: SessionId = session.parse().unwrap();
-            let store = self.face.adjourn.store();
-            while store.session(id).unwrap().unwrap().phase() != Phase::Asking {
+            while self.store.session(id).unwrap().unwrap().phase() != Phase::Asking {
                 tokio::task::yield_now().await;
             }
         };
@@ -174,7 +176,7 @@ impl Process {
 
     /// Returns what was said in a session.
     pub fn transcript(&self, session: &str) -> Vec<Message> {
-        let said = self.face.adjourn.store().transcript(session.parse().unwrap(), 0, 1024).unwrap();
+        let said = self.store.transcript(session.parse().unwrap(), 0, 1024).unwrap();
         said.iter().map(|bytes| Message::decode(bytes).unwrap()).collect()
     }
 

@@ -17,14 +17,13 @@ use crate::builder::AdjournBuilder;
 use crate::claimant::Claimant;
 use crate::clock::{BoxFuture, Clock};
 use crate::committing::Committing;
-use crate::config::Notes;
 use crate::create::CreateBuilder;
 use crate::doorbell::Hosts;
 use crate::error::{Error, StoreError};
 use crate::feed::Feed;
-use crate::hearing::Hearing;
 use crate::key_rotation;
 use crate::live::Live;
+use crate::other_processes::OtherProcesses;
 use crate::process::Process;
 use crate::running::HostBuilder;
 use crate::session_ref::SessionRef;
@@ -53,13 +52,13 @@ pub(crate) struct Shared<S: Store> {
     pub(crate) process: Process<S>,
     /// The hosts of this process, the newest last.
     claimants: Mutex<Vec<Claimant<S>>>,
-    hearing: Hearing,
+    other_processes: OtherProcesses,
     /// What is done for the store as long as a host works.
     beside_hosts: OnceLock<BesideHosts>,
 }
 
-/// Something that goes on as long as a host works, and is told where the host tells things.
-type BesideHosts = Box<dyn Fn(Notes) -> BoxFuture<'static, Infallible> + Send + Sync>;
+/// Something that goes on as long as a host works.
+type BesideHosts = Box<dyn Fn() -> BoxFuture<'static, Infallible> + Send + Sync>;
 
 /// The tenant that owns sessions and events, unless another is named.
 pub const TENANT: &str = "local";
@@ -88,15 +87,15 @@ impl Adjourn {
 
     /// Returns where the store's file really is, whatever links led to it.
     pub fn path(&self) -> &Path {
-        self.store().path()
+        self.process().store.path()
     }
 
     /// Has hosts that are started from now on take up keys that are made or revoked in the directory
     /// of the keys that the store was opened with. [`Adjourn::open`] does so by itself.
     pub fn follow_keys(&self, directory: KeyDir) {
-        let store = self.store().clone();
-        let follow = move |notes| -> BoxFuture<'static, Infallible> {
-            Box::pin(key_rotation::follow(store.clone(), directory.clone(), notes))
+        let store = self.process().store.clone();
+        let follow = move || -> BoxFuture<'static, Infallible> {
+            Box::pin(key_rotation::follow(store.clone(), directory.clone()))
         };
         // The directory that it was opened with stays the one it is.
         let _ = self.shared.beside_hosts.set(Box::new(follow));
@@ -115,7 +114,7 @@ impl<S: Store> Adjourn<S> {
         let shared = Shared {
             process,
             claimants: Mutex::default(),
-            hearing: Hearing::default(),
+            other_processes: OtherProcesses::default(),
             beside_hosts: OnceLock::new(),
         };
         let by = Actor::new(Face::Library, "");
@@ -197,12 +196,6 @@ impl<S: Store> Adjourn<S> {
         Actor::clone(&self.by)
     }
 
-    /// Returns the store, to read what no verb returns. What is committed past
-    /// [`Adjourn::transact`] is told to others late.
-    pub fn store(&self) -> &S {
-        &self.process().store
-    }
-
     /// Returns the hosts that work on the store, of all processes.
     pub fn hosts(&self) -> &Hosts {
         &self.process().hosts
@@ -232,26 +225,13 @@ impl<S: Store> Adjourn<S> {
     /// # Errors
     /// The store fails.
     pub async fn recover(&self, session: &Session) -> Result<Option<Arc<Session>>, Error> {
-        let Some(request) = self.recovery(session) else { return Ok(None) };
+        let Some(request) = recovery(self.hosts(), session) else { return Ok(None) };
         match self.transact(move |tx| tx.command(request)).await {
             Ok(done) => Ok(Some(done.session)),
             // Another process was faster.
             Err(CommandError::Rejected(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Returns the request that takes a session from its host, if that died.
-    fn recovery(&self, session: &Session) -> Option<Request> {
-        let owner = session.owner()?;
-        // Nothing is taken from a host whose lock cannot be looked at.
-        if !matches!(self.hosts().is_alive(owner.host), Ok(false)) {
-            return None;
-        }
-        let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
-        // Its actor has asked for something else.
-        let by = Actor::new(Face::Host, "");
-        Some(Request::new(session.id, by, Command::Recover(recover)))
     }
 
     /// Gives a command: what a prompt or a resume makes ready is claimed by a host of this process
@@ -269,26 +249,24 @@ impl<S: Store> Adjourn<S> {
         if let Some(host) = host {
             return Ok(host.give(request).await?);
         }
-        let left = match self.feed().has_host() {
-            true => None,
-            // If it cannot be read, the command says so.
-            false => self.store().session(request.session).ok().flatten(),
-        };
-        let recovery = left.and_then(|session| self.recovery(&session));
+        let recovers = !self.feed().has_host();
+        let hosts = self.hosts().clone();
         let given = self.transact(move |tx| {
-            match recovery.map(|recovery| tx.command(recovery)) {
-                // It is refused if another process was faster.
-                None | Some(Ok(_) | Err(CommandError::Rejected(_))) => tx.command(request),
-                Some(Err(error)) => Err(error),
+            if recovers
+                && let Some(session) = tx.session(request.session)?
+                && let Some(recovery) = recovery(&hosts, &session)
+            {
+                tx.command(recovery)?;
             }
+            tx.command(request)
         });
         Ok(given.await?)
     }
 
     /// Does what there is to do for the store as long as a host works, as long as it is polled.
-    pub(crate) fn beside_host(&self, notes: Notes) -> BoxFuture<'static, Infallible> {
+    pub(crate) fn beside_host(&self) -> BoxFuture<'static, Infallible> {
         match self.shared.beside_hosts.get() {
-            Some(beside) => beside(notes),
+            Some(beside) => beside(),
             None => Box::pin(std::future::pending()),
         }
     }
@@ -297,8 +275,8 @@ impl<S: Store> Adjourn<S> {
         &self.shared.process
     }
 
-    pub(crate) fn hearing(&self) -> &Hearing {
-        &self.shared.hearing
+    pub(crate) fn other_processes(&self) -> &OtherProcesses {
+        &self.shared.other_processes
     }
 
     pub(crate) fn downgrade(&self) -> Weak<Shared<S>> {
@@ -316,4 +294,17 @@ impl<S: Store> Shared<S> {
         // Nothing that is done with it can leave it half done.
         self.claimants.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the request that takes a session from its host, if that died.
+fn recovery(hosts: &Hosts, session: &Session) -> Option<Request> {
+    let owner = session.owner()?;
+    // Nothing is taken from a host whose lock cannot be looked at.
+    if !matches!(hosts.is_alive(owner.host), Ok(false)) {
+        return None;
+    }
+    let recover = Recover { host: owner.host, epoch: owner.epoch, how: Loss::Died };
+    // Its actor has asked for something else.
+    let by = Actor::new(Face::Host, "");
+    Some(Request::new(session.id, by, Command::Recover(recover)))
 }

@@ -16,12 +16,13 @@ use crate::error::{Error, StoreError};
 /// A store that is about to be opened; see [`Adjourn::builder`].
 #[must_use = "nothing is opened before it is asked to"]
 pub struct AdjournBuilder {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     keys: Signing,
     clock: Arc<dyn Clock>,
     tenant: String,
     by: Option<Actor>,
     cache: usize,
+    new_key: bool,
 }
 
 /// Where the keys come from that commits are signed with.
@@ -39,7 +40,15 @@ enum Signing {
 impl AdjournBuilder {
     pub(crate) fn new(path: PathBuf) -> Self {
         let (keys, clock) = (Signing::Beside, Arc::new(Machine));
-        Self { path, keys, clock, tenant: TENANT.to_owned(), by: None, cache: CACHE }
+        Self {
+            path,
+            keys,
+            clock,
+            tenant: TENANT.to_owned(),
+            by: None,
+            cache: CACHE,
+            new_key: false,
+        }
     }
 
     /// Signs commits with keys of a directory; a first one is made if it has none.
@@ -51,6 +60,13 @@ impl AdjournBuilder {
     /// Signs commits with these keys.
     pub fn keys(mut self, keys: Keys) -> Self {
         self.keys = Signing::With(keys);
+        self
+    }
+
+    /// Goes on with the current key of the directory, also if the store has never seen it and the
+    /// key of its last commit is no longer there.
+    pub const fn with_new_key(mut self) -> Self {
+        self.new_key = true;
         self
     }
 
@@ -100,8 +116,13 @@ impl AdjournBuilder {
         opened.unwrap_or_else(|_| Err(StoreError::Panicked.into()))
     }
 
-    fn open_blocking(self) -> Result<Adjourn, Error> {
-        let Self { path, keys, clock, tenant, by, cache } = self;
+    /// Opens the store on this thread, which waits for files and for locks of other processes: for
+    /// a program that has no runtime yet.
+    ///
+    /// # Errors
+    /// As for [`AdjournBuilder::open`].
+    pub fn open_blocking(self) -> Result<Adjourn, Error> {
+        let Self { path, keys, clock, tenant, by, cache, new_key } = self;
         let environment = Arc::clone(&clock);
         let directory = match &keys {
             Signing::Beside => Some(keys_of(&path, &environment)?),
@@ -109,12 +130,15 @@ impl AdjournBuilder {
             Signing::With(_) | Signing::Never => None,
         };
         let keys = match (&directory, keys) {
-            (Some(directory), _) => Some(load(&path, directory, &environment)?),
+            (Some(directory), _) => Some(load(&path, directory, &environment, new_key)?),
             (None, Signing::With(keys)) => Some(keys),
             (None, _) => None,
         };
         let store = match keys {
-            Some(keys) => Sqlite::open(Options { cache, ..Options::new(path, environment, keys) })?,
+            Some(keys) => {
+                let options = Options::new(path, environment, keys);
+                Sqlite::open(Options { cache, new_signer: new_key, ..options })?
+            }
             None => Sqlite::look(&path, environment, cache)?,
         };
         let hosts = Hosts::beside(store.path());
@@ -171,11 +195,17 @@ fn keys_of(path: &Path, environment: &Arc<dyn Clock>) -> Result<KeyDir, Error> {
 
 /// Returns the keys of a directory, and makes a first one where there is none: but a key that is
 /// missing is not replaced by another in silence.
-fn load(path: &Path, directory: &KeyDir, environment: &Arc<dyn Clock>) -> Result<Keys, Error> {
+fn load(
+    path: &Path,
+    directory: &KeyDir,
+    environment: &Arc<dyn Clock>,
+    new_key: bool,
+) -> Result<Keys, Error> {
     if let Some(keys) = directory.existing()? {
         return Ok(keys);
     }
-    if let Some(missing) = signer(path, environment)?
+    if !new_key
+        && let Some(missing) = signer(path, environment)?
         && directory.ring()?.get(missing).is_none()
     {
         return Err(StoreError::UnknownSigner(missing).into());

@@ -54,7 +54,7 @@ pub(crate) type Driven = Result<Result<(), Error>, JoinError>;
 ///
 /// It is cheap to clone, and of use as long as its host: when that stops, commands are given as
 /// before, and other hosts claim what they make ready.
-pub struct Claimant<S>(Arc<Inner<S>>);
+pub struct Claimant<S = adjourn_store::Sqlite>(Arc<Inner<S>>);
 
 impl<S> Clone for Claimant<S> {
     fn clone(&self) -> Self {

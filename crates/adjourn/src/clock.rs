@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use adjourn_core::time::Timestamp;
-use adjourn_store::Environment;
+pub use adjourn_store::Environment;
 use uuid::Uuid;
 
 /// A future that can be kept and sent.

@@ -1,7 +1,5 @@
 //! How a host works.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_core::id::SessionId;
@@ -28,37 +26,6 @@ pub struct Config {
     pub failures: Failures,
     /// How long it lets things be kept.
     pub retention: Retention,
-    /// Who is told what it comes across.
-    pub notes: Notes,
-}
-
-/// Where a host tells what it comes across, line by line: its log.
-#[derive(Clone)]
-pub struct Notes(Arc<dyn Fn(&str) + Send + Sync>);
-
-impl Notes {
-    /// Hands every line to a function.
-    pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tell))
-    }
-
-    /// Writes a line.
-    pub fn tell(&self, line: &str) {
-        (self.0)(line);
-    }
-}
-
-impl Default for Notes {
-    /// Drops every line.
-    fn default() -> Self {
-        Self::new(|_| {})
-    }
-}
-
-impl fmt::Debug for Notes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Notes")
-    }
 }
 
 /// Which sessions a host drives, of those that it can.
@@ -86,7 +53,6 @@ impl Default for Config {
             about: "{}".to_owned(),
             failures: Failures::default(),
             retention: Retention::of_hosts(),
-            notes: Notes::default(),
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::verbs::prompt_request;
 pub struct CreateBuilder<S: Store = Sqlite> {
     adjourn: Adjourn<S>,
     by: Actor,
-    founding: Founding,
+    pub(crate) founding: Founding,
     prompt: Option<Message>,
 }
 
@@ -108,6 +108,14 @@ impl<S: Store> CreateBuilder<S> {
     pub fn prompt(mut self, message: impl Into<Message>) -> Self {
         self.prompt = Some(message.into());
         self
+    }
+
+    /// Creates the session, and returns the commit that did so, too.
+    ///
+    /// # Errors
+    /// It is out of its limits, its name is taken, or the store fails.
+    pub fn with_commit(self) -> Committing<Result<(SessionRef<S>, Done), Error>> {
+        Committing::new(self.commit())
     }
 
     async fn commit(self) -> Result<(SessionRef<S>, Done), Error> {

@@ -1,13 +1,20 @@
-//! What handles show of themselves in the messages of a program: names, and nothing that was said.
+//! What handles and verbs show of themselves in the messages of a program: names, and nothing that
+//! was said.
 
 use std::fmt::{Debug, Formatter, Result};
 
 use adjourn_store::Store;
 
 use crate::adjourn::Adjourn;
-use crate::moments::Moments;
+use crate::builder::AdjournBuilder;
+use crate::create::CreateBuilder;
+use crate::moments::{Moments, WatchBuilder};
 use crate::running::{HostBuilder, RunningHost};
 use crate::session_ref::SessionRef;
+use crate::verbs::{
+    CancelBuilder, CloseBuilder, PromptBuilder, RemoveBuilder, ResumeBuilder, SetOptionBuilder,
+    SuspendBuilder, TakeoverBuilder, WithdrawBuilder,
+};
 
 impl<S: Store> Debug for Adjourn<S> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -38,3 +45,42 @@ impl<S: Store> Debug for RunningHost<S> {
         f.debug_tuple("RunningHost").field(&self.id()).finish()
     }
 }
+
+impl Debug for AdjournBuilder {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("AdjournBuilder").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl<S: Store> Debug for CreateBuilder<S> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let id = &self.founding.id;
+        f.debug_struct("CreateBuilder").field("session", id).finish_non_exhaustive()
+    }
+}
+
+/// Shows a verb with the session that it is about.
+macro_rules! shows_its_session {
+    ($($verb:ident),+) => {$(
+        impl<S: Store> Debug for $verb<S> {
+            fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+                f.debug_struct(stringify!($verb))
+                    .field("session", &self.session.id())
+                    .finish_non_exhaustive()
+            }
+        }
+    )+};
+}
+
+shows_its_session!(
+    CancelBuilder,
+    CloseBuilder,
+    PromptBuilder,
+    RemoveBuilder,
+    ResumeBuilder,
+    SetOptionBuilder,
+    SuspendBuilder,
+    TakeoverBuilder,
+    WatchBuilder,
+    WithdrawBuilder
+);

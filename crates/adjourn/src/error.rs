@@ -68,6 +68,12 @@ impl Error {
         matches!(self, Self::Store(error) if error.passes())
     }
 
+    /// Returns whether one session is in trouble and not the store: another program wrote what
+    /// this one cannot read.
+    pub const fn is_of_a_session(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_of_a_session())
+    }
+
     /// Returns what a person can do about it, if there is something to say.
     pub fn hint(&self) -> Option<String> {
         match self {

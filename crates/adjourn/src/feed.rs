@@ -1,11 +1,11 @@
-//! The feed: what is committed, brought to those of this process who wait for it.
+//! The feed: what is committed, brought to the tasks of this process that wait for it.
 //!
 //! Commits of this process come from the thread that writes them, with everything that they
-//! changed, so that those who follow a session need not read anything. Commits of other processes
+//! changed, so that a task that follows a session need not read anything. Commits of other processes
 //! are found in the journal, from the last place on that was seen: when a ring says that they are
-//! there, and at least a few times a second, because rings can be lost. Either way only those are
-//! woken who follow the session, so that the price of a commit does not depend on how many sessions
-//! are attached or run.
+//! there, and at least a few times a second, because rings can be lost. Either way only the tasks
+//! are woken that follow the session, so that the price of a commit does not depend on how many
+//! sessions are attached or run.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -24,14 +24,14 @@ use crate::drive::Signal;
 use crate::ring::Ring;
 use crate::trace;
 
-/// How often somebody looks for commits of other processes without being rung.
+/// How often a process looks for commits of other processes without being rung.
 const LOOK: Duration = Duration::from_millis(250);
 /// Entries of the journal that are looked at in one read.
 const PAGE: usize = 1024;
-/// Changes that are kept for somebody who follows a session; with more of them it reads the journal.
+/// Changes that are kept for a task that follows a session; with more of them it reads the journal.
 const KEPT: usize = 64;
 
-/// What is committed, for those of a process who wait for it. It is cheap to clone.
+/// What is committed, for the tasks of a process that wait for it. It is cheap to clone.
 pub struct Feed<S> {
     store: S,
     hosts: Hosts,
@@ -48,7 +48,7 @@ impl<S: Clone> Clone for Feed<S> {
     }
 }
 
-/// Who follows which session, and how far the journal was seen.
+/// Which tasks follow which session, and how far the journal was seen.
 struct Followed {
     state: Mutex<Seen>,
 }
@@ -63,7 +63,7 @@ struct Seen {
     next: u64,
     /// What other processes have to be told.
     ring: Ring,
-    /// Those of this process who are told through this feed, and need not be rung.
+    /// The hosts and watchers of this process, which this feed tells, and which need not be rung.
     own: Vec<HostId>,
     /// The hosts of this process.
     hosts: Vec<Hosted>,
@@ -83,9 +83,9 @@ struct Follower {
     how: How,
 }
 
-/// How somebody is told that a session has changed.
+/// How a task is told that a session has changed.
 enum How {
-    /// Somebody who shows what happens.
+    /// A task that shows what happens.
     Watches(Weak<Inbox>),
     /// The task that drives the session.
     Drives(watch::Sender<Signal>),
@@ -127,8 +127,8 @@ impl<S: Store> Feed<S> {
         Work { followed: Arc::clone(&self.followed), id, work }
     }
 
-    /// Takes note of somebody in this process who hears other processes for this feed, and need
-    /// not be rung from here.
+    /// Takes note of a place at which this process hears others for this feed: it need not be rung
+    /// from here.
     pub(crate) fn spare(&self, id: HostId) {
         self.followed.state().own.push(id);
     }
@@ -138,7 +138,7 @@ impl<S: Store> Feed<S> {
         self.followed.state().wake_hosts();
     }
 
-    /// Returns whether a host of this process hears what other processes ring.
+    /// Returns whether this process has a host, which hears what other processes ring.
     pub(crate) fn has_host(&self) -> bool {
         !self.followed.state().hosts.is_empty()
     }
@@ -199,7 +199,7 @@ impl<S: Store> Feed<S> {
         Ok(())
     }
 
-    /// Finds what other processes have committed, and tells those who follow these sessions.
+    /// Finds what other processes have committed, and tells the tasks that follow these sessions.
     ///
     /// # Errors
     /// The store fails.
@@ -233,12 +233,17 @@ impl<S: Store> Feed<S> {
     pub async fn keep_looking(&self) {
         loop {
             tokio::time::sleep(LOOK).await;
-            // Whoever looked meanwhile looked for all. A store that cannot be read now is read
-            // again in a moment, and says what is wrong to those who ask it for something.
-            if self.followed.state().looked.elapsed() >= LOOK {
-                let _ = self.catch_up();
-            }
+            // A store that cannot be read now is read again in a moment, and says what is wrong to
+            // callers that ask it for something.
+            let _ = self.catch_up_unless_recent();
         }
+    }
+
+    /// Finds what other processes have committed, unless another task of this process has looked a
+    /// moment ago: that one looked for all.
+    pub(crate) fn catch_up_unless_recent(&self) -> Result<(), Error> {
+        let is_recent = self.followed.state().looked.elapsed() < LOOK;
+        if is_recent { Ok(()) } else { self.catch_up() }
     }
 
     /// Rings other processes, if there is anything that they have not been told.
@@ -370,7 +375,7 @@ impl Listener for Followed {
             let id = change.session.id;
             let later = committed.changes.iter().skip(index + 1);
             let is_last = || !later.clone().any(|later| later.session.id == id);
-            // A session that the same commit claims is nobody else's to claim.
+            // A session that the same commit claims is not to be claimed by other hosts.
             let leaves_work = (matches!(change.session.state, State::Ready(_)) && is_last())
                 || seen.is_earlier(change.session.due());
             work |= leaves_work;
@@ -386,7 +391,7 @@ impl Listener for Followed {
     }
 }
 
-/// Somebody's place among those who follow a session; it is free when this is dropped.
+/// The place of one task among those that follow a session; it is free when this is dropped.
 pub(crate) struct Place {
     followed: Arc<Followed>,
     id: SessionId,
@@ -405,7 +410,7 @@ impl Drop for Place {
     }
 }
 
-/// What somebody who follows a session has yet to take.
+/// What a task that follows a session has yet to take.
 #[derive(Default)]
 pub(crate) struct Inbox {
     kept: Mutex<Kept>,
@@ -424,7 +429,7 @@ struct Kept {
     looked: bool,
 }
 
-/// Where somebody finds what comes after a revision.
+/// Where a task finds what comes after a revision.
 pub(crate) enum Found {
     /// There is nothing.
     Nothing,
@@ -438,7 +443,7 @@ impl Inbox {
     fn put(&self, news: &News<'_>) {
         let mut kept = self.kept();
         if let News::Change(change) = news {
-            // Somebody who takes nothing for so long reads the journal when it does.
+            // A task that takes nothing for so long reads the journal when it does.
             if kept.changes.len() >= KEPT {
                 kept.changes.clear();
             }

@@ -1,11 +1,14 @@
 //! Finding sessions: by what they are, what they wait for, and the runs they have had.
 
-use adjourn_core::id::RunId;
-use adjourn_store::{Counted, Filter, Page, Query, Store};
+use adjourn_core::id::{RunId, SessionId};
+use adjourn_store::{Counted, Filter, Page, Query, Store, Tally};
 
 use crate::adjourn::Adjourn;
 use crate::error::Error;
 use crate::session_ref::SessionRef;
+
+/// How many sessions are found whose ids begin alike: it is enough to see that there is not one.
+const ALIKE: usize = 16;
 
 impl<S: Store> Adjourn<S> {
     /// Returns a page of the sessions that a query asks for, of all tenants unless its filter names
@@ -14,7 +17,7 @@ impl<S: Store> Adjourn<S> {
     /// # Errors
     /// The store fails.
     pub async fn query(&self, query: Query) -> Result<Page, Error> {
-        Ok(self.store().query(query).await?)
+        Ok(self.process().store.query(query).await?)
     }
 
     /// Counts the sessions that a filter lets through, by their state.
@@ -22,14 +25,44 @@ impl<S: Store> Adjourn<S> {
     /// # Errors
     /// The store fails.
     pub async fn count(&self, filter: Filter) -> Result<Counted, Error> {
-        Ok(self.store().count(filter).await?)
+        Ok(self.process().store.count(filter).await?)
+    }
+
+    /// Returns the sessions whose ids begin with a text, or whose ends do that lists show
+    /// ([`SessionId::short`]); no more than a few of them, for a text that a person has typed.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn sessions_like(&self, text: &str) -> Result<Vec<SessionRef<S>>, Error> {
+        let whole = text.strip_prefix(SessionId::PREFIX);
+        let digits = whole.unwrap_or(text).replace('-', "");
+        let ids = self.process().store.ids_beginning(&digits, ALIKE)?;
+        let is_meant = |id: &SessionId| {
+            let spelled = id.to_string();
+            let begins = match whole {
+                Some(_) => spelled.starts_with(text),
+                None => spelled.strip_prefix(SessionId::PREFIX).unwrap_or("").starts_with(text),
+            };
+            begins || (whole.is_none() && id.short().starts_with(text))
+        };
+        Ok(ids.into_iter().filter(is_meant).map(|id| self.session(id)).collect())
     }
 
     /// Returns the way to the session that a run belongs to, unless it was erased.
     ///
     /// # Errors
     /// The store fails.
-    pub fn session_of(&self, run: RunId) -> Result<Option<SessionRef<S>>, Error> {
-        Ok(self.store().session_of(run)?.map(|id| self.session(id)))
+    pub async fn session_of(&self, run: RunId) -> Result<Option<SessionRef<S>>, Error> {
+        Ok(self.process().store.session_of(run)?.map(|id| self.session(id)))
+    }
+
+    /// Counts all sessions by their state, the deadlines that have passed, and the events that are
+    /// not delivered yet. It reads a thin row of each session, on another thread: the counts of a
+    /// store in use are not of one moment.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn tally(&self) -> Result<Tally, Error> {
+        Ok(self.process().store.tally(self.clock().now()).await?)
     }
 }

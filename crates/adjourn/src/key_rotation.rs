@@ -6,13 +6,11 @@ use std::time::Duration;
 use adjourn_record::keys::KeyDir;
 use adjourn_store::Sqlite;
 
-use crate::config::Notes;
-
 /// How often a host looks whether its keys were rotated or revoked.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Takes up keys that are made or revoked in a directory; makes none.
-pub(crate) async fn follow(store: Sqlite, keys: KeyDir, notes: Notes) -> Infallible {
+pub(crate) async fn follow(store: Sqlite, keys: KeyDir) -> Infallible {
     let changed = || std::fs::metadata(keys.path()).and_then(|about| about.modified()).ok();
     // They may have changed since they were loaded, while the host waited for the store.
     let mut seen = None;
@@ -34,10 +32,7 @@ pub(crate) async fn follow(store: Sqlite, keys: KeyDir, notes: Notes) -> Infalli
             }
             None if !noted => {
                 let path = keys.path().display();
-                let line =
-                    format!("the key of the last commit is no longer in {path}: put it back");
-                tracing::warn!("{line}");
-                notes.tell(&line);
+                tracing::warn!("the key of the last commit is no longer in {path}: put it back");
                 noted = true;
             }
             None => {}

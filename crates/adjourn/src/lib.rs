@@ -56,15 +56,20 @@ mod error;
 mod failures;
 pub mod feed;
 mod find;
-mod hearing;
+mod history;
 mod host;
 mod key_rotation;
+mod known_hosts;
 pub mod live;
+mod maintenance;
 mod moments;
+mod off_thread;
+mod other_processes;
 pub mod permission;
 mod process;
 mod publish;
 mod readiness;
+mod reception;
 mod ring;
 mod running;
 pub mod script;
@@ -80,23 +85,28 @@ mod warm;
 pub mod watch;
 
 pub use adjourn::{Adjourn, TENANT};
-pub use adjourn_store::{Counted, Cursor, Filter, Page, Query, ReasonPattern, Sort, StateKind};
+pub use adjourn_store::{
+    Counted, Cursor, Filter, NotACursor, Page, Query, ReasonPattern, Sort, Standing, StateKind,
+    Tally,
+};
 pub use builder::{AdjournBuilder, key_directory, user_key_directory};
 pub use claimant::Claimant;
 pub use committing::Committing;
-pub use config::{Claims, Config, Notes};
+pub use config::{Claims, Config};
 pub use create::CreateBuilder;
 pub use error::{Error, NotSuspended, StoreError};
 pub use failures::Failures;
 pub use host::Host;
+pub use known_hosts::KnownHost;
+pub use maintenance::restore;
 pub use moments::{Moments, WatchBuilder};
 pub use publish::{Event, NotPublished, Published};
 pub use readiness::NotReady;
+pub use reception::Reception;
 pub use ring::Ring;
 pub use running::{HostBuilder, RunningHost};
 pub use session_ref::{FinishedRun, SessionRef};
 pub use shown::Showing;
-pub use transcript::call_content;
 pub use verbs::{
     Accepted, CancelBuilder, Canceled, CloseBuilder, Closed, PromptBuilder, Prompted,
     RemoveBuilder, ResumeBuilder, SetOptionBuilder, SuspendBuilder, Suspension, TakenOver,
@@ -107,15 +117,18 @@ pub use watch::Moment;
 pub mod store {
     //! Where sessions are kept: what signatures name of it, and what a [`Transaction`] is asked for.
 
+    pub use adjourn_record::commit::Head;
+    pub use adjourn_store::sqlite::{CACHE, Fault, Restored, SetAside, Verified};
     pub use adjourn_store::{
-        CommandError, Done, Erased, Listed, Request, Retention, Sqlite, Store, Transaction,
+        CommandError, Done, Erased, Listed, Metrics, Pruned, Request, Retention, Size, Sqlite,
+        Store, Transaction,
     };
 }
 
 pub mod keys {
     //! The keys that commits are signed with.
 
-    pub use adjourn_record::keys::{Error, KeyDir, KeyId, Keys};
+    pub use adjourn_record::keys::{Error, KeyDir, KeyId, KeyRing, Keys, PublicKey};
 }
 
 /// The lifecycle: sessions as they are, commands, events of the journal, refusals.

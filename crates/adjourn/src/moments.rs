@@ -1,28 +1,37 @@
 //! Watching a session: what has happened and what happens, in order.
 
 use std::collections::VecDeque;
-use std::future::IntoFuture;
-use std::sync::Arc;
+use std::future::{Future, IntoFuture};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
+use adjourn_core::journal::STATE_EVERY;
 use adjourn_core::session::State;
 use adjourn_driver::BoxFuture;
+use adjourn_store::rows::EntryNo;
 use adjourn_store::{Sqlite, Store};
+use futures_core::Stream;
 
 use crate::error::Error;
+use crate::off_thread::off_thread;
 use crate::session_ref::SessionRef;
 use crate::watch::{Moment, Watcher};
 
 /// How often it is looked whether the host of a session that is waited for still lives.
 const ALIVE: Duration = Duration::from_secs(1);
+/// How many entries of a journal are found on the thread that asks for them: it takes microseconds
+/// for each.
+const FAR: u64 = 1024;
 
 /// A session that is about to be watched; see [`SessionRef::watch`]. Awaited, it is, from its
 /// beginning unless another place is named.
 #[must_use = "nothing happens before it is awaited"]
 pub struct WatchBuilder<S: Store = Sqlite> {
-    session: SessionRef<S>,
+    pub(crate) session: SessionRef<S>,
     from: From,
 }
 
@@ -73,7 +82,7 @@ impl<S: Store> IntoFuture for WatchBuilder<S> {
 
 /// What happens in a session, past and live, in order and without a gap, whichever process does it.
 ///
-/// It reads a page at a time: a long past takes little memory.
+/// It reads a page at a time: a long past takes little memory. It is a [`Stream`], too.
 #[must_use = "it tells nothing unless it is asked"]
 pub struct Moments<S: Store = Sqlite> {
     session: SessionRef<S>,
@@ -82,23 +91,42 @@ pub struct Moments<S: Store = Sqlite> {
     ready: VecDeque<Moment>,
     /// Whether the session is taken from its host if that dies.
     recovers: bool,
+    /// Whether it is known where the journal lies that is told.
+    begun: bool,
+    /// What [`Stream::poll_next`] waits for. It is reached through `&mut self` alone, and in a mutex
+    /// so that a reference to this can be sent.
+    waiting: Mutex<Option<Waiting>>,
+}
+
+/// What resolves when there may be more.
+type Waiting = BoxFuture<'static, Result<Found, Error>>;
+
+/// What was waited for.
+enum Found {
+    /// There may be more in the journal.
+    More,
+    /// Where the journal lies that is told.
+    Places(Vec<EntryNo>),
 }
 
 impl<S: Store> Moments<S> {
     fn new(session: &SessionRef<S>, watcher: Watcher<S>) -> Self {
         let watcher = watcher.following(session.adjourn().feed());
         let (session, ready) = (session.clone(), VecDeque::new());
-        Self { session, watcher, ready, recovers: false }
+        Self { session, watcher, ready, recovers: false, begun: false, waiting: Mutex::default() }
     }
 
     /// Tells everything, from the beginning; whether there is such a session shows later.
     pub fn from_start(session: &SessionRef<S>) -> Self {
-        Self::new(session, Watcher::from_start(session.adjourn().store().clone(), session.id()))
+        Self::new(
+            session,
+            Watcher::from_start(session.adjourn().process().store.clone(), session.id()),
+        )
     }
 
     /// Tells what comes after a state of the session.
     pub fn after(session: &SessionRef<S>, state: &Session) -> Self {
-        Self::new(session, Watcher::after(session.adjourn().store().clone(), state))
+        Self::new(session, Watcher::after(session.adjourn().process().store.clone(), state))
     }
 
     /// Tells what comes from a revision on, and returns the session before it; nothing where that
@@ -106,9 +134,21 @@ impl<S: Store> Moments<S> {
     ///
     /// # Errors
     /// The store fails.
-    pub fn at(session: &SessionRef<S>, revision: u64) -> Result<Option<(Session, Self)>, Error> {
-        let at = Watcher::at(session.adjourn().store().clone(), session.id(), revision)?;
-        Ok(at.map(|(state, watcher)| (state, Self::new(session, watcher))))
+    pub async fn at(
+        session: &SessionRef<S>,
+        revision: u64,
+    ) -> Result<Option<(Session, Self)>, Error> {
+        let (store, id) = (session.adjourn().process().store.clone(), session.id());
+        let end = store.session(id)?.map_or(0, |session| session.revision);
+        let is_far = end.saturating_sub(revision) >= FAR && revision > STATE_EVERY;
+        let at = match is_far {
+            true => off_thread(move || Watcher::at(store, id, revision)).await?,
+            false => Watcher::at(store, id, revision)?,
+        };
+        Ok(at.map(|(state, watcher)| {
+            let begun = true;
+            (state, Self { begun, ..Self::new(session, watcher) })
+        }))
     }
 
     /// Takes the session from its host if that dies and no host of this process would do it.
@@ -129,18 +169,43 @@ impl<S: Store> Moments<S> {
     /// # Cancel safety
     /// Dropping it loses nothing: the next call returns what this one would have.
     pub async fn next(&mut self) -> Result<Option<Moment>, Error> {
+        // What is waited for ends with this future: another one of the process may listen then.
+        let next = StopsWaiting(self);
+        std::future::poll_fn(|context| next.0.poll_moment(context)).await
+    }
+
+    /// Returns what happens next, or takes note of what is to be woken when something does.
+    fn poll_moment(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Moment>, Error>> {
         loop {
             if let Some(moment) = self.ready.pop_front() {
-                return Ok(Some(moment));
+                return Poll::Ready(Ok(Some(moment)));
+            }
+            let waiting = self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if let Some(future) = waiting {
+                let found = ready!(future.as_mut().poll(context));
+                *waiting = None;
+                if let Found::Places(places) = found? {
+                    self.watcher.lies_ahead(places);
+                    self.begun = true;
+                }
+            }
+            if let Some(walk) = self.walk()? {
+                self.wait_for(async { Ok(Found::Places(walk.await?)) });
+                continue;
             }
             self.ready.extend(self.watcher.page()?);
             if self.ready.is_empty() {
                 if self.is_over()? {
-                    return Ok(None);
+                    return Poll::Ready(Ok(None));
                 }
-                self.changed().await?;
+                let changed = self.until_changed();
+                self.wait_for(async { changed.await.map(|()| Found::More) });
             }
         }
+    }
+
+    fn wait_for(&mut self, future: impl Future<Output = Result<Found, Error>> + Send + 'static) {
+        *self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(future));
     }
 
     /// Returns whether nothing more can come: the session was removed, or all is told of it up to
@@ -153,25 +218,74 @@ impl<S: Store> Moments<S> {
             .is_none_or(|session| matches!(session.state, State::Ended(_)) && told(&session)))
     }
 
-    /// Returns all that has happened and was not returned yet, at once.
+    /// Returns all that has happened and was not returned yet.
     ///
     /// # Errors
     /// The store fails.
-    pub fn rest(&mut self) -> Result<Vec<Moment>, Error> {
+    pub async fn rest(&mut self) -> Result<Vec<Moment>, Error> {
         let mut all: Vec<_> = self.ready.drain(..).collect();
-        all.extend(self.watcher.rest()?);
+        all.extend(self.read(u64::MAX).await?);
+        while self.watcher.is_behind() {
+            all.extend(self.read(u64::MAX).await?);
+        }
         Ok(all)
     }
 
-    /// Returns the next page of what has happened, at once; it is empty if nothing has.
+    /// Returns the next page of what has happened; it is empty if nothing has.
     ///
     /// # Errors
     /// The store fails.
-    pub fn page(&mut self) -> Result<Vec<Moment>, Error> {
-        match self.ready.is_empty() {
-            true => Ok(self.watcher.page()?),
-            false => Ok(self.ready.drain(..).collect()),
+    pub async fn page(&mut self) -> Result<Vec<Moment>, Error> {
+        self.page_before(u64::MAX).await
+    }
+
+    /// Returns the next page of what has happened before a revision; it is empty if nothing has.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn page_before(&mut self, revision: u64) -> Result<Vec<Moment>, Error> {
+        if self.ready.is_empty() {
+            return self.read(revision).await;
         }
+        let ahead = self.ready.iter().take_while(|moment| moment.revision < revision).count();
+        Ok(self.ready.drain(..ahead).collect())
+    }
+
+    /// Reads the next page of what happened before a revision.
+    async fn read(&mut self, until: u64) -> Result<Vec<Moment>, Error> {
+        if let Some(walk) = self.walk()? {
+            let places = walk.await?;
+            self.watcher.lies_ahead(places);
+            self.begun = true;
+        }
+        Ok(match until {
+            u64::MAX => self.watcher.page()?,
+            until => self.watcher.page_before(until)?,
+        })
+    }
+
+    /// Returns what finds where the journal lies, if it is not known yet and takes long: a page is
+    /// small, and is read on this thread, but all of a long journal is found on another.
+    fn walk(
+        &mut self,
+    ) -> Result<Option<impl Future<Output = Result<Vec<EntryNo>, Error>> + Send + use<S>>, Error>
+    {
+        if self.begun {
+            return Ok(None);
+        }
+        let next = self.watcher.next_revision();
+        let end = self.watcher.session()?.map_or(0, |session| session.revision);
+        if end.saturating_sub(next) < FAR {
+            self.begun = true;
+            return Ok(None);
+        }
+        let (store, id) = (self.session.adjourn().process().store.clone(), self.id());
+        Ok(Some(off_thread(move || store.places(id, next))))
+    }
+
+    /// Returns the next revision that it would tell of.
+    pub fn next_revision(&self) -> u64 {
+        self.ready.front().map_or(self.watcher.next_revision(), |moment| moment.revision)
     }
 
     /// Returns whether there are more pages at once.
@@ -183,8 +297,16 @@ impl<S: Store> Moments<S> {
     ///
     /// # Errors
     /// The store fails.
-    pub fn session(&self) -> Result<Option<Arc<Session>>, Error> {
+    pub async fn session(&self) -> Result<Option<Arc<Session>>, Error> {
         Ok(self.watcher.session()?)
+    }
+
+    /// Returns what resolves when this process knows that there may be more.
+    ///
+    /// A host of this process hears the other processes for it. Without one, only commits of this
+    /// process count; [`Moments::changed`] listens to others by itself.
+    pub fn news(&self) -> impl Future<Output = ()> + Send + use<S> {
+        self.watcher.changed()
     }
 
     /// Waits until there may be more.
@@ -195,25 +317,57 @@ impl<S: Store> Moments<S> {
     /// # Cancel safety
     /// Dropping it loses nothing.
     pub async fn changed(&self) -> Result<(), Error> {
-        let adjourn = self.session.adjourn();
-        loop {
-            let alive = async {
-                match self.recovers && !adjourn.feed().has_host() {
-                    true => tokio::time::sleep(ALIVE).await,
-                    false => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = self.watcher.changed() => return Ok(()),
-                never = adjourn.hearing().listen(adjourn.process()) => match never {},
-                () = alive => {
-                    if let Some(session) = self.watcher.session()?
-                        && adjourn.recover(&session).await?.is_some()
-                    {
-                        return Ok(());
+        self.until_changed().await
+    }
+
+    fn until_changed(&self) -> impl Future<Output = Result<(), Error>> + Send + use<S> {
+        let (session, recovers) = (self.session.clone(), self.recovers);
+        let changed = self.watcher.changed();
+        async move {
+            let adjourn = session.adjourn();
+            let mut changed = pin!(changed);
+            let mut listening = pin!(adjourn.other_processes().listen(adjourn.process()));
+            loop {
+                let alive = async {
+                    match recovers && !adjourn.feed().has_host() {
+                        true => tokio::time::sleep(ALIVE).await,
+                        false => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = &mut changed => return Ok(()),
+                    never = &mut listening => match never {},
+                    () = alive => {
+                        if let Some(state) = adjourn.process().store.session(session.id())?
+                            && adjourn.recover(&state).await?.is_some()
+                        {
+                            return Ok(());
+                        }
                     }
                 }
             }
         }
+    }
+}
+
+// Nothing in it is pinned: what it waits for is in a box.
+impl<S: Store> Unpin for Moments<S> {}
+
+/// What happens next, until the session has ended or was removed. An error is not the end: the next
+/// item is what would have come.
+impl<S: Store> Stream for Moments<S> {
+    type Item = Result<Moment, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_moment(context).map(Result::transpose)
+    }
+}
+
+/// Forgets what is waited for when it is dropped.
+struct StopsWaiting<'a, S: Store>(&'a mut Moments<S>);
+
+impl<S: Store> Drop for StopsWaiting<'_, S> {
+    fn drop(&mut self) {
+        *self.0.waiting.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

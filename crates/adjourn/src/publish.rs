@@ -93,7 +93,7 @@ impl Event {
         self
     }
 
-    fn complete<S: Store>(self, adjourn: &Adjourn<S>) -> NewEvent {
+    pub(crate) fn complete<S: Store>(self, adjourn: &Adjourn<S>) -> NewEvent {
         let Self { name, subject, id, source, time, tenant, session, data } = self;
         NewEvent {
             id: id.unwrap_or_else(|| adjourn.clock().uuid().to_string()),

@@ -26,8 +26,8 @@ impl<S: Store> Adjourn<S> {
     /// # Errors
     /// It cannot, and the error says why.
     pub fn ready(&self) -> Result<(), NotReady> {
-        self.store().still_there()?;
-        self.store().last_entry()?;
+        self.process().store.still_there()?;
+        self.process().store.last_entry()?;
         for host in self.claimants().iter() {
             if host.slots().is_closed() {
                 return Err(NotReady::Stopping);

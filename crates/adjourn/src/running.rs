@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::adjourn::{Adjourn, Shared};
 use crate::claimant::Claimant;
-use crate::config::{Claims, Config, Notes};
+use crate::config::{Claims, Config};
 use crate::error::{Error, StoreError};
 use crate::failures::Failures;
 use crate::host::Host;
@@ -113,12 +113,6 @@ impl<S: Store> HostBuilder<S> {
         self
     }
 
-    /// Tells what the host comes across, line by line.
-    pub fn notes(mut self, notes: Notes) -> Self {
-        self.config.notes = notes;
-        self
-    }
-
     /// Starts the host: from here on it drives what is ready, delivers events, acts on deadlines,
     /// and takes over what dead hosts have left.
     ///
@@ -130,7 +124,7 @@ impl<S: Store> HostBuilder<S> {
     pub async fn start(self) -> Result<RunningHost<S>, Error> {
         let Self { adjourn, drivers, config } = self;
         let process = adjourn.process().clone();
-        let beside = adjourn.beside_host(config.notes.clone());
+        let beside = adjourn.beside_host();
         let host = Host::join_process(process, Arc::new(drivers), config).await?;
         let (id, claimant) = (host.id(), host.claimant());
         let registered = Registered { shared: adjourn.downgrade(), id };

@@ -152,9 +152,17 @@ impl<S: Store> SessionRef<S> {
     /// Returns the session as it is now.
     ///
     /// # Errors
-    /// There is no such session, or the store fails.
+    /// There is no such session, or it was removed; another program wrote what this one cannot
+    /// read; or the store fails.
     pub async fn load(&self) -> Result<Arc<Session>, Error> {
-        self.adjourn.store().session(self.id)?.ok_or(Error::NotFound(self.id))
+        let store = &self.adjourn.process().store;
+        let session = store.session(self.id)?.ok_or(Error::NotFound(self.id))?;
+        // Of one that was removed, the end stays, so that the chain of its entries does.
+        let is_over = matches!(session.state, State::Ended(_));
+        match is_over && store.founding(self.id)?.is_none() {
+            true => Err(Error::NotFound(self.id)),
+            false => Ok(session),
+        }
     }
 
     /// Tells what happens in the session, past and live, in order and without a gap.

@@ -255,7 +255,10 @@ pub const fn ends_words(what: &What) -> bool {
 ///
 /// # Errors
 /// The store fails.
-pub fn unfinished<S: Store>(store: &S, session: &Session) -> Result<Vec<(u64, Message)>, Error> {
+pub(crate) fn unfinished<S: Store>(
+    store: &S,
+    session: &Session,
+) -> Result<Vec<(u64, Message)>, Error> {
     let mut segments = VecDeque::new();
     if !speaks(session) {
         return Ok(Vec::new());

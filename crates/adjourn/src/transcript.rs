@@ -28,7 +28,7 @@ impl<S: Store> ReadTranscript for StoredTranscript<S> {
 /// # Errors
 /// The store fails, or the transcript does not have the call where the journal says, or has other
 /// words there.
-pub fn call_content<S: Store>(
+pub(crate) fn call_content<S: Store>(
     store: &S,
     session: SessionId,
     call: &AskedCall,

@@ -199,6 +199,12 @@ impl<S: Store> Watcher<S> {
         moments
     }
 
+    /// Takes note of where the journal lies from the next revision on.
+    pub(crate) fn lies_ahead(&mut self, places: Vec<EntryNo>) {
+        self.ahead = places.into();
+        self.next = self.revision;
+    }
+
     /// Returns the next revision that it would hand out.
     pub const fn next_revision(&self) -> u64 {
         self.revision

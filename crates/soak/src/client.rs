@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use adjourn::{Adjourn, Error, Event, Published};
-use adjourn_core::Command;
+use adjourn::store::Done;
+use adjourn::{Adjourn, Error, Event, Published, SessionRef};
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{Seq, SessionId};
-use adjourn_driver::Message;
-use adjourn_store::{CommandError, Done, Request, Sqlite, Store as _};
-use adjourn_testkit::store::founding_by;
 
 use crate::scene::Scene;
 
@@ -31,8 +28,8 @@ impl Client {
     }
 
     /// Returns the handle to read through.
-    pub fn store(&self) -> &Sqlite {
-        self.handle(0).store()
+    pub fn adjourn(&self) -> &Adjourn {
+        self.handle(0)
     }
 
     fn handle(&self, number: usize) -> &Adjourn {
@@ -43,27 +40,14 @@ impl Client {
     ///
     /// # Errors
     /// It is refused, or the store fails.
-    pub async fn create(&self, script: &str) -> Result<Done, CommandError> {
-        let adjourn = self.handle(0);
-        let founding = founding_by(adjourn.store().environment(), DriverSpec::script(script));
-        adjourn.transact(move |tx| tx.create(named("maker"), founding)).await
+    pub async fn create(&self, script: &str) -> Result<Done, Error> {
+        let create = self.handle(0).create_with(DriverSpec::script(script)).by(named("maker"));
+        Ok(create.with_commit().await?.1)
     }
 
-    /// Gives a command through one of the handles.
-    ///
-    /// # Errors
-    /// It is refused, or the store fails.
-    pub async fn give(
-        &self,
-        handle: usize,
-        session: SessionId,
-        by: Actor,
-        command: Command,
-        said: Option<Message>,
-    ) -> Result<Done, CommandError> {
-        let said = said.iter().map(Message::encode).collect();
-        let request = Request::new(session, by, command).saying(said);
-        self.handle(handle).transact(move |tx| tx.command(request)).await
+    /// Returns the way to a session through one of the handles, in somebody's name.
+    pub fn session(&self, handle: usize, id: SessionId, by: Actor) -> SessionRef {
+        self.handle(handle).clone().acting_as(by).session(id)
     }
 
     /// Says that something happened; returns its number, and whether it was news.

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use adjourn_core::command::{Cancel, Close, Loss, Mode, Prompt, Reach, Recover, Resume, Suspend};
+use adjourn::store::Done;
+use adjourn::{Error, SessionRef, TakenOver};
+use adjourn_core::Rejected;
+use adjourn_core::command::{Mode, Suspend};
 use adjourn_core::facts::Answer;
 use adjourn_core::id::{Handle, Seq, SessionId};
 use adjourn_core::session::{Initiator, Parked, State, Wait};
-use adjourn_core::{Command, Rejected, Session};
-use adjourn_driver::Message;
-use adjourn_store::{CommandError, Done, Store as _};
 use adjourn_testkit::dice::Dice;
 
 use crate::client::{Client, named};
@@ -75,10 +75,8 @@ impl Life {
         let mut life =
             Self { client, report, dice, manners, number, id, remembered, sent, races: 0 };
         life.remembered.done(&created);
-        let said = Message::user("go");
-        let content = said.content();
-        let prompt = Prompt { content, message_id: None, handle: None, reach: Reach::OwnFace };
-        life.give(Command::Prompt(prompt), Some(said)).await.expect("a new session is idle");
+        let prompted = life.session().prompt("go").await.expect("a new session is idle");
+        life.remembered.done(&prompted.commit);
         let ended = life.until_it_ends().await;
         let mut checked = Report::default();
         life.remembered.check(&life.client, id, &mut checked).await;
@@ -92,7 +90,7 @@ impl Life {
         let (mut revision, mut since) = (0, Instant::now());
         loop {
             tokio::time::sleep(self.dice.millis(2, self.manners.pace_ms)).await;
-            let session = self.client.store().session(self.id).expect("the store works");
+            let session = self.client.adjourn().session(self.id).load().await;
             let session = session.expect("a session stays");
             if session.revision != revision {
                 (revision, since) = (session.revision, Instant::now());
@@ -100,13 +98,14 @@ impl Life {
             match &session.state {
                 State::Ended(_) => return true,
                 State::Idle => {
-                    let close = Command::Close(Close { reason: None });
                     // Two may close it.
-                    let _ = self.give(close, None).await;
+                    if let Ok(closed) = self.session().close().await {
+                        self.remembered.done(&closed.commit);
+                    }
                 }
                 State::Suspended(suspended) => self.parked(suspended.shown()).await,
                 State::Ready(_) | State::Running(_) | State::Quiescing(_) => {
-                    self.disturb(&session).await;
+                    self.disturb().await;
                 }
             }
             if since.elapsed() > self.manners.stuck {
@@ -151,7 +150,7 @@ impl Life {
     }
 
     /// Does something to a session that is at work.
-    async fn disturb(&mut self, session: &Session) {
+    async fn disturb(&mut self) {
         let wild = self.manners.temper == Temper::Wild;
         match self.dice.below(100) {
             0..8 => {
@@ -163,7 +162,9 @@ impl Life {
                 let grace_ms = (wild && self.dice.once_in(4)).then(|| self.dice.below(20));
                 let suspend = Suspend { mode, grace_ms, ..Suspend::default() };
                 // It may just have asked something, which cannot be suspended.
-                let _ = self.give(Command::Suspend(suspend), None).await;
+                if let Ok(accepted) = self.session().suspend_as(suspend).accepted().await {
+                    self.remembered.done(&accepted.commit);
+                }
             }
             8..16 => {
                 // Before it waits for it: the next one that it will wait for.
@@ -173,13 +174,13 @@ impl Life {
                 self.happens(subject).await;
             }
             16 if wild => {
-                let _ = self.give(Command::Cancel(Cancel::default()), None).await;
+                if let Ok(canceled) = self.session().cancel().await {
+                    self.remembered.done(&canceled.commit);
+                }
             }
             17 | 18 if wild => {
-                let Some(owner) = session.owner() else { return };
-                let how = Loss::Takeover;
-                let recover = Recover { host: owner.host, epoch: owner.epoch, how };
-                if self.give(Command::Recover(recover), None).await.is_ok() {
+                if let Ok(TakenOver::From { commit, .. }) = self.session().take_over().await {
+                    self.remembered.done(&commit);
                     self.tell(|report| report.takeovers += 1);
                 }
             }
@@ -230,17 +231,15 @@ impl Life {
         let racers = self.racers();
         let tasks: Vec<_> = (0..racers)
             .map(|racer| {
-                let said = input.map(Message::user);
-                let resume = Resume {
-                    handle: Some(handle),
-                    input: said.as_ref().map(Message::content),
-                    idempotency_key: idempotency_key.clone(),
-                    ..Resume::default()
-                };
                 let by = named(format!("{}-{}-{racer}", self.number, self.races));
-                let (client, id) = (self.client.clone(), self.id);
-                let command = Command::Resume(resume);
-                tokio::spawn(async move { client.give(racer, id, by, command, said).await })
+                let mut resume = self.client.session(racer, self.id, by).resume().handle(handle);
+                if let Some(input) = input {
+                    resume = resume.input(input);
+                }
+                if let Some(key) = &idempotency_key {
+                    resume = resume.key(key);
+                }
+                tokio::spawn(async move { resume.await.map(|woken| woken.commit) })
             })
             .collect();
         let mut answers = Vec::new();
@@ -254,8 +253,8 @@ impl Life {
     }
 
     /// Checks that at most one of those who raced has won, and that the others were told of it.
-    fn judge(&mut self, handle: Handle, keyed: bool, answers: &[Result<Done, CommandError>]) {
-        let won = |answer: &&Result<Done, CommandError>| {
+    fn judge(&mut self, handle: Handle, keyed: bool, answers: &[Result<Done, Error>]) {
+        let won = |answer: &&Result<Done, Error>| {
             answer.as_ref().is_ok_and(|done| !done.events.is_empty())
         };
         let winners = answers.iter().filter(won).count();
@@ -267,11 +266,11 @@ impl Life {
                     let first = done.events.iter().find_map(adjourn_core::Event::answer);
                     told.push(first.map(|(_, answer)| answer).or_else(|| done.answered.clone()));
                 }
-                Err(CommandError::Rejected(Rejected::AlreadyResumed { handle, at, cause, by })) => {
+                Err(Error::Refused(Rejected::AlreadyResumed { handle, at, cause, by })) => {
                     self.remembered.resumed(*handle, *at, *cause, by.clone());
                 }
                 // A cancel or a takeover came between.
-                Err(CommandError::Rejected(_)) if winners == 0 => {}
+                Err(Error::Refused(_)) if winners == 0 => {}
                 Err(error) => {
                     let problem = format!("{}: {handle} was resumed, and {error}", self.id);
                     self.tell(|report| report.wrong.push(problem));
@@ -291,17 +290,10 @@ impl Life {
         }
     }
 
-    async fn give(
-        &mut self,
-        command: Command,
-        said: Option<Message>,
-    ) -> Result<Done, CommandError> {
-        let (handle, by) = (self.dice.index(3), named(format!("{}", self.number)));
-        let done = self.client.give(handle, self.id, by, command, said).await;
-        if let Ok(done) = &done {
-            self.remembered.done(done);
-        }
-        done
+    /// Returns the way to the session for one of its clients.
+    fn session(&mut self) -> SessionRef {
+        let by = named(self.number.to_string());
+        self.client.session(self.dice.index(3), self.id, by)
     }
 
     fn tell(&self, tell: impl FnOnce(&mut Report)) {

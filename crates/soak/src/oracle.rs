@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use adjourn::Adjourn;
+use adjourn::store::Done;
 use adjourn_core::actor::Actor;
 use adjourn_core::command::{CallResult, Loss};
 use adjourn_core::event::{Event, What};
@@ -10,7 +12,6 @@ use adjourn_core::id::{Handle, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::session::Cause;
 use adjourn_core::time::Timestamp;
-use adjourn_store::{Done, Sqlite, Store as _};
 use adjourn_testkit::store::keys;
 
 use crate::client::Client;
@@ -52,7 +53,7 @@ impl Remembered {
     /// # Panics
     /// The store fails.
     pub async fn check(&self, client: &Client, id: SessionId, report: &mut Report) {
-        self.compare(id, &whole_journal(client.store(), id), report);
+        self.compare(id, &whole_journal(client.adjourn(), id).await, report);
         for (event, seq) in &self.happened {
             // The same event again has the number it had, and is no news.
             match client.happens(0, event.clone(), "again", "again".to_owned()).await {
@@ -112,16 +113,19 @@ pub enum Marks {
 ///
 /// # Panics
 /// The marks cannot be read, or the store fails.
-pub fn check_marks(
+pub async fn check_marks(
     scene: &Scene,
-    store: &Sqlite,
+    adjourn: &Adjourn,
     stories: &BTreeMap<SessionId, Story>,
     marks: Marks,
     report: &mut Report,
 ) {
     let text = std::fs::read_to_string(scene.marks()).unwrap_or_default();
-    let stories = stories.iter().map(|(id, story)| (*id, story, whole_journal(store, *id)));
-    compare_marks(&text, stories, marks, report);
+    let mut lived = Vec::new();
+    for (id, story) in stories {
+        lived.push((*id, story, whole_journal(adjourn, *id).await));
+    }
+    compare_marks(&text, lived, marks, report);
 }
 
 /// Compares marks with stories and journals.
@@ -197,16 +201,16 @@ fn ledger(journal: &[Entry]) -> (BTreeSet<String>, BTreeSet<String>) {
 ///
 /// # Panics
 /// The store fails.
-pub fn verify(store: &Sqlite, report: &mut Report) {
-    let head = store.head().expect("the store works");
-    let verified = store.verify(&keys().ring(), Some(head)).expect("the store works");
+pub async fn verify(adjourn: &Adjourn, report: &mut Report) {
+    let head = adjourn.head().await.expect("the store works");
+    let verified = adjourn.verify(keys().ring(), Some(head)).await.expect("the store works");
     if let Err(fault) = verified {
         report.wrong.push(fault.to_string());
     }
 }
 
-fn whole_journal(store: &Sqlite, id: SessionId) -> Vec<Entry> {
-    store.journal(id, 1, usize::MAX).expect("the store works")
+async fn whole_journal(adjourn: &Adjourn, id: SessionId) -> Vec<Entry> {
+    adjourn.session(id).journal(1, usize::MAX).await.expect("the store works")
 }
 
 #[cfg(test)]

@@ -1,13 +1,10 @@
 //! Where a trial takes place: a directory with a store, and the marks that tools leave.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use adjourn::Adjourn;
-use adjourn::clock::Machine;
 use adjourn::doorbell::Hosts;
-use adjourn_store::Sqlite;
-use adjourn_testkit::store::options;
+use adjourn_testkit::store::{TENANT, keys};
 
 /// A directory with a store and the marks of its agents' tools.
 #[derive(Debug, Clone)]
@@ -34,20 +31,13 @@ impl Scene {
         self.0.join("marks")
     }
 
-    /// Opens the store, with the machine's own clock.
-    ///
-    /// # Panics
-    /// It cannot be opened.
-    pub fn open(&self) -> Sqlite {
-        Sqlite::open(options(self.store(), Arc::new(Machine))).expect("the store opens")
-    }
-
-    /// Opens the store as a program does that embeds the library.
+    /// Opens the store as a program does that embeds the library, with the machine's own clock.
     ///
     /// # Panics
     /// It cannot be opened.
     pub fn embed(&self) -> Adjourn {
-        adjourn_testkit::host::embed(self.open(), Arc::new(Machine)).expect("the store works")
+        let opening = Adjourn::builder(self.store()).keys(keys()).tenant(TENANT);
+        opening.open_blocking().expect("the store opens")
     }
 
     /// Returns the hosts of the store.

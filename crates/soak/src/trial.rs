@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use adjourn::about::About;
+use adjourn::KnownHost;
 use adjourn_core::id::SessionId;
-use adjourn_store::Store as _;
 use adjourn_testkit::dice::Dice;
 use tokio::task::JoinSet;
 
@@ -67,7 +66,7 @@ impl Stage {
     /// The store fails, or nothing happens.
     pub async fn join(&self, hosts: &mut [Process]) -> Result<(), String> {
         let start = Instant::now();
-        while self.client.store().hosts().expect("the store works").len() < hosts.len() {
+        while self.hosts().await.len() < hosts.len() {
             if let Some(status) = hosts.iter_mut().find_map(Process::has_ended) {
                 return Err(format!("a host ended with {status} before it began"));
             }
@@ -140,6 +139,11 @@ impl Stage {
         }
     }
 
+    /// Returns the hosts in the list of the store.
+    async fn hosts(&self) -> Vec<KnownHost> {
+        self.client.adjourn().known_hosts().await.expect("the store works")
+    }
+
     /// Compares what is known outside of the store with the store. No host may run any more.
     ///
     /// # Panics
@@ -149,11 +153,10 @@ impl Stage {
         let mut host = self.program.host(1);
         let start = Instant::now();
         let pid = Some(u64::from(host.id()));
-        let only = |store: &adjourn_store::Sqlite| {
-            let hosts = store.hosts().expect("the store works");
-            hosts.len() == 1 && hosts.iter().all(|row| About::parse(&row.about).pid() == pid)
+        let only = |hosts: Vec<KnownHost>| {
+            hosts.len() == 1 && hosts.iter().all(|host| host.about.pid() == pid)
         };
-        while !(only(self.client.store()) && self.scene.files_of_hosts().len() == 2) {
+        while !(only(self.hosts().await) && self.scene.files_of_hosts().len() == 2) {
             // It is dismissed below, and then somebody asks how it ended.
             if host.has_ended().is_some() {
                 break;
@@ -163,16 +166,16 @@ impl Stage {
         }
         self.dismiss(host).await;
         let mut report = std::mem::take(&mut *self.report.lock().expect("nobody panics"));
-        let store = self.client.store();
         for path in self.scene.files_of_hosts() {
             report.wrong.push(format!("{} was left behind", path.display()));
         }
-        for row in store.hosts().expect("the store works") {
-            report.wrong.push(format!("{} is still in the list of hosts", row.id));
+        for host in self.hosts().await {
+            report.wrong.push(format!("{} is still in the list of hosts", host.id));
         }
-        let stories = self.stories.lock().expect("nobody panics");
-        oracle::check_marks(&self.scene, store, &stories, marks, &mut report);
-        oracle::verify(store, &mut report);
+        let stories = self.stories.lock().expect("nobody panics").clone();
+        let adjourn = self.client.adjourn();
+        oracle::check_marks(&self.scene, adjourn, &stories, marks, &mut report).await;
+        oracle::verify(adjourn, &mut report).await;
         report
     }
 }

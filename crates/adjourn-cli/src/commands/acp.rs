@@ -4,17 +4,17 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::Claims;
 use adjourn::script::Scripted;
-use adjourn::{Claims, Notes};
+use adjourn::store::Sqlite;
 use adjourn_acp::{Face, Options, PendingPermissions, Wire};
 use adjourn_core::driver::DriverSpec;
-use adjourn_store::Sqlite;
 use tokio::io::{Stdin, Stdout};
 
 use crate::arguments::{Acp, OnDisconnect, Profile, StatusWords};
 use crate::commands::run::read;
 use crate::failure::Failure;
-use crate::foreground::{Stop, did_not_wait, host_with, log};
+use crate::foreground::{Stop, did_not_wait, host_with};
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
@@ -97,9 +97,7 @@ impl Agent {
     /// Opens what the agent needs.
     async fn start(settings: &Settings, acp: &Acp) -> Result<Self, Failure> {
         let (driver, _) = read(&acp.script)?;
-        let opening = settings.clone();
-        let opened = tokio::task::spawn_blocking(move || Place::open_or_make(&opening)).await;
-        let place = opened.unwrap_or_else(|_| Err(Failure::other("the store panicked")))?;
+        let place = Place::open_or_make(settings).await?;
         let permissions = PendingPermissions::default();
         let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(permissions.clone()));
         let working = host_with(&place, Claims::All, drivers).await?;
@@ -107,7 +105,6 @@ impl Agent {
             adjourn: place.adjourn.clone(),
             claimant: working.claimant().clone(),
             permissions,
-            notes: Notes::new(log),
             options: options(settings, driver),
         };
         Ok(Self { place, working, face })
@@ -117,7 +114,7 @@ impl Agent {
         let Self { place, working, face } = self;
         output.talk(&format!(
             "an ACP agent on stdin and stdout; its sessions are in {}",
-            place.store.path().display()
+            place.adjourn.path().display()
         ));
         let signals = tokio::sync::Mutex::new(signals);
         let working = tokio::sync::Mutex::new(Some(working));

@@ -1,6 +1,5 @@
 //! `backup`: writes a copy of the store.
 
-use adjourn_store::Store as _;
 use serde_json::json;
 
 use crate::arguments::Backup;
@@ -9,9 +8,9 @@ use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::Output;
 
-pub fn run(settings: &Settings, backup: &Backup, output: &Output) -> Result<(), Failure> {
-    let place = Place::look(settings)?;
-    place.store.backup(&backup.to).map_err(|error| match backup.to.exists() {
+pub async fn run(settings: &Settings, backup: &Backup, output: &Output) -> Result<(), Failure> {
+    let place = Place::look(settings).await?;
+    place.adjourn.backup(&backup.to).await.map_err(|error| match backup.to.exists() {
         true => Failure::from(error).hint("name a file that is not there yet"),
         false => Failure::from(error),
     })?;

@@ -7,8 +7,8 @@ use crate::settings::Settings;
 use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, close: Reasoned, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(settings)?;
-    let id = place.find(&close.which.session)?;
+    let place = Place::open(settings).await?;
+    let id = place.find(&close.which.session).await?;
     let closed = place.adjourn.session(id).close().reason(close.reason).await?;
-    place.tell(&closed.commit.session, output)
+    place.tell(&closed.commit.session, output).await
 }

@@ -4,12 +4,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adjourn::clock::Machine;
+use adjourn::clock::{Environment as _, Machine};
 use adjourn::{Claims, Event};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::session::Phase;
 use adjourn_driver::Role;
-use adjourn_store::{Environment as _, Store as _};
 use serde_json::json;
 
 use crate::commands::run::{create, say};
@@ -53,8 +52,8 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
 
 /// Shows everything, in order.
 async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Result<(), Failure> {
-    let place = Place::scratch(settings, &directory.0)?;
-    let founding = Given::default().founding(&place, DriverSpec::script(SCRIPT))?;
+    let place = Place::scratch(settings, &directory.0).await?;
+    let founding = Given::default().founding(&place, DriverSpec::script(SCRIPT)).await?;
     let id = create(&place, founding).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
@@ -80,7 +79,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
 
     tour.talk("The same story, read back from the journal:");
     let mut story = LogLines::default();
-    for entry in tour.place.store.journal(id, 1, 1000)? {
+    for entry in tour.place.adjourn.session(id).journal(1, 1000).await? {
         let object = happened(entry.revision, &entry.event);
         output.object(&object, &story.event(&entry.event, output));
     }
@@ -100,7 +99,7 @@ impl Tour<'_> {
 
     async fn until(&mut self, phase: Phase) -> Result<(), Failure> {
         loop {
-            if let Some(seen) = self.watcher.look()? {
+            if let Some(seen) = self.watcher.look().await? {
                 for moment in &seen.moments {
                     // Each message of this agent is one entry: it says everything at once.
                     for (number, message) in &moment.said {
@@ -112,7 +111,7 @@ impl Tour<'_> {
                     }
                 }
                 if seen.session.phase() == phase {
-                    let living = Living::of(&self.place)?;
+                    let living = Living::of(&self.place).await?;
                     let now = self.place.clock.now();
                     let view = View { session: &seen.session, now, living: &living };
                     self.output.object(&view.json(), &format!("[{}]", view.standing()));

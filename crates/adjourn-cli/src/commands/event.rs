@@ -1,14 +1,10 @@
 //! `event`: tells the store that something happened.
 
-use std::fmt;
-
-use adjourn::Published;
+use adjourn::{Published, Reception};
 use adjourn_core::Session;
-use adjourn_core::id::{Seq, SessionId};
+use adjourn_core::id::SessionId;
 use adjourn_core::json;
 use adjourn_core::session::State;
-use adjourn_store::rows::NewEvent;
-use adjourn_store::{CommandError, Delivered, Error, Reached, Store as _, Transaction};
 use serde_json::json;
 
 use crate::arguments::Event;
@@ -18,11 +14,6 @@ use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::{Output, one_line};
 use crate::text_argument::{MOST, not_json, typed};
-
-/// How many sessions an event is delivered to right here; hosts go on with the others.
-const BATCH: usize = 256;
-/// How many sessions are counted that may wait for an event.
-const COUNTED: usize = 10_000;
 
 pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(), Failure> {
     let data = event.data.map(typed).transpose()?;
@@ -41,25 +32,28 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
     if let Some(odd) = odd(&name) {
         output.talk(&one_line(&format!("the name {name:?} {odd}; it is sent as it is")));
     }
-    let place = Place::open_or_make(settings)?;
-    let new = NewEvent {
-        id: event.id.unwrap_or_else(|| place.clock.uuid().to_string()),
-        source: settings.source.value.clone(),
-        name,
-        subject,
-        time: place.clock.now(),
-        tenant: settings.tenant.value.clone(),
-        session: event.session.as_deref().map(|text| place.find(text)).transpose()?,
-        data,
+    let place = Place::open_or_make(settings).await?;
+    let addressed = match &event.session {
+        Some(text) => Some(place.find(text).await?),
+        None => None,
     };
-    let addressed = new.session;
-    let (seq, fresh, told) = match take(&place, new).await {
-        Err(adjourn::Error::NotFound(id)) => return Err(not_there(&place, id)?),
+    let mut new = adjourn::Event::new(name)
+        .source(settings.source.value.clone())
+        .to(addressed)
+        .data_json(data);
+    if let Some(subject) = subject {
+        new = new.subject(subject);
+    }
+    if let Some(id) = event.id {
+        new = new.id(id);
+    }
+    let (Published { seq, fresh }, told) = match place.adjourn.publish_and_deliver(new).await {
+        Err(adjourn::Error::NotFound(id)) => return Err(not_there(&place, id).await?),
         taken => taken?,
     };
     let (woke, waiting) = (told.woken.len(), told.held + told.left + told.kept);
     let mut object = json!({ "seq": seq, "fresh": fresh, "woke": woke, "waiting": waiting });
-    let notice = notice(&Living::of(&place)?, &told);
+    let notice = notice(&Living::of(&place).await?, &told);
     if let (Some(object), Some(notice)) = (object.as_object_mut(), &notice) {
         object.insert("notice".to_owned(), notice.as_str().into());
     }
@@ -67,10 +61,10 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         (false, _) => "known already, and taken once".to_owned(),
         (true, Some(id)) if told.is_nothing() => {
             // The event is taken, whatever can be said of the session.
-            let session = place.session(id).ok();
-            session.and_then(|session| deaf(&session)).unwrap_or_else(|| told.to_string())
+            let session = place.session(id).await.ok();
+            session.and_then(|session| deaf(&session)).unwrap_or_else(|| effect(&told))
         }
-        (true, _) => told.to_string(),
+        (true, _) => effect(&told),
     };
     output.object(&object, &format!("event {seq}: {line}"));
     if let Some(notice) = notice {
@@ -79,121 +73,33 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
     Ok(())
 }
 
-/// What an event did, as far as it is delivered.
-#[derive(Default)]
-struct Told {
-    /// The sessions that it woke.
-    woken: Vec<SessionId>,
-    /// How many sessions wait for it under a hold: it counts when the hold is lifted.
-    held: usize,
-    /// How many sessions wait for it that it has not been delivered to.
-    left: usize,
-    /// How many sessions may wait for it that cannot be read, or lag: it is kept for them.
-    kept: usize,
-    /// Whether it was delivered to all of them.
-    delivered: bool,
-}
-
-impl Told {
-    /// What a delivery did for one event of those that it delivered.
-    fn of(seq: Seq, delivered: &Delivered, left: usize) -> Self {
-        let reached = delivered.reached.iter().filter(|reached| reached.seq == seq);
-        let (woken, held): (Vec<_>, Vec<_>) = reached.copied().partition(|reached| reached.woke);
-        let woken = woken.into_iter().map(|Reached { session, .. }| session).collect();
-        let kept = delivered.kept.iter().filter(|kept| **kept == seq).count();
-        Self { woken, held: held.len(), left, kept, delivered: delivered.done >= seq }
-    }
-
-    /// Returns whether no session waits for it.
-    const fn is_nothing(&self) -> bool {
-        self.woken.is_empty() && self.held == 0 && self.left == 0 && self.kept == 0
-    }
-
-    /// The same, if it is not to be: whom it would have woken waits for it.
-    fn rehearsed(self) -> Self {
-        let left = self.left + self.woken.len() + self.held;
-        Self { left, kept: self.kept, delivered: left == 0, ..Self::default() }
-    }
-}
-
-impl fmt::Display for Told {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sessions = |count: usize, one: &str, more: &str| match count {
-            1 => format!("1 session {one}"),
-            count => format!("{count} sessions {more}"),
-        };
-        let mut parts = Vec::new();
-        match self.woken.len() {
-            0 => {}
-            1 => parts.push("woke 1 session".to_owned()),
-            count => parts.push(format!("woke {count} sessions")),
-        }
-        if self.held > 0 {
-            let held = sessions(self.held, "waits for it under a hold", "wait for it under holds");
-            parts.push(held);
-        }
-        if self.left > 0 {
-            parts.push(sessions(self.left, "waits for it", "wait for it"));
-        }
-        if self.kept > 0 {
-            let (one, more) = ("waits for it and cannot be read", "wait for it and cannot be read");
-            parts.push(sessions(self.kept, one, more));
-        }
-        if parts.is_empty() {
-            parts.push("nobody waits for it".to_owned());
-        }
-        f.write_str(&parts.join("; "))
-    }
-}
-
-/// Stores an event. Where a host lives it is delivered right here, as far as that is quick; where
-/// none does, it is stored for the next one, and only looked up whom it will wake.
-async fn take(place: &Place, event: NewEvent) -> Result<(Seq, bool, Told), adjourn::Error> {
-    let (new, by) = (event.clone(), place.adjourn.by());
-    let deliver = move |tx: &mut Transaction<'_>| -> Result<(Seq, bool, Told), CommandError> {
-        let (seq, fresh) = tx.acknowledge(&new)?;
-        if !fresh {
-            return Ok((seq, fresh, Told { delivered: true, ..Told::default() }));
-        }
-        let delivered = tx.deliver(&by, BATCH)?;
-        let left = tx.awaiting(seq, COUNTED)?;
-        Ok((seq, fresh, Told::of(seq, &delivered, left)))
+/// Says what an event did.
+fn effect(told: &Reception) -> String {
+    let sessions = |count: usize, one: &str, more: &str| match count {
+        1 => format!("1 session {one}"),
+        count => format!("{count} sessions {more}"),
     };
-    let hosted = place.store.hosts()?.iter().any(|host| place.lives(host.id));
-    let told = if hosted {
-        match place.adjourn.transact(deliver).await {
-            // What keeps an event from being delivered does not keep it from being stored.
-            Err(CommandError::Store(Error::Damaged(_))) => Told::default(),
-            taken => return Ok(taken?),
-        }
-    } else {
-        // What is answered with an error leaves no trace.
-        let rehearsal = place.adjourn.transact(move |tx| match deliver(tx) {
-            Ok((_, _, told)) => Err(Rehearsed::Told(told)),
-            Err(error) => Err(Rehearsed::Failed(error)),
-        });
-        match rehearsal.await {
-            Err(Rehearsed::Told(told)) => told.rehearsed(),
-            Ok(()) | Err(Rehearsed::Failed(CommandError::Store(Error::Damaged(_)))) => {
-                Told::default()
-            }
-            Err(Rehearsed::Failed(error)) => return Err(error.into()),
-        }
-    };
-    let Published { seq, fresh } = place.adjourn.publish(event).await?;
-    Ok((seq, fresh, told))
-}
-
-/// How a delivery went that is not to be.
-enum Rehearsed {
-    Told(Told),
-    Failed(CommandError),
-}
-
-impl From<Error> for Rehearsed {
-    fn from(error: Error) -> Self {
-        Self::Failed(error.into())
+    let mut parts = Vec::new();
+    match told.woken.len() {
+        0 => {}
+        1 => parts.push("woke 1 session".to_owned()),
+        count => parts.push(format!("woke {count} sessions")),
     }
+    if told.held > 0 {
+        let held = sessions(told.held, "waits for it under a hold", "wait for it under holds");
+        parts.push(held);
+    }
+    if told.left > 0 {
+        parts.push(sessions(told.left, "waits for it", "wait for it"));
+    }
+    if told.kept > 0 {
+        let (one, more) = ("waits for it and cannot be read", "wait for it and cannot be read");
+        parts.push(sessions(told.kept, one, more));
+    }
+    if parts.is_empty() {
+        parts.push("nobody waits for it".to_owned());
+    }
+    parts.join("; ")
 }
 
 /// Says why an event that was addressed to a session does nothing there, if the session is the cause.
@@ -212,7 +118,7 @@ fn deaf(session: &Session) -> Option<String> {
 }
 
 /// Says what is missing for the event to have its effect.
-fn notice(living: &Living, told: &Told) -> Option<String> {
+fn notice(living: &Living, told: &Reception) -> Option<String> {
     if told.left > 0 || !told.delivered {
         return Some(match living.is_empty() {
             true => "it is delivered when a host runs: `adjourn serve`".to_owned(),
@@ -224,8 +130,8 @@ fn notice(living: &Living, told: &Told) -> Option<String> {
 }
 
 /// Says why an event cannot be for a session: there is none, or it is another tenant's.
-fn not_there(place: &Place, id: SessionId) -> Result<Failure, Failure> {
-    let Some(session) = place.store.session(id)? else { return Ok(Failure::no_session(id)) };
+async fn not_there(place: &Place, id: SessionId) -> Result<Failure, Failure> {
+    let session = place.session(id).await?;
     let (whose, ours) = (&session.tenant, &place.settings.tenant.value);
     Ok(Failure::not_found(format!("session {id} is of tenant {whose:?}, the event of {ours:?}"))
         .hint(format!("add --tenant {whose}")))

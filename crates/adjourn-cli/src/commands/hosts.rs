@@ -14,10 +14,10 @@ use crate::view::short;
 /// The columns, and how wide they are at least.
 const HEAD: [(&str, usize); 4] = [("PID", 8), ("SINCE", 8), ("RUNS", 9), ("SIGN", 8)];
 
-pub fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
-    let place = Place::look(settings)?;
+pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    let place = Place::look(settings).await?;
     let now = place.clock.now();
-    let hosts = Living::and_dead(&place)?;
+    let hosts = Living::and_dead(&place).await?;
     let columns = |cells: [String; 4]| {
         let cells = HEAD.iter().zip(cells).map(|((_, width), cell)| fill(&cell, *width));
         cells.collect::<Vec<_>>().join("  ")

@@ -1,8 +1,7 @@
 //! `keys`: what commits are signed with, and what is still believed.
 
-use adjourn::clock::Machine;
-use adjourn_record::keys::{KeyDir, KeyId, PublicKey};
-use adjourn_store::Environment as _;
+use adjourn::clock::{Environment as _, Machine};
+use adjourn::keys::{KeyDir, KeyId, PublicKey};
 use serde_json::{Value, json};
 
 use crate::arguments::{Keys, Revoke};
@@ -11,11 +10,11 @@ use crate::place::{Place, keys_of};
 use crate::settings::Settings;
 use crate::terminal::Output;
 
-pub fn run(settings: &Settings, keys: &Keys, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, keys: &Keys, output: &Output) -> Result<(), Failure> {
     match keys {
-        Keys::List => list(settings, output),
-        Keys::Rotate => rotate(settings, output),
-        Keys::Revoke(which) => revoke(settings, which, output),
+        Keys::List => list(settings, output).await,
+        Keys::Rotate => rotate(settings, output).await,
+        Keys::Revoke(which) => revoke(settings, which, output).await,
     }
 }
 
@@ -51,7 +50,7 @@ impl Known {
 }
 
 /// Returns this user's keys, oldest first, and then those that the store knows and the user has not.
-fn known(settings: &Settings) -> Result<Vec<Known>, Failure> {
+async fn known(settings: &Settings) -> Result<Vec<Known>, Failure> {
     // Without a home there are none of this user's own.
     let directory = keys_of(settings).ok();
     let existing = directory.as_ref().map(KeyDir::existing).transpose()?.flatten();
@@ -71,17 +70,17 @@ fn known(settings: &Settings) -> Result<Vec<Known>, Failure> {
     all.sort_by_key(|known| (known.key.created(), known.key.id()));
     // Without a store there is nothing more to know.
     if settings.store().is_ok()
-        && let Some(place) = Place::look_if_there(settings)?
+        && let Some(place) = Place::look_if_there(settings).await?
     {
-        let others = place.store.keys()?;
+        let others = place.adjourn.known_keys().await?;
         let others = others.iter().filter(|key| own.get(key.id()).is_none());
         all.extend(others.map(|key| Known { key: key.clone(), state: "missing" }));
     }
     Ok(all)
 }
 
-fn list(settings: &Settings, output: &Output) -> Result<(), Failure> {
-    let known = known(settings)?;
+async fn list(settings: &Settings, output: &Output) -> Result<(), Failure> {
+    let known = known(settings).await?;
     for key in &known {
         output.object(&key.json(), &key.text());
     }
@@ -93,22 +92,22 @@ fn list(settings: &Settings, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn rotate(settings: &Settings, output: &Output) -> Result<(), Failure> {
+async fn rotate(settings: &Settings, output: &Output) -> Result<(), Failure> {
     // A key that the store cannot be told of would not be a key to go on with.
     if settings.store().is_ok() {
-        Place::look_if_there(settings)?;
+        Place::look_if_there(settings).await?;
     }
     let keys = keys_of(settings)?.rotate(Machine.now())?;
     // The store learns the public half, so that it goes on with this key whatever came before.
     if settings.store().is_ok() {
-        Place::open_with_new_key(settings)?;
+        Place::open_with_new_key(settings).await?;
     }
     made(keys.current().id(), output);
     Ok(())
 }
 
-fn revoke(settings: &Settings, which: &Revoke, output: &Output) -> Result<(), Failure> {
-    let known = known(settings)?;
+async fn revoke(settings: &Settings, which: &Revoke, output: &Output) -> Result<(), Failure> {
+    let known = known(settings).await?;
     let found: Vec<_> =
         known.iter().filter(|known| known.key.id().to_string().starts_with(&which.key)).collect();
     let known = match found.as_slice() {

@@ -19,8 +19,8 @@ use crate::times::Times;
 use crate::watch::{Seen, Watch};
 
 pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), Failure> {
-    let place = Place::look(settings)?;
-    let id = place.find(&log.which.session)?;
+    let place = Place::look(settings).await?;
+    let id = place.find(&log.which.session).await?;
     let now = place.clock.now();
     let since = log.since.map(|since| match since {
         Since::Ago(ago) => now.before(ago),
@@ -30,9 +30,9 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
     let mut watcher = Watch::from_start(&place, id);
     // Of a long journal only the end is read, where that is all that is shown.
     if let (Some(tail), false, None) = (log.tail, log.transcript, since) {
-        let length = place.session(id)?.revision;
+        let length = place.session(id).await?.revision;
         let from = length.saturating_sub(u64::try_from(tail).unwrap_or(u64::MAX)) + 1;
-        if let Some((before, watch)) = Watch::at(&place, id, from)? {
+        if let Some((before, watch)) = Watch::at(&place, id, from).await? {
             story.go_on_from(&before);
             watcher = watch;
         }
@@ -40,7 +40,7 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
     let mut lines =
         Lines { since, tail: log.tail, kept: VecDeque::new(), joining: Joining::default() };
     loop {
-        let Some(Seen { session, moments }) = watcher.page()? else {
+        let Some(Seen { session, moments }) = watcher.page().await? else {
             return Err(Failure::no_session(id));
         };
         story.look_at(place.clock.now());

@@ -1,7 +1,7 @@
 //! `ls`: what is there, what it waits for, and what will wake it.
 
+use adjourn::{Error, Filter, Query, Sort, StateKind, StoreError};
 use adjourn_core::id::SessionId;
-use adjourn_store::{Error, Filter, Query, Sort, StateKind, Store as _};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
@@ -34,10 +34,10 @@ const NO_MATCH: &str = "no session is like that; `adjourn ls --all` lists all of
 const NO_SESSIONS: &str = "no sessions; `adjourn demo` shows what one does";
 
 pub async fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Failure> {
-    let place = Place::look(settings)?;
-    let living = Living::of(&place)?;
+    let place = Place::look(settings).await?;
+    let living = Living::of(&place).await?;
     let mut query = Query { sort: sort(ls)?, after: ls.after, ..Query::new(Filter::default(), 0) };
-    query.filter = ls.wanted.filter(&place)?;
+    query.filter = ls.wanted.filter(&place).await?;
     // What is over is for those who ask; a list is for what can still happen.
     let leaves_ended = query.filter.states.is_empty() && !ls.all && !output.json;
     if leaves_ended {
@@ -48,7 +48,7 @@ pub async fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Fa
     let (mut behind, mut unattended, mut unreadable) = (0, false, Vec::new());
     let next = loop {
         query.limit = left.min(PAGE);
-        let page = place.store.query(query.clone()).await.map_err(failed)?;
+        let page = place.adjourn.query(query.clone()).await.map_err(failed)?;
         behind = page.behind.max(behind);
         left -= page.sessions.len();
         let mut rows = Vec::new();
@@ -141,7 +141,7 @@ fn sort(ls: &Ls) -> Result<Sort, Failure> {
 /// Tells a cursor that was typed for the wrong list from a store that fails.
 fn failed(error: Error) -> Failure {
     match error {
-        Error::ForeignCursor(_) => Failure::usage(format!("--after: {error}"))
+        Error::Store(StoreError::ForeignCursor(_)) => Failure::usage(format!("--after: {error}"))
             .hint("give it with the flags and the store of the list that ended with it"),
         error => error.into(),
     }
@@ -150,7 +150,7 @@ fn failed(error: Error) -> Failure {
 /// Counts the sessions that have ended.
 async fn ended(place: &Place) -> Result<u64, Failure> {
     let filter = Filter { states: vec![StateKind::Ended], ..Filter::default() };
-    let counted = place.store.count(filter).await?;
+    let counted = place.adjourn.count(filter).await?;
     Ok(counted.states.values().map(|standing| standing.count).sum())
 }
 

@@ -11,8 +11,8 @@ use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, new: &New, output: &Output) -> Result<(), Failure> {
     let (driver, _) = read(&new.script)?;
-    let place = Place::open_or_make(settings)?;
-    let id = create(&place, new.given.founding(&place, driver)?).await?;
+    let place = Place::open_or_make(settings).await?;
+    let id = create(&place, new.given.founding(&place, driver).await?).await?;
     output.object(&json!({ "sessionId": id }), &id.to_string());
     Ok(())
 }

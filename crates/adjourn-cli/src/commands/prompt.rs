@@ -10,8 +10,8 @@ use crate::terminal::Output;
 use crate::text_argument::typed;
 
 pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(settings)?;
-    let id = place.find(&prompt.which.session)?;
+    let place = Place::open(settings).await?;
+    let id = place.find(&prompt.which.session).await?;
     let text = typed(prompt.text)?;
     let session = place.recovered(id, output).await?;
     let working = host_for(&place, &session, prompt.detach).await?;

@@ -1,10 +1,7 @@
 //! `restore`: puts a backup in the place of the store.
 
-use std::sync::Arc;
-
-use adjourn::clock::Machine;
 use adjourn::doorbell::Hosts;
-use adjourn_store::sqlite::restore;
+use adjourn::restore;
 use serde_json::json;
 
 use crate::arguments::Restore;
@@ -12,7 +9,7 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::terminal::{Output, warn};
 
-pub fn run(settings: &Settings, given: &Restore, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, given: &Restore, output: &Output) -> Result<(), Failure> {
     let store = &settings.store()?.value;
     let own = store.canonicalize().unwrap_or_else(|_| store.clone());
     let living = Hosts::beside(&own).living().len();
@@ -22,7 +19,7 @@ pub fn run(settings: &Settings, given: &Restore, output: &Output) -> Result<(), 
         return Err(Failure::store(format!("{living} {who} sessions of {}", own.display()))
             .hint("stop hosts first: `adjourn serve`, editors, and `adjourn log --follow`"));
     }
-    let restored = restore(&given.from, store, Arc::new(Machine))?;
+    let restored = restore(&given.from, store).await?;
     if let Some(log) = &restored.without {
         warn(&format!("{} was left out: it cannot be read there", log.display()));
     }

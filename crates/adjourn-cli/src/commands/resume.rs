@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use adjourn::Claims;
+use adjourn::store::Done;
 use adjourn_core::event::What;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Session, json};
 use adjourn_driver::Message;
-use adjourn_store::Done;
 use serde_json::{Value, json};
 
 use crate::arguments::Resume;
@@ -46,8 +46,8 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
             Some(value).filter(|value| !value.is_null()).map(Message::user_value)
         }
     };
-    let place = Place::open(settings)?;
-    let id = place.find(&resume.which.session)?;
+    let place = Place::open(settings).await?;
+    let id = place.find(&resume.which.session).await?;
     let session = place.recovered(id, output).await?;
     // It was woken, or given back, and no host runs it yet: what is wanted is clear.
     let bare = given.is_none()
@@ -89,7 +89,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     // What ended right there, or was resumed before with the same key, has an outcome, too.
     let ended = events.iter().any(|event| matches!(event.what, What::RunEnded(_)));
     match (ended || woken.repeated) && !resume.detach {
-        true => outcome(&*place.session(id)?),
+        true => outcome(&*place.session(id).await?),
         false => Ok(()),
     }
 }
@@ -127,14 +127,14 @@ pub async fn go_on(
     output: &Output,
 ) -> Result<(), Failure> {
     let id = session.id;
-    let hosted = !Living::of(place)?.nobody_for(id);
+    let hosted = !Living::of(place).await?.nobody_for(id);
     if detach || !matches!(session.state, State::Ready(_) | State::Running(_)) {
         if let Some(working) = working {
             working.now().await?;
         }
         let ready = matches!(session.state, State::Ready(_));
         let notice = if detach && ready { left_ready(place, session).await? } else { None };
-        return place.tell_with(session, notice, output);
+        return place.tell_with(session, notice, output).await;
     }
     let mut signals = Signals::new()?;
     if !hosted {
@@ -148,9 +148,9 @@ pub async fn go_on(
     let Stayed::Done(session) = stayed? else { return Ok(()) };
     stopped?;
     if !output.json {
-        let nobody = Living::of(place)?.nobody_wakes(&session);
+        let nobody = Living::of(place).await?.nobody_wakes(&session);
         let notice = nobody.then(|| format!("no host is left to wake it: {}", starts(&session)));
-        place.tell_with(&session, notice, output)?;
+        place.tell_with(&session, notice, output).await?;
     }
     outcome(&session)
 }
@@ -158,13 +158,13 @@ pub async fn go_on(
 /// Says what a session lacks that is left to whichever host runs it.
 async fn left_ready(place: &Place, session: &Session) -> Result<Option<String>, Failure> {
     let id = session.id;
-    let unable = place.unable(id)?;
+    let unable = place.unable(id).await?;
     let mut watcher = Watch::after(place, session);
     // Whether another host can, is known when it has tried; what this program can run, others can.
     let looked = async {
         while unable.is_some() {
-            let Some(seen) = watcher.look()? else { return Ok(true) };
-            let living = Living::of(place)?;
+            let Some(seen) = watcher.look().await? else { return Ok(true) };
+            let living = Living::of(place).await?;
             if !matches!(seen.session.state, State::Ready(_)) {
                 return Ok(true);
             }
@@ -176,7 +176,7 @@ async fn left_ready(place: &Place, session: &Session) -> Result<Option<String>, 
         Ok::<_, Failure>(false)
     };
     let taken = tokio::time::timeout(TRIES, looked).await.unwrap_or(Ok(false))?;
-    let nobody = Living::of(place)?.nobody_for(id);
+    let nobody = Living::of(place).await?.nobody_for(id);
     Ok(match (unable, taken, nobody) {
         (_, true, _) | (None, false, false) => None,
         (None, false, true) => Some("nothing runs it yet; start `adjourn serve`".to_owned()),

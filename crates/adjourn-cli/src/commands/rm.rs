@@ -1,10 +1,10 @@
 //! `rm`: ends sessions and erases what happened in them, as `session/delete` does.
 
 use adjourn::Error;
+use adjourn::store::Erased;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_core::{Rejected, Session};
-use adjourn_store::{Erased, Store as _};
 use serde_json::json;
 
 use crate::arguments::Rm;
@@ -15,12 +15,12 @@ use crate::terminal::Output;
 use crate::view::short;
 
 pub async fn run(settings: &Settings, rm: &Rm, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(settings)?;
+    let place = Place::open(settings).await?;
     let mut ids: Vec<SessionId> = Vec::new();
     // All are looked at before any is removed: a mistyped id removes none.
     for text in &rm.sessions {
-        let id = place.find(text)?;
-        check(&place, id, rm.force)?;
+        let id = place.find(text).await?;
+        check(&place, id, rm.force).await?;
         if !ids.contains(&id) {
             ids.push(id);
         }
@@ -37,15 +37,15 @@ pub async fn run(settings: &Settings, rm: &Rm, output: &Output) -> Result<(), Fa
 }
 
 /// Refuses what is not to be removed, before anything is.
-fn check(place: &Place, id: SessionId, force: bool) -> Result<(), Failure> {
-    match place.store.session(id) {
+async fn check(place: &Place, id: SessionId, force: bool) -> Result<(), Failure> {
+    match place.adjourn.session(id).load().await {
         Err(error) if error.is_of_a_session() && force => Ok(()),
         Err(error) if error.is_of_a_session() => {
             let hint = format!("`adjourn rm --force {}` removes it all the same", end_of(id));
             Err(Failure::from(error).hint(hint))
         }
         Err(error) => Err(error.into()),
-        Ok(_) => refuse_at_work(&*place.session(id)?, force),
+        Ok(session) => refuse_at_work(&session, force),
     }
 }
 
@@ -70,7 +70,7 @@ async fn remove(place: &Place, id: SessionId, force: bool) -> Result<Erased, Fai
     match remove.await {
         // It has gone to work since it was looked at.
         Err(Error::Refused(Rejected::Busy { .. })) => {
-            refuse_at_work(&*place.session(id)?, force)?;
+            refuse_at_work(&*place.session(id).await?, force)?;
             Err(Failure::refused("TASK_BUSY", format!("session {id} was at work")))
         }
         removed => Ok(removed?),

@@ -9,7 +9,6 @@ use adjourn_core::id::SessionId;
 use adjourn_core::limits::DRIVER_SPEC_BYTES;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Founding, Rejected, Session};
-use adjourn_store::Store as _;
 
 use crate::arguments::Run;
 use crate::failure::Failure;
@@ -31,11 +30,11 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         return Err(Failure::other(format!("{path} asks for permissions, which needs an editor"))
             .hint(format!("an editor runs it: `adjourn acp --script {path}`")));
     }
-    let place = Place::open_or_make(settings)?;
-    let id = create(&place, run.given.founding(&place, driver)?).await?;
+    let place = Place::open_or_make(settings).await?;
+    let id = create(&place, run.given.founding(&place, driver).await?).await?;
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;
-    let mut working = host_if_no_other(&place, &*place.session(id)?).await?;
+    let mut working = host_if_no_other(&place, &*place.session(id).await?).await?;
     let mut keyboard = if run.detach { None } else { Keyboard::at_terminal(output) };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
@@ -60,12 +59,12 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
                 return Err(failure);
             }
         };
-        let living = Living::of(&place)?;
+        let living = Living::of(&place).await?;
         let view = View { session: &session, now: place.clock.now(), living: &living };
         output.talk(&format!("[{}]", view.text()));
         if matches!(session.state, State::Suspended(_)) {
             stop(working, &place, &mut signals, output).await?;
-            let living = Living::of(&place)?;
+            let living = Living::of(&place).await?;
             let wakes = match session.phase() {
                 Phase::Asking => "an answer wakes it".to_owned(),
                 _ if !session.used_up().is_empty() => {
@@ -90,7 +89,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
                 let closed = place.adjourn.session(id).close().await?;
                 // People were told that it is done; programs read the last state off the data.
                 if output.json {
-                    place.tell(&closed.commit.session, output)?;
+                    place.tell(&closed.commit.session, output).await?;
                 }
             }
             return outcome(&session);
@@ -141,9 +140,9 @@ pub async fn create(place: &Place, founding: Founding) -> Result<SessionId, Fail
 /// Gives a session a message, and returns it as it is then; a host of this process runs it, if
 /// there is one.
 pub async fn say(place: &Place, id: SessionId, text: &str) -> Result<Arc<Session>, Failure> {
-    let session = place.store.session(id)?;
+    let session = place.session(id).await?;
     // An answer at a terminal is to the question that is shown there.
-    let shown = session.as_ref().and_then(|session| session.suspended());
+    let shown = session.suspended();
     let handle = shown.map(|suspended| suspended.shown().pause.handle);
     let prompted = place.adjourn.session(id).prompt(text).answering(handle).await?;
     Ok(prompted.commit.session)

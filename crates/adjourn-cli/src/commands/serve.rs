@@ -27,11 +27,7 @@ const HANG_UP: Duration = Duration::from_secs(1);
 
 pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let open = async || {
-        let settings = settings.clone();
-        let opened = tokio::task::spawn_blocking(move || Place::open_or_make(&settings)).await;
-        opened.unwrap_or_else(|_| Err(Failure::other("the store panicked")))
-    };
+    let open = async || Place::open_or_make(settings).await;
     let Some(place) = patiently(open, &mut signals).await? else { return Ok(()) };
     let mut listening = listen(&place).await?;
     let join = async || host(&place, Claims::All).await;
@@ -41,7 +37,7 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
         std::mem::forget(place);
         return Ok(());
     };
-    let (store, pid) = (place.store.path().display().to_string(), std::process::id());
+    let (store, pid) = (place.adjourn.path().display().to_string(), std::process::id());
     let host = working.claimant().host();
     tracing::info!(%host, pid, "serving {store}; stop with Ctrl-C");
     if output.json {

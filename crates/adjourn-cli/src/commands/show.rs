@@ -7,7 +7,6 @@ use adjourn_core::carry::{Budget, Totals};
 use adjourn_core::event::What;
 use adjourn_core::session::{Cause, Initiator, Outcome};
 use adjourn_core::time::Timestamp;
-use adjourn_store::Store as _;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Which;
@@ -21,19 +20,17 @@ use crate::times::Times;
 use crate::view::View;
 
 /// Entries read to find the last prompt and to count them: a longer journal is not counted.
-const MOST_ENTRIES: usize = 4096;
+const MOST_ENTRIES: u64 = 4096;
 /// How wide the labels are.
 const WIDTH: usize = 20;
-/// Entries read at a time.
-const PAGE: usize = 256;
 
-pub fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Failure> {
-    let place = Place::look(settings)?;
-    let id = place.find(&which.session)?;
-    let session = place.session(id)?;
-    let living = Living::of(&place)?;
+pub async fn run(settings: &Settings, which: &Which, output: &Output) -> Result<(), Failure> {
+    let place = Place::look(settings).await?;
+    let id = place.find(&which.session).await?;
+    let session = place.session(id).await?;
+    let living = Living::of(&place).await?;
     let view = View { session: &session, now: place.clock.now(), living: &living };
-    let life = Life::of(&place, &session)?;
+    let life = Life::of(&place, &session).await?;
     if output.json {
         let mut object = view.json();
         if let Some(object) = object.as_object_mut() {
@@ -184,17 +181,14 @@ struct Life<'a> {
 }
 
 impl<'a> Life<'a> {
-    fn of(place: &Place, session: &'a Session) -> Result<Self, Failure> {
-        let places = place.store.places(session.id, 1)?;
-        let all = places.len() <= MOST_ENTRIES;
-        let last = places.get(places.len().saturating_sub(MOST_ENTRIES)..).unwrap_or_default();
+    async fn of(place: &Place, session: &'a Session) -> Result<Self, Failure> {
+        let all = session.revision <= MOST_ENTRIES;
+        let from = session.revision.saturating_sub(MOST_ENTRIES) + 1;
         let (mut runs, mut prompt) = (0, session.memory.first_prompt.clone());
-        for page in last.chunks(PAGE) {
-            for entry in place.store.entries(session.id, page)? {
-                if let What::RunStarted(started) = entry.event.what {
-                    runs += 1;
-                    prompt = started.content.map_or(prompt, |content| content.excerpt);
-                }
+        for entry in place.adjourn.session(session.id).journal(from, usize::MAX).await? {
+            if let What::RunStarted(started) = entry.event.what {
+                runs += 1;
+                prompt = started.content.map_or(prompt, |content| content.excerpt);
             }
         }
         let last_words = session.memory.last_words.as_str();

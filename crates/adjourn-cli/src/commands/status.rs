@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use adjourn::{Standing, Tally};
 use adjourn_core::time::Timestamp;
-use adjourn_store::{Standing, Store as _, Tally};
 use serde_json::{Map, Value, json};
 
 use crate::durations::span;
@@ -20,13 +20,13 @@ const STATES: [&str; 6] = ["idle", "ready", "running", "quiescing", "suspended",
 const NAME: usize = "undelivered".len();
 
 pub async fn run(settings: &Settings, status: &Status, output: &Output) -> Result<(), Failure> {
-    let place = Place::look(settings)?;
+    let place = Place::look(settings).await?;
     let now = place.clock.now();
     if !status.wanted.is_anything() {
         return count(&place, status, output).await;
     }
-    let hosts = Living::and_dead(&place)?;
-    let tally = place.store.tally(now).await?;
+    let hosts = Living::and_dead(&place).await?;
+    let tally = place.adjourn.tally().await?;
     if output.json {
         output.data(&object(&place, &tally, &hosts).to_string());
         return Ok(());
@@ -55,11 +55,11 @@ pub async fn run(settings: &Settings, status: &Status, output: &Output) -> Resul
 
 /// Counts the sessions that are asked for. Events and hosts are everybody's, and left out.
 async fn count(place: &Place, status: &Status, output: &Output) -> Result<(), Failure> {
-    let counted = place.store.count(status.wanted.filter(place)?).await?;
+    let counted = place.adjourn.count(status.wanted.filter(place).await?).await?;
     let total: u64 = counted.states.values().map(|standing| standing.count).sum();
     if output.json {
         let mut object = json!({
-            "store": place.store.path().display().to_string(),
+            "store": place.adjourn.path().display().to_string(),
             "sessions": sessions(&counted.states),
         });
         if let (Some(object), 1..) = (object.as_object_mut(), counted.behind) {
@@ -132,7 +132,7 @@ fn object(place: &Place, tally: &Tally, hosts: &[Host]) -> Value {
     let (alive, silent) = living(hosts);
     let since = tally.overdue_since.map(|since| since.to_string());
     json!({
-        "store": place.store.path().display().to_string(),
+        "store": place.adjourn.path().display().to_string(),
         "sessions": sessions(&tally.states),
         "overdue": { "count": tally.overdue, "since": since },
         "events": { "undelivered": tally.undelivered },

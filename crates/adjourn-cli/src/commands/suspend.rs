@@ -7,7 +7,6 @@ use adjourn::{Error, SessionRef};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::id::RequestId;
 use adjourn_core::{Rejected, command, json};
-use adjourn_store::Sqlite;
 use serde_json::Value;
 
 use crate::arguments::{Mode, OnTimeout, Suspend};
@@ -24,8 +23,8 @@ use crate::watch::Watch;
 
 pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Result<(), Failure> {
     let conditions = conditions(&suspend)?;
-    let place = Place::open(settings)?;
-    let id = place.find(&suspend.which.session)?;
+    let place = Place::open(settings).await?;
+    let id = place.find(&suspend.which.session).await?;
     let session = place.adjourn.session(id);
     let mut asked = session.suspend().conditions(conditions).mode(match suspend.mode {
         Mode::FinishStep => command::Mode::FinishStep,
@@ -41,14 +40,14 @@ pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Resu
     let mut signals = Signals::new()?;
     let accepted = asked.accepted().await?;
     if accepted.suspension.is_some() {
-        return place.tell(&accepted.commit.session, output);
+        return place.tell(&accepted.commit.session, output).await;
     }
     let mut watcher = Watch::after(&place, &accepted.commit.session);
     let mut in_force = pin!(session.in_force(&accepted));
     let mut said = String::new();
     let mut now = Arc::clone(&accepted.commit.session);
     loop {
-        let living = Living::of(&place)?;
+        let living = Living::of(&place).await?;
         let view = View { session: &now, now: place.clock.now(), living: &living };
         // What it waits for changes, as calls return; who cannot watch is told each time.
         let row = view.row();
@@ -63,7 +62,7 @@ pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Resu
         tokio::select! {
             fate = &mut in_force => return match fate {
                 // It may have been woken by now; it was suspended all the same.
-                Ok(_) => place.tell(&*place.session(id)?, output),
+                Ok(_) => place.tell(&*place.session(id).await?, output).await,
                 Err(error @ Error::NotSuspended { .. }) => {
                     Err(Failure::from(error).hint(format!("`adjourn log {id}` has the whole story")))
                 }
@@ -74,7 +73,7 @@ pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Resu
                 return withdraw(&place, &session, accepted.request, ended, output).await;
             }
         }
-        let Some(seen) = watcher.look()? else { return Err(Failure::no_session(id)) };
+        let Some(seen) = watcher.look().await? else { return Err(Failure::no_session(id)) };
         // Where it is no longer pending, its fate is told in a moment.
         if seen.session.pending_pause().is_some() {
             now = seen.session;
@@ -85,7 +84,7 @@ pub async fn run(settings: &Settings, suspend: Suspend, output: &Output) -> Resu
 /// Takes the suspend back that waits, unless it has taken effect meanwhile.
 async fn withdraw(
     place: &Place,
-    session: &SessionRef<Sqlite>,
+    session: &SessionRef,
     request: RequestId,
     Ended(code): Ended,
     output: &Output,
@@ -100,7 +99,7 @@ async fn withdraw(
         // Too late: it is what was asked for at first.
         Err(Error::Refused(Rejected::NothingToWithdraw)) => {
             output.talk("too late to take it back");
-            place.tell(&*place.session(id)?, output)
+            place.tell(&*place.session(id).await?, output).await
         }
         Err(error) => Err(error.into()),
     }

@@ -1,11 +1,9 @@
 //! `takeover`: takes a session from a host that hangs, for whichever host is free to go on with.
 
 use adjourn::TakenOver;
-use adjourn::about::About;
 use adjourn_core::Session;
 use adjourn_core::id::HostId;
 use adjourn_core::session::{Phase, State};
-use adjourn_store::Store as _;
 use serde_json::json;
 
 use crate::arguments::Takeover;
@@ -17,10 +15,10 @@ use crate::terminal::Output;
 use crate::view::View;
 
 pub async fn run(settings: &Settings, takeover: &Takeover, output: &Output) -> Result<(), Failure> {
-    let place = Place::open(settings)?;
-    let id = place.find(&takeover.which.session)?;
+    let place = Place::open(settings).await?;
+    let id = place.find(&takeover.which.session).await?;
     match place.adjourn.session(id).take_over().await? {
-        TakenOver::From { host, commit } => tell(&place, &commit.session, host, output),
+        TakenOver::From { host, commit } => tell(&place, &commit.session, host, output).await,
         TakenOver::Nobody(session) => Err(nobodys(&session)),
     }
 }
@@ -37,12 +35,16 @@ fn nobodys(session: &Session) -> Failure {
     Failure::refused("NOT_RUNNING", message).hint(hint)
 }
 
-fn tell(place: &Place, session: &Session, host: HostId, output: &Output) -> Result<(), Failure> {
-    let hosts = place.store.hosts()?;
-    let process = hosts.iter().find(|row| row.id == host);
-    let process = process.and_then(|row| About::parse(&row.about).pid());
-    let alive = place.hosts.is_alive(host).unwrap_or(false);
-    let living = Living::of(place)?;
+async fn tell(
+    place: &Place,
+    session: &Session,
+    host: HostId,
+    output: &Output,
+) -> Result<(), Failure> {
+    let known = place.adjourn.known_host(host).await?;
+    let process = known.as_ref().and_then(|known| known.about.pid());
+    let alive = known.is_some_and(|known| known.alive);
+    let living = Living::of(place).await?;
     let view = View { session, now: place.clock.now(), living: &living };
     let mut object = view.json();
     if let Some(object) = object.as_object_mut() {

@@ -19,22 +19,22 @@ use crate::view::{View, short};
 use crate::watch::{Seen, Watch};
 
 pub async fn run(settings: &Settings, wait: &Wait, output: &Output) -> Result<(), Failure> {
-    let place = Place::look(settings)?;
-    let id = place.find(&wait.which.session)?;
-    let mut session = place.session(id)?;
+    let place = Place::look(settings).await?;
+    let id = place.find(&wait.which.session).await?;
+    let mut session = place.session(id).await?;
     let mut watcher = Watch::after(&place, &session);
     let mut signals = Signals::new()?;
     let until = wait.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut reached = wait.states.iter().any(|state| is_in(*state, &session));
     loop {
         if reached {
-            return place.tell(&session, output);
+            return place.tell(&session, output).await;
         }
         if let State::Ended(_) = session.state {
             let message = format!("it has ended, and will not be {} again", named(&wait.states));
             return Err(Failure::refused("ENDED", message).hint(format!("adjourn show {id}")));
         }
-        let living = Living::of(&place)?;
+        let living = Living::of(&place).await?;
         let view = || View { session: &session, now: place.clock.now(), living: &living };
         let line = || {
             let row = view().row();
@@ -49,7 +49,7 @@ pub async fn run(settings: &Settings, wait: &Wait, output: &Output) -> Result<()
                     .hint(format!("adjourn show {}", short(&id))));
             }
         }
-        let Some(Seen { session: now, moments }) = watcher.look()? else {
+        let Some(Seen { session: now, moments }) = watcher.look().await? else {
             return Err(Failure::no_session(id));
         };
         // What it came to counts, also if it has gone on since.

@@ -133,24 +133,6 @@ pub(super) fn strays(connection: &Connection) -> Result<Vec<HostId>, Error> {
     Ok(hosts.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn ids(
-    connection: &Connection,
-    after: SessionNo,
-    limit: usize,
-) -> Result<Vec<(SessionNo, SessionId)>, Error> {
-    let sql = "SELECT no, id FROM session WHERE no > ?1 ORDER BY no LIMIT ?2";
-    numbered(connection, sql, after, limit)
-}
-
-pub(super) fn ids_before(
-    connection: &Connection,
-    before: SessionNo,
-    limit: usize,
-) -> Result<Vec<(SessionNo, SessionId)>, Error> {
-    let sql = "SELECT no, id FROM session WHERE no < ?1 ORDER BY no DESC LIMIT ?2";
-    numbered(connection, sql, before, limit)
-}
-
 fn numbered(
     connection: &Connection,
     sql: &str,

@@ -216,6 +216,10 @@ CREATE TABLE recent (
     body BLOB NOT NULL
 ) STRICT;
 ",
+    "
+-- Sessions by the end of their ids, which is what lists show of one. Only a creation touches it.
+CREATE INDEX IF NOT EXISTS session_end ON session (substr(id, 11));
+",
 ];
 
 /// The oldest version that reads do with, as it is: a file that cannot be written is not migrated.

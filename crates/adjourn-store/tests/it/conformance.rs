@@ -103,16 +103,8 @@ impl Store for Twice {
         self.next().prunable(retention)
     }
 
-    fn ids(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {
-        self.next().ids(after, limit)
-    }
-
-    fn ids_before(
-        &self,
-        before: SessionNo,
-        limit: usize,
-    ) -> Result<Vec<(SessionNo, SessionId)>, Error> {
-        self.next().ids_before(before, limit)
+    fn ids_beginning(&self, digits: &str, limit: usize) -> Result<Vec<SessionId>, Error> {
+        self.next().ids_beginning(digits, limit)
     }
 
     fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error> {

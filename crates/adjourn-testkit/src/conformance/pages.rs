@@ -46,19 +46,28 @@ pub(super) fn sessions_are_listed_in_pages<S: Store>(world: World<S>) {
         for session in listed {
             assert_eq!(session, world.session(session.id));
         }
-        let only = turn_pages(limit, |after| world.store.ids(after, limit).unwrap());
-        assert_eq!(only, created);
-        let mut newest = Vec::new();
-        let mut before = SessionNo(i64::MAX);
-        while let Some((last, _)) = world.store.ids_before(before, limit).unwrap().last() {
-            let page = world.store.ids_before(before, limit).unwrap();
-            assert!(page.len() <= limit && page.is_sorted_by(|one, two| one.0 > two.0));
-            newest.extend(page.iter().map(|(_, id)| *id));
-            before = *last;
-        }
-        assert_eq!(newest, created.iter().rev().copied().collect::<Vec<_>>());
     }
-    assert!(world.store.ids_before(SessionNo(1), 10).unwrap().is_empty());
+    for length in [1, 4, 8, 11, 12, 20, 32] {
+        for id in &created {
+            let begins = id.uuid().simple().to_string();
+            let end = begins[32 - SessionId::SHORT..].to_owned();
+            for digits in [&begins[..length], &end[..length.min(end.len())]] {
+                let mut found = world.store.ids_beginning(digits, 100).unwrap();
+                found.sort_unstable();
+                let is_meant = |other: &&SessionId| {
+                    let all = other.uuid().simple().to_string();
+                    let (_, end) = all.split_at(32 - SessionId::SHORT);
+                    all.starts_with(digits) || end.starts_with(digits)
+                };
+                let mut meant: Vec<_> = created.iter().filter(is_meant).copied().collect();
+                meant.sort_unstable();
+                assert_eq!(found, meant, "{digits}");
+            }
+        }
+    }
+    for digits in ["", "no digits", "-", "0123456789abcdef0123456789abcdef0"] {
+        assert!(world.store.ids_beginning(digits, 10).unwrap().is_empty());
+    }
     assert!(world.store.sessions(SessionNo(0), 0).unwrap().is_empty());
     assert!(world.store.sessions(SessionNo(i64::MAX), 10).unwrap().is_empty());
 }

@@ -146,9 +146,6 @@ impl<S: Store> Host<S> {
         match self.try_driver(id) {
             // A session that cannot be read must not hold up the others.
             Err(error) if error.is_of_a_session() => {
-                if !self.declined.contains_key(&id) {
-                    self.config.notes.tell(&error.to_string());
-                }
                 self.decline(id, Declined::unreadable(&error));
                 Ok(None)
             }

@@ -209,6 +209,5 @@ impl<S: Store> Host<S> {
     /// Writes to the log what this host has come across with a session.
     pub(super) fn note(&self, session: SessionId, line: &str) {
         tracing::warn!(%session, host = %self.id, "{line}");
-        self.config.notes.tell(line);
     }
 }

@@ -22,7 +22,7 @@ use crate::session_ref::{FinishedRun, SessionRef};
 /// That of [`Committing`]: dropped after it was polled, the run is canceled all the same.
 #[must_use = "nothing happens before it is awaited"]
 pub struct CancelBuilder<S: Store = Sqlite> {
-    session: SessionRef<S>,
+    pub(crate) session: SessionRef<S>,
     by: Actor,
     cancel: Cancel,
 }

@@ -19,7 +19,7 @@ use crate::session_ref::SessionRef;
 /// That of [`Committing`]: dropped after it was polled, the session is ended all the same.
 #[must_use = "nothing happens before it is awaited"]
 pub struct CloseBuilder<S: Store = Sqlite> {
-    session: SessionRef<S>,
+    pub(crate) session: SessionRef<S>,
     by: Actor,
     close: Close,
 }

@@ -27,7 +27,7 @@ use crate::session_ref::SessionRef;
 /// That of [`Committing`]: dropped after it was polled, the message is taken all the same.
 #[must_use = "nothing happens before it is awaited"]
 pub struct PromptBuilder<S: Store = Sqlite> {
-    session: SessionRef<S>,
+    pub(crate) session: SessionRef<S>,
     by: Actor,
     message: Message,
     content: Option<Content>,

@@ -23,7 +23,7 @@ use crate::session_ref::SessionRef;
 /// That of [`Committing`]: dropped after it was polled, the session is removed all the same.
 #[must_use = "nothing happens before it is awaited"]
 pub struct RemoveBuilder<S: Store = Sqlite> {
-    session: SessionRef<S>,
+    pub(crate) session: SessionRef<S>,
     by: Actor,
     even_at_work: bool,
     even_unreadable: bool,

@@ -29,7 +29,7 @@ use crate::session_ref::SessionRef;
 /// [key](ResumeBuilder::key), and is told what came of the first time.
 #[must_use = "nothing happens before it is awaited"]
 pub struct ResumeBuilder<S: Store = Sqlite> {
-    session: SessionRef<S>,
+    pub(crate) session: SessionRef<S>,
     by: Actor,
     resume: Resume,
     message: Option<Message>,

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use adjourn_core::Command;
 use adjourn_core::actor::Actor;
 use adjourn_core::command::SetOption;
-use adjourn_store::{Done, Request, Store};
+use adjourn_store::{Done, Request, Sqlite, Store};
 
 use crate::committing::Committing;
 use crate::error::Error;
@@ -18,8 +18,8 @@ use crate::session_ref::SessionRef;
 /// # Cancel safety
 /// That of [`Committing`]: dropped after it was polled, the option is set all the same.
 #[must_use = "nothing happens before it is awaited"]
-pub struct SetOptionBuilder<S: Store> {
-    session: SessionRef<S>,
+pub struct SetOptionBuilder<S: Store = Sqlite> {
+    pub(crate) session: SessionRef<S>,
     by: Actor,
     set: SetOption,
 }

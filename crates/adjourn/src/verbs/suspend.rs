@@ -37,7 +37,7 @@ use crate::session_ref::SessionRef;
 /// pause is in force, it stays.
 #[must_use = "nothing happens before it is awaited"]
 pub struct SuspendBuilder<S: Store = Sqlite> {
-    session: SessionRef<S>,
+    pub(crate) session: SessionRef<S>,
     by: Actor,
     suspend: Suspend,
     on_event: Option<String>,

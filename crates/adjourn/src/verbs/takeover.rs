@@ -21,7 +21,7 @@ use crate::session_ref::SessionRef;
 /// That of [`Committing`]: dropped after it was polled, the session is taken all the same.
 #[must_use = "nothing happens before it is awaited"]
 pub struct TakeoverBuilder<S: Store = Sqlite> {
-    session: SessionRef<S>,
+    pub(crate) session: SessionRef<S>,
     by: Actor,
 }
 

@@ -21,7 +21,7 @@ use crate::session_ref::SessionRef;
 /// That of [`Committing`].
 #[must_use = "nothing happens before it is awaited"]
 pub struct WithdrawBuilder<S: Store = Sqlite> {
-    session: SessionRef<S>,
+    pub(crate) session: SessionRef<S>,
     by: Actor,
     request: RequestId,
 }

@@ -1,8 +1,9 @@
 //! The library as a program sees it that embeds it: a store, an agent of its own, a clock of its own.
 
-use std::future::IntoFuture as _;
+use std::future::{IntoFuture as _, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adjourn::core::command::{Mode, Reach, Resume, Suspend};
@@ -15,6 +16,7 @@ use adjourn::driver::{BoxStream, Driver, Finish, Message, Opening, Park, Part, S
 use adjourn::{Adjourn, Error, Event, Filter, NotSuspended, Query, TakenOver};
 use adjourn_store::{CommandError, Request};
 use adjourn_testkit::VirtualClock;
+use futures_core::Stream as _;
 use serde_json::json;
 
 use crate::fixture::Fixture;
@@ -129,7 +131,7 @@ async fn sessions_are_found_by_what_they_are_and_by_their_runs() {
     assert_eq!(find(Filter { parent: Some(web.id()), ..agent("other") }).await, [other.id()]);
     let counted = adjourn.count(agent("other")).await.unwrap();
     assert_eq!(counted.states["idle"].count, 1);
-    assert_eq!(adjourn.session_of(run).unwrap().unwrap().id(), web.id());
+    assert_eq!(adjourn.session_of(run).await.unwrap().unwrap().id(), web.id());
     assert_eq!(web.load().await.unwrap().title().as_deref(), Some("Wait for it"));
     host.stop().await.unwrap();
 }
@@ -317,9 +319,9 @@ async fn watching_a_session_that_has_ended_ends_at_once() {
     ] {
         assert_eq!(at_once(moments.next()).await.unwrap(), None);
     }
-    assert_eq!(paged.page().unwrap().last().unwrap().event.what.name(), "session_ended");
+    assert_eq!(paged.page().await.unwrap().last().unwrap().event.what.name(), "session_ended");
     assert_eq!(at_once(paged.next()).await.unwrap(), None, "a page has told the end");
-    assert_eq!(whole.rest().unwrap().last().unwrap().event.what.name(), "session_ended");
+    assert_eq!(whole.rest().await.unwrap().last().unwrap().event.what.name(), "session_ended");
     assert_eq!(at_once(whole.next()).await.unwrap(), None, "the rest has told the end");
 }
 
@@ -376,6 +378,61 @@ async fn what_a_verb_returns_is_what_its_own_commit_did_also_with_a_dead_host() 
     }
 }
 
+/// Returns the name of what comes next out of a stream.
+async fn next(stream: &mut adjourn::Moments) -> Option<&'static str> {
+    let next = poll_fn(|context| Pin::new(&mut *stream).poll_next(context)).await;
+    next.map(|moment| moment.unwrap().event.what.name())
+}
+
+/// Moments come out of a stream as they do one by one, past and live, to the end of the session.
+#[tokio::test]
+async fn moments_are_a_stream() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(LONG_CALL));
+    let mut stream = session.watch().await.unwrap();
+    assert_eq!(next(&mut stream).await, Some("session_created"));
+    // It waits, and is left alone while something else of the process waits for the same.
+    let is_pending = |context: &mut Context<'_>| {
+        Poll::Ready(Pin::new(&mut stream).poll_next(context).is_pending())
+    };
+    assert!(poll_fn(is_pending).await);
+    let other = fixture.another_adjourn();
+    let (seen, suspended) =
+        tokio::join!(until(&session, "suspended"), other.session(session.id()).suspend());
+    assert_eq!(seen.revision, suspended.unwrap().revision);
+    assert_eq!(next(&mut stream).await, Some("suspended"));
+    session.close().await.unwrap();
+    assert_eq!(next(&mut stream).await, Some("suspension_ended"));
+    assert_eq!(next(&mut stream).await, Some("session_ended"));
+    assert_eq!(next(&mut stream).await, None);
+}
+
+/// What a program prints of a verb names the session, and has nothing of what is said to it.
+#[tokio::test]
+async fn verbs_show_their_session_and_no_words() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(LONG_CALL));
+    let id = session.id().to_string();
+    let request = adjourn::core::id::RequestId::new(adjourn.clock().uuid());
+    for shown in [
+        format!("{:?}", session.prompt("sk-secret")),
+        format!("{:?}", session.resume().input("sk-secret").key("sk-secret")),
+        format!("{:?}", session.suspend().reason("sk-secret")),
+        format!("{:?}", session.withdraw(request)),
+        format!("{:?}", session.cancel().reason("sk-secret".to_owned())),
+        format!("{:?}", session.close().reason("sk-secret".to_owned())),
+        format!("{:?}", session.remove()),
+        format!("{:?}", session.take_over()),
+        format!("{:?}", session.watch()),
+    ] {
+        assert!(shown.contains(&id) && !shown.contains("sk-"), "{shown}");
+    }
+    let created = format!("{:?}", adjourn.create("x").config("sk-secret").prompt("sk-secret"));
+    assert!(created.contains("sess-") && !created.contains("sk-"), "{created}");
+}
+
 #[tokio::test]
 async fn a_session_is_removed_although_not_all_of_it_could_be_erased() {
     let fixture = Fixture::new();
@@ -398,7 +455,8 @@ async fn a_session_is_removed_although_not_all_of_it_could_be_erased() {
     connection.execute_batch(full).unwrap();
     let erased = session.remove().even_at_work().await.unwrap();
     assert!(erased.more);
-    assert_eq!(session.load().await.unwrap().phase(), Phase::Ended);
+    let gone = session.load().await.unwrap_err();
+    assert!(matches!(gone, adjourn::Error::NotFound(_)), "{gone}");
 }
 
 #[tokio::test]
@@ -481,12 +539,12 @@ async fn a_host_takes_up_a_key_that_is_made_while_it_works() {
     let path = directory.path().join("agents.db");
     let adjourn = Adjourn::open(&path).await.unwrap();
     let host = adjourn.host().driver("patient", |_| Patient).start().await.unwrap();
-    let first = adjourn.store().signer().unwrap();
+    let first = adjourn.signer().await.unwrap();
     let rotated = adjourn::key_directory(&path).rotate(adjourn.clock().now()).unwrap();
     let second = rotated.current().id();
     // The store has to know the key before it goes on with it: whoever opens it tells it.
     drop(Adjourn::open(&path).await.unwrap());
-    while adjourn.store().signer().unwrap() != Some(second) {
+    while adjourn.signer().await.unwrap() != Some(second) {
         adjourn.create("patient").await.unwrap();
         tokio::task::yield_now().await;
     }

@@ -1,19 +1,21 @@
 //! What hosts do for the store as a whole: sessions that could not be read hear what came when they
 //! can be, and what is kept no longer goes by itself.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use adjourn::Config;
 use adjourn::script::Scripted;
-use adjourn::{Config, Notes};
 use adjourn_core::Command;
 use adjourn_core::command::{Close, Mode, Requester, Suspend, Withdraw};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{RequestId, SessionId};
 use adjourn_store::rows::{NewEvent, SessionNo};
 use adjourn_store::{CommandError, Environment as _, Request, Retention, Store as _, Transaction};
+use tracing::Level;
 
 use crate::fixture::{Fixture, Working, ann};
+use crate::log::Log;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const WAITS: &str = r#"{"steps": [{"await": {"reason": "x", "conditions": {"onEvent": "go"}}},
@@ -27,12 +29,10 @@ async fn until(what: &str, is: impl Fn() -> bool) {
     }
 }
 
-/// Starts a host that keeps a log.
-async fn host(fixture: &Fixture, log: &Arc<Mutex<Vec<String>>>) -> Working {
-    let told = Arc::clone(log);
-    let notes = Notes::new(move |line| told.lock().unwrap().push(line.to_owned()));
+/// Starts a host.
+async fn host(fixture: &Fixture) -> Working {
     let drivers = Arc::new(Scripted::new(Arc::new(fixture.clock.clone())));
-    fixture.host_as(drivers, Config { notes, ..Config::default() }).await
+    fixture.host_as(drivers, Config::default()).await
 }
 
 fn event(fixture: &Fixture, number: u32) -> NewEvent {
@@ -77,8 +77,8 @@ fn put_back(fixture: &Fixture, (no, body): (i64, Vec<u8>)) {
 async fn a_session_that_can_be_read_again_hears_what_came_meanwhile() {
     // Nothing is remembered of what was read before.
     let fixture = Fixture::with(|options| options.cache = 1);
-    let log = Arc::default();
-    let first = host(&fixture, &log).await;
+    let log = Log::of(Level::WARN);
+    let first = host(&fixture).await;
     let (id, other) = (fixture.create(WAITS), fixture.create(WAITS));
     for id in [id, other] {
         fixture.prompt(id, "begin");
@@ -88,8 +88,8 @@ async fn a_session_that_can_be_read_again_hears_what_came_meanwhile() {
     fixture.session(other);
     fixture.event("go");
     fixture.until_state(other, "idle").await;
-    until("noted", || !log.lock().unwrap().is_empty()).await;
-    let said = log.lock().unwrap().join("\n");
+    until("noted", || !log.lines().is_empty()).await;
+    let said = log.lines().join("\n");
     assert!(said.contains(&format!("session {id} cannot be read: ")), "{said}");
     assert!(said.contains("what it waits for is kept"), "{said}");
     let marked = fixture.store.unreadable(SessionNo(0), 10).unwrap();
@@ -102,14 +102,14 @@ async fn a_session_that_can_be_read_again_hears_what_came_meanwhile() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(fixture.store.metrics().commits, commits);
-    assert_eq!(log.lock().unwrap().len(), 1, "said once");
+    assert_eq!(log.lines().len(), 1, "said once");
 
     // The next program knows what this one did not.
     first.stop().await;
     write(&fixture, id, &whole);
-    let second = host(&fixture, &log).await;
+    let second = host(&fixture).await;
     fixture.until_state(id, "idle").await;
-    let said = log.lock().unwrap().join("\n");
+    let said = log.lines().join("\n");
     assert!(said.contains(&format!("session {id} can be read again")), "{said}");
     assert!(fixture.happened(id).contains(&"resumed"));
     second.stop().await;
@@ -187,8 +187,7 @@ async fn the_list_of_sessions_follows_the_journal_by_itself() {
 #[tokio::test]
 async fn what_a_dead_host_had_goes_on_when_it_can_be_read_again() {
     let fixture = Fixture::with(|options| options.cache = 1);
-    let log = Arc::default();
-    let first = host(&fixture, &log).await;
+    let first = host(&fixture).await;
     let script = r#"{"steps": [{"tool": {"name": "again", "ms": 1000, "idempotent": true}},
                                {"say": "done"}]}"#;
     let (id, other) = (fixture.create(script), fixture.create(script));
@@ -197,13 +196,13 @@ async fn what_a_dead_host_had_goes_on_when_it_can_be_read_again() {
     first.kill().await;
     let whole = write(&fixture, id, &[0x11]);
     fixture.session(other);
-    let second = host(&fixture, &log).await;
+    let second = host(&fixture).await;
     let marked = || fixture.store.unreadable(SessionNo(0), 10).unwrap().len();
     until("forgotten", || marked() == 1 && fixture.store.hosts().unwrap().len() == 1).await;
     second.stop().await;
 
     write(&fixture, id, &whole);
-    let third = host(&fixture, &log).await;
+    let third = host(&fixture).await;
     fixture.pass_until(id, "idle").await;
     assert!(fixture.happened(id).contains(&"host_lost"));
     assert_eq!(fixture.dispatched(id), 2, "it may be run twice, and was");
@@ -215,10 +214,7 @@ const AGAIN: &str = r#"{"steps": [{"tool": {"name": "again", "ms": 1000, "idempo
 
 /// Starts a session that becomes unreadable while a tool is in flight on a host that lives. Returns
 /// it, and what was written over.
-async fn unreadable_in_flight(
-    fixture: &Fixture,
-    log: &Arc<Mutex<Vec<String>>>,
-) -> (SessionId, (i64, Vec<u8>)) {
+async fn unreadable_in_flight(fixture: &Fixture, log: &Log) -> (SessionId, (i64, Vec<u8>)) {
     let (id, other) = (fixture.create(AGAIN), fixture.create(AGAIN));
     fixture.prompt(id, "go");
     fixture.until_in_flight(id, "again").await;
@@ -237,8 +233,8 @@ async fn unreadable_in_flight(
     fixture.session(other);
     give(Command::Withdraw(Withdraw { request }));
     fixture.hosts().ring();
-    until("noted", || !log.lock().unwrap().is_empty()).await;
-    let said = log.lock().unwrap().join("\n");
+    until("noted", || !log.lines().is_empty()).await;
+    let said = log.lines().join("\n");
     assert!(said.contains(&format!("session {id} cannot be read: ")), "{said}");
     let marked = || fixture.store.unreadable(SessionNo(0), 10).unwrap();
     until("marked", || marked().iter().any(|(_, marked)| *marked == id)).await;
@@ -250,12 +246,12 @@ async fn unreadable_in_flight(
 #[tokio::test]
 async fn what_a_living_host_cannot_read_any_more_goes_on_at_one_that_can() {
     let fixture = Fixture::with(|options| options.cache = 1);
-    let log = Arc::default();
-    let older = host(&fixture, &log).await;
+    let log = Log::of(Level::WARN);
+    let older = host(&fixture).await;
     let (id, whole) = unreadable_in_flight(&fixture, &log).await;
     assert_eq!(fixture.store.driven_by(older.id).unwrap(), []);
     put_back(&fixture, whole);
-    let newer = host(&fixture, &log).await;
+    let newer = host(&fixture).await;
     fixture.pass_until(id, "idle").await;
     assert_eq!(fixture.dispatched(id), 2, "it may be run twice, and was");
     newer.stop().await;
@@ -266,13 +262,13 @@ async fn what_a_living_host_cannot_read_any_more_goes_on_at_one_that_can() {
 #[tokio::test]
 async fn what_a_host_cannot_read_when_it_stops_goes_on_at_the_next() {
     let fixture = Fixture::with(|options| options.cache = 1);
-    let log = Arc::default();
-    let first = host(&fixture, &log).await;
+    let log = Log::of(Level::WARN);
+    let first = host(&fixture).await;
     let (id, whole) = unreadable_in_flight(&fixture, &log).await;
     first.stop().await;
     assert_eq!(fixture.store.hosts().unwrap(), []);
     put_back(&fixture, whole);
-    let second = host(&fixture, &log).await;
+    let second = host(&fixture).await;
     fixture.pass_until(id, "idle").await;
     assert!(fixture.happened(id).contains(&"host_lost"));
     second.stop().await;
@@ -282,15 +278,14 @@ async fn what_a_host_cannot_read_when_it_stops_goes_on_at_the_next() {
 #[tokio::test]
 async fn what_a_host_without_a_row_owns_goes_on() {
     let fixture = Fixture::new();
-    let log = Arc::default();
-    let first = host(&fixture, &log).await;
+    let first = host(&fixture).await;
     let id = fixture.create(AGAIN);
     fixture.prompt(id, "go");
     fixture.until_in_flight(id, "again").await;
     let own = first.id;
     first.kill().await;
     fixture.store.transact(move |tx| tx.forget(own)).wait().unwrap();
-    let second = host(&fixture, &log).await;
+    let second = host(&fixture).await;
     fixture.pass_until(id, "idle").await;
     second.stop().await;
 }
@@ -305,10 +300,10 @@ async fn a_ready_session_that_cannot_be_read_is_left_alone() {
     fixture.prompt(id, "go");
     let whole = write(&fixture, id, &[0x11]);
     fixture.session(other);
-    let log = Arc::default();
-    let working = host(&fixture, &log).await;
+    let log = Log::of(Level::WARN);
+    let working = host(&fixture).await;
     let marked = || fixture.store.unreadable(SessionNo(0), 10).unwrap().len();
-    until("marked", || marked() == 1 && !log.lock().unwrap().is_empty()).await;
+    until("marked", || marked() == 1 && !log.lines().is_empty()).await;
     let commits = fixture.store.metrics().commits;
     for _ in 0..20 {
         fixture.hosts().ring();
@@ -317,7 +312,7 @@ async fn a_ready_session_that_cannot_be_read_is_left_alone() {
     assert_eq!(fixture.store.metrics().commits, commits);
     working.stop().await;
     write(&fixture, id, &whole);
-    let working = host(&fixture, &log).await;
+    let working = host(&fixture).await;
     fixture.until_state(id, "idle").await;
     working.stop().await;
 }

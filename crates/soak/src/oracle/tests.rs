@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use adjourn_core::command::{Prompt, Reach, Resume};
+use adjourn::Error;
 use adjourn_core::session::State;
-use adjourn_core::{Command, Rejected, Session};
-use adjourn_driver::Message;
-use adjourn_store::CommandError;
+use adjourn_core::{Rejected, Session};
 use tempfile::TempDir;
 
 use super::*;
@@ -49,17 +47,15 @@ impl Lived {
     }
 
     async fn lives(&mut self) {
-        let said = Message::user("go");
-        let content = said.content();
-        let prompt = Prompt { content, message_id: None, handle: None, reach: Reach::OwnFace };
-        self.give(Command::Prompt(prompt), Some(said)).await.unwrap();
+        let session = self.client.session(0, self.id, named("ann"));
+        let prompted = session.prompt("go").await.unwrap();
+        self.remembered.done(&prompted.commit);
         let parked = self.until(|session| session.suspended().is_some()).await;
         let handle = parked.suspended().unwrap().shown().pause.handle;
-        let resume = Command::Resume(Resume { handle: Some(handle), ..Resume::default() });
-        self.give(resume.clone(), None).await.unwrap();
-        let late = self.give(resume, None).await;
-        let Err(CommandError::Rejected(Rejected::AlreadyResumed { handle, at, cause, by })) = late
-        else {
+        let woken = session.resume().handle(handle).await.unwrap();
+        self.remembered.done(&woken.commit);
+        let late = session.resume().handle(handle).await;
+        let Err(Error::Refused(Rejected::AlreadyResumed { handle, at, cause, by })) = late else {
             panic!("{late:?}");
         };
         self.remembered.resumed(handle, at, cause, by);
@@ -69,18 +65,9 @@ impl Lived {
         self.until(|session| matches!(session.state, State::Ended(_))).await;
     }
 
-    async fn give(
-        &mut self,
-        command: Command,
-        said: Option<Message>,
-    ) -> Result<Done, CommandError> {
-        let done = self.client.give(0, self.id, named("ann"), command, said).await;
-        done.inspect(|done| self.remembered.done(done))
-    }
-
     async fn until(&self, is: impl Fn(&Session) -> bool) -> Arc<Session> {
         loop {
-            let session = self.client.store().session(self.id).unwrap().unwrap();
+            let session = self.client.adjourn().session(self.id).load().await.unwrap();
             if is(&session) {
                 return session;
             }
@@ -88,24 +75,24 @@ impl Lived {
         }
     }
 
-    fn journal(&self) -> Vec<Entry> {
-        whole_journal(self.client.store(), self.id)
+    async fn journal(&self) -> Vec<Entry> {
+        whole_journal(self.client.adjourn(), self.id).await
     }
 
     /// Says what is wrong with the marks, after they were changed.
-    fn marked(&self, marks: Marks, change: impl FnOnce(&mut Vec<String>)) -> Report {
+    async fn marked(&self, marks: Marks, change: impl FnOnce(&mut Vec<String>)) -> Report {
         let text = std::fs::read_to_string(self.scene.marks()).unwrap();
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         change(&mut lines);
         let mut report = Report::default();
-        let stories = [(self.id, &self.story, self.journal())];
+        let stories = [(self.id, &self.story, self.journal().await)];
         compare_marks(&lines.join("\n"), stories, marks, &mut report);
         report
     }
 
     /// Says what is missing, after the journal was changed.
-    fn compared(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Report {
-        let (mut journal, mut report) = (self.journal(), Report::default());
+    async fn compared(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Report {
+        let (mut journal, mut report) = (self.journal().await, Report::default());
         change(&mut journal);
         self.remembered.compare(self.id, &journal, &mut report);
         report
@@ -127,9 +114,9 @@ async fn what_went_well_is_no_problem() {
     let mut report = Report::default();
     lived.remembered.check(&lived.client, lived.id, &mut report).await;
     let stories = BTreeMap::from([(lived.id, lived.story.clone())]);
-    let store = lived.client.store();
-    check_marks(&lived.scene, store, &stories, Marks::ExactlyOnce, &mut report);
-    verify(store, &mut report);
+    let adjourn = lived.client.adjourn();
+    check_marks(&lived.scene, adjourn, &stories, Marks::ExactlyOnce, &mut report).await;
+    verify(adjourn, &mut report).await;
     assert!(report.is_clean(), "{}", report.problems());
     // Created, prompted, resumed; told too late; an event.
     assert_eq!((report.acknowledged, report.calls), (5, 2));
@@ -139,25 +126,27 @@ async fn what_went_well_is_no_problem() {
 async fn an_entry_that_is_missing_or_another_is_lost() {
     let lived = Lived::new().await;
     // What was acknowledged stands at its place, and what is gone moves all that follows.
-    let report = lived.compared(|journal| drop(journal.remove(1)));
+    let report = lived.compared(|journal| drop(journal.remove(1))).await;
     assert_eq!(counts(&report), (2, 0, 0), "{}", report.problems());
-    let report = lived.compared(|journal| journal.truncate(1));
+    let report = lived.compared(|journal| journal.truncate(1)).await;
     // The prompt, the resume, and what somebody was told of it.
     assert_eq!(counts(&report), (3, 0, 0), "{}", report.problems());
-    let report = lived.compared(|journal| journal[1] = journal[0].clone());
+    let report = lived.compared(|journal| journal[1] = journal[0].clone()).await;
     assert_eq!(counts(&report), (1, 0, 0), "{}", report.problems());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_resume_is_doubled_and_one_that_nobody_finds_is_lost() {
     let lived = Lived::new().await;
-    let report = lived.compared(|journal| {
-        let resumed = journal.iter().find(|entry| is_resumed(entry)).unwrap().clone();
-        journal.push(resumed);
-    });
+    let report = lived
+        .compared(|journal| {
+            let resumed = journal.iter().find(|entry| is_resumed(entry)).unwrap().clone();
+            journal.push(resumed);
+        })
+        .await;
     assert_eq!(counts(&report), (0, 1, 0), "{}", report.problems());
 
-    let mut journal = lived.journal();
+    let mut journal = lived.journal().await;
     journal.retain(|entry| !is_resumed(entry));
     let told = Remembered { resumed: lived.remembered.resumed.clone(), ..Remembered::default() };
     let mut report = Report::default();
@@ -193,7 +182,7 @@ async fn a_call_that_ran_twice_is_doubled_where_it_must_not() {
         ("often-1", Marks::AtMostOnce, 0),
         ("often-1", Marks::ExactlyOnce, 1),
     ] {
-        let report = lived.marked(marks, again(tool));
+        let report = lived.marked(marks, again(tool)).await;
         assert_eq!(counts(&report), (0, doubled, 0), "{tool}, {marks:?}: {}", report.problems());
     }
 }
@@ -202,14 +191,17 @@ async fn a_call_that_ran_twice_is_doubled_where_it_must_not() {
 async fn a_mark_that_is_missing_or_nobodys_is_a_problem() {
     let lived = Lived::new().await;
     // It came back, as the journal says, and never ran.
-    let report = lived.marked(Marks::AtMostOnce, |lines| drop(lines.remove(0)));
+    let report = lived.marked(Marks::AtMostOnce, |lines| drop(lines.remove(0))).await;
     assert_eq!(counts(&report), (0, 0, 1), "{}", report.problems());
-    let report = lived.marked(Marks::ExactlyOnce, |lines| drop(lines.remove(0)));
+    let report = lived.marked(Marks::ExactlyOnce, |lines| drop(lines.remove(0))).await;
     assert_eq!(counts(&report), (1, 0, 1), "{}", report.problems());
-    let report = lived.marked(Marks::AtMostOnce, |lines| {
-        lines.push(format!("{} never-begun often-1", lived.id));
-    });
+    let report = lived
+        .marked(Marks::AtMostOnce, |lines| {
+            lines.push(format!("{} never-begun often-1", lived.id));
+        })
+        .await;
     assert_eq!(counts(&report), (0, 0, 1), "{}", report.problems());
-    let report = lived.marked(Marks::AtMostOnce, |lines| lines.push("other call once-0".into()));
+    let report =
+        lived.marked(Marks::AtMostOnce, |lines| lines.push("other call once-0".into())).await;
     assert_eq!(counts(&report), (0, 0, 1), "{}", report.problems());
 }

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use adjourn::SessionRef;
 use adjourn::clock::Machine;
 use adjourn::watch::Bell;
-use adjourn_core::command::{Cancel, Mode, Prompt, Reach, Suspend};
+use adjourn_core::Session;
+use adjourn_core::command::Mode;
 use adjourn_core::id::SessionId;
-use adjourn_core::{Command, Session};
-use adjourn_driver::Message;
-use adjourn_store::Store as _;
 use serde_json::json;
 
 use crate::client::{Client, named};
@@ -93,13 +92,14 @@ pub async fn run(directory: &Path, program: PathBuf) -> Vec<Figure> {
 
     let mut suspended = Vec::new();
     for id in thinking.split_off(TIMES) {
-        suspended.push(bench.reaches(id, interrupt(), |s| s.suspended().is_some()).await);
+        bench.interrupt(id).await;
+        suspended.push(bench.reached(id, |session| session.suspended().is_some()).await);
     }
     let mut canceled = Vec::new();
     for id in thinking {
-        let cancel = Command::Cancel(Cancel::default());
+        bench.way(id).cancel().await.expect("it is accepted");
         // The model call in flight is let go; only then it is over.
-        canceled.push(bench.reaches(id, cancel, |session| session.run().is_none()).await);
+        canceled.push(bench.reached(id, |session| session.run().is_none()).await);
     }
     let mut woken = Vec::new();
     // One after the other: each has to be rung for.
@@ -148,10 +148,7 @@ impl Bench {
         let mut sessions = Vec::new();
         for _ in 0..count {
             let id = self.client.create(script).await.expect("a session is made").session.id;
-            let said = Message::user("go");
-            let content = said.content();
-            let prompt = Prompt { content, message_id: None, handle: None, reach: Reach::OwnFace };
-            self.give(id, Command::Prompt(prompt), Some(said)).await;
+            self.way(id).prompt("go").await.expect("it is accepted");
             sessions.push(id);
         }
         for id in &sessions {
@@ -160,19 +157,19 @@ impl Bench {
         sessions
     }
 
-    async fn give(&self, id: SessionId, command: Command, said: Option<Message>) {
-        let given = self.client.give(1, id, named("ann"), command, said).await;
-        given.expect("it is accepted");
+    /// Returns the way to a session through a handle of its own.
+    fn way(&self, id: SessionId) -> SessionRef {
+        self.client.session(1, id, named("ann"))
     }
 
-    /// Gives a command, and returns how long after its acknowledgement it has taken effect.
-    async fn reaches(
-        &self,
-        id: SessionId,
-        command: Command,
-        is: impl Fn(&Session) -> bool,
-    ) -> Duration {
-        self.give(id, command, None).await;
+    /// Interrupts a session, and returns when that is acknowledged.
+    async fn interrupt(&self, id: SessionId) {
+        let interrupt = self.way(id).suspend().mode(Mode::InterruptImmediate).accepted();
+        interrupt.await.expect("it is accepted");
+    }
+
+    /// Returns how long after its acknowledgement a command has taken effect.
+    async fn reached(&self, id: SessionId, is: impl Fn(&Session) -> bool) -> Duration {
         let start = Instant::now();
         self.until(id, is).await;
         start.elapsed()
@@ -181,7 +178,7 @@ impl Bench {
     async fn until(&self, id: SessionId, is: impl Fn(&Session) -> bool) {
         let start = Instant::now();
         loop {
-            let session = self.session(id);
+            let session = self.session(id).await;
             if is(&session) {
                 return;
             }
@@ -196,9 +193,9 @@ impl Bench {
         let bell = Bell::new(&self.scene.hosts(), &Machine);
         let mut times = Vec::new();
         for id in sessions {
-            self.give(id, interrupt(), None).await;
+            self.interrupt(id).await;
             let start = Instant::now();
-            while self.session(id).suspended().is_none() {
+            while self.session(id).await.suspended().is_none() {
                 bell.rung().await;
             }
             times.push(start.elapsed());
@@ -206,9 +203,8 @@ impl Bench {
         times
     }
 
-    fn session(&self, id: SessionId) -> Arc<Session> {
-        let session = self.client.store().session(id).expect("the store works");
-        session.expect("a session stays")
+    async fn session(&self, id: SessionId) -> Arc<Session> {
+        self.client.adjourn().session(id).load().await.expect("a session stays")
     }
 
     /// Kills the host of a session, and sees how soon another one has it.
@@ -217,12 +213,12 @@ impl Bench {
         for _ in 0..3 {
             let host = self.program.host(RUNNING);
             let id = self.start(script, 1, is_thinking).await.pop().expect("one");
-            let epoch = self.session(id).epoch;
+            let epoch = self.session(id).await.epoch;
             let taken = |session: &Session| session.epoch > epoch && is_thinking(session);
             // The first to claim was the only one there, so this one has nothing to do yet.
             let other = self.program.host(RUNNING);
-            let hosts = || self.client.store().hosts().expect("the store works").len();
-            while hosts() < 2 {
+            let hosts = async || self.client.adjourn().known_hosts().await.map(|all| all.len());
+            while hosts().await.expect("the store works") < 2 {
                 tokio::time::sleep(LOOK).await;
             }
             host.kill().expect("it lives until then");
@@ -235,8 +231,8 @@ impl Bench {
             let again = |session: &Session| session.epoch.0 > epoch.0 + 1 && is_thinking(session);
             self.until(id, again).await;
             by_the_next.push(start.elapsed());
-            let cancel = Command::Cancel(Cancel::default());
-            self.reaches(id, cancel, |session| session.run().is_none()).await;
+            self.way(id).cancel().await.expect("it is accepted");
+            self.until(id, |session| session.run().is_none()).await;
             next.kill().expect("it lives until then");
         }
         vec![
@@ -244,10 +240,6 @@ impl Bench {
             Figure::new("a dead host's session, to the next that starts", FOUND, by_the_next),
         ]
     }
-}
-
-fn interrupt() -> Command {
-    Command::Suspend(Suspend { mode: Mode::InterruptImmediate, ..Suspend::default() })
 }
 
 fn is_thinking(session: &Session) -> bool {

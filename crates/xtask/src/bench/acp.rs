@@ -4,14 +4,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use adjourn::clock::Machine;
+use adjourn::clock::{Environment as _, Machine};
+use adjourn::store::{CommandError, Request};
 use adjourn_acp::{PendingPermissions, Wire};
 use adjourn_core::command::{FinishStep, StartStep, StepEnd};
 use adjourn_core::id::{Epoch, HostId, SessionId};
 use adjourn_core::transcript::Digest;
 use adjourn_core::{Command, actor};
 use adjourn_driver::Message;
-use adjourn_store::{CommandError, Environment as _, Request, Store as _};
 use adjourn_testkit::acp;
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -19,7 +19,7 @@ use serde_json::json;
 use super::child::{Child, runtime};
 use super::editor::Editor;
 use super::figures::{Figures, percentile};
-use super::sessions::{create, embed, give, open, prompt};
+use super::sessions::{create, open, wait};
 
 /// Messages of the conversation that is replayed.
 const MESSAGES: usize = 100_000;
@@ -41,25 +41,23 @@ pub struct Conversation {
 
 /// Has a long conversation, as a host would store it: two entries of the journal per message.
 pub fn prepare(path: &Path) -> Result<Conversation> {
-    let store = open(path)?;
-    let id = create(&store, SCRIPT)?;
-    give(&store, prompt(id, "a long story"))?;
+    let adjourn = open(path)?;
+    let id = create(&adjourn, SCRIPT)?;
+    wait(adjourn.session(id).prompt("a long story"))?;
     let host = HostId::new(Machine.uuid());
     let by = actor::Actor::new(actor::Face::Host, "").on(host);
-    give(&store, Request::new(id, by.clone(), Command::Claim))?;
-    let epoch = store.session(id)?.context("the session is there")?.epoch;
+    let claim = Request::new(id, by.clone(), Command::Claim);
+    let epoch = wait(adjourn.transact(move |tx| tx.command(claim)))?.session.epoch;
     for first in (0..MESSAGES).step_by(TOGETHER) {
         let by = by.clone();
-        store
-            .transact(move |tx| -> Result<(), CommandError> {
-                for number in first..first + TOGETHER {
-                    for request in step(id, &by, epoch, number) {
-                        tx.command(request)?;
-                    }
+        wait(adjourn.transact(move |tx| -> Result<(), CommandError> {
+            for number in first..first + TOGETHER {
+                for request in step(id, &by, epoch, number) {
+                    tx.command(request)?;
                 }
-                Ok(())
-            })
-            .wait()?;
+            }
+            Ok(())
+        }))?;
     }
     Ok(Conversation { path: path.to_owned(), id })
 }
@@ -100,7 +98,7 @@ impl Conversation {
 /// Measures one round of what an editor asks for most.
 pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     let path = place.join("acp.db");
-    let store = open(&path)?;
+    let adjourn = open(&path)?;
     let mut editor = editor(&path)?;
     let made = editor.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }))?;
     let session = made.pointer("/result/sessionId").context("a session was made")?.clone();
@@ -118,7 +116,7 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     let input = writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))??;
     editor.child.give_input(input);
 
-    let before = store.head()?.number;
+    let before = wait(adjourn.head())?.number;
     let mut times = Vec::new();
     for _ in 0..CYCLES {
         let start = Instant::now();
@@ -128,7 +126,7 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
         times.push(start.elapsed());
     }
     figures.add("acp_cycle_p50_us", percentile(&mut times, 0.5));
-    let commits = store.head()?.number - before;
+    let commits = wait(adjourn.head())?.number - before;
     figures.add("acp_cycle_commits", commits as f64 / CYCLES as f64);
     Ok(())
 }
@@ -142,7 +140,7 @@ fn editor(store: &Path) -> Result<Editor> {
 pub fn agent(path: &Path) -> Result<()> {
     let runtime = runtime()?;
     let result = runtime.block_on(async {
-        let adjourn = embed(path)?;
+        let adjourn = open(path)?;
         let host = adjourn.host().scripts().start().await?;
         let face = acp::face(adjourn, &host, PendingPermissions::default(), SCRIPT);
         let drain = async {

@@ -115,7 +115,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
 /// A host as `adjourn serve` runs one.
 fn host(path: &Path) -> Result<()> {
     runtime()?.block_on(async {
-        let host = sessions::embed(path)?.host().scripts().start().await?;
+        let host = sessions::open(path)?.host().scripts().start().await?;
         println!("joined");
         first_gone().await;
         Ok(host.stop().await?)

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use adjourn::Adjourn;
+use adjourn::store::{CommandError, Request};
 use adjourn_core::Command;
 use adjourn_core::id::SessionId;
-use adjourn_store::{CommandError, Request, Sqlite, Store as _};
 use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
 
 use super::child::Child;
 use super::figures::{Figures, percentile};
-use super::sessions::{by, create, give, open, prompt, resume, suspend};
+use super::sessions::{by, create, open, prompt, suspend, wait};
 
 /// How long a throughput is measured.
 const SPAN: Duration = Duration::from_millis(800);
@@ -37,11 +38,11 @@ pub fn alone(place: &Path, figures: &mut Figures) -> Result<()> {
     // The file has its full size before it is measured: growing it would cost a journal commit.
     raw.write_all_at(&[1; RECORD].repeat(usize::try_from(RECORDS)?), 0)?;
     raw.sync_all()?;
-    let store = open(&place.join("alone.db"))?;
-    let id = create(&store, "{}")?;
+    let adjourn = open(&place.join("alone.db"))?;
+    let id = create(&adjourn, "{}")?;
     // The log has been written over once before it is measured, as it has in any store of some age.
     for _ in 0..150 {
-        cycle(&store, id, &mut Vec::new())?;
+        cycle(&adjourn, id, &mut Vec::new())?;
     }
     let (mut syncs, mut commits) = (Vec::new(), Vec::new());
     for turn in 0..TURNS {
@@ -54,7 +55,7 @@ pub fn alone(place: &Path, figures: &mut Figures) -> Result<()> {
             syncs.push(before.elapsed());
         }
         for _ in 0..TURN {
-            cycle(&store, id, &mut commits)?;
+            cycle(&adjourn, id, &mut commits)?;
         }
     }
     let (fsync, commit) = (percentile(&mut syncs, 0.5), percentile(&mut commits, 0.5));
@@ -69,37 +70,38 @@ pub fn alone(place: &Path, figures: &mut Figures) -> Result<()> {
 }
 
 /// Suspends and resumes once, and notes how long each took.
-fn cycle(store: &Sqlite, id: SessionId, times: &mut Vec<Duration>) -> Result<()> {
-    for request in [suspend(id), resume(id)] {
-        let before = Instant::now();
-        give(store, request)?;
-        times.push(before.elapsed());
-    }
+fn cycle(adjourn: &Adjourn, id: SessionId, times: &mut Vec<Duration>) -> Result<()> {
+    let before = Instant::now();
+    wait(suspend(adjourn, id))?;
+    times.push(before.elapsed());
+    let before = Instant::now();
+    wait(adjourn.session(id).resume())?;
+    times.push(before.elapsed());
     Ok(())
 }
 
 /// Cycles of suspend and resume of many sessions at once.
 pub fn together(place: &Path, figures: &mut Figures) -> Result<()> {
-    let store = open(&place.join("together.db"))?;
-    let ids = many(&store)?;
-    let before = store.metrics();
+    let adjourn = open(&place.join("together.db"))?;
+    let ids = many(&adjourn)?;
+    let before = adjourn.metrics();
     let start = Instant::now();
-    let cycles = cycles(&store, &ids, move || start.elapsed() < SPAN)?;
+    let cycles = cycles(&adjourn, &ids, move || start.elapsed() < SPAN)?;
     let spent = start.elapsed();
-    let after = store.metrics();
+    let after = adjourn.metrics();
     figures.add("cycles_per_s_n64", cycles as f64 / spent.as_secs_f64());
     let commits = (after.commits - before.commits) as f64;
     figures.add("ops_per_fsync_n64", (after.commands - before.commands) as f64 / commits);
     Ok(())
 }
 
-fn many(store: &Sqlite) -> Result<Vec<SessionId>> {
-    (0..SESSIONS).map(|_| create(store, "{}")).collect()
+fn many(adjourn: &Adjourn) -> Result<Vec<SessionId>> {
+    (0..SESSIONS).map(|_| create(adjourn, "{}")).collect()
 }
 
 /// Runs cycles of many sessions, each a task as in a host, and returns how many there were.
 fn cycles(
-    store: &Sqlite,
+    adjourn: &Adjourn,
     ids: &[SessionId],
     go_on: impl Fn() -> bool + Clone + Send + 'static,
 ) -> Result<u64> {
@@ -107,16 +109,15 @@ fn cycles(
     runtime.block_on(async {
         let mut tasks = JoinSet::new();
         for id in ids.iter().copied() {
-            let (store, go_on) = (store.clone(), go_on.clone());
+            let (adjourn, go_on) = (adjourn.clone(), go_on.clone());
             tasks.spawn(async move {
                 let mut cycles = 0;
                 while go_on() {
-                    for request in [suspend(id), resume(id)] {
-                        store.transact(move |tx| tx.command(request).map(|_| ())).await?;
-                    }
+                    suspend(&adjourn, id).await?;
+                    adjourn.session(id).resume().await?;
                     cycles += 1;
                 }
-                Ok::<u64, CommandError>(cycles)
+                Ok::<u64, adjourn::Error>(cycles)
             });
         }
         let mut total = 0;
@@ -129,27 +130,25 @@ fn cycles(
 
 /// The price of a suspension with a short and with a long transcript.
 pub fn messages(place: &Path, figures: &mut Figures) -> Result<()> {
-    let store = open(&place.join("messages.db"))?;
+    let adjourn = open(&place.join("messages.db"))?;
     let mut sessions = Vec::new();
     for messages in [10, 10_000] {
-        let id = create(&store, "{}")?;
-        store
-            .transact(move |tx| -> Result<(), CommandError> {
-                for number in 0..messages {
-                    tx.command(prompt(id, &format!("message {number} {}", "x".repeat(200))))?;
-                    tx.command(Request::new(id, by(), Command::Cancel(Default::default())))?;
-                }
-                Ok(())
-            })
-            .wait()?;
+        let id = create(&adjourn, "{}")?;
+        wait(adjourn.transact(move |tx| -> Result<(), CommandError> {
+            for number in 0..messages {
+                tx.command(prompt(id, &format!("message {number} {}", "x".repeat(200))))?;
+                tx.command(Request::new(id, by(), Command::Cancel(Default::default())))?;
+            }
+            Ok(())
+        }))?;
         sessions.push((id, Vec::new()));
     }
     for _ in 0..200 {
         for (id, times) in &mut sessions {
             let before = Instant::now();
-            give(&store, suspend(*id))?;
+            wait(suspend(&adjourn, *id))?;
             times.push(before.elapsed());
-            give(&store, resume(*id))?;
+            wait(adjourn.session(*id).resume())?;
         }
     }
     if let [(_, short), (_, long)] = sessions.as_mut_slice() {
@@ -162,8 +161,8 @@ pub fn messages(place: &Path, figures: &mut Figures) -> Result<()> {
 /// A durable write of one process while another saturates the store.
 pub fn foreign(place: &Path, figures: &mut Figures) -> Result<()> {
     let path = place.join("foreign.db");
-    let store = open(&path)?;
-    let ids = many(&store)?;
+    let adjourn = open(&path)?;
+    let ids = many(&adjourn)?;
     let mut child = Child::spawn("writer", Some(&path))?;
     let done = Arc::new(AtomicBool::new(false));
     let reader = {
@@ -175,7 +174,7 @@ pub fn foreign(place: &Path, figures: &mut Figures) -> Result<()> {
         })
     };
     let start = Instant::now();
-    let cycles = cycles(&store, &ids, move || !done.load(Ordering::SeqCst))?;
+    let cycles = cycles(&adjourn, &ids, move || !done.load(Ordering::SeqCst))?;
     let rate = cycles as f64 / start.elapsed().as_secs_f64();
     let printed = reader.join().ok().context("a thread panicked")??;
     let numbers: Vec<f64> = printed.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
@@ -188,11 +187,11 @@ pub fn foreign(place: &Path, figures: &mut Figures) -> Result<()> {
 
 /// The second process: single durable writes.
 pub fn foreign_child(path: &Path) -> Result<()> {
-    let store = open(path)?;
-    let id = create(&store, "{}")?;
+    let adjourn = open(path)?;
+    let id = create(&adjourn, "{}")?;
     let mut times = Vec::new();
     for _ in 0..100 {
-        cycle(&store, id, &mut times)?;
+        cycle(&adjourn, id, &mut times)?;
     }
     println!("{} {}", percentile(&mut times, 0.5), percentile(&mut times, 0.99));
     Ok(())

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use super::child::{Child, first_gone, runtime};
 use super::figures::Figures;
-use super::sessions::embed;
+use super::sessions::open;
 
 /// How long requests are counted.
 const SPAN: Duration = Duration::from_millis(600);
@@ -42,7 +42,7 @@ pub fn bare() -> Result<()> {
 pub fn intake(path: &Path) -> Result<()> {
     runtime()?.block_on(async {
         let intake =
-            Intake { adjourn: embed(path)?, token: None, connections: adjourn_server::CONNECTIONS };
+            Intake { adjourn: open(path)?, token: None, connections: adjourn_server::CONNECTIONS };
         Ok(adjourn_server::serve(listen().await?, intake, first_gone()).await?)
     })
 }

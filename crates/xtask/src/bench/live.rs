@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::child::runtime;
 use super::figures::{Figures, percentile};
-use super::sessions::embed;
+use super::sessions::open;
 
 /// How many words the agent says, and how long each takes: as a fast model does, and long enough
 /// for segments to be committed meanwhile.
@@ -37,7 +37,7 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
 
 /// Has an agent say something, and returns how long each word took to its client.
 async fn spoken(path: &Path) -> Result<Vec<Duration>> {
-    let (adjourn, began) = (embed(path)?, Instant::now());
+    let (adjourn, began) = (open(path)?, Instant::now());
     let host = adjourn.host().others(Arc::new(Talker(began))).start().await?;
     let face = acp::face(adjourn, &host, PendingPermissions::default(), r#"{"steps": []}"#);
     let mut client = acp::connect(face, WIDTH);

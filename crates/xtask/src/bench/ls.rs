@@ -1,24 +1,21 @@
 //! Lists of a million sessions: how long the first page takes that a filter lets through.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn::clock::Machine;
+use adjourn::clock::{Environment as _, Machine};
+use adjourn::store::{CommandError, Request};
+use adjourn::{Adjourn, Filter, Query, ReasonPattern, Sort, StateKind};
 use adjourn_core::command::Suspend;
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Founding};
-use adjourn_store::{
-    CommandError, Environment as _, Filter, Query, ReasonPattern, Request, Sort, Sqlite, StateKind,
-    Store as _,
-};
 use adjourn_testkit::store::TENANT;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::figures::Figures;
-use super::sessions::{by, founding, open};
+use super::sessions::{by, founding, open, wait};
 
 /// Sessions among the million that differ from the others.
 const RARE: usize = 1_000;
@@ -32,10 +29,10 @@ const PAGE: usize = 50;
 
 /// Adds sessions that differ from the others in everything that one can ask for.
 pub fn prepare(path: &Path) -> Result<()> {
-    let store = open(path)?;
+    let adjourn = open(path)?;
     let value = json!({ "onEvent": "deploy.done:web" });
     let conditions = Conditions::parse(&value, Spelling::Camel)?;
-    let added = store.transact(move |tx| -> Result<(), CommandError> {
+    let added = adjourn.transact(move |tx| -> Result<(), CommandError> {
         for number in 0..RARE {
             let labels = [("team".to_owned(), "web".to_owned())].into();
             let mut founding = Founding { labels, ..founding(r#"{"steps": []}"#) };
@@ -50,19 +47,19 @@ pub fn prepare(path: &Path) -> Result<()> {
         }
         Ok(())
     });
-    added.wait()?;
+    wait(added)?;
     for from in (0..SUBJECTS).step_by(ADDED) {
         let subjects: Vec<_> = (from..from + ADDED).map(subject).collect::<Result<_>>()?;
-        let added = store.transact(move |tx| -> Result<(), CommandError> {
+        let added = adjourn.transact(move |tx| -> Result<(), CommandError> {
             for (founding, suspend) in subjects {
                 let id = tx.create(by(), founding)?.session.id;
                 tx.command(Request::new(id, by(), Command::Suspend(suspend)))?;
             }
             Ok(())
         });
-        added.wait()?;
+        wait(added)?;
     }
-    while store.follow().wait()? {}
+    wait(adjourn.catch_up_list())?;
     Ok(())
 }
 
@@ -82,8 +79,8 @@ pub fn measure(path: &Path, figures: &mut Figures) -> Result<()> {
     let mut slowest = Duration::ZERO;
     for (name, query, least) in queries() {
         let start = Instant::now();
-        let store = Sqlite::look(path, Arc::new(Machine), 1)?;
-        let page = store.query(query).wait()?;
+        let adjourn = Adjourn::builder(path).read_only().cache(1).open_blocking()?;
+        let page = wait(adjourn.query(query))?;
         let taken = start.elapsed();
         ensure!(page.behind == 0, "the list is {} entries behind", page.behind);
         ensure!(page.sessions.len() >= least, "{name} has {} sessions", page.sessions.len());

@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn::Event;
-use adjourn::clock::Machine;
+use adjourn::clock::{Clock, Environment as _, Machine};
+use adjourn::store::{CommandError, Request};
+use adjourn::{Adjourn, Event};
 use adjourn_core::command::Suspend;
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::id::SessionId;
 use adjourn_core::{Command, Session};
-use adjourn_store::{CommandError, Environment, Request, Sqlite, Store as _};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-use super::child::{Child, runtime};
+use super::child::Child;
 use super::figures::Figures;
-use super::sessions::{by, create, embed, founding, give, open, open_at, prompt};
+use super::sessions::{by, create, founding, open, open_at, prompt, wait};
 use super::wake::seen;
 
 /// Sessions that are parked in one commit.
@@ -37,7 +37,7 @@ const LOOKS: usize = 40;
 /// A store with parked sessions.
 pub struct Parked {
     path: PathBuf,
-    store: Sqlite,
+    adjourn: Adjourn,
     count: usize,
     /// Some of them.
     ids: Vec<SessionId>,
@@ -47,8 +47,8 @@ impl Parked {
     /// Makes a store with so many parked sessions, none of them due.
     pub fn build(path: &Path, count: usize) -> Result<Self> {
         let ids = park(path, count, Arc::new(Machine))?;
-        let (path, store) = (path.to_owned(), open(path)?);
-        Ok(Self { path, store, count, ids })
+        let (path, adjourn) = (path.to_owned(), open(path)?);
+        Ok(Self { path, adjourn, count, ids })
     }
 
     /// Returns where the store is.
@@ -65,11 +65,11 @@ impl Parked {
     /// kills it when it has claimed both; returns how many milliseconds that took.
     pub fn restart(&self) -> Result<f64> {
         let script = r#"{"steps": [{"say": {"text": "on", "ms": 60000}}]}"#;
-        let id = create(&self.store, script)?;
-        give(&self.store, prompt(id, "begin"))?;
+        let id = create(&self.adjourn, script)?;
+        wait(self.adjourn.session(id).prompt("begin"))?;
         let start = Instant::now();
         let _host = Child::spawn("host", Some(&self.path))?;
-        seen(&self.store, id, |session| session.owner().is_some())?;
+        seen(&self.adjourn, id, |session| session.owner().is_some())?;
         Ok(start.elapsed().as_secs_f64() * 1000.0)
     }
 
@@ -78,7 +78,7 @@ impl Parked {
     /// Its work is the same whatever else is in the store: other sessions that events wake and
     /// that park again.
     pub fn resident_after_work(&self) -> Result<u64> {
-        let (adjourn, runtime) = (embed(&self.path)?, runtime()?);
+        let adjourn = open(&self.path)?;
         let mut host = Child::spawn("host", Some(&self.path))?;
         host.line()?;
         let workers = adjourn.transact(|tx| -> Result<Vec<_>, CommandError> {
@@ -94,18 +94,18 @@ impl Parked {
                 })
                 .collect()
         });
-        let workers = runtime.block_on(workers)?;
+        let workers = wait(workers)?;
         let mut epochs = Vec::new();
         for (id, _) in &workers {
-            epochs.push(seen(&self.store, *id, |session| session.suspended().is_some())?.epoch);
+            epochs.push(seen(&self.adjourn, *id, |session| session.suspended().is_some())?.epoch);
         }
         for _ in 0..TURNS {
             let turn = |subject: &String| Event::new("turn").source("bench").subject(subject);
             let turns = workers.iter().map(|(_, subject)| turn(subject));
-            runtime.block_on(adjourn.publish_all(turns))?;
+            wait(adjourn.publish_all(turns))?;
             for ((id, _), epoch) in workers.iter().zip(&mut epochs) {
                 let rests = |session: &Session| session.epoch > *epoch && session.owner().is_none();
-                *epoch = seen(&self.store, *id, rests)?.epoch;
+                *epoch = seen(&self.adjourn, *id, rests)?.epoch;
             }
         }
         settled(&host)
@@ -118,12 +118,16 @@ impl Parked {
         let mut looks = 0;
         let mut bytes = 0;
         let start = Instant::now();
-        while start.elapsed() < SPAN {
-            let id = self.ids.get(looks * STRIDE % self.ids.len()).context("there are sessions")?;
-            let session = self.store.session(*id)?.context("the session is there")?;
-            bytes += serde_json::to_string(&session.status())?.len();
-            looks += 1;
-        }
+        wait(async {
+            while start.elapsed() < SPAN {
+                let id = self.ids.get(looks * STRIDE % self.ids.len());
+                let id = id.context("there are sessions")?;
+                let session = self.adjourn.session(*id).load().await?;
+                bytes += serde_json::to_string(&session.status())?.len();
+                looks += 1;
+            }
+            anyhow::Ok(())
+        })?;
         figures.add("status_per_s", looks as f64 / start.elapsed().as_secs_f64());
         figures.add("status_bytes", bytes as f64 / looks as f64);
         Ok(())
@@ -150,8 +154,8 @@ pub fn per_session(beside_few: u64, beside_many: u64, more: usize) -> f64 {
 }
 
 /// Parks sessions that wait an hour for an event, with a prompt to go on with; returns some.
-pub fn park(path: &Path, count: usize, clock: Arc<dyn Environment>) -> Result<Vec<SessionId>> {
-    let store = open_at(path, clock)?;
+pub fn park(path: &Path, count: usize, clock: Arc<dyn Clock>) -> Result<Vec<SessionId>> {
+    let adjourn = open_at(path, clock)?;
     let value = json!({ "onEvent": "ci.passed:build-1", "timeout": { "durationMinutes": 60 } });
     let conditions = Conditions::parse(&value, Spelling::Camel)?;
     let mut ids = Vec::new();
@@ -161,7 +165,7 @@ pub fn park(path: &Path, count: usize, clock: Arc<dyn Environment>) -> Result<Ve
             resume_when: conditions.clone(),
             ..Suspend::default()
         };
-        let parked = store.transact(move |tx| -> Result<Vec<SessionId>, CommandError> {
+        let parked = adjourn.transact(move |tx| -> Result<Vec<SessionId>, CommandError> {
             (0..BATCH)
                 .map(|number| {
                     let script = r#"{"steps": [{"say": "deploying"}]}"#;
@@ -173,12 +177,12 @@ pub fn park(path: &Path, count: usize, clock: Arc<dyn Environment>) -> Result<Ve
                 })
                 .collect()
         });
-        let parked = parked.wait()?;
+        let parked = wait(parked)?;
         if ids.len() < KNOWN {
             ids.extend(parked);
         }
         // As a host does in its spare time.
-        while store.follow().wait()? {}
+        wait(adjourn.catch_up_list())?;
     }
     Ok(ids)
 }

@@ -11,14 +11,13 @@ use adjourn::{Adjourn, Claimant, SessionRef};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use adjourn_store::{Sqlite, Store as _};
 use anyhow::Result;
 use tokio::task::JoinSet;
 
 use super::child::{processor_time, runtime};
 use super::figures::Figures;
 use super::log::Log;
-use super::sessions::{create, embed, prompt, resume};
+use super::sessions::{create, open, prompt, resume};
 
 /// What the agent does in one run.
 pub const SCRIPT: &str =
@@ -76,22 +75,21 @@ impl Work {
         through: Through,
         go_on: fn(Instant, u64) -> bool,
     ) -> Result<Self> {
-        let adjourn = embed(path)?;
-        let store = adjourn.store();
-        let ids: Vec<_> = (0..sessions).map(|_| create(store, SCRIPT)).collect::<Result<_>>()?;
+        let adjourn = open(path)?;
+        let ids: Vec<_> = (0..sessions).map(|_| create(&adjourn, SCRIPT)).collect::<Result<_>>()?;
         let runtime = runtime()?;
         runtime.block_on(hosted(&adjourn, async |claimant| {
             let clients = Clients { adjourn: &adjourn, claimant, through };
             // The first run of each is not measured: what is made once is there by then.
             clients.all(&ids, |_, runs| runs < 1).await?;
-            let decisions = decisions(store, &ids)?;
+            let decisions = decisions(&adjourn, &ids).await?;
             let (before, cpu, start) =
-                (store.metrics(), processor_time(std::process::id())?, Instant::now());
+                (adjourn.metrics(), processor_time(std::process::id())?, Instant::now());
             let runs = clients.all(&ids, go_on).await?;
             let (spent, cpu) =
                 (start.elapsed(), processor_time(std::process::id())?.saturating_sub(cpu));
-            let commits = store.metrics().commits - before.commits;
-            let commands = self::decisions(store, &ids)? - decisions;
+            let commits = adjourn.metrics().commits - before.commits;
+            let commands = self::decisions(&adjourn, &ids).await? - decisions;
             Ok(Self { runs, spent, cpu, commits, commands })
         }))
     }
@@ -110,7 +108,7 @@ impl Work {
 }
 
 /// Does something beside a host, and stops the host.
-async fn hosted<T, F>(adjourn: &Adjourn, work: impl FnOnce(Claimant<Sqlite>) -> F) -> Result<T>
+async fn hosted<T, F>(adjourn: &Adjourn, work: impl FnOnce(Claimant) -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {
@@ -132,7 +130,7 @@ enum Through {
 /// Those who prompt and resume sessions.
 struct Clients<'a> {
     adjourn: &'a Adjourn,
-    claimant: Claimant<Sqlite>,
+    claimant: Claimant,
     through: Through,
 }
 
@@ -167,8 +165,8 @@ impl Clients<'_> {
 
 /// Whoever prompts and resumes one session.
 struct Client {
-    session: SessionRef<Sqlite>,
-    claimant: Claimant<Sqlite>,
+    session: SessionRef,
+    claimant: Claimant,
     through: Through,
     following: Following,
 }
@@ -203,10 +201,10 @@ impl Client {
 }
 
 /// Counts the decisions in the journals of sessions.
-fn decisions(store: &Sqlite, ids: &[SessionId]) -> Result<u64> {
+async fn decisions(adjourn: &Adjourn, ids: &[SessionId]) -> Result<u64> {
     let mut count = 0;
     for id in ids {
-        let entries = store.journal(*id, 1, usize::MAX)?;
+        let entries = adjourn.session(*id).journal(1, usize::MAX).await?;
         count += entries.iter().filter(|entry| entry.begins_decision()).count() as u64;
     }
     Ok(count)

@@ -5,31 +5,45 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::Adjourn;
-use adjourn::clock::Machine;
+use adjourn::clock::{BoxFuture, Clock, Environment, Machine};
+use adjourn::store::Request;
 use adjourn_core::actor::{Actor, Face};
-use adjourn_core::command::{Resume, Suspend};
+use adjourn_core::command::Resume;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Founding};
-use adjourn_store::{CommandError, Environment, Request, Sqlite, Store as _};
-use adjourn_testkit::store;
+use adjourn_testkit::store::{self, TENANT, keys};
 use anyhow::Result;
+use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-/// Opens a store, or makes one.
-pub fn open(path: &Path) -> Result<Sqlite> {
+use super::child::runtime;
+
+/// Opens a store, or makes one, as a program does that embeds the library.
+pub fn open(path: &Path) -> Result<Adjourn> {
     open_at(path, Arc::new(Machine))
 }
 
-/// Opens a store, or makes one, as a program does that embeds the library.
-pub fn embed(path: &Path) -> Result<Adjourn> {
-    Ok(adjourn_testkit::host::embed(open(path)?, Arc::new(Machine))?.acting_as(by()))
+/// Opens a store with a clock of its own.
+pub fn open_at(path: &Path, clock: Arc<dyn Clock>) -> Result<Adjourn> {
+    let opening = Adjourn::builder(path).keys(keys()).clock(clock);
+    Ok(opening.tenant(TENANT).acting_as(by()).open_blocking()?)
 }
 
-/// Opens a store with a clock of its own.
-pub fn open_at(path: &Path, clock: Arc<dyn Environment>) -> Result<Sqlite> {
-    Ok(Sqlite::open(store::options(path, clock))?)
+thread_local! {
+    /// The runtime of a thread that waits for one thing after the other.
+    static RUNTIME: Runtime = started();
+}
+
+#[expect(clippy::expect_used, reason = "nothing can be measured without it")]
+fn started() -> Runtime {
+    runtime().expect("a runtime starts")
+}
+
+/// Waits on this thread.
+pub fn wait<T>(future: impl IntoFuture<Output = T>) -> T {
+    RUNTIME.with(|runtime| runtime.block_on(future.into_future()))
 }
 
 /// The machine's clock, so much earlier: what waits for an hour from there on is due.
@@ -47,6 +61,20 @@ impl Environment for Earlier {
     }
 }
 
+impl Clock for Earlier {
+    fn sleep_until(&self, time: Timestamp) -> BoxFuture<'static, ()> {
+        Machine.sleep_until(time)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Machine.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Machine.sleep(duration)
+    }
+}
+
 /// Who gives the commands.
 pub fn by() -> Actor {
     Actor::new(Face::Library, "bench")
@@ -58,25 +86,18 @@ pub fn founding(script: &str) -> Founding {
 }
 
 /// Makes a session.
-pub fn create(store: &Sqlite, script: &str) -> Result<SessionId> {
-    let founding = founding(script);
-    Ok(store.transact(|tx| tx.create(by(), founding)).wait()?.session.id)
+pub fn create(adjourn: &Adjourn, script: &str) -> Result<SessionId> {
+    Ok(wait(adjourn.create_with(DriverSpec::script(script)))?.id())
 }
 
-/// Gives a command, and waits until it is durable.
-pub fn give(store: &Sqlite, request: Request) -> Result<(), CommandError> {
-    store.transact(move |tx| tx.command(request).map(|_| ())).wait()
+/// Suspends a session that is at rest.
+pub async fn suspend(adjourn: &Adjourn, id: SessionId) -> Result<(), adjourn::Error> {
+    adjourn.session(id).suspend().reason("bench").accepted().await.map(drop)
 }
 
 /// A prompt, and what it says.
 pub fn prompt(id: SessionId, text: &str) -> Request {
     store::prompt_request(id, by(), text)
-}
-
-/// A suspension without conditions.
-pub fn suspend(id: SessionId) -> Request {
-    let suspend = Suspend { reason: Some("bench".to_owned()), ..Suspend::default() };
-    Request::new(id, by(), Command::Suspend(suspend))
 }
 
 /// A plain resume.

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn::clock::Machine;
-use adjourn_store::{Environment as _, Store as _};
+use adjourn::clock::{Environment as _, Machine};
 use anyhow::{Result, ensure};
 
 use super::child::Child;
 use super::figures::{Figures, percentile};
 use super::parked::park;
-use super::sessions::{Earlier, create, give, open, resume, suspend};
+use super::sessions::{Earlier, create, open, suspend, wait};
 
 /// How many.
 pub const DEADLINES: usize = 100_000;
@@ -34,24 +33,26 @@ impl Storm {
     pub fn measure(&self, place: &Path, figures: &mut Figures) -> Result<()> {
         let path = place.join("storm.db");
         std::fs::copy(&self.0, &path)?;
-        let store = open(&path)?;
-        let client = create(&store, "{}")?;
-        let parked = store.size()?.suspended;
+        let adjourn = open(&path)?;
+        let client = create(&adjourn, "{}")?;
+        let parked = wait(adjourn.size())?.suspended;
         ensure!(parked == DEADLINES as u64, "{parked} sessions are parked");
         let host = Child::spawn("host", Some(&path))?;
         let start = Instant::now();
         let mut times = Vec::new();
-        while store.next_due()?.is_some_and(|due| due <= Machine.now()) {
-            let request = if times.len() % 2 == 0 { suspend(client) } else { resume(client) };
+        while wait(adjourn.next_due())?.is_some_and(|due| due <= Machine.now()) {
             let before = Instant::now();
-            give(&store, request)?;
+            match times.len() % 2 {
+                0 => wait(suspend(&adjourn, client))?,
+                _ => drop(wait(adjourn.session(client).resume())?),
+            }
             times.push(before.elapsed());
             std::thread::sleep(PAUSE);
         }
         let spent = start.elapsed();
         drop(host);
         // The client's own may be left.
-        let left = store.size()?.suspended;
+        let left = wait(adjourn.size())?.suspended;
         ensure!(left <= 1, "{left} sessions are still parked");
         figures.add("storm_100k_s", spent.as_secs_f64());
         figures.add("storm_foreground_p50_ms", percentile(&mut times, 0.5) / 1000.0);

@@ -4,17 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn::Event;
+use adjourn::{Adjourn, Event};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use adjourn_store::{Sqlite, Store as _};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::child::{Child, runtime};
+use super::child::Child;
 use super::figures::{Figures, percentile};
-use super::sessions::{create, embed};
+use super::sessions::{create, open, wait};
 
 /// Wakes in one round.
 const WAKES: usize = 200;
@@ -27,23 +26,22 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Measures one round.
 pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     let path = place.join("wake.db");
-    let (adjourn, runtime) = (embed(&path)?, runtime()?);
-    let store = adjourn.store();
+    let adjourn = open(&path)?;
     let mut host = Child::spawn("host", Some(&path))?;
     host.line()?;
     // One short run after the other: a script is read again at every claim.
-    let wait = json!({ "await": { "reason": "waiting", "conditions": { "onEvent": "tick" } } });
-    let id = create(store, &json!({ "steps": [wait] }).to_string())?;
+    let tick = json!({ "await": { "reason": "waiting", "conditions": { "onEvent": "tick" } } });
+    let id = create(&adjourn, &json!({ "steps": [tick] }).to_string())?;
     let mut times = Vec::new();
     for number in 0..WAKES {
-        seen(store, id, |session| matches!(session.state, State::Idle))?;
+        seen(&adjourn, id, |session| matches!(session.state, State::Idle))?;
         let prompt = adjourn.session(id).prompt(format!("wait for the tick, time {number}"));
-        runtime.block_on(prompt.into_future())?;
-        let parked = seen(store, id, |session| session.suspended().is_some())?;
+        wait(prompt)?;
+        let parked = seen(&adjourn, id, |session| session.suspended().is_some())?;
         let event = Event::new("tick").id(number.to_string()).source("bench");
-        runtime.block_on(adjourn.publish(event))?;
+        wait(adjourn.publish(event))?;
         let acknowledged = Instant::now();
-        seen(store, id, |session| session.epoch > parked.epoch)?;
+        seen(&adjourn, id, |session| session.epoch > parked.epoch)?;
         times.push(acknowledged.elapsed());
     }
     figures.add("wake_latency_p50_us", percentile(&mut times, 0.5));
@@ -53,13 +51,13 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
 
 /// Looks at a session again and again.
 pub fn seen(
-    store: &Sqlite,
+    adjourn: &Adjourn,
     id: SessionId,
     is_so: impl Fn(&Session) -> bool,
 ) -> Result<Arc<Session>> {
     let start = Instant::now();
     loop {
-        let session = store.session(id)?.context("the session is there")?;
+        let session = wait(adjourn.session(id).load())?;
         if is_so(&session) {
             return Ok(session);
         }

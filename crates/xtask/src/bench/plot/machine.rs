@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use adjourn::clock::Environment as _;
 use adjourn::clock::Machine;
-use adjourn_store::Environment as _;
 
 /// The circumstances of a run.
 pub struct Run {

@@ -1,0 +1,72 @@
+//! What has happened in a session and what was said in it, read piece by piece.
+
+use adjourn_core::Session;
+use adjourn_core::event::{SessionCreated, What};
+use adjourn_core::journal::Entry;
+use adjourn_core::ledger::AskedCall;
+use adjourn_driver::{CallContent, Message};
+use adjourn_store::Store;
+
+use crate::error::Error;
+use crate::off_thread::off_thread;
+use crate::session_ref::SessionRef;
+use crate::{telling, transcript};
+
+impl<S: Store> SessionRef<S> {
+    /// Returns what the session was created with; nothing if it was never there, or was removed.
+    ///
+    /// # Errors
+    /// The store fails, or another program wrote what this one cannot read.
+    pub async fn created(&self) -> Result<Option<SessionCreated>, Error> {
+        let founding = self.adjourn().process().store.founding(self.id())?;
+        Ok(founding.and_then(|entry| match entry.event.what {
+            What::SessionCreated(created) => Some(created),
+            _ => None,
+        }))
+    }
+
+    /// Returns a page of the session's journal, from a revision on. Entries that were pruned are
+    /// left out.
+    ///
+    /// A journal is read from its end, so that this takes as long as there are entries behind the
+    /// revision: it is read on another thread. [`SessionRef::watch`] reads all of a journal once.
+    ///
+    /// # Errors
+    /// The store fails, or another program wrote what this one cannot read.
+    pub async fn journal(&self, revision: u64, limit: usize) -> Result<Vec<Entry>, Error> {
+        let (store, id) = (self.adjourn().process().store.clone(), self.id());
+        off_thread(move || store.journal(id, revision, limit)).await
+    }
+
+    /// Returns a page of the session's transcript, from an entry on, each entry with its number.
+    /// Those that this program cannot read are left out.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn transcript(&self, from: u64, limit: usize) -> Result<Vec<(u64, Message)>, Error> {
+        let (store, id) = (self.adjourn().process().store.clone(), self.id());
+        let entries = off_thread(move || store.transcript(id, from, limit)).await?;
+        let read = |(number, bytes): (u64, Vec<u8>)| Some((number, Message::decode(&bytes).ok()?));
+        Ok((from..).zip(entries).filter_map(read).collect())
+    }
+
+    /// Returns what a call was asked for with: its arguments are in the transcript alone.
+    ///
+    /// # Errors
+    /// The store fails, or the transcript does not have the call where the journal says.
+    pub async fn call_content(&self, call: &AskedCall) -> Result<CallContent, Error> {
+        Ok(transcript::call_content(&self.adjourn().process().store, self.id(), call)?)
+    }
+
+    /// Returns what is committed of the message that is being said where `session` stands, each
+    /// segment under its number in the transcript; nothing if none is.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn unfinished_message(
+        &self,
+        session: &Session,
+    ) -> Result<Vec<(u64, Message)>, Error> {
+        Ok(telling::unfinished(&self.adjourn().process().store, session)?)
+    }
+}
