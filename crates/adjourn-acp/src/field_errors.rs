@@ -26,6 +26,14 @@ pub fn problem(refusal: &str) -> String {
     if let Some(field) = field("duplicate field `") {
         return format!("there are two fields {field:?}");
     }
+    if let Some(field) = field("unknown field `") {
+        let field = field.split('`').next().unwrap_or_default();
+        return format!("there is no field {field:?} here");
+    }
+    // Half of a pair of escapes that stand for one character.
+    if ["lone leading surrogate", "unexpected end of hex escape"].iter().any(|words| refusal.starts_with(words)) {
+        return "expected a text, found an escape that stands for no character".to_owned();
+    }
     // These are words about the grammar; our own say what they mean.
     let grammar = ["invalid length", "invalid number", "expected ", "number out of range"];
     match grammar.iter().any(|start| refusal.starts_with(start)) {
@@ -108,6 +116,18 @@ mod tests {
                 r#"expected one of slow, fast, at_once, found "banana""#,
             ),
             (refused::<Pace>("5"), "another value is expected"),
+            (
+                refused::<String>(r#""\ud800""#),
+                "expected a text, found an escape that stands for no character",
+            ),
+            (
+                refused::<String>(r#""\ud800 x""#),
+                "expected a text, found an escape that stands for no character",
+            ),
+            (
+                refused::<String>(r#""\udc00""#),
+                "expected a text, found an escape that stands for no character",
+            ),
         ] {
             assert_eq!(told, words);
         }

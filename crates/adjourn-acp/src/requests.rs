@@ -159,8 +159,15 @@ impl Wish {
     /// The amount is no amount.
     pub fn budget(&self) -> Result<Option<carry::AddBudget>, Error> {
         let Some(add) = &self.fields.add_budget else { return Ok(None) };
+        if add.usd.is_none() && add.tokens.is_none() {
+            return Err(Error::invalid("addBudget", "expected usd, tokens or both"));
+        }
+        if add.tokens == Some(0) {
+            return Err(Error::invalid("addBudget.tokens", "expected a whole number from 1 on"));
+        }
         let micros = add.usd.unwrap_or_default() * 1e6;
-        if !(0.0..=1e15).contains(&micros) {
+        let least = if add.usd.is_some() { 0.5 } else { 0.0 };
+        if !(least..=1e15).contains(&micros) {
             return Err(Error::invalid("addBudget.usd", "expected a positive amount"));
         }
         #[expect(
@@ -448,6 +455,39 @@ mod tests {
         let mode = wrong(serde_json::json!({ "sessionId": "s", "mode": "banana" }));
         assert!(mode.starts_with("mode: expected one of "), "{mode}");
         assert!(mode.ends_with(r#", found "banana""#), "{mode}");
+    }
+
+    #[test]
+    fn what_is_added_to_a_budget_is_an_amount() {
+        let peer = Peer::new(
+            crate::peer::Version::V1,
+            crate::peer::Profile::Adjourn,
+            &Value::Null,
+            &Value::Null,
+        );
+        let added = |budget: Value| {
+            let params = serde_json::json!({ "sessionId": "s", "addBudget": budget }).to_string();
+            let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{params}}}"#);
+            let Ok(Incoming::Request { params, .. }) = Incoming::read(line.as_bytes()) else {
+                panic!("{line} is a request");
+            };
+            let wish = params.read::<Attach>().and_then(|attach| attach.wish(&peer));
+            wish.and_then(|wish| wish.budget()).map_err(|error| error.message)
+        };
+        for (budget, problem) in [
+            (serde_json::json!({}), "addBudget: expected usd, tokens or both"),
+            (serde_json::json!({ "usd": 0 }), "addBudget.usd: expected a positive amount"),
+            (serde_json::json!({ "usd": -1, "tokens": 5 }), "addBudget.usd: expected a positive"),
+            (serde_json::json!({ "usd": 0.000_000_1 }), "addBudget.usd: expected a positive"),
+            (serde_json::json!({ "tokens": 0 }), "addBudget.tokens: expected a whole number from 1"),
+            (serde_json::json!({ "usd": 1, "eur": 1 }), "there is no field \"eur\" here"),
+        ] {
+            let refused = added(budget.clone()).unwrap_err();
+            assert!(refused.contains(problem), "{budget}: {refused}");
+        }
+        let five = carry::AddBudget { cost_micro_usd: 5_000_000, tokens: 7 };
+        assert_eq!(added(serde_json::json!({ "usd": 5, "tokens": 7 })), Ok(Some(five)));
+        assert_eq!(added(Value::Null), Ok(None));
     }
 
     proptest! {

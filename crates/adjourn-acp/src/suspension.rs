@@ -18,10 +18,10 @@ pub type Meta = Map<String, Value>;
 
 macro_rules! message {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
-        $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[cfg_attr(feature = "artifacts", derive(schemars::JsonSchema, ts_rs::TS))]
         #[serde(rename_all = "camelCase")]
+        $(#[$doc])*
         pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
     };
 }
@@ -153,6 +153,7 @@ message! {
 
 message! {
     /// What is added to a session's budget.
+    #[serde(deny_unknown_fields)]
     AddBudget {
         /// The US dollars that are added.
         #[serde(default, skip_serializing_if = "Option::is_none")]

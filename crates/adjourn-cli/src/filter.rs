@@ -26,7 +26,13 @@ pub struct Ls {
     #[arg(long, value_enum, value_name = "ORDER")]
     pub sort: Option<Order>,
     /// At most so many; the cursor to go on with comes last
-    #[arg(short = 'n', long, value_name = "N", value_parser = crate::settings::count)]
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "N",
+        value_parser = crate::settings::count,
+        allow_negative_numbers = true
+    )]
     pub limit: Option<usize>,
     /// Those behind the cursor that a list before this one ended with
     #[arg(long, value_name = "CURSOR", value_parser = cursor)]
@@ -77,7 +83,13 @@ pub struct Wanted {
     #[arg(long, value_name = "PATTERN", value_parser = pattern, help_heading = WHICH)]
     pub waiting_for: Option<EventPattern>,
     /// With nothing that happened to them for this long: 90s, 30m, 1h30m, 2d
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = WHICH)]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = age,
+        allow_hyphen_values = true,
+        help_heading = WHICH
+    )]
     pub older_than: Option<Duration>,
     /// Paused for this reason: all of it, or its beginning and a *
     #[arg(long, value_name = "TEXT", help_heading = WHICH)]
@@ -178,6 +190,14 @@ pub fn label(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE".to_owned()),
     }
+}
+
+/// Reads how long ago something is.
+fn age(text: &str) -> Result<Duration, String> {
+    if text.trim_start().starts_with('-') {
+        return Err("expected how long ago, like 90s or 2d".to_owned());
+    }
+    duration(text)
 }
 
 fn pattern(text: &str) -> Result<EventPattern, String> {

@@ -12,13 +12,16 @@ pub const SETTINGS_BYTES: usize = 1024 * 1024;
 /// # Errors
 /// It cannot be read, is longer, or is no text.
 pub fn read(path: &Path, most: usize) -> io::Result<String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = File::open(path)?;
     // One byte more shows that it is longer.
-    if file.take(most as u64 + 1).read_to_string(&mut text)? > most {
+    if file.take(most as u64 + 1).read_to_end(&mut bytes)? > most {
         return Err(Error::other(format!("it is longer than {} KiB", most >> 10)));
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|error| {
+        let byte = error.utf8_error().valid_up_to() + 1;
+        Error::other(format!("it is not UTF-8: it goes astray at byte {byte}"))
+    })
 }
 
 /// Reads a text from a file, and from nothing else: a pipe may never end, nor may a device.

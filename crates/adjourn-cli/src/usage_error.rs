@@ -46,7 +46,9 @@ pub fn told(error: &clap::Error) -> Failure {
             Failure::usage(format!("{} {are} missing", missing.join(" and "))).hint(used(error))
         }
         ErrorKind::InvalidValue if value.is_empty() => {
-            Failure::usage(format!("{named} needs a value")).hint(used(error))
+            let known = all(error, ContextKind::ValidValue).collect::<Vec<_>>().join(", ");
+            let which = if known.is_empty() { known } else { format!(": one of {known}") };
+            Failure::usage(format!("{named} needs a value{which}")).hint(used(error))
         }
         ErrorKind::InvalidValue => {
             let known = all(error, ContextKind::ValidValue).collect::<Vec<_>>().join(", ");

@@ -142,7 +142,14 @@ impl DriverSpec {
             limits::name("driver.kind.named.name", name)?;
         }
         option::check(&self.options)?;
-        limits::json("driver", self, limits::DRIVER_SPEC_BYTES)
+        // What is too long is named as clients name it, and not by the object around it.
+        let parts = [
+            ("cwd", limits::json_bytes(&self.cwd)),
+            ("mcpServers", limits::json_bytes(&self.mcp_servers)),
+            ("driver", limits::json_bytes(&self.kind)),
+        ];
+        let longest = parts.iter().max_by_key(|(_, bytes)| *bytes).map_or("driver", |part| part.0);
+        limits::json(longest, self, limits::DRIVER_SPEC_BYTES)
     }
 }
 

@@ -21,6 +21,8 @@ use serde::de::Error as _;
 
 use crate::limits;
 
+mod repeated;
+
 /// How the keys begin that mean something to serde_json itself.
 const PRIVATE: &str = "$serde_json::private::";
 
@@ -63,6 +65,17 @@ pub enum Unreadable {
         /// Where, in the text.
         byte: usize,
     },
+    /// The text begins with a mark that some editors write and that is no JSON.
+    #[error("not JSON: it begins with a byte order mark; save it as UTF-8 without one")]
+    ByteOrderMark,
+    /// An object has a key twice: which of the values counts is left to each reader.
+    #[error("{}the key {key:?} is there twice", at(path))]
+    Twice {
+        /// The object that has the key; empty where it has no name.
+        path: String,
+        /// The key.
+        key: String,
+    },
     /// The text is no JSON, or JSON of another shape.
     #[error("{}", crate::syntax::problem(.0))]
     Malformed(#[from] serde_json::Error),
@@ -74,8 +87,9 @@ impl Unreadable {
         match self {
             Self::TooDeep { path, .. }
             | Self::TooMany { path, .. }
-            | Self::Reserved { path, .. } => path,
-            Self::TooLong { .. } | Self::Malformed(_) => "",
+            | Self::Reserved { path, .. }
+            | Self::Twice { path, .. } => path,
+            Self::TooLong { .. } | Self::ByteOrderMark | Self::Malformed(_) => "",
         }
     }
 
@@ -104,7 +118,26 @@ impl From<Unreadable> for serde_json::Error {
 /// What is wrong with it, and where.
 pub fn read<'de, T: Deserialize<'de>>(text: &'de [u8], limit: usize) -> Result<T, Unreadable> {
     check(text, limit)?;
-    trusted(text).map_err(Unreadable::Malformed)
+    trusted(text).map_err(|error| match text.starts_with(b"\xef\xbb\xbf") {
+        true => Unreadable::ByteOrderMark,
+        false => Unreadable::Malformed(error),
+    })
+}
+
+/// Reads a text from outside that a person has written, of at most `limit` bytes: a key that is
+/// there twice is a slip, and refused.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub fn read_written<'de, T>(text: &'de [u8], limit: usize) -> Result<T, Unreadable>
+where
+    T: Deserialize<'de>,
+{
+    let value = read(text, limit)?;
+    match repeated::key(text).map_err(Unreadable::Malformed)? {
+        Some((path, key)) => Err(Unreadable::Twice { path, key }),
+        None => Ok(value),
+    }
 }
 
 /// Refuses a text from outside that is longer than `limit` bytes, nests too deep, has too many
@@ -149,7 +182,7 @@ pub fn stored<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, serde_jso
 
 /// Reads a text that was looked through.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
-fn trusted<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, serde_json::Error> {
+pub(crate) fn trusted<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(text)
 }
 

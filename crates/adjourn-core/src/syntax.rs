@@ -9,6 +9,10 @@ pub fn problem(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
     match error.classify() {
         Category::Eof => format!("not JSON: it ends too early, in line {line}"),
+        // The one thing that a grammar does not say of a number.
+        Category::Syntax if error.to_string().starts_with("number out of range") => {
+            format!("the number in line {line} that ends in column {column} is too large")
+        }
         Category::Syntax | Category::Io => {
             format!("not JSON: it goes astray in line {line}, column {column}")
         }
@@ -31,6 +35,7 @@ mod tests {
             ("", "not JSON: it ends too early, in line 1"),
             ("{\n\"a\": ", "not JSON: it ends too early, in line 2"),
             ("[1] 2", "not JSON: it goes astray in line 1, column 5"),
+            ("{\"ms\": 1e400}", "the number in line 1 that ends in column 12 is too large"),
         ] {
             let error = serde_json::from_str::<serde_json::Value>(text).unwrap_err();
             assert_eq!(problem(&error), said, "{text}");

@@ -54,7 +54,7 @@ impl Script {
     /// Where it is wrong, and how.
     pub fn parse(source: &str) -> Result<Self, ScriptError> {
         let wrong = |path: String, problem: String| ScriptError { path, problem };
-        let parsed: Value = json::read(source.as_bytes(), limits::DRIVER_SPEC_BYTES)
+        let parsed: Value = json::read_written(source.as_bytes(), limits::DRIVER_SPEC_BYTES)
             .map_err(|error| wrong("script".to_owned(), error.to_string()))?;
         let (runs, repeats, name, modes) =
             runs(parsed).map_err(|(path, problem)| wrong(path, problem))?;

@@ -1,6 +1,7 @@
 //! `ls`: what is there, what it waits for, and what will wake it.
 
 use adjourn::{Error, Filter, Query, Sort, StateKind, StoreError};
+use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use serde_json::{Map, Value, json};
 
@@ -70,7 +71,7 @@ pub async fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Fa
                 true => output.data(&view.json().to_string()),
                 false => {
                     let name = session.labels.get(NAME).cloned();
-                    rows.push((session.id.to_string(), name, view.row()));
+                    rows.push((session.id.to_string(), name, titled(session, view.row())));
                 }
             }
         }
@@ -117,6 +118,17 @@ pub async fn run(settings: &Settings, ls: &Ls, output: &Output) -> Result<(), Fa
         ));
     }
     refuse(&unreadable)
+}
+
+/// Puts the title of a session, if it has one, before why it is where it is.
+fn titled(session: &Session, row: Row) -> Row {
+    let title = one_line(&session.memory.title);
+    let why = match (title.as_str(), row.why.as_str()) {
+        ("", why) => why.to_owned(),
+        (title, "") => title.to_owned(),
+        (title, why) => format!("{title} · {why}"),
+    };
+    Row { why, ..row }
 }
 
 /// Returns the order that is asked for; pages that are turned stay in theirs.

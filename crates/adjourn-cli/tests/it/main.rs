@@ -37,6 +37,7 @@ mod release;
 mod removing;
 mod settings;
 mod signals;
+mod slips;
 mod snapshots;
 mod status;
 mod stores;
