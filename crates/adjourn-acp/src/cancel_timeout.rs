@@ -54,6 +54,7 @@ impl<S: Store> Attachment<S> {
             return;
         }
         self.cancel_until = None;
+        tracing::warn!(session = %self.id, "its host does not follow a cancel; the client is answered");
         if let Some(view) = &self.view
             && self.attached.load(Ordering::Relaxed)
         {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use crate::content;
 use crate::face::{Face, OnDisconnect};
@@ -75,7 +76,7 @@ where
     };
     let gone = connection.out.clone();
     let result = tokio::select! {
-        result = connection.read(lines) => result,
+        result = connection.read(lines).instrument(tracing::debug_span!("connection")) => result,
         () = gone.gone() => Ok(()),
         () = stop => Ok(()),
     };
@@ -147,11 +148,17 @@ impl<S: Store> Connection<S> {
     pub(crate) async fn take(&mut self, message: Incoming<'_>, written: u64) {
         match message {
             Incoming::Request { id, method, params } => {
-                match self.request(&id, &method, params, written).await {
+                let span = tracing::debug_span!("request", method = &*method, id = %id.as_json());
+                let answer = self.request(&id, &method, params, written);
+                match answer.instrument(span.clone()).await {
                     Ok(Some(result)) => self.lines.respond(&id, &Ok(result)),
                     // Its session answers it.
                     Ok(None) => {}
-                    Err(error) => self.lines.respond(&id, &Err(error)),
+                    Err(error) => {
+                        let (code, problem) = (error.code, &error.message);
+                        span.in_scope(|| tracing::debug!(code, "request refused: {problem}"));
+                        self.lines.respond(&id, &Err(error));
+                    }
                 }
             }
             Incoming::Notification { method, params } => self.notified(&method, params).await,
@@ -259,6 +266,8 @@ impl<S: Store> Connection<S> {
             return Err(Error::new(INVALID_REQUEST, "the connection is initialized already"));
         }
         let (peer, introduction) = initialize(&request, self.face.options.profile)?;
+        let (client, version) = (&peer.name, peer.version);
+        tracing::info!(client, ?version, "client connected");
         self.peer = Some(Arc::new(peer));
         Ok(introduction)
     }
@@ -420,6 +429,7 @@ impl<S: Store> Connection<S> {
     /// The client is gone: what becomes of what it had running. What it only saw is not its own.
     async fn disconnected(&mut self) {
         let Some(peer) = self.peer.clone() else { return };
+        tracing::info!(client = peer.name, sessions = self.sessions.len(), "client went away");
         for (id, open) in &self.sessions {
             let own = *open.run.lock().unwrap_or_else(PoisonError::into_inner);
             let Ok(session) = self.face.adjourn.session(*id).load().await else { continue };

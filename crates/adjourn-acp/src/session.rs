@@ -317,6 +317,7 @@ impl<S: Store> Attachment<S> {
     /// Shows the session to the client from a revision on.
     pub(crate) fn attach(&mut self, from: u64) {
         if !self.attached.swap(true, Ordering::Relaxed) {
+            tracing::debug!(session = %self.id, client = self.peer.name, "session is shown");
             self.visible_from = from;
             self.foreground = None;
             self.viewer = Some(self.face.attend(self.id, self.peer.abilities));

@@ -33,6 +33,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
+use axum::middleware::Next;
 use axum::{Extension, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -41,6 +42,7 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Instrument as _;
 
 use cloud_event::Form;
 use connections::{ConnectionSlot, Connections};
@@ -164,11 +166,24 @@ fn router<S: Store>(intake: Intake<S>, local: bool) -> Router {
         .method_not_allowed_fallback(other_method)
         .fallback(nothing_there)
         .with_state(intake)
-        .layer(Extension(bodies));
+        .layer(Extension(bodies))
+        .layer(middleware::from_fn(traced));
     match local {
         true => router.layer(middleware::from_fn(loopback::only_local)),
         false => router,
     }
+}
+
+/// Puts a span around a request, without its query and its headers: these may hold secrets.
+async fn traced(request: Request, next: Next) -> Response {
+    let (method, path) = (request.method(), request.uri().path());
+    let span = tracing::debug_span!("request", %method, path);
+    let answered = async move {
+        let response = next.run(request).await;
+        tracing::debug!(status = response.status().as_u16(), "request answered");
+        response
+    };
+    answered.instrument(span).await
 }
 
 async fn other_method() -> Problem {

@@ -30,6 +30,8 @@ use adjourn_driver::told::{digests, fates, told_first};
 use adjourn_driver::{BoxFuture, Client, Driver, Environment, Fate, Message};
 use adjourn_store::{CommandError, Error, Request, Store};
 use tokio::sync::watch;
+use tracing::Instrument as _;
+use tracing::field::display;
 
 use crate::clock::Clock;
 use crate::failures::Failures;
@@ -133,7 +135,9 @@ impl<S: Store> Drive<S> {
     async fn next(&mut self, driver: &mut dyn Driver, calls: &mut Calls) -> Result<Next, Error> {
         let Some(run) = self.session.run() else { return Ok(Next::Over) };
         if let Some(step) = run.step.filter(|step| step.model_in_flight) {
-            return self.run_step(driver, step).await;
+            let run = self.session.run().map(|run| display(run.id));
+            let span = tracing::debug_span!("step", run, number = step.number);
+            return self.run_step(driver, step).instrument(span).await;
         }
         if self.withdraws() {
             calls.withdraw();

@@ -5,10 +5,11 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Stdio};
 
 use adjourn_testkit::http;
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use serde_json::{Value, json};
 
 use crate::home::{Home, signal};
+use crate::removing::make_newer;
 
 const PARKS: &str = r#"{"runs": [[{"say": "sk-said"},
     {"await": {"reason": "sk-reason", "conditions": {"onEvent": "go"}}}, {"say": "done"}]]}"#;
@@ -138,6 +139,76 @@ fn the_log_of_a_host_names_what_it_recovers() {
     assert!(line.contains(" WARN ") && line.contains(&format!("session={id}")), "{line}");
     assert!(line.contains("lost_host=host-") && line.contains("unknown=1"), "{line}");
     assert!(line.contains(&format!("adjourn resume {id}")), "{line}");
+}
+
+/// Reads on until a line has something.
+fn read_until(log: &mut BufReader<std::process::ChildStderr>, said: &mut String, what: &str) {
+    while !said.contains(what) {
+        assert!(log.read_line(said).unwrap() > 0, "it ended without {what:?}: {said}");
+    }
+}
+
+/// Limits the files of a process, as a disk does that is full; without a limit there is room again.
+fn limit_files(child: &Child, bytes: Option<u64>) {
+    let limit = Rlimit { current: bytes, maximum: None };
+    prlimit(Some(Pid::from_child(child)), Resource::Fsize, limit).unwrap();
+}
+
+#[test]
+fn the_log_of_a_host_says_once_that_the_disk_is_full_and_when_it_is_not() {
+    let home = Home::new();
+    let id = home.parked(PARKS);
+    let (child, mut log, mut said) = serve(&home, &[]);
+    limit_files(&child, Some(4096));
+    home.json(&["event", "go"]);
+    read_until(&mut log, &mut said, "nothing can be stored");
+    read_until(&mut log, &mut said, "the host cannot work now");
+    limit_files(&child, None);
+    home.until(&id, "state", "idle");
+    let said = ended(child, log, said);
+    for (what, level) in [
+        ("nothing can be stored: the store is full: ", " WARN "),
+        ("the host cannot work now: the store is full: ", " WARN "),
+        ("there is room in the store again", " INFO "),
+        ("the host works again", " INFO "),
+    ] {
+        let lines: Vec<_> = said.lines().filter(|line| line.contains(what)).collect();
+        assert!(lines.len() == 1 && lines[0].contains(level), "{what}: {said}");
+    }
+    assert!(!said.contains(UNSAID), "{said}");
+}
+
+#[test]
+fn the_log_of_a_host_names_a_session_that_it_leaves_to_others_and_why() {
+    let home = Home::new();
+    let asks = r#"{"steps": [{"tool": {"name": "deploy", "permission": true}}]}"#;
+    let script = home.file("asks.json", asks);
+    let new = home.json(&["new", "--script", &script]);
+    let id = new["sessionId"].as_str().unwrap();
+    home.json(&["prompt", id, "sk-prompt", "--detach"]);
+    let (child, mut log, mut said) = serve(&home, &[]);
+    read_until(&mut log, &mut said, "left to other hosts: ");
+    let said = ended(child, log, said);
+    let lines: Vec<_> = said.lines().filter(|line| line.contains("left to other")).collect();
+    assert_eq!(lines.len(), 1, "it is said once: {said}");
+    assert!(lines[0].contains(" INFO ") && lines[0].contains("permission"), "{said}");
+    assert!(lines[0].contains(&format!("session={id} host=host-")), "{said}");
+    assert!(!said.contains(UNSAID), "{said}");
+}
+
+#[test]
+fn the_log_of_a_host_names_a_session_that_cannot_be_read() {
+    let home = Home::new();
+    let soon = r#"{"steps": [{"await": {"reason": "sk-reason",
+        "conditions": {"timeout": {"durationMinutes": 0.001}}}}]}"#;
+    let id = home.parked(soon);
+    make_newer(&home, &id);
+    let (child, mut log, mut said) = serve(&home, &[]);
+    read_until(&mut log, &mut said, &format!("session {id} cannot be read"));
+    let said = ended(child, log, said);
+    let line = said.lines().find(|line| line.contains("cannot be read")).unwrap();
+    assert!(line.contains(" WARN ") && line.contains(&format!("session={id}")), "{said}");
+    assert!(!said.contains(UNSAID), "{said}");
 }
 
 #[test]

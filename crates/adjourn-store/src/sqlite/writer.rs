@@ -93,7 +93,11 @@ impl Writer {
         while let Some(first) = next(&mut queue) {
             let mut jobs = Vec::new();
             let mut changes = Committed::default();
-            let committed = self.commit(first, &mut queue, &mut jobs, &mut changes);
+            let span = tracing::debug_span!("commit", commands = tracing::field::Empty);
+            let committed =
+                span.in_scope(|| self.commit(first, &mut queue, &mut jobs, &mut changes));
+            span.record("commands", jobs.len());
+            drop(span);
             let committed = committed.map_err(|error| {
                 // The pages of another file are read as damage.
                 self.opened.still_there().err().unwrap_or(error)

@@ -17,6 +17,7 @@ use adjourn_store::{Error, Store};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{self, JoinError, JoinSet};
+use tracing::Instrument as _;
 
 use super::news::{News, Update};
 use super::{Drive, Late, Next};
@@ -239,11 +240,14 @@ impl<S: Store> Drive<S> {
                 environment: Arc::clone(&self.environment),
             });
             let (call, driven) = (run(id.clone(), parts, calls.news.sender()), self.driven.clone());
-            let running = calls.running.spawn(async move {
+            let span = tracing::debug_span!("call", call = %id, tool = open.call.tool);
+            let running = async move {
                 // Declared first, it is dropped behind the call.
                 let _driven = driven;
                 call.await
-            });
+            };
+            // The claim and the step that it belongs to are around it.
+            let running = calls.running.spawn(running.instrument(span));
             calls.ids.insert(running.id(), id);
         }
         Ok(Next::GoOn)
