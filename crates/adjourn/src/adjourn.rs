@@ -241,13 +241,13 @@ impl<S: Store> Adjourn<S> {
     /// first: the command would wait for its calls. So the command's answer is that of one commit.
     pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
         let hosts = self.claimants().clone();
-        let host = match hosts.as_slice() {
-            [] => None,
-            [host] => Some(host),
-            hosts => hosts.iter().rev().find(|host| host.can_run(request.session)),
-        };
-        if let Some(host) = host {
-            return Ok(host.give(request).await?);
+        for host in hosts.iter().rev() {
+            if let Some(prepared) = host.prepare_for(&request).await {
+                return Ok(host.give_prepared(request, Some(prepared)).await?);
+            }
+        }
+        if let Some(host) = hosts.last() {
+            return Ok(host.give_prepared(request, None).await?);
         }
         let recovers = !self.feed().has_host();
         let hosts = self.hosts().clone();

@@ -169,8 +169,17 @@ impl<S: Store> Claimant<S> {
     /// # Errors
     /// There is no such session, the command is refused, or the store fails.
     pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
+        let prepared = self.prepare_for(&request).await;
+        self.give_prepared(request, prepared).await
+    }
+
+    /// Gives a command, and drives the session that it makes ready, if that could be prepared.
+    pub(crate) async fn give_prepared(
+        &self,
+        request: Request,
+        prepared: Option<(Prepared, OwnedPermit<Driving>)>,
+    ) -> Result<Done, CommandError> {
         let id = request.session;
-        let prepared = self.prepare_at_once(id, &request.command).await;
         self.commit_and_drive(id, prepared, move |tx| tx.command(request)).await
     }
 
@@ -181,10 +190,10 @@ impl<S: Store> Claimant<S> {
     pub(crate) async fn create(
         &self,
         id: SessionId,
+        prepared: (Prepared, OwnedPermit<Driving>),
         work: impl FnOnce(&mut Transaction<'_>) -> Result<Done, CommandError> + Send + 'static,
     ) -> Result<Done, CommandError> {
-        let prepared = self.prepare(id).await;
-        let created = self.commit_and_drive(id, prepared, work).await;
+        let created = self.commit_and_drive(id, Some(prepared), work).await;
         if created.is_err() {
             self.specs().remove(&id);
         }
@@ -199,12 +208,16 @@ impl<S: Store> Claimant<S> {
         work: impl FnOnce(&mut Transaction<'_>) -> Result<Done, CommandError> + Send + 'static,
     ) -> Result<Done, CommandError> {
         let claims = prepared.iter().map(|_| id).collect();
-        let (done, claimed) = self.commit(claims, work).await?;
-        if let (Some((prepared, host)), Some(session)) =
-            (prepared, claimed.into_iter().flatten().next())
-        {
-            host.send(self.drive(session, prepared));
+        let committed = self.commit(claims, work).await;
+        let claimed = committed.as_ref().ok().and_then(|(_, claimed)| claimed.first()?.clone());
+        match (prepared, claimed) {
+            (Some((prepared, host)), Some(session)) => {
+                host.send(self.drive(session, prepared));
+            }
+            (Some((prepared, _)), None) => self.discard(prepared),
+            (None, _) => {}
         }
+        let (done, _) = committed?;
         self.0.feed.ring();
         Ok(done)
     }
@@ -227,11 +240,11 @@ impl<S: Store> Claimant<S> {
 
     /// Reserves what it takes to drive a session that a command is about to make ready; nothing if
     /// this host cannot have it, which says why when it finds the session ready.
-    async fn prepare_at_once(
+    pub(crate) async fn prepare_for(
         &self,
-        id: SessionId,
-        command: &Command,
+        request: &Request,
     ) -> Option<(Prepared, OwnedPermit<Driving>)> {
+        let (id, command) = (request.session, &request.command);
         if !matches!(command, Command::Prompt(_) | Command::Resume(_)) || !self.claims(id) {
             return None;
         }
@@ -246,7 +259,31 @@ impl<S: Store> Claimant<S> {
         self.prepare(id).await
     }
 
-    /// Reserves what it takes to drive a session.
+    /// Reserves what it takes to drive a session that is about to be created with a prompt; nothing
+    /// if this host cannot have it.
+    pub(crate) async fn prepare_new(
+        &self,
+        id: SessionId,
+        spec: &DriverSpec,
+    ) -> Option<(Prepared, OwnedPermit<Driving>)> {
+        if !self.claims(id) {
+            return None;
+        }
+        self.remember(id, Arc::new(spec.clone()));
+        let prepared = self.prepare(id).await;
+        if prepared.is_none() {
+            self.specs().remove(&id);
+        }
+        prepared
+    }
+
+    /// Gives up what was reserved to drive a session: its claim was refused, or another host was
+    /// faster.
+    pub(crate) fn discard(&self, prepared: Prepared) {
+        self.end_apart(prepared.equipment.driver);
+    }
+
+    /// Reserves what it takes to drive a session, and makes its driver.
     async fn prepare(&self, id: SessionId) -> Option<(Prepared, OwnedPermit<Driving>)> {
         let slot = self.slots().reserve_after_last(id).await?;
         let host = self.0.handed_over.clone().try_reserve_owned().ok()?;
@@ -328,7 +365,14 @@ impl<S: Store> Claimant<S> {
     pub(crate) fn drive(&self, session: Arc<Session>, prepared: Prepared) -> Driving {
         let Prepared { id, slot, equipment, signal: (signal, heard), told } = prepared;
         let Equipment { driver, client, environment } = equipment;
-        let mut driver = self.kept_driver(&session).unwrap_or(driver);
+        let mut driver = match self.kept_driver(&session) {
+            Some(kept) => {
+                // Only behind the claim it is known whether the one that was kept is of use.
+                self.end_apart(driver);
+                kept
+            }
+            None => driver,
+        };
         let (feed, host, epoch) = (self.0.feed.clone(), self.host(), session.epoch);
         let drive = Drive {
             store: self.0.store.clone(),
@@ -517,24 +561,6 @@ impl<S: Store> Claimant<S> {
     fn specs(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<DriverSpec>>> {
         // Nothing that is done with it can leave it half done.
         self.0.specs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns whether the host can run a session.
-    pub(crate) fn can_run(&self, id: SessionId) -> bool {
-        self.claims(id) && matches!(self.driver(id), Ok(Some(Ok(_))))
-    }
-
-    /// Returns whether the host can run a session that is about to be created.
-    pub(crate) fn can_run_new(&self, id: SessionId, spec: &DriverSpec) -> bool {
-        if !self.claims(id) {
-            return false;
-        }
-        self.remember(id, Arc::new(spec.clone()));
-        let can = self.can_run(id);
-        if !can {
-            self.specs().remove(&id);
-        }
-        can
     }
 }
 

@@ -134,12 +134,12 @@ impl<S: Store> CreateBuilder<S> {
             Ok(done)
         };
         let hosts = adjourn.claimants().clone();
-        let host = hosts.iter().rev().find(|host| prompted && host.can_run_new(id, &spec));
-        let done = match host {
-            Some(host) => host.create(id, work).await?,
-            None => adjourn.transact(work).await?,
-        };
-        Ok((session, done))
+        for host in hosts.iter().rev().filter(|_| prompted) {
+            if let Some(prepared) = host.prepare_new(id, &spec).await {
+                return Ok((session, host.create(id, prepared, work).await?));
+            }
+        }
+        Ok((session, adjourn.transact(work).await?))
     }
 }
 

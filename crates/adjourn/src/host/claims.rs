@@ -184,9 +184,12 @@ impl<S: Store> Host<S> {
         let ids = prepared.iter().map(|prepared| prepared.id).collect();
         let ((), claims) = self.claimant.commit(ids, |_| Ok::<_, Error>(())).await?;
         for (prepared, claimed) in prepared.into_iter().zip(claims) {
-            if let Some(session) = claimed {
-                let driving = self.claimant.drive(session, prepared);
-                self.supervise(driving);
+            match claimed {
+                Some(session) => {
+                    let driving = self.claimant.drive(session, prepared);
+                    self.supervise(driving);
+                }
+                None => self.claimant.discard(prepared),
             }
         }
         Ok(())

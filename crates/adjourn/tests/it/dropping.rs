@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use adjourn::core::id::RequestId;
 use adjourn::core::session::{Outcome, Phase};
 use adjourn::{Adjourn, Event, SessionRef};
 use adjourn_store::{Store as _, Transaction};
@@ -55,6 +56,9 @@ async fn what_is_never_polled_does_nothing() {
     drop(session.close().into_future());
     drop(session.remove().into_future());
     drop(session.take_over().into_future());
+    drop(session.withdraw(RequestId::new(adjourn.clock().uuid())).into_future());
+    drop(adjourn.publish_all([Event::new("ci.passed"), Event::new("ci.failed")]));
+    drop(Adjourn::open(fixture.store.path().with_extension("other")));
     drop(session.finished());
     drop(session.watch().into_future());
     drop(adjourn.host().scripts().start());
@@ -63,6 +67,61 @@ async fn what_is_never_polled_does_nothing() {
     let size = fixture.store.size().unwrap();
     assert_eq!((size.entries, size.events, size.sessions), (entries, 0, 1));
     assert_eq!(fixture.store.hosts().unwrap(), []);
+    assert!(!fixture.store.path().with_extension("other").exists());
+}
+
+#[tokio::test]
+async fn a_withdraw_that_is_dropped_takes_its_course() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().start().await.unwrap();
+    let session = at_work(&fixture, &adjourn).await;
+    let accepted = session.suspend().accepted().await.unwrap();
+    touch(session.withdraw(accepted.request).into_future());
+    until(&session, "suspend_withdrawn").await;
+    assert_eq!(session.load().await.unwrap().phase(), Phase::Running);
+    host.kill().await;
+}
+
+#[tokio::test]
+async fn several_events_whose_publishing_is_dropped_are_stored_together() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    touch(adjourn.publish_all(["a", "b"].map(|name| Event::new(name).id(name))));
+    // The same again, behind them: both are known.
+    let again = adjourn.publish_all(["a", "b"].map(|name| Event::new(name).id(name)));
+    let fresh: Vec<_> = again.await.unwrap().iter().map(|published| published.fresh).collect();
+    assert_eq!(fresh, [false, false]);
+}
+
+#[tokio::test]
+async fn a_pause_that_is_accepted_stays_pending_when_no_one_waits_for_it() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().start().await.unwrap();
+    let session = at_work(&fixture, &adjourn).await;
+    let accepted = session.suspend().accepted().await.unwrap();
+    let before = session.load().await.unwrap();
+    touch(session.in_force(&accepted));
+    // Behind whatever is queued.
+    adjourn.transact(|_| Ok::<_, adjourn::StoreError>(())).await.unwrap();
+    let after = session.load().await.unwrap();
+    assert_eq!((after.phase(), after.revision), (Phase::Requested, before.revision));
+    host.kill().await;
+}
+
+#[tokio::test]
+async fn a_store_whose_opening_is_dropped_can_be_opened_and_is_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("agents.db");
+    touch(Adjourn::open(&path));
+    let adjourn = Adjourn::open(&path).await.unwrap();
+    assert_eq!(adjourn.size().await.unwrap().entries, 0);
+    // Nothing holds it: it can be replaced when the last one has closed it.
+    drop(adjourn);
+    let backup = directory.path().join("backup.db");
+    Adjourn::open(&path).await.unwrap().backup(&backup).await.unwrap();
+    adjourn::restore(&backup, &path).await.unwrap();
 }
 
 #[tokio::test]

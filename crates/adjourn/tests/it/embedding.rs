@@ -3,6 +3,7 @@
 use std::future::{IntoFuture as _, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use adjourn::core::event::What;
 use adjourn::core::facts::Answer;
 use adjourn::core::session::{Cause, Outcome, Phase};
 use adjourn::core::{Command, Rejected, Session};
-use adjourn::driver::{BoxStream, Driver, Finish, Message, Opening, Park, Part, Step, emitting};
+use adjourn::driver::{BoxFuture, BoxStream, Driver, Finish, Message, Opening, Park, Part, Step, emitting};
 use adjourn::{Adjourn, Error, Event, Filter, NotSuspended, Query, TakenOver};
 use adjourn_store::{CommandError, Request};
 use adjourn_testkit::VirtualClock;
@@ -376,6 +377,88 @@ async fn what_a_verb_returns_is_what_its_own_commit_did_also_with_a_dead_host() 
         assert_eq!(commit.session.phase(), phase, "{verb}");
         assert!(fixture.happened(session.id()).contains(&"host_lost"));
     }
+}
+
+/// What hosts have done with drivers.
+#[derive(Clone, Default)]
+struct Counts {
+    made: Arc<AtomicUsize>,
+    killed: Arc<AtomicUsize>,
+}
+
+/// A patient driver that is counted, and kept while its session is parked.
+struct Counted {
+    counts: Counts,
+    warm: bool,
+}
+
+impl Driver for Counted {
+    fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
+        Patient.step(step)
+    }
+
+    fn keep(&mut self) -> bool {
+        self.warm
+    }
+
+    fn kill(&mut self) -> BoxFuture<'static, ()> {
+        self.counts.killed.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async {})
+    }
+}
+
+impl Counts {
+    fn host(&self, adjourn: &Adjourn, warm: bool) -> adjourn::HostBuilder {
+        let counts = self.clone();
+        adjourn.host().driver("patient", move |_| {
+            counts.made.fetch_add(1, Ordering::Relaxed);
+            Counted { counts: counts.clone(), warm }
+        })
+    }
+
+    fn of(&self) -> (usize, usize) {
+        (self.made.load(Ordering::Relaxed), self.killed.load(Ordering::Relaxed))
+    }
+}
+
+/// A driver is made when a session is claimed, once, however many hosts could have it.
+#[tokio::test]
+async fn no_driver_is_made_that_is_not_used() {
+    let fixture = Fixture::new();
+    let (adjourn, counts) = (fixture.adjourn(), Counts::default());
+    let hosts = [
+        counts.host(&adjourn, false).start().await.unwrap(),
+        counts.host(&adjourn, false).start().await.unwrap(),
+    ];
+    let session = adjourn.create("patient").prompt("wait").await.unwrap();
+    until(&session, "suspended").await;
+    assert_eq!(counts.made.load(Ordering::Relaxed), 1);
+    let parked = session.load().await.unwrap();
+    session.suspend().await.unwrap();
+    session.resume().await.unwrap();
+    assert_eq!(counts.made.load(Ordering::Relaxed), 1, "a hold needs no driver");
+    session.resume().handle(parked.suspended().unwrap().shown().pause.handle).await.unwrap();
+    session.finished().await.unwrap();
+    session.close().await.unwrap();
+    for host in hosts {
+        host.stop().await.unwrap();
+    }
+    assert_eq!(counts.of(), (2, 2), "each that was made is ended");
+}
+
+/// Where a driver is kept warm, the one that was made in case it is of no use is ended as any other.
+#[tokio::test]
+async fn a_driver_that_a_kept_one_replaces_is_ended() {
+    let fixture = Fixture::new();
+    let (adjourn, counts) = (fixture.adjourn(), Counts::default());
+    let host = counts.host(&adjourn, true).start().await.unwrap();
+    let session = adjourn.create("patient").prompt("wait").await.unwrap();
+    until(&session, "suspended").await;
+    session.resume().await.unwrap();
+    session.finished().await.unwrap();
+    host.stop().await.unwrap();
+    let (made, killed) = counts.of();
+    assert_eq!((made, killed), (2, 2));
 }
 
 /// Returns the name of what comes next out of a stream.
