@@ -36,6 +36,12 @@
 //! Everything that is answered is durable. What must be done next is read off the state, so that a
 //! program that dies leaves nothing behind that others do not find.
 //!
+//! Reads are `async`. Those of one session or of a page ([`SessionRef::load`], [`Moments::page`],
+//! [`Adjourn::known_hosts`]) are made on the thread that polls them, from memory or with a few
+//! indexed reads, and take microseconds. Those that grow with a journal or with the store
+//! ([`SessionRef::journal`], [`Adjourn::query`], [`Adjourn::tally`], [`Adjourn::backup`], the first
+//! page of a long [`SessionRef::watch`]) are made on another thread, and hold up no task.
+//!
 //! What lies beneath is here for faces and tools: [`Host`] and [`Claimant`], the [`feed`] of
 //! commits, [`watch`] and [`live`] text, and the [`script`]ed driver.
 
