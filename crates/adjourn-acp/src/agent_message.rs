@@ -15,7 +15,7 @@ use adjourn::live::{Delta, Missed, more_words};
 use adjourn::store::Store;
 use adjourn::telling::{Piece, Telling};
 use adjourn_core::Session;
-use adjourn_driver::{Block, Message, Words};
+use adjourn_driver::{Block, Words};
 use serde_json::Value;
 
 use crate::agent_update::agent_pieces;
@@ -53,12 +53,6 @@ impl<S: Store> Attachment<S> {
         !self.telling.waits()
     }
 
-    /// Tells what is committed of the agent's words, as far as the client has not been told.
-    pub(crate) fn agent_entry(&mut self, number: u64, entry: &Message) {
-        let pieces = self.telling.entry(number, entry);
-        self.agent_says(&pieces);
-    }
-
     /// Tells which messages are broken off by what has just happened.
     pub(crate) fn messages_over(&mut self, session: &Session) {
         let pieces = self.telling.after(session);
@@ -87,7 +81,7 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Tells pieces of the agent's messages.
-    fn agent_says(&mut self, pieces: &[Piece]) {
+    pub(crate) fn agent_says(&mut self, pieces: &[Piece]) {
         let version = self.peer.version;
         for pieces in
             pieces.chunk_by(|one, next| version == Version::V2 && one.message == next.message)

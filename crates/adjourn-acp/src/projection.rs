@@ -11,7 +11,7 @@
 use std::sync::atomic::Ordering;
 
 use adjourn::store::Store;
-use adjourn::telling;
+use adjourn::telling::{self, Told};
 use adjourn::watch::Moment;
 use adjourn_core::Session;
 use adjourn_core::command::{CallResult, ReturnedCall};
@@ -163,12 +163,19 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn words(&mut self, session: &Session, moment: &Moment) {
         let version = self.peer.version;
         let own = self.own.iter().any(|own| own.contains(&moment.revision));
-        for (index, said) in &moment.said {
-            let id = telling::message_id(*index, said);
+        for told in self.telling.moment(moment, session) {
+            let (index, said) = match told {
+                Told::Words(pieces) => {
+                    self.agent_says(&pieces);
+                    continue;
+                }
+                Told::Entry(index, said) => (index, said),
+            };
             match said.role {
                 // A client of v1 shows its own words by itself.
                 Role::User if own && version == Version::V1 => {}
                 Role::User => {
+                    let id = telling::message_id(index, said);
                     let blocks = said.said_blocks().iter().map(Block::to_value).collect();
                     for update in update::user_message(version, &id, blocks) {
                         self.update(&update);
@@ -181,13 +188,11 @@ impl<S: Store> Attachment<S> {
                     {
                         self.update(&update);
                     }
-                    self.agent_entry(*index, said);
                 }
                 // A tool's words go with its call; the host's are for the model.
                 Role::Tool | Role::Host => {}
             }
         }
-        self.messages_over(session);
     }
 
     fn calls_of(&mut self, moment: &Moment, left: &[Left]) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjourn::live::{Delta, Missed};
-use adjourn::telling::{Piece, Telling, ends_words, message_id};
+use adjourn::telling::{Piece, Telling, Told, ends_words};
 use adjourn::watch::Moment;
 use adjourn_core::Session;
 use adjourn_driver::{Joining, Message, Role, Words};
@@ -95,32 +95,24 @@ fn tool(said: &Message, output: &Output) {
 
 impl AsTheyCome {
     fn moment(&mut self, moment: &Moment, now: &Session, output: &Output) {
-        for (number, said) in &moment.said {
-            match said.role {
-                Role::Agent => {
-                    for piece in self.telling.entry(*number, said) {
-                        self.print(&piece, output);
-                    }
-                    let id = message_id(*number, said);
-                    let over = !self.telling.knows(&id);
-                    if over && self.line.as_ref().is_some_and(|(line, _)| *line == id) {
-                        self.end_line(output);
-                    }
-                }
-                Role::Tool => {
-                    self.end_line(output);
-                    tool(said, output);
-                }
-                Role::User | Role::Host => {}
-            }
-        }
         match moment.revision == self.session.revision + 1 {
             true => self.session.evolve(&moment.event),
             // What lies between was erased.
             false => self.session = now.clone(),
         }
-        for piece in self.telling.after(&self.session) {
-            self.print(&piece, output);
+        for told in self.telling.moment(moment, &self.session) {
+            match told {
+                Told::Entry(_, said) if said.role == Role::Tool => {
+                    self.end_line(output);
+                    tool(said, output);
+                }
+                Told::Entry(..) => {}
+                Told::Words(pieces) => pieces.iter().for_each(|piece| self.print(piece, output)),
+            }
+        }
+        let is_over = |line: &(String, Words)| !self.telling.knows(&line.0);
+        if self.line.as_ref().is_some_and(is_over) {
+            self.end_line(output);
         }
         self.print_due(output);
     }

@@ -14,6 +14,7 @@ use adjourn_driver::{Block, Message, Role, Words};
 use adjourn_store::{Error, Store};
 
 use crate::live::{Delta, Missed};
+use crate::watch::Moment;
 
 /// How many deltas may wait for what lies before them; what comes beyond is told when it commits.
 const WAITING: usize = 1024;
@@ -35,6 +36,16 @@ pub struct Piece {
     pub content: Option<Block>,
     /// Whether the message was broken off behind it.
     pub aborted: bool,
+}
+
+/// What a watcher is told of a moment, in the order of the transcript.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told<'a> {
+    /// An entry of the transcript, under its number. What an agent's says comes right behind it, as
+    /// [`Told::Words`]; that of others is told as it is.
+    Entry(u64, &'a Message),
+    /// Something of one message of the agent that the watcher has not been told.
+    Words(Vec<Piece>),
 }
 
 /// A message that is not over.
@@ -132,6 +143,20 @@ impl Telling {
             Words::Thought => Block::thought(rest),
         };
         Some(self.tell(message, offset + text.len() as u64, block))
+    }
+
+    /// Takes a moment, and returns what a watcher is told of it: what was said, as far as it was not
+    /// told while it was said, and which messages it breaks off. `session` is as the moment leaves
+    /// it.
+    pub fn moment<'a>(&mut self, moment: &'a Moment, session: &Session) -> Vec<Told<'a>> {
+        let mut told = Vec::new();
+        for (number, message) in &moment.said {
+            told.push(Told::Entry(*number, message));
+            told.push(Told::Words(self.entry(*number, message)));
+        }
+        told.push(Told::Words(self.after(session)));
+        told.retain(|told| !matches!(told, Told::Words(words) if words.is_empty()));
+        told
     }
 
     /// Takes an entry of the transcript that was committed, and returns what was not told of it.

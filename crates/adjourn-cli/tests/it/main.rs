@@ -22,6 +22,7 @@ mod flags;
 mod foreground;
 mod generated;
 mod keys;
+mod layers;
 mod limits;
 mod logs;
 mod modes;
