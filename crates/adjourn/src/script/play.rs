@@ -108,3 +108,79 @@ fn end(tool: Tool) -> CallPart {
     };
     CallPart::Ended { result, content, structured }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::{Arc, Mutex};
+    use std::task::{Context, Poll, Waker};
+
+    use adjourn_core::time::Timestamp;
+    use adjourn_driver::emitting;
+    use futures_core::Stream as _;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::clock::{BoxFuture, Environment};
+
+    /// A clock that has passed every sleep at once, and knows whole milliseconds alone.
+    #[derive(Debug, Default)]
+    struct Ticks(Mutex<u64>);
+
+    impl Environment for Ticks {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(0)
+        }
+
+        fn uuid(&self) -> Uuid {
+            Uuid::nil()
+        }
+    }
+
+    impl Clock for Ticks {
+        fn sleep_until(&self, _: Timestamp) -> BoxFuture<'static, ()> {
+            Box::pin(std::future::ready(()))
+        }
+
+        fn elapsed(&self) -> Duration {
+            Duration::from_millis(*self.0.lock().unwrap())
+        }
+
+        fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+            *self.0.lock().unwrap() += u64::try_from(duration.as_micros().div_ceil(1000)).unwrap();
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    /// Says so many words in a time; returns what was said, in how many pieces and how long.
+    fn said(words: usize, ms: u64) -> (String, usize, Duration) {
+        let text = "word ".repeat(words);
+        let say = Say { think: None, text: Some(text), ms, spend: Usage::default() };
+        let clock = Arc::new(Ticks::default());
+        let own = Arc::clone(&clock);
+        let mut stream = emitting(|out| async move { super::say(say, &out, own.as_ref()).await });
+        let (mut all, mut pieces) = (String::new(), 0);
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            match Pin::new(&mut stream).poll_next(&mut context) {
+                Poll::Ready(Some(Part::Delta { text, .. })) => {
+                    all.push_str(&text);
+                    pieces += 1;
+                }
+                Poll::Ready(Some(_)) | Poll::Pending => {}
+                Poll::Ready(None) => return (all, pieces, clock.elapsed()),
+            }
+        }
+    }
+
+    #[test]
+    fn words_take_the_time_that_is_named_however_many_they_are() {
+        for (words, ms, pieces) in [(1, 300, 1), (4, 400, 4), (3, 3, 3), (1000, 300, 300)] {
+            let (all, told, took) = said(words, ms);
+            assert_eq!(all, "word ".repeat(words));
+            assert_eq!(took, Duration::from_millis(ms), "{words} words");
+            // Those that one tick of the clock brings come out together.
+            assert_eq!(told, pieces, "{words} words");
+        }
+    }
+}
