@@ -31,7 +31,10 @@ pub fn problem(refusal: &str) -> String {
         return format!("there is no field {field:?} here");
     }
     // Half of a pair of escapes that stand for one character.
-    if ["lone leading surrogate", "unexpected end of hex escape"].iter().any(|words| refusal.starts_with(words)) {
+    if ["lone leading surrogate", "unexpected end of hex escape"]
+        .iter()
+        .any(|words| refusal.starts_with(words))
+    {
         return "expected a text, found an escape that stands for no character".to_owned();
     }
     // These are words about the grammar; our own say what they mean.

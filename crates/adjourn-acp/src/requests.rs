@@ -479,7 +479,10 @@ mod tests {
             (serde_json::json!({ "usd": 0 }), "addBudget.usd: expected a positive amount"),
             (serde_json::json!({ "usd": -1, "tokens": 5 }), "addBudget.usd: expected a positive"),
             (serde_json::json!({ "usd": 0.000_000_1 }), "addBudget.usd: expected a positive"),
-            (serde_json::json!({ "tokens": 0 }), "addBudget.tokens: expected a whole number from 1"),
+            (
+                serde_json::json!({ "tokens": 0 }),
+                "addBudget.tokens: expected a whole number from 1",
+            ),
             (serde_json::json!({ "usd": 1, "eur": 1 }), "there is no field \"eur\" here"),
         ] {
             let refused = added(budget.clone()).unwrap_err();

@@ -122,8 +122,8 @@ impl Verb {
 /// of it that lists show.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The session's name or id, the beginning of what `ls` shows of its id, or the id of one of its
-    /// runs
+    /// The session's name or id, the beginning or end of what `ls` shows of its id, or the id of one
+    /// of its runs
     pub session: String,
 }
 

@@ -148,8 +148,8 @@ impl Place {
         match found.as_slice() {
             [session] => Ok(session.id()),
             [] => Err(Failure::not_found(format!("there is no session {text:?}")).hint(
-                "`adjourn ls` lists them; the first four characters that it shows of an id are \
-                 enough",
+                "`adjourn ls` lists them; the first or last four characters of an id that it shows \
+                 are enough",
             )),
             _ => Err(Failure::usage(format!("more than one session has an id like {text:?}"))
                 .hint("give more of it")),

@@ -489,8 +489,8 @@ impl Store for Sqlite {
         })
     }
 
-    fn ids_beginning(&self, digits: &str, limit: usize) -> Result<Vec<SessionId>, Error> {
-        self.read(|connection| id_parts::beginning(connection, digits, limit))
+    fn ids_like(&self, digits: &str, limit: usize) -> Result<Vec<SessionId>, Error> {
+        self.read(|connection| id_parts::like(connection, digits, limit))
     }
 
     fn ready(&self, after: SessionNo, limit: usize) -> Result<Vec<(SessionNo, SessionId)>, Error> {

@@ -73,12 +73,13 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The store fails.
     fn prunable(&self, retention: &Retention) -> Result<bool, Error>;
 
-    /// Returns sessions whose id begins with these hexadecimal digits, or ends with twelve digits
-    /// that begin with them, at most `limit` of each kind; no session is loaded.
+    /// Returns sessions whose id begins with these hexadecimal digits, ends with twelve digits that
+    /// begin with them, or ends with at least four of them, at most `limit` of each kind; no session
+    /// is loaded.
     ///
     /// # Errors
     /// The store fails.
-    fn ids_beginning(&self, digits: &str, limit: usize) -> Result<Vec<SessionId>, Error>;
+    fn ids_like(&self, digits: &str, limit: usize) -> Result<Vec<SessionId>, Error>;
 
     /// Returns where the entries of a session's journal lie, from `revision` on, oldest first.
     ///

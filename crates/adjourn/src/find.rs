@@ -28,24 +28,31 @@ impl<S: Store> Adjourn<S> {
         Ok(self.process().store.count(filter).await?)
     }
 
-    /// Returns the sessions whose ids begin with a text, or whose ends do that lists show
-    /// ([`SessionId::short`]); no more than a few of them, for a text that a person has typed.
+    /// Returns the sessions of which a person may have typed a part of the id: how the end that lists
+    /// show ([`SessionId::short`]) begins or ends, or else how the whole begins. There are no more
+    /// than a few: it is enough to see that there is not one.
     ///
     /// # Errors
     /// The store fails.
     pub async fn sessions_like(&self, text: &str) -> Result<Vec<SessionRef<S>>, Error> {
-        let whole = text.strip_prefix(SessionId::PREFIX);
-        let digits = whole.unwrap_or(text).replace('-', "");
-        let ids = self.process().store.ids_beginning(&digits, ALIKE)?;
-        let is_meant = |id: &SessionId| {
-            let spelled = id.to_string();
-            let begins = match whole {
-                Some(_) => spelled.starts_with(text),
-                None => spelled.strip_prefix(SessionId::PREFIX).unwrap_or("").starts_with(text),
-            };
-            begins || (whole.is_none() && id.short().starts_with(text))
+        let digits = text.strip_prefix(SessionId::PREFIX).unwrap_or(text).replace('-', "");
+        let mut ids = self.process().store.ids_like(&digits, ALIKE)?;
+        let is_shown = |id: &SessionId| {
+            let shown = id.short();
+            shown.starts_with(text) || shown.ends_with(text)
         };
-        Ok(ids.into_iter().filter(is_meant).map(|id| self.session(id)).collect())
+        let begins = |id: &SessionId| {
+            let whole = id.to_string();
+            whole.starts_with(text)
+                || whole
+                    .strip_prefix(SessionId::PREFIX)
+                    .is_some_and(|bare| bare.starts_with(text) || bare.ends_with(text))
+        };
+        match ids.iter().any(is_shown) {
+            true => ids.retain(is_shown),
+            false => ids.retain(begins),
+        }
+        Ok(ids.into_iter().map(|id| self.session(id)).collect())
     }
 
     /// Returns the way to the session that a run belongs to, unless it was erased.

@@ -9,9 +9,10 @@ fn what_is_written_on_the_library_does_not_depend_on_the_store() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     for name in ["adjourn-acp", "adjourn-cli", "adjourn-server", "soak", "xtask"] {
         let manifest = std::fs::read_to_string(crates.join(name).join("Cargo.toml")).unwrap();
-        let manifest: toml::Table = manifest.parse().unwrap();
-        let dependencies = manifest["dependencies"].as_table().unwrap();
-        assert!(dependencies.contains_key("adjourn"), "{name} is written on the library");
-        assert!(!dependencies.contains_key("adjourn-store"), "{name} depends on the store");
+        let (_, all) = manifest.split_once("\n[dependencies]\n").unwrap();
+        let dependencies = all.split("\n[").next().unwrap();
+        let depends = |on: &str| dependencies.lines().any(|line| line.starts_with(on));
+        assert!(depends("adjourn.workspace"), "{name} is written on the library");
+        assert!(!depends("adjourn-store"), "{name} depends on the store");
     }
 }

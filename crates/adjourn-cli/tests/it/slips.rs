@@ -19,10 +19,7 @@ fn what_is_wrong_with_the_text_of_a_script_is_said() {
             &br#"{"steps": [{"say": "x"}, {"say": "y", "say": "z"}]}"#[..],
             "SCRIPT: script: steps[1]: the key \"say\" is there twice\n",
         ),
-        (
-            br#"{"steps": [], "steps": []}"#,
-            "SCRIPT: script: the key \"steps\" is there twice\n",
-        ),
+        (br#"{"steps": [], "steps": []}"#, "SCRIPT: script: the key \"steps\" is there twice\n"),
         (
             br#"{"steps": [{"say": {"text": "x", "ms": 1e400}}]}"#,
             "SCRIPT: script: the number in line 1 that ends in column 44 is too large\n",

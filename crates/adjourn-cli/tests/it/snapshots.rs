@@ -374,7 +374,7 @@ fn the_largest_commands_explain_themselves() {
 
         Arguments:
           <SESSION>
-                  The session's name or id, a part of its id that no other has, or the id of one of its runs
+                  The session's name or id, the beginning or end of what `ls` shows of its id, or the id of one of its runs
 
         Options:
           -r, --reason <REASON>
@@ -444,7 +444,7 @@ fn the_largest_commands_explain_themselves() {
         Usage: adjourn resume [OPTIONS] <SESSION>
 
         Arguments:
-          <SESSION>  The session's name or id, a part of its id that no other has, or the id of one of its runs
+          <SESSION>  The session's name or id, the beginning or end of what `ls` shows of its id, or the id of one of its runs
 
         Options:
               --handle <HANDLE>        The suspension that is meant

@@ -1,7 +1,8 @@
-//! Sessions by a part of their ids: how they begin, or how the end begins that lists show.
+//! Sessions by a part of their ids: how they begin, how the end begins that lists show, and how that
+//! ends.
 
 use adjourn_core::id::SessionId;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Rows, params};
 use uuid::Uuid;
 
 use crate::error::Error;
@@ -11,35 +12,50 @@ const ID: usize = 32;
 
 /// Finds ids in a range.
 const IDS: &str = "SELECT id FROM session WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
-/// Finds ids whose ends are in a range.
-const ENDS: &str = "SELECT id FROM session WHERE substr(id, 11) BETWEEN ?1 AND ?2
-                    ORDER BY substr(id, 11) LIMIT ?3";
+/// Finds ids of which the part that lists show is in a range.
+const SHOWN: &str = "SELECT id FROM session WHERE substr(id, 11) BETWEEN ?1 AND ?2
+                     ORDER BY substr(id, 11) LIMIT ?3";
+/// Finds ids by their last two bytes, and of these those that end with some digits.
+const ENDS: &str = "SELECT id FROM session
+                    WHERE substr(id, 15) = ?1 AND hex(id) LIKE '%' || ?2 LIMIT ?3";
+/// The digits of the last two bytes.
+const LAST: usize = 4;
 
-/// Returns sessions whose ids, or the ends of these, begin with some digits.
-pub(super) fn beginning(
+/// Returns sessions whose ids, or what lists show of these, begin with some digits, or end with them.
+pub(super) fn like(
     connection: &Connection,
     digits: &str,
     limit: usize,
 ) -> Result<Vec<SessionId>, Error> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut found = Vec::new();
-    for (sql, length) in [(IDS, ID), (ENDS, SessionId::SHORT)] {
+    for (sql, length) in [(IDS, ID), (SHOWN, SessionId::SHORT)] {
         let (Some(first), Some(last)) = (filled(digits, '0', length), filled(digits, 'f', length))
         else {
             continue;
         };
         let mut statement = connection.prepare_cached(sql)?;
-        let ids = statement.query_map(params![first, last, limit], |row| {
-            Ok(SessionId::new(Uuid::from_bytes(row.get(0)?)))
-        })?;
-        for id in ids {
-            let id = id?;
-            if !found.contains(&id) {
-                found.push(id);
-            }
-        }
+        add(&mut found, statement.query(params![first, last, limit])?)?;
+    }
+    let last = digits.len().checked_sub(LAST).and_then(|start| digits.get(start..));
+    if let Some(last) = last.and_then(|last| filled(last, '0', LAST))
+        && filled(digits, '0', ID).is_some()
+    {
+        let mut statement = connection.prepare_cached(ENDS)?;
+        add(&mut found, statement.query(params![last, digits, limit])?)?;
     }
     Ok(found)
+}
+
+/// Adds the ids of rows that are not there yet.
+fn add(found: &mut Vec<SessionId>, mut rows: Rows<'_>) -> Result<(), Error> {
+    while let Some(row) = rows.next()? {
+        let id = SessionId::new(Uuid::from_bytes(row.get(0)?));
+        if !found.contains(&id) {
+            found.push(id);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the bytes that digits stand for when they are filled up with another one; nothing if
@@ -65,12 +81,13 @@ mod tests {
     use crate::sqlite::schema;
 
     #[test]
-    fn both_ranges_are_read_from_an_index() {
+    fn every_part_is_found_by_an_index() {
         let connection = Connection::open_in_memory().unwrap();
         schema::migrate(&connection, &Points::default()).unwrap();
         for (sql, index) in [
             (IDS, "SEARCH session USING COVERING INDEX sqlite_autoindex_session_1 (id>? AND id<?)"),
-            (ENDS, "SEARCH session USING INDEX session_end (<expr>>? AND <expr><?)"),
+            (SHOWN, "SEARCH session USING INDEX session_shown (<expr>>? AND <expr><?)"),
+            (ENDS, "SEARCH session USING INDEX session_end (<expr>=?)"),
         ] {
             let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let steps = statement.query_map(params![1, 1, 1], |row| row.get::<_, String>(3));

@@ -217,8 +217,10 @@ CREATE TABLE recent (
 ) STRICT;
 ",
     "
--- Sessions by the end of their ids, which is what lists show of one. Only a creation touches it.
-CREATE INDEX IF NOT EXISTS session_end ON session (substr(id, 11));
+-- Sessions by the end of their ids that lists show, and by the end of that. Only a creation touches
+-- them.
+CREATE INDEX IF NOT EXISTS session_shown ON session (substr(id, 11));
+CREATE INDEX IF NOT EXISTS session_end ON session (substr(id, 15));
 ",
 ];
 

@@ -103,8 +103,8 @@ impl Store for Twice {
         self.next().prunable(retention)
     }
 
-    fn ids_beginning(&self, digits: &str, limit: usize) -> Result<Vec<SessionId>, Error> {
-        self.next().ids_beginning(digits, limit)
+    fn ids_like(&self, digits: &str, limit: usize) -> Result<Vec<SessionId>, Error> {
+        self.next().ids_like(digits, limit)
     }
 
     fn places(&self, id: SessionId, revision: u64) -> Result<Vec<EntryNo>, Error> {

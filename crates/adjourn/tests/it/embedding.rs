@@ -13,7 +13,9 @@ use adjourn::core::event::What;
 use adjourn::core::facts::Answer;
 use adjourn::core::session::{Cause, Outcome, Phase};
 use adjourn::core::{Command, Rejected, Session};
-use adjourn::driver::{BoxFuture, BoxStream, Driver, Finish, Message, Opening, Park, Part, Step, emitting};
+use adjourn::driver::{
+    BoxFuture, BoxStream, Driver, Finish, Message, Opening, Park, Part, Step, emitting,
+};
 use adjourn::{Adjourn, Error, Event, Filter, NotSuspended, Query, TakenOver};
 use adjourn_store::{CommandError, Request};
 use adjourn_testkit::VirtualClock;
