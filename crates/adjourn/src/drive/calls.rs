@@ -233,6 +233,7 @@ impl<S: Store> Drive<S> {
         let session = Arc::clone(&self.session);
         for id in ids {
             let Some(content) = contents.remove(&id) else { continue };
+            let span = tracing::debug_span!("call", call = %id, tool = content.tool);
             let parts = driver.call(Call {
                 session: Arc::clone(&session),
                 content,
@@ -240,7 +241,6 @@ impl<S: Store> Drive<S> {
                 environment: Arc::clone(&self.environment),
             });
             let (call, driven) = (run(id.clone(), parts, calls.news.sender()), self.driven.clone());
-            let span = tracing::debug_span!("call", call = %id, tool = open.call.tool);
             let running = async move {
                 // Declared first, it is dropped behind the call.
                 let _driven = driven;
