@@ -9,7 +9,7 @@ const SCRIPT: &str = r#"{"runs": [[
   {"say": "building"},
   {"tool": {"name": "build", "ms": 10}},
   {"await": {"reason": "waiting on ci", "summary": "paused on CI",
-             "conditions": {"onEvent": "ci.passed:main", "timeout": {"durationMinutes": 43200}}}},
+             "conditions": {"onEvent": "ci.passed:main", "timeout": {"durationMinutes": 43230}}}},
   {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}},
   {"say": "done"}
 ]]}"#;
@@ -24,7 +24,7 @@ fn life(home: &Home, json: &[&str]) -> String {
     let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
     typed(&["ls"]);
     typed(&["show", &id]);
-    typed(&["suspend", &id, "--reason", "review", "--timeout", "30d"]);
+    typed(&["suspend", &id, "--reason", "review", "--timeout", "43230m"]);
     typed(&["ls"]);
     typed(&["resume", &id, "--detach"]);
     typed(&["event", "ci.passed:other", "--id", "e0"]);
@@ -82,7 +82,7 @@ fn the_life_of_a_session_for_people() {
           summary              paused on CI
           agent                script
           notice               nobody is there to wake it; start `adjourn serve`
-        $ adjourn suspend sess:0 --reason review --timeout 30d
+        $ adjourn suspend sess:0 --reason review --timeout 43230m
         sess:0  suspended for 0s: review, by cli:ann; wakes in 30d
         $ adjourn ls
         sess:0  suspended  0s       review, by cli:ann  in 30d
@@ -181,18 +181,18 @@ fn the_life_of_a_session_for_programs() {
         {"said":{"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"step":1,"text":"building"}}
         {"said":{"index":2,"revision":7,"at":"TIME","v":1,"role":"agent","calls":[{"id":"0.1-0-6","tool":"build"}],"step":2,"text":""}}
         {"said":{"index":3,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","step":2,"text":"build done"}}
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
         $ adjourn ls --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn show sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`","prompt":"go","lastWords":"building","runs":1,"agent":"script"}
-        $ adjourn suspend sess:0 --reason review --timeout 30d --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI"},"notice":"nobody is there to wake it; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`","prompt":"go","lastWords":"building","runs":1,"agent":"script"}
+        $ adjourn suspend sess:0 --reason review --timeout 43230m --json
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43230.0}},"dueAt":"TIME","summary":"paused by ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI"},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn ls --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43200.0}},"dueAt":"TIME","summary":"paused by ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI"},"notice":"nobody is there to wake it; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43230.0}},"dueAt":"TIME","summary":"paused by ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI"},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn resume sess:0 --detach --json
         {"resumed":{"handle":"suspend:1","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43200}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn event ci.passed:other --id e0 --json
         {"seq":1,"fresh":true,"woke":0,"waiting":0}
         $ adjourn event ci.passed:main --id e1 --data '{"build": 7}' --json

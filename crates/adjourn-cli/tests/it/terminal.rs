@@ -49,7 +49,7 @@ fn every_line_of_a_list_fits_its_terminal() {
     let home = Home::new();
     let long = r#"{"runs": [[{"await": {"reason": "waiting until the nightly build has passed",
       "conditions": {"onEvent": "ci.passed:a-branch-with-a-rather-long-name",
-                     "timeout": {"durationMinutes": 43200}}}}]]}"#;
+                     "timeout": {"durationMinutes": 43230}}}}]]}"#;
     let wide = r#"{"runs": [[{"await": {"reason": "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢",
       "conditions": {"onEvent": "ci.passed:漢字漢字漢字漢字漢字漢字漢字漢字"}}}]]}"#;
     let ids = [home.parked(long), home.parked(wide), home.parked(WAITS)];
