@@ -202,6 +202,9 @@ fn the_log_of_a_host_names_a_session_that_cannot_be_read() {
     let soon = r#"{"steps": [{"await": {"reason": "sk-reason",
         "conditions": {"timeout": {"durationMinutes": 0.001}}}}]}"#;
     let id = home.parked(soon);
+    // What was committed last is compared with its signature when a store is opened.
+    let script = home.file("script.json", PARKS);
+    home.json(&["new", "--script", &script]);
     make_newer(&home, &id);
     let (child, mut log, mut said) = serve(&home, &[]);
     read_until(&mut log, &mut said, &format!("session {id} cannot be read"));
