@@ -14,7 +14,7 @@ pub enum Point {
     InMigration,
     /// The write lock is held.
     Locked,
-    /// All commands of a group have run; none of it is committed.
+    /// All commands of a group have run; nothing is durable.
     BeforeCommit,
     /// The group is durable; nobody has been told.
     AfterCommit,

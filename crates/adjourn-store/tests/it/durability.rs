@@ -31,23 +31,22 @@ fn nothing_is_acknowledged_before_the_commit_that_holds_it() {
         Some(store.transact(move |tx| tx.command(request)))
     });
     let mut callers: Vec<_> = callers.collect();
-    // All are queued while the writer stands at its lock: one group, or more if it is slow. The
-    // next one may be written while the one before becomes durable.
-    let (mut before, mut durable) = (Vec::new(), 0);
-    while durable < before.len() || suspended(&fixture) < CALLERS {
-        match writer.stands() {
-            Point::BeforeCommit => before.push(suspended(&fixture)),
-            Point::AfterCommit => {
-                let before = before[durable];
-                assert_eq!(told(&mut callers), before, "told before the commit was durable");
-                assert!(suspended(&fixture) > before, "nothing is committed");
-                durable += 1;
-            }
-            point => assert_eq!(point, Point::Locked),
-        }
+    // All are queued while the writer stands at its lock: one group, or more if it is slow.
+    let mut committed = 0;
+    while committed < CALLERS {
+        writer.passes(Point::Locked);
+        writer.stands_at(Point::BeforeCommit);
+        assert_eq!(told(&mut callers), committed, "told before the commit");
+        assert_eq!(suspended(&fixture), committed, "others see what is not committed");
+        writer.go_on();
+
+        writer.stands_at(Point::AfterCommit);
+        let durable = suspended(&fixture);
+        assert!(durable > committed, "nothing is committed");
+        assert_eq!(told(&mut callers), committed, "told before the commit returned");
+        committed = durable;
         writer.go_on();
     }
-    drop(writer);
     for caller in callers.into_iter().flatten() {
         assert!(caller.wait().unwrap().session.suspended().is_some());
     }
@@ -100,13 +99,8 @@ impl Held {
         (points, Self { reached, go })
     }
 
-    /// Waits until a thread of the store comes to a point.
-    fn stands(&self) -> Point {
-        self.reached.recv_timeout(Duration::from_secs(30)).unwrap()
-    }
-
     fn stands_at(&self, point: Point) {
-        assert_eq!(self.stands(), point);
+        assert_eq!(self.reached.recv_timeout(Duration::from_secs(30)), Ok(point));
     }
 
     fn go_on(&self) {
