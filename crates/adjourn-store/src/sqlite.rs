@@ -15,7 +15,6 @@ mod rows;
 mod schema;
 mod sidecar;
 mod signers;
-mod syncing;
 mod tail;
 mod turnstile;
 mod verify;
@@ -24,7 +23,6 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use adjourn_core::Session;
@@ -61,7 +59,6 @@ use points::Points;
 use rows::{Known, SqliteRows};
 use sidecar::{Looked, Sidecar};
 use signers::{known_signer, register};
-use syncing::{Log, Syncing};
 use turnstile::{PATIENCE, beside};
 use writer::{Counters, Job, Work, Writer};
 
@@ -127,8 +124,6 @@ struct Inner {
     environment: Arc<dyn Environment>,
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     writer: Option<std::thread::JoinHandle<()>>,
-    /// The thread that syncs, which the writer ends.
-    syncing: Option<ThreadId>,
     /// What the next commit is to be signed with, if that changes.
     next_keys: Arc<Mutex<Option<Keys>>>,
     readers: Mutex<Vec<Connection>>,
@@ -185,15 +180,6 @@ impl Sqlite {
         let listeners = Arc::<Listeners>::default();
         let next_keys = Arc::new(Mutex::new(None));
         let opened = Arc::new(Opened::new(path, file, incarnation).with_log()?);
-        let syncing = Syncing::start(Log {
-            sync: Box::new(Log::of(&opened)?),
-            opened: Arc::clone(&opened),
-            points: points.clone(),
-            cache: Arc::clone(&cache),
-            listeners: Arc::clone(&listeners),
-        })?;
-        connection::leave_syncing(&connection)?;
-        let sync_thread = syncing.thread_id();
         let (queue, receiver) = mpsc::channel(QUEUE);
         let writer = Writer {
             connection,
@@ -207,7 +193,7 @@ impl Sqlite {
             counters: Arc::clone(&counters),
             listeners: Arc::clone(&listeners),
             known: Known::default(),
-            syncing,
+            last_took: Duration::ZERO,
             full: false,
         };
         let writer = std::thread::Builder::new()
@@ -220,7 +206,6 @@ impl Sqlite {
             environment,
             queue: Some(queue),
             writer: Some(writer),
-            syncing: Some(sync_thread),
             next_keys,
             readers: Mutex::new(Vec::new()),
             cache,
@@ -269,7 +254,6 @@ impl Sqlite {
             environment,
             queue: None,
             writer: None,
-            syncing: None,
             next_keys: Arc::default(),
             readers: Mutex::new(vec![connection]),
             cache: Arc::new(Cache::new(cache)),
@@ -594,11 +578,8 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // The queue ends, the writer finishes what is in it, and the file is closed.
         self.queue = None;
-        // The last one who has the store may be a job, or an answer that was not taken.
-        let here = std::thread::current().id();
         if let Some(writer) = self.writer.take()
-            && writer.thread().id() != here
-            && self.syncing != Some(here)
+            && writer.thread().id() != std::thread::current().id()
         {
             let _ = writer.join();
         }

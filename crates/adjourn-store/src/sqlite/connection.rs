@@ -123,7 +123,7 @@ pub(super) fn open_writer(
         let problem = "the file system does not support write-ahead logging".to_owned();
         return Err(cannot(path, problem));
     }
-    // What is made and changed before the writer begins is durable at once.
+    // A commit is durable when it returns: that is what is acknowledged.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     if let Some(pages) = max_pages {
@@ -140,13 +140,6 @@ pub(super) fn open_writer(
         }
     }
     Ok((connection, turnstile))
-}
-
-/// Lets commits return when they are in the log: [`Syncing`](super::syncing::Syncing) makes them
-/// durable. SQLite still syncs what it carries from the log into the file.
-pub(super) fn leave_syncing(connection: &Connection) -> Result<(), Error> {
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    Ok(())
 }
 
 /// Lets a connection carry the log into the file when it is closed, if it is the last.

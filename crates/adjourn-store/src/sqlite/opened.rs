@@ -10,7 +10,7 @@
 //! times of a file lets the next write to it set them anew, and the sync of a log that was looked at
 //! after each commit would write its inode, too.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,23 +68,6 @@ impl Opened {
             self.log.push((path, file));
         }
         Ok(self)
-    }
-
-    /// Opens the log, to sync it, and makes its name durable.
-    ///
-    /// Closing a file lets go of the locks that its process has on it. The log has none: SQLite's
-    /// are on its index.
-    ///
-    /// # Errors
-    /// The log is not the one that SQLite has open, or cannot be opened.
-    pub(super) fn open_log(&self) -> Result<File, Error> {
-        let path = beside(&self.path, "-wal");
-        let failed = |error| Error::io(format!("cannot open {}", path.display()), error);
-        let log = File::open(&path).map_err(failed)?;
-        self.log_still_there()?;
-        let directory = self.path.parent().unwrap_or(Path::new("/"));
-        File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
-        Ok(log)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -1,5 +1,5 @@
 //! The one thread of a process that writes: it drains a bounded queue into one transaction, each
-//! command in a savepoint of its own, and has everybody told once the commit is durable.
+//! command in a savepoint of its own, and tells everybody when the commit is durable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,6 @@ use super::points::{Point, Points};
 use super::rows::{Known, SqliteRows, given_up, signed, unsigned};
 use super::schema;
 use super::signers::register;
-use super::syncing::{Syncing, Written};
 use super::turnstile::Turnstile;
 use crate::cache::Cache;
 use crate::committed::{Committed, Listeners};
@@ -31,7 +30,7 @@ use crate::transaction::Transaction;
 /// Commands in one commit at most: more make it longer without making it cheaper per command.
 const GROUP: usize = 256;
 /// How long a group is collected before it is committed, at least and at most: as long as the last
-/// sync of the log took.
+/// commit took to be durable.
 ///
 /// A longer one would save little of what a commit costs, and those in it come back all at once,
 /// to a writer that has waited for them. Other processes may be waiting for the lock, too.
@@ -81,8 +80,8 @@ pub(super) struct Writer {
     pub(super) listeners: Arc<Listeners>,
     /// What the commands of the transaction that is open need not read again.
     pub(super) known: Known,
-    /// What makes commits durable, and answers their callers.
-    pub(super) syncing: Syncing,
+    /// How long the last commit took, from its signature on.
+    pub(super) last_took: Duration,
     /// Whether the last commits found no room.
     pub(super) full: bool,
 }
@@ -91,64 +90,52 @@ impl Writer {
     /// Runs until every handle to the queue is gone.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
         while let Some(first) = next(&mut queue) {
-            let mut jobs = Vec::new();
+            let mut told = Vec::new();
             let mut changes = Committed::default();
             let span = tracing::debug_span!("commit", commands = tracing::field::Empty);
             let committed =
-                span.in_scope(|| self.commit(first, &mut queue, &mut jobs, &mut changes));
-            span.record("commands", jobs.len());
+                span.in_scope(|| self.commit(first, &mut queue, &mut told, &mut changes));
+            span.record("commands", told.len());
             drop(span);
             let committed = committed.map_err(|error| {
                 // The pages of another file are read as damage.
                 self.opened.still_there().err().unwrap_or(error)
             });
-            self.log_room(committed.as_ref().err(), &changes);
-            self.counters.commands.fetch_add(jobs.len() as u64, Ordering::Relaxed);
-            match committed {
-                Ok(in_log) => {
-                    self.syncing.take(Written { jobs, changes, in_log }, !queue.is_empty());
+            self.log_room(&committed, &changes);
+            if committed.is_ok() {
+                self.listeners.tell(&changes);
+            } else {
+                // What was cached on the way may never have happened.
+                self.cache.clear();
+                if !self.connection.is_autocommit() {
+                    let _ = self.connection.execute_batch("ROLLBACK");
                 }
-                Err(error) => self.failed(&error, jobs, &mut queue),
+            }
+            self.counters.commands.fetch_add(told.len() as u64, Ordering::Relaxed);
+            // Nobody waits for the same lock as long again as those before.
+            if matches!(committed, Err(Error::Locked { .. })) {
+                while let Ok(job) = queue.try_recv() {
+                    told.push(job);
+                }
+            }
+            for job in told {
+                job.tell(committed.clone());
             }
             self.counters.retries.store(self.turnstile.retries, Ordering::Relaxed);
             self.turnstile.after_commit();
         }
-        self.syncing.end();
         self.opened.close([&self.connection]);
     }
 
-    /// Tells those in a group that it could not be committed.
-    fn failed(
-        &self,
-        error: &Error,
-        mut jobs: Vec<Box<dyn Job>>,
-        queue: &mut mpsc::Receiver<Box<dyn Job>>,
-    ) {
-        // What was cached on the way may never have happened.
-        self.cache.clear();
-        if !self.connection.is_autocommit() {
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
-        // Nobody waits for the same lock as long again as those before.
-        if matches!(error, Error::Locked { .. }) {
-            while let Ok(job) = queue.try_recv() {
-                jobs.push(job);
-            }
-        }
-        for job in jobs {
-            job.tell(Err(error.clone()));
-        }
-    }
-
     /// Tells the log that the store has no room left, and that it has again, once each.
-    fn log_room(&mut self, failure: Option<&Error>, changes: &Committed) {
-        match failure {
-            Some(error @ Error::Full(_)) if !self.full => {
+    fn log_room(&mut self, committed: &Result<(), Error>, changes: &Committed) {
+        match committed {
+            Err(error @ Error::Full(_)) if !self.full => {
                 let hint = error.hint().unwrap_or_default();
                 tracing::warn!(hint, "nothing can be stored: {error}");
                 self.full = true;
             }
-            None if self.full && changes.entries.is_some() => {
+            Ok(()) if self.full && changes.entries.is_some() => {
                 tracing::info!("there is room in the store again");
                 self.full = false;
             }
@@ -158,48 +145,44 @@ impl Writer {
 
     /// Begins a transaction, unless a newer program has changed the tables meanwhile.
     fn begin(&mut self) -> Result<(), Error> {
-        if self.syncing.has_failed() {
-            carry_whole_log(&self.connection)?;
-            self.syncing.log_was_carried();
-        }
         self.turnstile.begin(&self.connection)?;
         self.known.forget();
         schema::not_newer(&self.connection)
     }
 
-    /// Runs a group of jobs in one transaction; returns whether that wrote anything.
+    /// Runs a group of jobs in one transaction.
     fn commit(
         &mut self,
         first: Box<dyn Job>,
         queue: &mut mpsc::Receiver<Box<dyn Job>>,
-        jobs: &mut Vec<Box<dyn Job>>,
+        told: &mut Vec<Box<dyn Job>>,
         changes: &mut Committed,
-    ) -> Result<bool, Error> {
-        jobs.push(first);
-        let changed = self.connection.total_changes();
+    ) -> Result<(), Error> {
+        told.push(first);
         self.take_up_keys();
         self.begin()?;
         self.points.reach(Point::Locked);
         let start = Instant::now();
         let (at_least, at_most) = GROUP_TIME;
-        let group_time = self.syncing.last_took().clamp(at_least, at_most);
+        let group_time = self.last_took.clamp(at_least, at_most);
         let mut tree = Tree::new();
         loop {
-            let alone = jobs.len() == 1;
-            let Some(job) = jobs.last_mut() else { break };
+            let alone = told.len() == 1;
+            let Some(job) = told.last_mut() else { break };
             if alone {
                 self.run_alone(job.as_mut(), &mut tree, changes)?;
             } else {
                 self.run_beside(job.as_mut(), &mut tree, changes)?;
             }
-            if jobs.len() == GROUP || start.elapsed() > group_time {
+            if told.len() == GROUP || start.elapsed() > group_time {
                 break;
             }
             match queue.try_recv() {
-                Ok(next) => jobs.push(next),
+                Ok(next) => told.push(next),
                 Err(_) => break,
             }
         }
+        let collected = Instant::now();
         if tree.count() > 0 {
             self.sign(&tree)?;
         }
@@ -207,8 +190,11 @@ impl Writer {
         // The commit may carry the log into the file.
         self.opened.file_still_there()?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.last_took = collected.elapsed();
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
-        Ok(self.connection.total_changes() != changed)
+        self.points.reach(Point::AfterCommit);
+        // What went into a file or a log that is gone is not acknowledged.
+        self.opened.still_there()
     }
 
     /// Signs with other keys from here on, if there are others.
@@ -326,19 +312,6 @@ fn next(queue: &mut mpsc::Receiver<Box<dyn Job>>) -> Option<Box<dyn Job>> {
         }
     }
     queue.blocking_recv()
-}
-
-/// Carries all of the log into the file, and syncs that.
-fn carry_whole_log(connection: &Connection) -> Result<(), Error> {
-    let counts = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
-    let (pages, carried) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], counts)?;
-    match pages == carried {
-        true => Ok(()),
-        false => {
-            let readers = std::io::Error::other("others still read what the log had before");
-            Err(Error::io("cannot carry the log into the store after a failed sync", readers))
-        }
-    }
 }
 
 /// Returns the last commit's row.
