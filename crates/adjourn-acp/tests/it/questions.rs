@@ -28,6 +28,9 @@ async fn a_prompt_that_was_sent_before_the_question_was_shown_never_answers_it()
     // The question is committed, and behind words that the client does not read.
     process.until_asking(&session).await;
     let early = prompt(&mut client, &session, "one more thing").await;
+    // When all of a long line is gone, the one before it was read; nothing was shown meanwhile.
+    let long = "x".repeat(1 << 16);
+    client.line(&format!(r#"{{"jsonrpc":"2.0","method":"_none","params":"{long}"}}"#)).await;
     let refused = client.answer(early).await;
     assert_eq!(refused["error"]["code"], 4002, "{refused}");
     let words = "The agent has asked: which table? Your message was not taken; send your answer.";
