@@ -172,15 +172,12 @@ impl Environment {
         Self { variables: spec.env.iter().filter_map(value).collect(), ..Self::default() }
     }
 
-    /// Returns these values with others added, which hold where both have one.
+    /// Returns these values with others added, which hold where both have one: a variable by its
+    /// name, an MCP server with all that it is given.
     #[must_use]
     pub fn with(mut self, others: Self) -> Self {
         self.variables.extend(others.variables);
-        for (server, values) in others.mcp_servers {
-            let known = self.mcp_servers.entry(server).or_default();
-            known.variables.extend(values.variables);
-            known.headers.extend(values.headers);
-        }
+        self.mcp_servers.extend(others.mcp_servers);
         self
     }
 }

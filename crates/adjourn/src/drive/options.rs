@@ -32,8 +32,8 @@ impl OptionsTold {
             return;
         }
         for option in now.iter().filter(|option| !self.told.contains(option)) {
-            if option.is_mode() && own.as_ref() == Some(&option.value) {
-                *own = None;
+            // What a client has chosen since is no longer the driver's own.
+            if option.is_mode() && own.take().as_ref() == Some(&option.value) {
                 continue;
             }
             let (option, value) = (option.id.clone(), option.value.clone());
@@ -50,5 +50,54 @@ impl OptionsTold {
         let Some(oldest) = self.telling.front_mut() else { return std::future::pending().await };
         poll_fn(|context| oldest.as_mut().poll(context)).await;
         self.telling.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use adjourn_core::option::OptionValue;
+    use adjourn_driver::{BoxStream, Part, Step};
+
+    use super::*;
+
+    /// A driver that takes down which options it is told of.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<String>>>);
+
+    impl Driver for Told {
+        fn step(&mut self, _: Step) -> BoxStream<'static, Part> {
+            unreachable!("no step is run")
+        }
+
+        fn control(&mut self, control: Control) -> BoxFuture<'static, Reply> {
+            let Control::SetOption { value, .. } = control;
+            self.0.lock().unwrap().push(value);
+            Box::pin(async { Reply::Done })
+        }
+    }
+
+    #[test]
+    fn a_driver_is_told_of_each_mode_but_the_one_that_it_has_just_set() {
+        let modes = ["code", "ask"].map(|id| OptionValue {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            description: None,
+        });
+        let begins = SessionOption::mode(modes.to_vec()).unwrap();
+        let at = |value: &str| [SessionOption { value: value.to_owned(), ..begins.clone() }];
+        let mut driver = Told::default();
+        let mut options = OptionsTold::new(&at("code"));
+        // The driver sets the mode that holds: nothing changes.
+        let mut own = Some("code".to_owned());
+        options.tell(&mut driver, &at("code"), &mut own);
+        options.tell(&mut driver, &at("ask"), &mut own);
+        // A client goes back to what the driver had set before.
+        options.tell(&mut driver, &at("code"), &mut own);
+        assert_eq!(*driver.0.lock().unwrap(), ["ask", "code"]);
+        own = Some("ask".to_owned());
+        options.tell(&mut driver, &at("ask"), &mut own);
+        assert_eq!(*driver.0.lock().unwrap(), ["ask", "code"], "it has set that one by itself");
     }
 }
