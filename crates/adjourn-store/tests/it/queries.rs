@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use adjourn_core::Founding;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{RunId, SessionId};
+use adjourn_core::{Founding, Rejected};
 use adjourn_store::sqlite::Options;
 use adjourn_store::{CommandError, Filter, Page, Query, Sort, Sqlite, StateKind, Store};
 use rusqlite::Connection;
@@ -148,19 +148,59 @@ fn an_answer_says_how_far_it_is_behind_where_nothing_can_be_written() {
     many(&store);
     drop(store);
     let store = Sqlite::look(&fixture.path(), fixture.environment.clone(), 1).unwrap();
-    // As if the file could not be written.
-    let connection = Connection::open(fixture.path()).unwrap();
-    connection
-        .execute_batch(
-            "CREATE TRIGGER no BEFORE UPDATE ON progress BEGIN SELECT RAISE (ABORT, 'no'); END",
-        )
-        .unwrap();
+    keep_behind(&fixture);
     let page = ask(&store, in_state(StateKind::Ready), 10);
     assert!(page.sessions.is_empty());
     assert_eq!(page.behind, store.unlisted().unwrap());
     // What does not need the list does not suffer from it.
     let all = store.query(Query::new(Filter::default(), 10)).wait().unwrap();
     assert_eq!((all.sessions.len(), all.behind), (10, 0));
+}
+
+/// A name is as good as an id: no list that is behind hides the session that has it.
+#[test]
+fn a_name_is_found_and_taken_although_the_list_is_behind() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let called = |name: &str| Founding {
+        labels: [(Founding::NAME.to_owned(), name.to_owned())].into(),
+        ..founding(&store)
+    };
+    let make = |founding: Founding| store.transact(move |tx| tx.create(ann(), founding)).wait();
+    let ended = make(called("nightly")).unwrap().session.id;
+    // The list knows it as it was made, and nothing of what comes then.
+    while store.follow().wait().unwrap() {}
+    keep_behind(&fixture);
+    let close = adjourn_core::Command::Close(adjourn_core::command::Close::default());
+    crate::fixture::give(&store, ended, close).unwrap();
+    let open = make(called("nightly")).unwrap().session.id;
+    many(&store);
+    let filter = |states: &[StateKind]| {
+        let labels = [(Founding::NAME.to_owned(), "nightly".to_owned())].into();
+        Filter { labels, states: states.to_vec(), ..Filter::default() }
+    };
+    let found = |states: &[StateKind]| {
+        let query = Query { sort: Sort::Newest, ..Query::new(filter(states), 2) };
+        let page = store.query(query).wait().unwrap();
+        assert_eq!((page.next, page.behind), (None, 0));
+        ids(&page)
+    };
+    assert!(store.unlisted().unwrap() > MANY as u64);
+    assert_eq!(found(&StateKind::OPEN), [open]);
+    assert_eq!(found(&[StateKind::Ended]), [ended]);
+    let counted = store.count(filter(&[StateKind::Ended])).wait().unwrap();
+    assert_eq!((counted.states["ended"].count, counted.behind), (1, 0));
+    let refused = make(called("nightly")).unwrap_err();
+    let CommandError::Rejected(rejected) = refused else { panic!("{refused:?}") };
+    assert_eq!(rejected, Rejected::NameTaken { name: "nightly".to_owned(), session: open });
+}
+
+/// Lets the list stay where it is, as where the file cannot be written.
+fn keep_behind(fixture: &Fixture) {
+    let connection = Connection::open(fixture.path()).unwrap();
+    let stay = "CREATE TRIGGER stay BEFORE UPDATE ON progress WHEN NEW.what = 'listed'
+                    BEGIN SELECT RAISE (ABORT, 'no'); END";
+    connection.execute_batch(stay).unwrap();
 }
 
 #[test]

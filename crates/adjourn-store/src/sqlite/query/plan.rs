@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::lists::{FIRST_KEY, LAST_CHANGE, List, NEXT_KEY, NEXT_REASON, Part, Range, TENANT};
 use crate::error::Error;
 use crate::query::{Filter, INDEXED, Sort, StateKind, indexed};
+use crate::sqlite::listing;
 use crate::sqlite::rows::listed_code;
 
 /// How far lists are counted to find the shortest, and how many sessions are put in order by hand.
@@ -34,10 +35,18 @@ impl Plan {
     }
 
     /// Chooses the lists for what is wanted.
+    ///
+    /// A list that is further behind the journal than a query looks at by itself lacks sessions. It
+    /// is chosen only where no other leads to what is wanted, however short it is: a session is found
+    /// by its name as soon as it has one.
     pub(super) fn of(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Self, Error> {
         let until = until(filter);
+        let lags = listing::behind(connection)? > listing::TAIL;
         let mut best: Option<(usize, Vec<List>)> = None;
         for lists in choices(connection, filter, sort)? {
+            if lags && best.is_some() && lists.iter().any(List::follows) {
+                continue;
+            }
             let most = best.as_ref().map_or(FEW + 1, |(count, _)| *count);
             let mut count = 0;
             for list in &lists {
