@@ -72,8 +72,9 @@ mod tests {
         }
 
         fn control(&mut self, control: Control) -> BoxFuture<'static, Reply> {
-            let Control::SetOption { value, .. } = control;
-            self.0.lock().unwrap().push(value);
+            if let Control::SetOption { value, .. } = control {
+                self.0.lock().unwrap().push(value);
+            }
             Box::pin(async { Reply::Done })
         }
     }
