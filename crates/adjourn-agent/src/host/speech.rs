@@ -3,6 +3,7 @@
 use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::{RunEnd, StepEnd};
 use adjourn_core::ledger::AskedCall;
+use adjourn_core::transcript::Digest;
 use adjourn_core::{Session, limits};
 use adjourn_driver::told::digests;
 use adjourn_driver::{Block, Message, Park, Part, RequestedCall, Role, Words};
@@ -142,8 +143,10 @@ impl Speech {
             }
         }
         let entry = Some(self.transcript + self.entries.len() as u64 - 1);
+        let digest = self.entries.last().map(|entry| Digest::of(&entry.encode()));
         let asked = |call: RequestedCall| AskedCall {
             entry,
+            digest,
             idempotent: call.idempotent,
             permission: call.permission,
             in_order: call.in_order,

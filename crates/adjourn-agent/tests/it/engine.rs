@@ -104,3 +104,24 @@ async fn a_budget_of_the_guardrails_is_raised_by_a_resume_in_an_engine_too() {
     assert_eq!(run.end.outcome, Outcome::Completed);
     host.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_suspend_does_not_wait_until_a_failed_model_call_is_tried_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let error = json!({ "kind": "transient_provider", "message": "later", "retry_after_s": 250 });
+    let model = model(json!([{ "error": error }, { "text": "Done." }]));
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("waiter").build().unwrap();
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Wait.").await.unwrap();
+    let host = adjourn.host().driver("waiter", move |_| agent.clone()).start().await.unwrap();
+    let mut moments = session.watch().await.unwrap();
+    while let Some(moment) = moments.next().await.unwrap() {
+        if let What::StepAborted(_) = moment.event.what {
+            break;
+        }
+    }
+    session.suspend().reason("lunch").await.unwrap();
+    assert_eq!(model.requests().len(), 1);
+    session.cancel().await.unwrap();
+    host.stop().await.unwrap();
+}

@@ -18,6 +18,7 @@ mod events;
 mod examples;
 mod fixture;
 mod guardrails;
+mod properties;
 mod records;
 mod recovery;
 mod resuming;
