@@ -15,30 +15,30 @@ struct Open {
 /// A segment goes on with the message that is open under its id if it begins where that one ends;
 /// messages may be said at the same time. One whose last segment never came, one with a hole, and
 /// one that says itself that it was broken off are left out.
-pub(crate) fn whole_messages(entries: &[Message]) -> Vec<Message> {
-    let mut messages: Vec<Message> = Vec::new();
-    let mut open: HashMap<Option<&str>, Open> = HashMap::new();
+pub(crate) fn whole_messages(entries: Vec<Message>) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::with_capacity(entries.len());
+    let mut open: HashMap<Option<String>, Open> = HashMap::new();
     for entry in entries {
         let Some(segment) = entry.segment else {
-            messages.push(entry.clone());
+            messages.push(entry);
             continue;
         };
-        let id = entry.id.as_deref();
+        let id = entry.id.clone();
         let length = entry.words_len();
         let goes_on = open.get_mut(&id).filter(|place| place.length == segment.offset);
         match goes_on.and_then(|place| Some((messages.get_mut(place.index)?, place))) {
             Some((message, place)) => {
                 place.length += length;
-                append(message, entry);
+                append(message, &entry);
             }
             None => {
                 let index = messages.len();
-                if let Some(left) = open.insert(id, Open { index, length }) {
+                if let Some(left) = open.insert(id.clone(), Open { index, length }) {
                     break_off(&mut messages, &left);
                 }
                 // What does not begin with its beginning is not whole.
                 let aborted = entry.aborted || segment.offset > 0;
-                messages.push(Message { aborted, ..entry.clone() });
+                messages.push(Message { aborted, ..entry });
             }
         }
         if segment.last {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::content::Message;
-use crate::view::{INPUTS, ModelMessage, model_view, said_last};
+use crate::view::{INPUTS, ModelMessage, said_last, view_of};
 
 /// How many entries are read at a time.
 const PAGE: usize = 256;
@@ -85,7 +85,7 @@ impl Transcript {
         Ok(pages.into_iter().rev().flatten().collect())
     }
 
-    /// Returns what a model is shown: see [`model_view`].
+    /// Returns what a model is shown: see [`model_view`](crate::model_view).
     ///
     /// # Errors
     /// The transcript cannot be read.
@@ -97,6 +97,6 @@ impl Transcript {
             let said = before.split_off(before.len() - said_last(&before));
             entries.splice(..0, said);
         }
-        Ok(model_view(&entries))
+        Ok(view_of(entries))
     }
 }

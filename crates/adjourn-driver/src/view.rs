@@ -21,7 +21,7 @@
 //! adapter to a provider that takes neither joins the former and says that the agent is to go on.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use adjourn_core::MARK;
 use adjourn_core::ledger::CallId;
@@ -64,7 +64,12 @@ pub struct ModelMessage {
 
 /// Returns what a model is shown of a transcript.
 pub fn model_view(entries: &[Message]) -> Vec<ModelMessage> {
-    let mut messages = whole_messages(&since_digest(entries));
+    view_of(entries.to_vec())
+}
+
+/// Returns what a model is shown of a transcript, which is not needed any more.
+pub(crate) fn view_of(entries: Vec<Message>) -> Vec<ModelMessage> {
+    let mut messages = whole_messages(since_digest(entries));
     for message in &mut messages {
         // Thoughts are an agent's.
         let thinks = message.role == Role::Agent;
@@ -109,19 +114,13 @@ pub fn model_view(entries: &[Message]) -> Vec<ModelMessage> {
 
 /// Returns what is shown of a transcript with a digest: the digest, what a person said right before
 /// it, and what came behind it.
-fn since_digest(entries: &[Message]) -> Cow<'_, [Message]> {
-    let Some(digest) = entries.iter().rposition(|entry| entry.digest) else {
-        return Cow::Borrowed(entries);
-    };
-    let (before, from) = entries.split_at(digest);
-    let input = before.len() - said_last(before);
-    match (from, before.get(input..)) {
-        ([digest, behind @ ..], Some(input)) if !input.is_empty() => {
-            let all = std::iter::once(digest).chain(input).chain(behind);
-            Cow::Owned(all.cloned().collect())
-        }
-        _ => Cow::Borrowed(from),
-    }
+fn since_digest(mut entries: Vec<Message>) -> Vec<Message> {
+    let Some(digest) = entries.iter().rposition(|entry| entry.digest) else { return entries };
+    let mut from = entries.split_off(digest);
+    let input = entries.split_off(entries.len() - said_last(&entries));
+    // Right behind the digest.
+    from.splice(1..1, input);
+    from
 }
 
 /// Returns how many of the last entries are a person's, as far as they are looked for.
@@ -252,7 +251,7 @@ impl Calls {
         let mut answers = vec![Answer::Nothing; messages.len()];
         // The last call that was asked for by each id.
         let mut latest: HashMap<&CallId, usize> = HashMap::new();
-        let mut ids: HashSet<CallId> = HashSet::new();
+        let mut ids: HashMap<CallId, u64> = HashMap::new();
         for (by, message) in messages.iter().enumerate() {
             for call in message.calls.iter().filter(|_| message.role == Role::Agent) {
                 let known = latest.get(&call.id).and_then(|place| asked.get(*place));
@@ -283,10 +282,19 @@ impl Calls {
     }
 }
 
-/// Returns an id that no call before has: its own, or that with a number behind it.
-fn unique(id: &CallId, taken: &mut HashSet<CallId>) -> CallId {
-    let numbered = (2_u64..).map(|number| CallId(format!("{id}-{number}")));
-    let mut candidates = std::iter::once(id.clone()).chain(numbered);
+/// Returns an id that no call before has: its own, or that with a number behind it. `taken` has the
+/// last number that was tried with each id.
+fn unique(id: &CallId, taken: &mut HashMap<CallId, u64>) -> CallId {
+    let Some(last) = taken.get(id).copied() else {
+        taken.insert(id.clone(), 1);
+        return id.clone();
+    };
+    let numbers = last.saturating_add(1)..;
+    let mut candidates = numbers.map(|number| (number, CallId(format!("{id}-{number}"))));
     // There is no end to them, so one is free.
-    candidates.find(|candidate| taken.insert(candidate.clone())).unwrap_or_else(|| id.clone())
+    let free = candidates.find(|(_, candidate)| !taken.contains_key(candidate));
+    let Some((number, candidate)) = free else { return id.clone() };
+    taken.insert(id.clone(), number);
+    taken.insert(candidate.clone(), 1);
+    candidate
 }

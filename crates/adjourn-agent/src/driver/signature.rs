@@ -3,7 +3,7 @@
 use adjourn_core::limits;
 use adjourn_core::transcript::Digest;
 use adjourn_driver::CallContent;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// How much of a tool's name is in a signature.
 const NAME_BYTES: usize = 64;
@@ -13,24 +13,50 @@ const DIGITS: usize = 8;
 /// Returns the signature of a call: the tool's name and a hash of its arguments, in which the order
 /// of their names does not count.
 pub(crate) fn signature(call: &CallContent) -> String {
-    // A value always encodes.
-    let arguments = serde_json::to_vec(&sorted(&call.arguments())).unwrap_or_default();
-    let digest = Digest::of(&arguments).to_string();
+    let mut text = Vec::new();
+    match &call.arguments {
+        Value::Null => text.extend(b"{}"),
+        arguments => write(arguments, &mut text),
+    }
+    let digest = Digest::of(&text).to_string();
     let tool = limits::excerpt(&call.tool, NAME_BYTES);
     format!("{tool}:{}", digest.get(..DIGITS).unwrap_or_default())
 }
 
-fn sorted(value: &Value) -> Value {
+/// Writes a value as JSON, with the names of every object in order.
+fn write(value: &Value, text: &mut Vec<u8>) {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(name, _)| *name);
-            let fields = fields.into_iter().map(|(name, value)| (name.clone(), sorted(value)));
-            Value::Object(fields.collect::<Map<_, _>>())
+            text.push(b'{');
+            for (index, (name, value)) in fields.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(b',');
+                }
+                write_plain(name, text);
+                text.push(b':');
+                write(value, text);
+            }
+            text.push(b'}');
         }
-        Value::Array(values) => Value::Array(values.iter().map(sorted).collect()),
-        other => other.clone(),
+        Value::Array(values) => {
+            text.push(b'[');
+            for (index, value) in values.iter().enumerate() {
+                if index > 0 {
+                    text.push(b',');
+                }
+                write(value, text);
+            }
+            text.push(b']');
+        }
+        plain => write_plain(plain, text),
     }
+}
+
+fn write_plain(value: &impl serde::Serialize, text: &mut Vec<u8>) {
+    // A text or a number is always written, and a list of bytes takes it.
+    let _ = serde_json::to_writer(text, value);
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The agent alone: suspend → record bytes → verify → resume, without a model and without a store.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use adjourn_agent::{
@@ -24,8 +25,9 @@ const LENGTHS: &[(usize, &str, usize)] = &[
 /// How long a message of the conversation is: as the one is that the figures are compared with.
 const MESSAGE_BYTES: usize = 225;
 
-/// A model that asks whatever it is told.
-struct Asks;
+/// A model that asks whatever it is told. Its calls have ids as providers give them: none twice.
+#[derive(Default)]
+struct Asks(AtomicU64);
 
 impl Model for Asks {
     fn id(&self) -> &str {
@@ -35,7 +37,7 @@ impl Model for Asks {
     fn respond(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
         let question = "q".repeat(MESSAGE_BYTES);
         let call = ModelCall {
-            id: "call".to_owned(),
+            id: format!("call_{}", self.0.fetch_add(1, Ordering::Relaxed)),
             tool: "ask_user".to_owned(),
             arguments: format!("{{\"question\":\"{question}\"}}"),
         };
@@ -63,7 +65,7 @@ impl ConsumedLedger for Forgets {
 pub(super) fn measure(figures: &mut Figures) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     runtime.block_on(async {
-        let builder = Agent::builder(Asks).ephemeral_keys().ledger(Arc::new(Forgets));
+        let builder = Agent::builder(Asks::default()).ephemeral_keys().ledger(Arc::new(Forgets));
         let agent = builder.build()?;
         let reply = "a".repeat(MESSAGE_BYTES);
         let mut text = suspended(agent.run(reply.clone()).result().await.outcome)?;
