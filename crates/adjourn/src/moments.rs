@@ -99,7 +99,12 @@ pub struct Moments<S: Store = Sqlite> {
 }
 
 /// What resolves when there may be more.
-type Waiting = BoxFuture<'static, Result<Found, Error>>;
+struct Waiting {
+    found: BoxFuture<'static, Result<Found, Error>>,
+    /// Whether it is work that another thread does: begun anew, it would never end for a caller who
+    /// gives it less time than it takes.
+    is_work: bool,
+}
 
 /// What was waited for.
 enum Found {
@@ -169,7 +174,7 @@ impl<S: Store> Moments<S> {
     /// # Cancel safety
     /// Dropping it loses nothing: the next call returns what this one would have.
     pub async fn next(&mut self) -> Result<Option<Moment>, Error> {
-        // What is waited for ends with this future: another one of the process may listen then.
+        // Listening ends with this future: another one of the process may listen then.
         let next = StopsWaiting(self);
         std::future::poll_fn(|context| next.0.poll_moment(context)).await
     }
@@ -181,8 +186,8 @@ impl<S: Store> Moments<S> {
                 return Poll::Ready(Ok(Some(moment)));
             }
             let waiting = self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner);
-            if let Some(future) = waiting {
-                let found = ready!(future.as_mut().poll(context));
+            if let Some(Waiting { found, .. }) = waiting {
+                let found = ready!(found.as_mut().poll(context));
                 *waiting = None;
                 if let Found::Places(places) = found? {
                     self.watcher.lies_ahead(places);
@@ -190,7 +195,7 @@ impl<S: Store> Moments<S> {
                 }
             }
             if let Some(walk) = self.walk()? {
-                self.wait_for(async { Ok(Found::Places(walk.await?)) });
+                self.wait_for(true, async { Ok(Found::Places(walk.await?)) });
                 continue;
             }
             self.ready.extend(self.watcher.page()?);
@@ -199,13 +204,18 @@ impl<S: Store> Moments<S> {
                     return Poll::Ready(Ok(None));
                 }
                 let changed = self.until_changed();
-                self.wait_for(async { changed.await.map(|()| Found::More) });
+                self.wait_for(false, async { changed.await.map(|()| Found::More) });
             }
         }
     }
 
-    fn wait_for(&mut self, future: impl Future<Output = Result<Found, Error>> + Send + 'static) {
-        *self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(future));
+    fn wait_for(
+        &mut self,
+        is_work: bool,
+        found: impl Future<Output = Result<Found, Error>> + Send + 'static,
+    ) {
+        let waiting = self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner);
+        *waiting = Some(Waiting { found: Box::pin(found), is_work });
     }
 
     /// Returns whether nothing more can come: the session was removed, or all is told of it up to
@@ -363,11 +373,12 @@ impl<S: Store> Stream for Moments<S> {
     }
 }
 
-/// Forgets what is waited for when it is dropped.
+/// Stops listening when it is dropped; work that was begun is waited for the next time.
 struct StopsWaiting<'a, S: Store>(&'a mut Moments<S>);
 
 impl<S: Store> Drop for StopsWaiting<'_, S> {
     fn drop(&mut self) {
-        *self.0.waiting.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        let waiting = self.0.waiting.get_mut().unwrap_or_else(PoisonError::into_inner);
+        waiting.take_if(|waiting| !waiting.is_work);
     }
 }

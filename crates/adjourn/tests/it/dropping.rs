@@ -375,3 +375,26 @@ fn poll_once<F: Future>(future: F) -> Poll<()> {
     let mut future = pin!(future);
     future.as_mut().poll(&mut Context::from_waker(Waker::noop())).map(|_| ())
 }
+
+/// A long journal is found by another thread, which goes on while its caller does something else.
+#[tokio::test]
+async fn what_happens_next_is_found_although_each_look_for_it_is_short() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let session = adjourn.session(fixture.create(SHORT));
+    for _ in 0..600 {
+        session.suspend().await.unwrap();
+        session.resume().await.unwrap();
+    }
+    let mut moments = session.watch().await.unwrap();
+    let start = std::time::Instant::now();
+    let first = loop {
+        let mut next = pin!(moments.next());
+        if let Poll::Ready(first) = next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            break first;
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "nothing is ever told");
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(first.unwrap().unwrap().event.what.name(), "session_created");
+}
