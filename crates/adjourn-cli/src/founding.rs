@@ -63,13 +63,16 @@ impl Given {
 /// How many sessions of one name are looked for: enough to see that it is not one session's.
 const NAMED: usize = 2;
 
-/// Returns the sessions with a name in one of some states, the newest first, at most two.
+/// Returns the sessions of this tenant with a name in one of some states, the newest first, at most
+/// two.
 pub async fn named(
     place: &Place,
     name: &str,
     states: &[StateKind],
 ) -> Result<Vec<SessionId>, Failure> {
     let filter = Filter {
+        // A name is one session's among those of its tenant.
+        tenant: Some(place.settings.tenant.value.clone()),
         labels: [(NAME.to_owned(), name.to_owned())].into(),
         states: states.to_vec(),
         ..Filter::default()

@@ -200,6 +200,27 @@ fn what_is_spelled_badly_is_refused_with_what_was_expected() {
 }
 
 #[test]
+fn a_name_is_looked_for_among_the_sessions_of_its_tenant() {
+    let home = Home::new();
+    let script = home.file("script.json", r#"{"runs": [[{"say": "one"}]]}"#);
+    let of = |tenant: &str, arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command.env("ADJOURN_TENANT", tenant);
+        home.ended(command)
+    };
+    let made = ["a", "b"].map(|tenant| {
+        let told = of(tenant, &["new", "--script", &script, "--name", "nightly", "--json"]);
+        let session: serde_json::Value = serde_json::from_str(&told.data).expect(&told.talk);
+        session["sessionId"].as_str().unwrap().to_owned()
+    });
+    for (tenant, id) in ["a", "b"].iter().zip(&made) {
+        let told = of(tenant, &["show", "nightly", "--json"]);
+        assert!(told.data.contains(id), "{told:?}");
+    }
+    assert_eq!(of("c", &["suspend", "nightly"]).code, 4);
+}
+
+#[test]
 fn a_session_is_found_by_its_name_and_by_each_of_its_runs() {
     let home = populated();
     let script = home.file("script.json", r#"{"runs": [[{"say": "one"}], [{"say": "two"}]]}"#);
