@@ -106,6 +106,33 @@ fn every_flag_finds_its_sessions_and_flags_together_those_that_have_both() {
 }
 
 #[test]
+fn a_session_waits_for_what_could_wake_it_and_not_for_what_a_not_rules_out() {
+    let home = Home::new();
+    let failed = r#"{"exact": {"name": "ci.failed"}}"#;
+    for (name, trigger) in [
+        ("not", format!(r#"{{"not": {failed}}}"#)),
+        ("all", format!(r#"{{"all": [{{"prefix": {{"name": "ci."}}}}, {{"not": {failed}}}]}}"#)),
+        ("any", format!(r#"{{"any": [{{"exact": {{"name": "cd.done"}}}}, {{"not": {failed}}}]}}"#)),
+    ] {
+        let await_it = format!(r#"{{"reason": "x", "conditions": {{"trigger": {trigger}}}}}"#);
+        let script = format!(r#"{{"steps": [{{"await": {await_it}}}]}}"#);
+        let script = home.file("script.json", &script);
+        let told = home.told(&["run", "--script", &script, "--detach", "--name", name]);
+        assert_eq!(told.code, 0, "{told:?}");
+    }
+    for (pattern, found) in [
+        ("ci.passed", &["all"][..]),
+        ("ci.*", &["all"]),
+        ("ci.failed", &[]),
+        ("cd.done", &["any"]),
+        ("cd.**", &["any"]),
+        ("deploy.done", &[]),
+    ] {
+        assert_eq!(listed(&home, &["--waiting-for", pattern]), found, "{pattern}");
+    }
+}
+
+#[test]
 fn pages_go_on_where_the_last_one_ended() {
     let home = populated();
     for (sort, all) in [

@@ -168,15 +168,15 @@ pub enum KeyRange {
 
 /// Returns where to look for the waits that `pattern` is about; see [`Conditions::are_about`].
 ///
-/// What is found there is a candidate and is compared in full. Waits that no name leads to are not
-/// among them.
+/// What is found there is a candidate and is compared in full. Waits that every event finds are among
+/// them, which are few: one of their alternatives may have a name.
 pub fn keys_about(pattern: &EventPattern) -> Vec<KeyRange> {
     let name = pattern.name();
     let head = name.split('*').next().unwrap_or_default();
-    let mut ranges: Vec<_> = Key::parts(name)
-        .filter(|key| head.starts_with(key.0.strip_prefix('^').unwrap_or_default()))
-        .map(KeyRange::Only)
-        .collect();
+    let beginnings = Key::parts(name)
+        .filter(|key| head.starts_with(key.0.strip_prefix('^').unwrap_or_default()));
+    let mut ranges: Vec<_> =
+        [Key::any()].into_iter().chain(beginnings).map(KeyRange::Only).collect();
     if !glob::is_literal(name) {
         ranges.extend(['=', ':', '^'].map(|kind| KeyRange::Beginning(format!("{kind}{head}"))));
         return ranges;
@@ -223,16 +223,30 @@ impl Conditions {
     ///
     /// They do if an event of that very name and subject would be taken by them, or if what they
     /// wait for is itself spelled as the pattern says: `ci.*` is about waits for `ci.passed`, and
-    /// `ci.passed` about waits for `ci.*`. Without a subject a pattern is about all subjects. Of a
-    /// trigger the names and subjects count, and nothing else; one without a name is about nothing.
+    /// `ci.passed` about waits for `ci.*`. Without a subject a pattern is about all subjects.
+    ///
+    /// Of a trigger the names and subjects count, and nothing else. Alternatives count each by
+    /// itself. One that tells neither a name nor how it begins is about nothing, although events of
+    /// many names may wake it: `suffix`, other attributes, and `not`. What a `not` names is what
+    /// does not wake it, so that no pattern is about a name that a `not` rules out.
     pub fn are_about(&self, pattern: &EventPattern) -> bool {
         let on_event = self.on_event.as_ref();
         on_event.is_some_and(|waits| pattern.is_about(waits.name(), waits.subject()))
-            || self.trigger.as_ref().map(trigger_keys).is_some_and(|keys| {
-                keys.iter()
-                    .filter_map(Key::described)
-                    .any(|(name, subject)| pattern.is_about(&name, subject))
-            })
+            || self.trigger.as_ref().is_some_and(|trigger| is_trigger_about(trigger, pattern))
+    }
+}
+
+fn is_trigger_about(trigger: &Trigger, pattern: &EventPattern) -> bool {
+    let (name, subject) = (pattern.name(), pattern.subject());
+    let is_named = || {
+        let keys = trigger_keys(trigger);
+        let mut described = keys.iter().filter_map(Key::described);
+        described.any(|(name, subject)| pattern.is_about(&name, subject))
+    };
+    let subject = subject.filter(|subject| glob::is_literal(subject));
+    match trigger {
+        Trigger::Any(triggers) => triggers.iter().any(|one| is_trigger_about(one, pattern)),
+        _ => is_named() && (!glob::is_literal(name) || trigger.may_match(name, subject)),
     }
 }
 
@@ -319,6 +333,16 @@ mod tests {
         let harn = json!({"trigger": {"provider": "p", "kind": "ci.passed"}});
         let prefix = json!({"trigger": {"prefix": {"name": "ci.build."}}});
         let keyless = json!({"trigger": {"suffix": {"name": "ci.passed"}}});
+        let prefix_within = json!({"trigger": {"prefix": {"name": "ci.built"}}});
+        let failed = json!({"exact": {"name": "ci.failed"}});
+        let not_failed = json!({"trigger": {"not": failed}});
+        let of_ci = json!({"prefix": {"name": "ci."}});
+        let all_but_failed = json!({"trigger": {"all": [of_ci, {"not": failed}]}});
+        let one = json!({"exact": {"name": "ci.failed", "subject": "pr/12"}});
+        let but_one = json!({"trigger": {"all": [of_ci, {"not": one}]}});
+        // Every event finds these, and one of their alternatives has a name.
+        let either = json!({"trigger": {"any": [{"exact": {"name": "cd.done"}}, {"not": failed}]}});
+        let beside = json!({"onEvent": "cd.*", "trigger": keyless["trigger"]});
         for (wanted, conditions, is_about) in [
             ("ci.passed", on("ci.passed"), true),
             ("ci.passed", on("ci.passed:pr/12"), true),
@@ -342,7 +366,23 @@ mod tests {
             ("ci.build.done", prefix.clone(), true),
             ("ci.**", prefix.clone(), true),
             ("ci.passed", prefix, false),
-            ("ci.passed", keyless, false),
+            ("ci.build", prefix_within.clone(), false),
+            ("ci.built", prefix_within, true),
+            ("ci.passed", keyless.clone(), false),
+            ("ci.passed", not_failed.clone(), false),
+            ("ci.failed", not_failed.clone(), false),
+            ("ci.failed", json!({"trigger": {"not": not_failed["trigger"]}}), false),
+            ("ci.passed", all_but_failed.clone(), true),
+            ("ci.*", all_but_failed.clone(), true),
+            ("ci.failed", all_but_failed.clone(), false),
+            ("ci.failed:pr/12", all_but_failed, false),
+            ("ci.failed", but_one.clone(), true),
+            ("ci.failed:pr/12", but_one.clone(), false),
+            ("ci.failed:pr/13", but_one, true),
+            ("cd.done", either.clone(), true),
+            ("ci.failed", either, false),
+            ("cd.done", beside.clone(), true),
+            ("ci.passed", beside, false),
             ("ci.passed", json!({"timeout": {"durationMinutes": 1}}), false),
         ] {
             let pattern: EventPattern = wanted.parse().unwrap();

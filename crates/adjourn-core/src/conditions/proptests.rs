@@ -249,6 +249,27 @@ fn pattern(
         .prop_map(|text| text.parse().ok())
 }
 
+proptest! {
+    #[test]
+    fn triggers_that_a_pattern_is_about_lie_where_it_leads(
+        (trigger, on_event, pattern) in (text(), option::of(text())).prop_flat_map(|(name, subject)| {
+            let pattern = || pattern(&name, subject.as_deref());
+            (trigger(name.clone(), subject.clone()), pattern(), pattern())
+        }),
+    ) {
+        let conditions = Conditions { on_event, trigger: Some(trigger), ..Conditions::default() };
+        if let Some(pattern) = pattern.filter(|pattern| conditions.are_about(pattern)) {
+            let leads = keys_about(&pattern).into_iter().any(|range| {
+                conditions.keys().iter().any(|key| match &range {
+                    KeyRange::Only(only) => only == key,
+                    KeyRange::Beginning(beginning) => key.as_str().starts_with(beginning),
+                })
+            });
+            prop_assert!(leads, "{} does not lead to {:?}", pattern, conditions);
+        }
+    }
+}
+
 #[test]
 fn conditions_that_match_an_event_share_a_key_with_it() {
     let cases = (text(), option::of(text())).prop_flat_map(|(name, subject)| {
@@ -261,13 +282,13 @@ fn conditions_that_match_an_event_share_a_key_with_it() {
     TestRunner::new(config)
         .run(&cases, |(name, subject, on_event, trigger)| {
             let conditions = Conditions { on_event, trigger, ..Conditions::default() };
-            let event = EventView {
-                id: "1",
-                source: "a",
-                name: &name,
-                subject: subject.as_deref(),
-                time: TIME,
-            };
+            let subject = subject.as_deref();
+            let event = EventView { id: "1", source: "a", name: &name, subject, time: TIME };
+            if let Some(trigger) = conditions.trigger.as_ref().filter(|one| one.matches(event)) {
+                // Whatever is known of the event, what matches it is not ruled out.
+                prop_assert!(trigger.may_match(&name, subject), "{:?}", trigger);
+                prop_assert!(trigger.may_match(&name, None), "{:?}", trigger);
+            }
             if conditions.matches(event) {
                 let (waits, looks) = (conditions.keys(), event_keys(event));
                 prop_assert!(

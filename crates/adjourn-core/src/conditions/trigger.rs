@@ -193,6 +193,44 @@ impl Trigger {
         }
     }
 
+    /// Returns whether an event of this name may match, and with this subject, if one is given,
+    /// whatever else it has.
+    pub(super) fn may_match(&self, name: &str, subject: Option<&str>) -> bool {
+        self.outcomes(name, subject).may_match
+    }
+
+    fn outcomes(&self, name: &str, subject: Option<&str>) -> Outcomes {
+        let compared = |texts: &BTreeMap<Attribute, String>, holds: fn(&str, &str) -> bool| {
+            Outcomes::all(texts.iter().map(|(attribute, text)| {
+                let known = match attribute {
+                    Attribute::Name => Some(name),
+                    Attribute::Subject => subject,
+                    Attribute::Id | Attribute::Source | Attribute::Time => None,
+                };
+                known.map_or(Outcomes::EITHER, |value| Outcomes::known(holds(value, text)))
+            }))
+        };
+        let each = |triggers: &[Self]| {
+            triggers.iter().map(|trigger| trigger.outcomes(name, subject)).collect::<Vec<_>>()
+        };
+        match self {
+            Self::Exact(texts) => compared(texts, |value, text| value == text),
+            Self::Prefix(texts) => compared(texts, |value, text| value.starts_with(text)),
+            Self::Suffix(texts) => compared(texts, |value, text| value.ends_with(text)),
+            Self::All(triggers) => Outcomes::all(each(triggers).into_iter()),
+            // One of them matches unless all of them fail.
+            Self::Any(triggers) => {
+                Outcomes::all(each(triggers).into_iter().map(Outcomes::negated)).negated()
+            }
+            Self::Not(trigger) => trigger.outcomes(name, subject).negated(),
+            Self::At(_) => Outcomes::known(false),
+            Self::Harn { kind, events, .. } => {
+                let is_named = harn_names(kind, events).iter().any(|one| one == name);
+                Outcomes { may_match: is_named, may_fail: true }
+            }
+        }
+    }
+
     /// Returns the first point in time at which this is due.
     pub(super) fn earliest(&self) -> Option<Timestamp> {
         match self {
@@ -233,6 +271,32 @@ impl Trigger {
                 )))
             }
         }
+    }
+}
+
+/// What may come of comparing an event of which not everything is known.
+#[derive(Clone, Copy)]
+struct Outcomes {
+    may_match: bool,
+    may_fail: bool,
+}
+
+impl Outcomes {
+    const EITHER: Self = Self { may_match: true, may_fail: true };
+
+    const fn known(matches: bool) -> Self {
+        Self { may_match: matches, may_fail: !matches }
+    }
+
+    const fn negated(self) -> Self {
+        Self { may_match: self.may_fail, may_fail: self.may_match }
+    }
+
+    fn all(each: impl Iterator<Item = Self>) -> Self {
+        each.fold(Self::known(true), |all, one| Self {
+            may_match: all.may_match && one.may_match,
+            may_fail: all.may_fail || one.may_fail,
+        })
     }
 }
 
