@@ -148,6 +148,60 @@ fn read_until(log: &mut BufReader<std::process::ChildStderr>, said: &mut String,
     }
 }
 
+/// Returns what the spans around a line have, the inner ones over the outer ones, and their names.
+fn spans(line: &Value) -> (Vec<&str>, serde_json::Map<String, Value>) {
+    let spans = line["spans"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let names = spans.iter().filter_map(|span| span["name"].as_str()).collect();
+    let fields = spans.iter().filter_map(Value::as_object).flatten();
+    (names, fields.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// Returns the lines of a log in JSON.
+fn lines(said: &str) -> Vec<Value> {
+    said.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+/// Has a host find no room and run a call when it has, and returns the session and the log.
+fn troubled(level: &str) -> (String, Vec<Value>) {
+    let home = Home::new();
+    let id = home.parked(
+        r#"{"steps": [{"await": {"reason": "x", "conditions": {"onEvent": "go"}}},
+            {"tool": {"name": "build", "ms": 1}}, {"say": "done"}]}"#,
+    );
+    let (child, mut log, mut said) = serve(&home, &["--log", level, "--log-format", "json"]);
+    limit_files(&child, Some(4096));
+    home.json(&["event", "go"]);
+    read_until(&mut log, &mut said, "nothing can be stored");
+    limit_files(&child, None);
+    read_until(&mut log, &mut said, "run over");
+    (id, lines(&ended(child, log, said)))
+}
+
+#[test]
+fn a_line_inside_of_a_call_or_a_commit_has_its_fields() {
+    let (id, lines) = troubled("debug");
+    let line = |what: &str| {
+        let has = |line: &&Value| line["message"].as_str().unwrap().starts_with(what);
+        lines.iter().find(has).unwrap_or_else(|| panic!("no {what:?} in {lines:?}"))
+    };
+    let (host, run) = (&line("serving ")["host"], &line("step started")["run"]);
+    assert!(host.as_str().unwrap().starts_with("host-"), "{lines:?}");
+    assert!(run.as_str().unwrap().starts_with("run-"), "{lines:?}");
+    let (around, call) = spans(line("call over"));
+    assert_eq!(around, ["claim", "call"]);
+    let ids = [&call["session"], &call["run"], &call["host"], &call["tool"]];
+    assert_eq!(ids, [&json!(id), run, host, &json!("build")]);
+    let (around, commit) = spans(line("nothing can be stored"));
+    assert_eq!(around, ["commit"]);
+    assert!(commit["commands"].as_u64().unwrap() > 0, "{commit:?}");
+
+    // Where it is not asked for, no commit pays for a span of its own.
+    let (_, lines) = troubled("info");
+    let full = |line: &&Value| line["message"].as_str().unwrap().starts_with("nothing can be");
+    let full: Vec<_> = lines.iter().filter(full).map(spans).collect();
+    assert_eq!(full, [(Vec::new(), serde_json::Map::new())]);
+}
+
 /// Limits the files of a process, as a disk does that is full; without a limit there is room again.
 fn limit_files(child: &Child, bytes: Option<u64>) {
     let limit = Rlimit { current: bytes, maximum: None };
@@ -282,6 +336,8 @@ fn an_editor_hears_nothing_of_the_log_on_stdout() {
     let prompt = json!([{ "type": "text", "text": "sk-prompt" }]);
     let prompt = json!({ "sessionId": session, "prompt": prompt });
     ask(json!({ "jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": prompt }));
+    let refused = json!({ "jsonrpc": "2.0", "id": "four", "method": "session/unheard_of" });
+    assert!(ask(refused).get("error").is_some());
     drop(stdin);
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
@@ -292,8 +348,12 @@ fn an_editor_hears_nothing_of_the_log_on_stdout() {
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(child.wait().unwrap().success(), "{said}");
-    let lines = said.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
-    assert!(lines.into_iter().any(|line| line["message"] == "parked: waits by itself"), "{said}");
+    let lines = lines(&said);
+    assert!(lines.iter().any(|line| line["message"] == "parked: waits by itself"), "{said}");
+    let is_refused = |line: &&Value| line["message"].as_str().unwrap().starts_with("request ref");
+    let (around, request) = spans(lines.iter().find(is_refused).expect(&said));
+    assert_eq!(around, ["connection", "request"]);
+    assert_eq!([&request["method"], &request["id"]], ["session/unheard_of", r#""four""#]);
     assert!(!said.contains(UNSAID), "{said}");
 }
 

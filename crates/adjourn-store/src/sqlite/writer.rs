@@ -96,12 +96,12 @@ impl Writer {
             let committed =
                 span.in_scope(|| self.commit(first, &mut queue, &mut told, &mut changes));
             span.record("commands", told.len());
-            drop(span);
             let committed = committed.map_err(|error| {
                 // The pages of another file are read as damage.
                 self.opened.still_there().err().unwrap_or(error)
             });
-            self.log_room(&committed, &changes);
+            span.in_scope(|| self.log_room(&committed, &changes));
+            drop(span);
             if committed.is_ok() {
                 self.listeners.tell(&changes);
             } else {

@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{self, JoinError, JoinSet};
 use tracing::Instrument as _;
+use tracing::field::display;
 
 use super::news::{News, Update};
 use super::{Drive, Late, Next};
@@ -233,7 +234,9 @@ impl<S: Store> Drive<S> {
         let session = Arc::clone(&self.session);
         for id in ids {
             let Some(content) = contents.remove(&id) else { continue };
-            let span = tracing::debug_span!("call", call = %id, tool = content.tool);
+            // The claim is around it; the step that asked for it is over.
+            let run_id = session.run().map(|run| display(run.id));
+            let span = tracing::debug_span!("call", run = run_id, call = %id, tool = content.tool);
             let parts = driver.call(Call {
                 session: Arc::clone(&session),
                 content,
@@ -241,12 +244,15 @@ impl<S: Store> Drive<S> {
                 environment: Arc::clone(&self.environment),
             });
             let (call, driven) = (run(id.clone(), parts, calls.news.sender()), self.driven.clone());
+            let (clock, started) = (Arc::clone(&self.clock), self.clock.elapsed());
             let running = async move {
                 // Declared first, it is dropped behind the call.
                 let _driven = driven;
-                call.await
+                let returned = call.await;
+                let took_ms = clock.elapsed().saturating_sub(started).as_millis();
+                tracing::debug!(took_ms, "call over");
+                returned
             };
-            // The claim and the step that it belongs to are around it.
             let running = calls.running.spawn(running.instrument(span));
             calls.ids.insert(running.id(), id);
         }

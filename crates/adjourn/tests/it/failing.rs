@@ -182,6 +182,23 @@ async fn a_step_that_failed_for_good_fails_the_run() {
     host.stop().await;
 }
 
+#[tokio::test]
+async fn a_line_inside_of_a_step_has_its_session_run_and_host() {
+    let log = crate::log::Log::of(tracing::Level::DEBUG);
+    let fixture = Fixture::new();
+    let service = Service::that_fails([of_kind("no_such_model", None)]);
+    let host = fixture.host_with(Arc::new(service)).await;
+    let id = fixture.create("{}");
+    fixture.prompt(id, "go");
+    let run = fixture.until_state(id, "idle").await.last_run.as_ref().unwrap().id;
+    let around =
+        format!("claim{{session={id} epoch=1 host={}}}:step{{run={run} number=1}}: ", host.id);
+    let lines = log.lines();
+    let line = lines.iter().find(|line| line.contains("a step failed")).unwrap();
+    assert!(line.contains(&around), "{line}");
+    host.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_time_that_is_past_means_soon_but_not_for_ever() {
     let fixture = Fixture::new();
