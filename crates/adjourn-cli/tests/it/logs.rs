@@ -158,7 +158,8 @@ fn spans(line: &Value) -> (Vec<&str>, serde_json::Map<String, Value>) {
 
 /// Returns the lines of a log in JSON.
 fn lines(said: &str) -> Vec<Value> {
-    said.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    let line = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+    said.lines().map(line).collect()
 }
 
 /// Has a host find no room and run a call when it has, and returns the session and the log.
