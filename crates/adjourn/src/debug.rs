@@ -8,6 +8,7 @@ use adjourn_store::Store;
 use crate::adjourn::Adjourn;
 use crate::builder::AdjournBuilder;
 use crate::create::CreateBuilder;
+use crate::live_moments::{LiveMoments, LiveWatchBuilder};
 use crate::moments::{Moments, WatchBuilder};
 use crate::running::{HostBuilder, RunningHost};
 use crate::session_ref::SessionRef;
@@ -31,6 +32,19 @@ impl<S: Store> Debug for SessionRef<S> {
 impl<S: Store> Debug for Moments<S> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.debug_struct("Moments").field("session", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl<S: Store> Debug for LiveMoments<S> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("LiveMoments").field("session", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl<S: Store> Debug for LiveWatchBuilder<S> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let id = &self.watch.session.id();
+        f.debug_struct("LiveWatchBuilder").field("session", id).finish_non_exhaustive()
     }
 }
 

@@ -9,7 +9,8 @@
 //!   [`session`](Adjourn::session), [`query`](Adjourn::query), [`host`](Adjourn::host).
 //! - [`SessionRef`] is the way to one session. Its verbs are builders that are awaited; each says at
 //!   which commit it resolves, and what dropping it does.
-//! - [`Moments`] is what happens in a session, past and live, whichever process does it.
+//! - [`Moments`] is what happens in a session, past and live, whichever process does it;
+//!   [`LiveMoments`] has also what its agent says, word by word.
 //! - [`RunningHost`] drives sessions with the [`Driver`](driver::Driver)s that it was given by name,
 //!   delivers events, acts on deadlines, and takes over what dead hosts have left.
 //!
@@ -67,6 +68,7 @@ mod host;
 mod key_rotation;
 mod known_hosts;
 pub mod live;
+mod live_moments;
 mod maintenance;
 mod moments;
 mod off_thread;
@@ -104,6 +106,7 @@ pub use error::{Error, NotSuspended, StoreError};
 pub use failures::Failures;
 pub use host::Host;
 pub use known_hosts::KnownHost;
+pub use live_moments::{LiveMoment, LiveMoments, LiveWatchBuilder};
 pub use maintenance::restore;
 pub use moments::{Moments, WatchBuilder};
 pub use publish::{Event, NotPublished, Published};

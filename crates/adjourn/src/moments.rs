@@ -17,6 +17,7 @@ use adjourn_store::{Sqlite, Store};
 use futures_core::Stream;
 
 use crate::error::Error;
+use crate::live_moments::LiveWatchBuilder;
 use crate::off_thread::off_thread;
 use crate::session_ref::SessionRef;
 use crate::watch::{Moment, Watcher};
@@ -58,16 +59,41 @@ impl<S: Store> WatchBuilder<S> {
         self
     }
 
-    async fn begin(self) -> Result<Moments<S>, Error> {
+    /// Tells also what the agent says, word by word as it comes, each word once.
+    ///
+    /// ```
+    /// # async fn print(session: adjourn::SessionRef) -> Result<(), adjourn::Error> {
+    /// use adjourn::LiveMoment;
+    ///
+    /// let mut live = session.watch().from_now().live().await?;
+    /// while let Some(told) = live.next().await? {
+    ///     match told {
+    ///         LiveMoment::Committed(moment) => println!("[{}]", moment.event.what.name()),
+    ///         LiveMoment::Words(piece) => {
+    ///             let words = piece.content.as_ref().and_then(|block| block.words());
+    ///             print!("{}", words.unwrap_or_default());
+    ///         }
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn live(self) -> LiveWatchBuilder<S> {
+        LiveWatchBuilder { watch: self }
+    }
+
+    /// Begins to watch, and returns the state that is not told; nothing if all is.
+    pub(crate) async fn begin(self) -> Result<(Moments<S>, Option<Session>), Error> {
         let Self { session, from } = self;
-        Ok(match from {
+        let state = match from {
             From::Start => {
                 session.load().await?;
-                Moments::from_start(&session)
+                return Ok((Moments::from_start(&session), None));
             }
-            From::Now => Moments::after(&session, &*session.load().await?),
-            From::After(state) => Moments::after(&session, &state),
-        })
+            From::Now => Session::clone(&*session.load().await?),
+            From::After(state) => *state,
+        };
+        Ok((Moments::after(&session, &state), Some(state)))
     }
 }
 
@@ -76,7 +102,7 @@ impl<S: Store> IntoFuture for WatchBuilder<S> {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.begin())
+        Box::pin(async { Ok(self.begin().await?.0) })
     }
 }
 
@@ -180,7 +206,10 @@ impl<S: Store> Moments<S> {
     }
 
     /// Returns what happens next, or takes note of what is to be woken when something does.
-    fn poll_moment(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Moment>, Error>> {
+    pub(crate) fn poll_moment(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Moment>, Error>> {
         loop {
             if let Some(moment) = self.ready.pop_front() {
                 return Poll::Ready(Ok(Some(moment)));
@@ -207,6 +236,22 @@ impl<S: Store> Moments<S> {
                 self.wait_for(false, async { changed.await.map(|()| Found::More) });
             }
         }
+    }
+
+    /// Forgets what [`Moments::poll_moment`] waits for, unless it is work that would be done anew.
+    pub(crate) fn stop_waiting(&mut self) {
+        let waiting = self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner);
+        waiting.take_if(|waiting| !waiting.is_work);
+    }
+
+    /// Takes back the moment that was returned last.
+    pub(crate) fn put_back(&mut self, moment: Moment) {
+        self.ready.push_front(moment);
+    }
+
+    /// Returns the session as it is now.
+    pub(crate) fn now(&self) -> Result<Option<Arc<Session>>, Error> {
+        Ok(self.watcher.session()?)
     }
 
     fn wait_for(
@@ -308,7 +353,7 @@ impl<S: Store> Moments<S> {
     /// # Errors
     /// The store fails.
     pub async fn session(&self) -> Result<Option<Arc<Session>>, Error> {
-        Ok(self.watcher.session()?)
+        self.now()
     }
 
     /// Returns what resolves when this process knows that there may be more.
@@ -378,7 +423,6 @@ struct StopsWaiting<'a, S: Store>(&'a mut Moments<S>);
 
 impl<S: Store> Drop for StopsWaiting<'_, S> {
     fn drop(&mut self) {
-        let waiting = self.0.waiting.get_mut().unwrap_or_else(PoisonError::into_inner);
-        waiting.take_if(|waiting| !waiting.is_work);
+        self.0.stop_waiting();
     }
 }

@@ -165,7 +165,8 @@ impl<S: Store> SessionRef<S> {
         }
     }
 
-    /// Tells what happens in the session, past and live, in order and without a gap.
+    /// Tells what happens in the session, past and live, in order and without a gap; with
+    /// [`live`](WatchBuilder::live) also what its agent says, word by word.
     pub fn watch(&self) -> WatchBuilder<S> {
         WatchBuilder::new(self.clone())
     }

@@ -25,6 +25,7 @@ mod feeding;
 mod hostile;
 mod hung;
 mod killing;
+mod live_moments;
 mod log;
 mod options;
 mod own_loop;
