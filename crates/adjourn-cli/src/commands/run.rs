@@ -31,21 +31,28 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
             .hint(format!("an editor runs it: `adjourn acp --script {path}`")));
     }
     let place = Place::open_or_make(settings).await?;
-    let id = create(&place, run.given.founding(&place, driver).await?).await?;
+    let founding = run.given.founding(&place, driver).await?;
+    // One commit: a session that is made and never prompted would keep its name, and do nothing.
+    let made = place.adjourn.create_from(founding).prompt(run.prompt.as_str()).with_commit();
+    let (session, made) = made.await?;
+    let (id, mut prompted) = (session.id(), made.session);
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;
-    let mut working = host_if_no_other(&place, &*place.session(id).await?).await?;
+    let mut working = host_if_no_other(&place, &prompted).await?;
     let mut keyboard = if run.detach { None } else { Keyboard::at_terminal(output) };
     let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
-        let prompted = say(&place, id, &run.prompt).await?;
+        if number > 1 {
+            prompted = say(&place, id, &run.prompt).await?;
+        }
         let stayed = match &mut keyboard {
             None => {
                 let until = if run.detach { Until::Parked } else { Until::Idle };
                 stay(&place, &prompted, until, &mut working, &mut signals, output).await
             }
             Some(keyboard) => {
-                answer(&place, prompted, keyboard, &mut working, &mut signals, output).await
+                let from = Arc::clone(&prompted);
+                answer(&place, from, keyboard, &mut working, &mut signals, output).await
             }
         };
         let session = match stayed {

@@ -180,3 +180,24 @@ fn what_is_parked_is_left_parked_and_what_another_hosts_is_left_to_it() {
     assert_eq!(home.json(&["show", &id])["state"], "running");
     serving.kill();
 }
+
+/// A session that is made is prompted with the same commit: whenever `run` is killed, what it leaves
+/// has work to do, and a name is never kept by a session that has none.
+#[test]
+fn a_run_that_is_killed_leaves_no_session_that_was_never_prompted() {
+    let home = Home::new();
+    let script = home.file("script.json", r#"{"steps": [{"say": "done"}]}"#);
+    assert_eq!(home.told(&["run", "--script", &script]).code, 0, "there is a store");
+    for after in 0..24 {
+        let name = format!("job-{after}");
+        let arguments = ["run", "--script", &script, "--name", &name, "--detach"];
+        let mut running = home.command(&arguments).spawn().unwrap();
+        // Opening the store takes some milliseconds, each commit about one.
+        std::thread::sleep(std::time::Duration::from_millis(after * 3));
+        running.kill().unwrap();
+        running.wait().unwrap();
+    }
+    for session in home.jsons(&["ls", "--all"]) {
+        assert!(session["runId"].is_string(), "{session}");
+    }
+}
