@@ -45,15 +45,32 @@ impl Watch {
 
     /// Returns what has come since the last look; nothing if there is no such session.
     pub async fn look(&mut self) -> Result<Option<Seen>, Error> {
-        // The journal is read after the session: nothing that led to this state is missed.
         let Some(session) = self.0.session().await? else { return Ok(None) };
-        Ok(Some(Seen { session, moments: self.0.rest().await? }))
+        let mut moments = self.0.rest().await?;
+        while self.is_missing(&session) {
+            let missing = self.0.page_before(session.revision + 1).await?;
+            if missing.is_empty() {
+                break;
+            }
+            moments.extend(missing);
+        }
+        Ok(Some(Seen { session, moments }))
     }
 
     /// Returns the next page of what has come, and the session as it was before that was read.
     pub async fn page(&mut self) -> Result<Option<Seen>, Error> {
         let Some(session) = self.0.session().await? else { return Ok(None) };
-        Ok(Some(Seen { session, moments: self.0.page().await? }))
+        let mut moments = self.0.page().await?;
+        if moments.is_empty() && self.is_missing(&session) {
+            moments = self.0.page_before(session.revision + 1).await?;
+        }
+        Ok(Some(Seen { session, moments }))
+    }
+
+    /// Returns whether something that led to this state was not handed out: what another process has
+    /// committed is in the store before this one has heard of it.
+    fn is_missing(&self, session: &Session) -> bool {
+        self.0.next_revision() <= session.revision
     }
 
     /// Returns whether there are more pages at once.
