@@ -45,7 +45,7 @@ endif
 .PHONY: unit
 unit: sdk-clients
 ifeq ($(NEXTEST),yes)
-	cargo nextest run --workspace --locked
+	cargo nextest run --workspace --locked --profile ci
 else
 	cargo test --workspace --locked --lib --bins --tests
 endif
