@@ -5,7 +5,7 @@ use adjourn_agent::{Agent, FunctionTool, RunOutcome, ScriptedModel, ToolError};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Search {
-    /// What to look for.
+    /// The words that the search looks for.
     words: String,
 }
 

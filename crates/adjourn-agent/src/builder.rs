@@ -30,10 +30,10 @@ pub struct AgentConfig {
     pub instructions: String,
     /// How far it may go.
     pub guardrails: AgentGuardrails,
-    /// What models cost.
+    /// The prices that the cost of a model call is computed with.
     pub prices: Prices,
-    /// For how many seconds its records are good. Whoever resumes one can be stricter, and not more
-    /// generous.
+    /// For how many seconds an agent resumes a record that this one wrote. The caller of `resume`
+    /// can shorten that, and cannot lengthen it.
     pub record_lifetime_s: Option<f64>,
     /// Whether it may ask a person by itself, with the tool `ask_user`.
     pub ask_user: bool,
@@ -154,8 +154,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Says for how long its records are good. Whoever resumes one can be stricter with
-    /// [`max_suspension_age`](crate::Resume::max_suspension_age), and not more generous.
+    /// Says for how long an agent resumes a record that this one wrote. The caller of `resume` can
+    /// shorten that with [`max_suspension_age`](crate::Resume::max_suspension_age), and cannot
+    /// lengthen it.
     pub fn record_lifetime(mut self, lifetime: Duration) -> Self {
         self.config.record_lifetime_s = Some(lifetime.as_secs_f64());
         self

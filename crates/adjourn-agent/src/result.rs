@@ -7,7 +7,7 @@ use crate::events::{Handoff, PartialRunSummary, RunCancelled, UserInputRequested
 /// What came of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentResult {
-    /// How it ended.
+    /// How the run ended.
     pub outcome: RunOutcome,
     /// The last words of the agent, whole.
     pub text: String,

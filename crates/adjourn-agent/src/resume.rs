@@ -92,7 +92,7 @@ pub enum ResumeError {
     AlreadyConsumed {
         /// The suspension.
         handle: Handle,
-        /// How it ended.
+        /// Whether it was resumed or revoked.
         how: End,
     },
     /// The run stopped because its budget was used up, and the resume does not raise it.

@@ -72,7 +72,8 @@ async fn values_of_headers_and_variables_reach_the_agent_and_are_stored_nowhere(
     client.until_state("idle").await;
     assert_eq!(agent.given(), [expected("Bearer hush1", "hush2")]);
 
-    // Another process knows the names, and has the values from whoever opens the session there.
+    // Another process reads the names in the journal; the client that opens the session there sends
+    // it the values.
     let other = Agent::default();
     let beside = process.beside_with(Arc::new(other.clone())).await;
     let mut second = beside.connect().await;

@@ -17,7 +17,7 @@ pub(super) struct Answer {
     pub(super) said: bool,
     pub(super) calls: Vec<ModelCall>,
     pub(super) usage: ModelUsage,
-    /// How it ended.
+    /// How the model ended its answer, or why it gave none.
     pub(super) end: Result<FinishReason, ModelError>,
     pub(super) took: Duration,
 }
