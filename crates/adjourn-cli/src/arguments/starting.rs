@@ -1,0 +1,107 @@
+//! Commands that make sessions, and commands that run them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::As;
+use crate::durations::duration;
+use crate::founding::Given;
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The script
+    #[arg(short, long, value_name = "FILE")]
+    pub script: PathBuf,
+    /// The first prompt
+    #[arg(short, long, default_value = "go")]
+    pub prompt: String,
+    /// Return when the session parks
+    #[arg(short, long)]
+    pub detach: bool,
+    #[command(flatten)]
+    pub given: Given,
+    #[command(flatten)]
+    pub by: As,
+}
+
+#[derive(Debug, Args)]
+pub struct Acp {
+    /// What the agent does
+    #[arg(short, long, value_name = "FILE")]
+    pub script: PathBuf,
+    /// In whose words clients are told about suspensions [env: ADJOURN_ACP_PROFILE]
+    /// [default: adjourn]
+    #[arg(long, value_enum)]
+    pub profile: Option<Profile>,
+    /// In which words session/status answers [env: ADJOURN_ACP_STATUS_WORDS] [default: auto]
+    #[arg(long, value_enum, value_name = "WORDS")]
+    pub status_words: Option<StatusWords>,
+    /// What becomes of running sessions when the editor goes away
+    /// [env: ADJOURN_ACP_ON_DISCONNECT] [default: continue]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub on_disconnect: Option<OnDisconnect>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Profile {
+    /// Tell each client in the words it has shown to understand
+    Adjourn,
+    /// Tell every client in the words of the proposals
+    Rfc,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum StatusWords {
+    /// Those of the protocol version
+    Auto,
+    /// live, not_found
+    Live,
+    /// open, saved, _suspended
+    Open,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum OnDisconnect {
+    /// They run on, on another host if there is one
+    Continue,
+    /// They are suspended
+    Suspend,
+    /// Their runs are canceled
+    Cancel,
+}
+
+#[derive(Debug, Args)]
+pub struct New {
+    /// The script
+    #[arg(short, long, value_name = "FILE")]
+    pub script: PathBuf,
+    #[command(flatten)]
+    pub given: Given,
+    #[command(flatten)]
+    pub by: As,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
+    #[arg(short, long, value_name = "ADDR:PORT", value_parser = crate::settings::address)]
+    pub listen: Option<std::net::SocketAddr>,
+    /// What callers must show as a bearer token; others on this machine can see it here
+    /// [env: ADJOURN_TOKEN]
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<String>,
+    /// A file that holds it [env: ADJOURN_TOKEN_FILE]
+    #[arg(long, value_name = "PATH", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
+    /// Sessions to drive at once [env: ADJOURN_MAX_RUNNING] [default: 64]
+    #[arg(long, value_name = "N", value_parser = crate::settings::count)]
+    pub max_running: Option<usize>,
+    /// How long calls in flight may go on when it stops [env: ADJOURN_DRAIN] [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
+    pub drain: Option<Duration>,
+    /// Sessions to keep in memory [env: ADJOURN_CACHE] [default: 4096]
+    #[arg(long, value_name = "N", value_parser = crate::settings::count)]
+    pub cache: Option<usize>,
+}
