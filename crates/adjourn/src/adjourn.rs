@@ -32,8 +32,12 @@ use crate::values::Values;
 /// A store, and the way to its sessions, events and hosts. Cheap to clone.
 ///
 /// Every process that opens the same path sees the same sessions. What one of them commits, the
-/// others are told of. Nothing runs in the background for an `Adjourn` that has no host; the last
-/// clone closes the store.
+/// others are told of. Nothing runs in the background for an `Adjourn` that has no host.
+///
+/// The last handle closes the store, be it a clone of this, a session, a stream or a host. Dropping
+/// that one waits, on the thread that drops it, until what was asked for is committed and the file
+/// is closed: a few milliseconds, but for a command that waits for the lock of another process.
+/// [`Adjourn::close`] waits without keeping the runtime's thread.
 pub struct Adjourn<S: Store = Sqlite> {
     shared: Arc<Shared<S>>,
     tenant: Arc<str>,
@@ -88,6 +92,19 @@ impl Adjourn {
     /// Returns where the store's file really is, whatever links led to it.
     pub fn path(&self) -> &Path {
         self.process().store.path()
+    }
+
+    /// Gives this handle up, and closes the store if it was the last one.
+    ///
+    /// Resolves when what was asked for is committed and the file is closed; at once if there are
+    /// other handles. [Stop](crate::RunningHost::stop) the hosts of the program first.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is polled, the handle is dropped; dropped after that, the store is closed
+    /// all the same.
+    pub async fn close(self) {
+        // The only thing that can go wrong is that the runtime ends, which closes it, too.
+        let _ = tokio::task::spawn_blocking(move || drop(self)).await;
     }
 
     /// Has hosts that are started from now on take up keys that are made or revoked in the directory
@@ -166,6 +183,9 @@ impl<S: Store> Adjourn<S> {
     ///
     /// The verbs of a session and [`Adjourn::publish`] are such commits; this is for what has to be
     /// decided together.
+    ///
+    /// # Cancel safety
+    /// That of [`Committing`]: dropped after it was polled, the commit is made all the same.
     pub fn transact<T, E, F>(&self, work: F) -> Committing<Result<T, E>>
     where
         F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,

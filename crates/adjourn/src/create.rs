@@ -114,6 +114,9 @@ impl<S: Store> CreateBuilder<S> {
     ///
     /// # Errors
     /// It is out of its limits, its name is taken, or the store fails.
+    ///
+    /// # Cancel safety
+    /// That of [`Committing`]: dropped after it was polled, the session is created all the same.
     pub fn with_commit(self) -> Committing<Result<(SessionRef<S>, Done), Error>> {
         Committing::new(self.commit())
     }

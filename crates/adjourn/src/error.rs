@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjourn_core::Rejected;
 use adjourn_core::actor::Actor;
-use adjourn_core::id::{Handle, SessionId};
+use adjourn_core::id::{Handle, RunId, SessionId};
 use adjourn_record::keys;
 use adjourn_store::CommandError;
 
@@ -23,6 +23,9 @@ pub enum Error {
     /// There is no such session, or it was removed.
     #[error("there is no session {0}")]
     NotFound(SessionId),
+    /// The session has no such run, or what happened in it was removed.
+    #[error("there is no run {0} in this session")]
+    NoRun(RunId),
     /// A suspend was accepted, and something else came before it was in force.
     #[error("suspension {handle} is not in force: {why}")]
     NotSuspended {
@@ -83,7 +86,9 @@ impl Error {
             Self::Unexpected(_) => Some(
                 "this is a defect of adjourn and not of the store: please report it".to_owned(),
             ),
-            Self::NotFound(_) | Self::NotSuspended { .. } | Self::HostPanicked => None,
+            Self::NotFound(_) | Self::NoRun(_) | Self::NotSuspended { .. } | Self::HostPanicked => {
+                None
+            }
         }
     }
 }

@@ -3,7 +3,9 @@
 //! There is no task per parked session. What there is to do is found in the store's indexes, at
 //! every ring and at least once a second.
 
+mod announcement;
 mod claims;
+mod recovery;
 mod upkeep;
 
 use std::collections::HashMap;
@@ -11,9 +13,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn_core::Command;
 use adjourn_core::actor::Actor;
-use adjourn_core::command::{Loss, Recover};
 use adjourn_core::id::{Epoch, HostId, SessionId};
 use adjourn_core::time::Timestamp;
 use adjourn_driver::Drivers;
@@ -34,6 +34,7 @@ use crate::live::Live;
 use crate::process::Process;
 use crate::ring::Ring;
 use crate::values::Values;
+use announcement::{Announcing, unannounced};
 use claims::Left;
 use upkeep::Upkeep;
 
@@ -42,8 +43,6 @@ use upkeep::Upkeep;
 const BATCH: usize = 256;
 /// How often a host looks by itself, for rings that were lost.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often a host clears away what dead watchers have left beside the store.
-const SWEEP: Duration = Duration::from_secs(10);
 /// How often a host gives a sign of life.
 const SIGN: Duration = Duration::from_secs(5);
 /// How long a command rests that found no room in the store, before it is tried again.
@@ -147,7 +146,7 @@ impl<S: Store> Host<S> {
             sweep_at: Timestamp::from_millis(0),
             upkeep: Upkeep::new(),
         };
-        host.announce().await?;
+        let host = Announcing::new(host).announced().await?;
         tracing::debug!(host = %host.id, "host started");
         Ok(host)
     }
@@ -295,149 +294,6 @@ impl<S: Store> Host<S> {
         Ok(self.store.undelivered()? || self.store.next_due()?.is_some_and(|due| due <= now))
     }
 
-    /// Takes over what dead hosts have left.
-    async fn recover(&mut self) -> Result<(), Error> {
-        self.others.clear();
-        for host in self.store.hosts()? {
-            self.recover_from(host.id).await?;
-        }
-        let now = self.clock.now();
-        // A time that is too far off is one of before the clock was set back.
-        if self.sweep_at <= now || self.sweep_at > now.after(SWEEP) {
-            self.sweep_at = now.after(SWEEP);
-            self.hosts.sweep();
-            // No session stays with a host that is not there, however it came to that.
-            for host in self.store.strays()? {
-                self.recover_from(host).await?;
-            }
-            self.undriven = true;
-        }
-        Ok(())
-    }
-
-    /// Takes over what another host has left, if it is dead.
-    async fn recover_from(&mut self, host: HostId) -> Result<(), Error> {
-        if host == self.id {
-            return Ok(());
-        }
-        match self.hosts.is_alive(host) {
-            Ok(false) => {}
-            Ok(true) => {
-                self.others.push(host);
-                return Ok(());
-            }
-            // One whose lock cannot be looked at is neither alive nor dead: nothing is taken
-            // from it, it is not waited for, and it is looked at again in the next round.
-            Err(_) => return Ok(()),
-        }
-        tracing::warn!(host = %self.id, lost_host = %host, "another host died; this one takes over what it had");
-        self.take_from(host).await?;
-        self.hosts.bury(host);
-        Ok(())
-    }
-
-    /// Takes from a host whatever it owns, and forgets the host.
-    async fn take_from(&self, host: HostId) -> Result<(), Error> {
-        let by = self.by();
-        loop {
-            let by = by.clone();
-            let left = self
-                .store
-                .transact(move |tx| -> Result<usize, CommandError> {
-                    let owned = tx.owned_by(host, BATCH)?;
-                    for (_, session) in &owned {
-                        let how = Loss::Died;
-                        let recover = Recover { host, epoch: session.epoch, how };
-                        let command = Command::Recover(recover);
-                        tx.command(Request::new(session.id, by.clone(), command))?;
-                    }
-                    if owned.is_empty() {
-                        tx.forget(host)?;
-                    }
-                    Ok(owned.len())
-                })
-                .await
-                .map_err(store_error)?;
-            if left == 0 {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Gives back the sessions that this host owns and no task of it drives.
-    async fn give_back_undriven(&mut self) -> Result<(), Error> {
-        for id in self.store.driven_by(self.id)? {
-            if self.claimant.slots().holds(id) {
-                continue;
-            }
-            let read = self.store.session(id);
-            // It may have been claimed meanwhile; a claim behind this look has another epoch.
-            if self.claimant.slots().holds(id) {
-                continue;
-            }
-            match read {
-                Ok(session) => {
-                    let owner = session.as_ref().and_then(|session| session.owner());
-                    let Some(owner) = owner.filter(|owner| owner.host == self.id) else { continue };
-                    self.give_back((id, owner.epoch)).await?;
-                }
-                Err(error) if error.is_of_a_session() => {
-                    self.note(id, &format!("{error}; it is driven again when it can be read"));
-                    self.store.transact(move |tx| tx.let_unreadable_go(id)).await?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        self.undriven = false;
-        Ok(())
-    }
-
-    /// Gives a session back as if the host had died.
-    async fn give_back(&self, (id, epoch): Claim) -> Result<(), Error> {
-        let recover = Recover { host: self.id, epoch, how: Loss::Died };
-        let request = Request::new(id, self.by(), Command::Recover(recover));
-        match self.store.transact(move |tx| tx.command(request)).await {
-            Ok(_) | Err(CommandError::Rejected(_) | CommandError::NotFound(_)) => Ok(()),
-            Err(CommandError::Store(error)) => Err(error),
-        }
-    }
-
-    /// Sees to it that others know this host to be alive, also if its files were cleared away.
-    ///
-    /// What it had may be others' by then, and is refused to it; what it claims from now on is its
-    /// own.
-    async fn be_known(&mut self) -> Result<(), Error> {
-        self.give_sign();
-        // Not by the wall clock, which may be set back.
-        if Instant::now() < self.be_known_at {
-            return Ok(());
-        }
-        self.be_known_at = Instant::now() + LOOK;
-        // What is done in a file that is no longer the store would be lost.
-        self.store.still_there()?;
-        if self.presence.renew().map_err(|error| unannounced(&self.hosts, error))? {
-            self.claimant.shown().renew();
-            self.announce().await?;
-        }
-        Ok(())
-    }
-
-    /// Gives a sign of life, every few seconds: a host that is stopped or stuck gives none.
-    fn give_sign(&mut self) {
-        if Instant::now() >= self.sign_at {
-            self.sign_at = Instant::now() + SIGN;
-            self.presence.sign();
-        }
-    }
-
-    /// Tells others what this host says about itself.
-    async fn announce(&self) -> Result<(), Error> {
-        let row = self.claimant.row().clone();
-        self.store.transact(move |tx| tx.announce(&row)).await?;
-        self.hosts.ring();
-        Ok(())
-    }
-
     /// Tells a session that is driven of changes from now on, and waits for its end.
     fn supervise(&mut self, driving: Driving) {
         let Driving { id, epoch, signal, task } = driving;
@@ -581,11 +437,6 @@ async fn until(time: Option<tokio::time::Instant>) {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
-}
-
-fn unannounced(hosts: &Hosts, error: std::io::Error) -> Error {
-    let what = format!("cannot announce the host in {}", hosts.directory().display());
-    Error::Io { what, source: Arc::new(error) }
 }
 
 fn store_error(error: CommandError) -> Error {

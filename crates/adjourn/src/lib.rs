@@ -63,6 +63,7 @@ mod error;
 mod failures;
 pub mod feed;
 mod find;
+mod finished;
 mod history;
 mod host;
 mod key_rotation;
@@ -104,6 +105,7 @@ pub use config::{Claims, Config};
 pub use create::CreateBuilder;
 pub use error::{Error, NotSuspended, StoreError};
 pub use failures::Failures;
+pub use finished::FinishedRun;
 pub use host::Host;
 pub use known_hosts::KnownHost;
 pub use live_moments::{LiveMoment, LiveMoments, LiveWatchBuilder};
@@ -114,7 +116,7 @@ pub use readiness::NotReady;
 pub use reception::Reception;
 pub use ring::Ring;
 pub use running::{HostBuilder, RunningHost};
-pub use session_ref::{FinishedRun, SessionRef};
+pub use session_ref::SessionRef;
 pub use shown::Showing;
 pub use verbs::{
     Accepted, CancelBuilder, Canceled, CloseBuilder, Closed, PromptBuilder, Prompted,

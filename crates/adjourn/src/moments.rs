@@ -16,7 +16,8 @@ use adjourn_store::rows::EntryNo;
 use adjourn_store::{Sqlite, Store};
 use futures_core::Stream;
 
-use crate::error::Error;
+use crate::adjourn::Adjourn;
+use crate::error::{Error, StoreError};
 use crate::live_moments::LiveWatchBuilder;
 use crate::off_thread::off_thread;
 use crate::session_ref::SessionRef;
@@ -394,7 +395,7 @@ impl<S: Store> Moments<S> {
                     never = &mut listening => match never {},
                     () = alive => {
                         if let Some(state) = adjourn.process().store.session(session.id())?
-                            && adjourn.recover(&state).await?.is_some()
+                            && takes_over(adjourn, &state).await?
                         {
                             return Ok(());
                         }
@@ -402,6 +403,18 @@ impl<S: Store> Moments<S> {
                 }
             }
         }
+    }
+}
+
+/// Takes a session from its host if that died, and returns whether it did.
+///
+/// Nothing is taken where nothing can be committed, in a store that is only looked at or that is
+/// locked or full now: the session is waited for all the same, since another process may take it.
+async fn takes_over<S: Store>(adjourn: &Adjourn<S>, state: &Session) -> Result<bool, Error> {
+    match adjourn.recover(state).await {
+        Err(Error::Store(StoreError::Closed)) => Ok(false),
+        Err(error) if error.passes() => Ok(false),
+        recovered => Ok(recovered?.is_some()),
     }
 }
 

@@ -145,6 +145,9 @@ impl<S: Store> Adjourn<S> {
     /// # Errors
     /// The event is out of its limits, it is for a session that its tenant does not have, or the
     /// store fails.
+    ///
+    /// # Cancel safety
+    /// That of [`Committing`]: dropped after it was polled, the event is stored all the same.
     pub fn publish(&self, event: impl Into<Event>) -> Committing<Result<Published, Error>> {
         let event = event.into().complete(self);
         let publish = self.transact(move |tx| tx.acknowledge(&event));
@@ -158,6 +161,9 @@ impl<S: Store> Adjourn<S> {
     ///
     /// # Errors
     /// Which event is refused and why, or the store fails.
+    ///
+    /// # Cancel safety
+    /// That of [`Committing`]: dropped after it was polled, all are stored or none.
     pub fn publish_all(
         &self,
         events: impl IntoIterator<Item = Event>,

@@ -56,10 +56,15 @@ impl<S: Store> Adjourn<S> {
     ///
     /// Where a host lives, in whichever process, the commit that stores the event also delivers it,
     /// as far as that is quick. Where none does, the event is stored for the next one, and it is
-    /// only found out which sessions it will wake.
+    /// only found out which sessions it will wake. An event that was published before is not
+    /// delivered again; if it was not delivered yet, this commit does so.
     ///
     /// # Errors
     /// As for [`Adjourn::publish`].
+    ///
+    /// # Cancel safety
+    /// That of [`Committing`]: dropped after it was polled, the event is stored all the same, and
+    /// delivered as if it had been waited for.
     pub fn publish_and_deliver(
         &self,
         event: impl Into<Event>,
@@ -73,9 +78,6 @@ impl<S: Store> Adjourn<S> {
         let deliver = move |tx: &mut Transaction<'_>| -> Result<_, CommandError> {
             let (seq, fresh) = tx.acknowledge(&new)?;
             let published = Published { seq, fresh };
-            if !fresh {
-                return Ok((published, Reception { delivered: true, ..Reception::default() }));
-            }
             let delivered = tx.deliver(&by, BATCH)?;
             let left = tx.awaiting(seq, COUNTED)?;
             Ok((published, Reception::of(seq, &delivered, left)))

@@ -120,7 +120,8 @@ impl<S: Store> HostBuilder<S> {
     /// The store, or the directory of its hosts, cannot be written.
     ///
     /// # Cancel safety
-    /// Dropped before it resolves, there is no host.
+    /// Dropped before it resolves, there is no host: what it was announced with is removed in the
+    /// background.
     pub async fn start(self) -> Result<RunningHost<S>, Error> {
         let Self { adjourn, drivers, config } = self;
         let process = adjourn.process().clone();
@@ -218,6 +219,10 @@ impl<S: Store> RunningHost<S> {
 
     /// Ends it at once, as the death of its process would: nothing is given back, and what its
     /// calls came to is unknown. Resolves when nothing of it runs any more.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is polled, the host stops as if it were dropped itself. Dropped after that,
+    /// it ends at once all the same.
     pub async fn kill(mut self) {
         self.task.abort();
         let _ = self.over().await;

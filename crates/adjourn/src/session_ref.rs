@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use adjourn_core::Session;
 use adjourn_core::actor::Actor;
-use adjourn_core::command::{Cancel, Close, Resume, RunEnd, SetOption, Suspend};
-use adjourn_core::event::What;
-use adjourn_core::id::{RequestId, RunId, SessionId};
-use adjourn_core::session::{LastRun, State};
-use adjourn_core::time::Timestamp;
+use adjourn_core::command::{Cancel, Close, Resume, SetOption, Suspend};
+use adjourn_core::id::{RequestId, SessionId};
+use adjourn_core::session::State;
 use adjourn_driver::{Environment, Message};
 use adjourn_store::{Sqlite, Store};
 
 use crate::adjourn::Adjourn;
 use crate::error::Error;
-use crate::moments::{Moments, WatchBuilder};
+use crate::moments::WatchBuilder;
 use crate::verbs::{
     CancelBuilder, CloseBuilder, PromptBuilder, RemoveBuilder, ResumeBuilder, SetOptionBuilder,
     SuspendBuilder, TakeoverBuilder, WithdrawBuilder,
@@ -33,17 +31,6 @@ impl<S: Store> Clone for SessionRef<S> {
     fn clone(&self) -> Self {
         Self { adjourn: self.adjourn.clone(), id: self.id }
     }
-}
-
-/// A run that is over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FinishedRun {
-    /// The run's id.
-    pub id: RunId,
-    /// How the run ended.
-    pub end: RunEnd,
-    /// When the run ended.
-    pub at: Timestamp,
 }
 
 impl<S: Store> SessionRef<S> {
@@ -171,52 +158,7 @@ impl<S: Store> SessionRef<S> {
         WatchBuilder::new(self.clone())
     }
 
-    /// Waits for the end of the run that is under way, parked or not, and returns it. If none is,
-    /// it returns the last one at once; if there was none, it waits for the first.
-    ///
-    /// Resolves when the commit is known that ends the run, in whichever process. It waits for as
-    /// long as that takes: where no host that knows the driver is started, for ever.
-    ///
-    /// # Errors
-    /// There is no such session, it ends without a run, or the store fails.
-    ///
-    /// # Cancel safety
-    /// Dropping it changes nothing: it only waits.
-    pub async fn finished(&self) -> Result<FinishedRun, Error> {
-        let session = self.load().await?;
-        let awaited = session.run().map(|run| run.id);
-        match (awaited, &session.last_run, &session.state) {
-            (None, Some(last), _) => return Ok(last.clone().into()),
-            (None, None, State::Ended(ended)) => {
-                return Err(adjourn_core::Rejected::Ended { at: ended.at }.into());
-            }
-            _ => {}
-        }
-        let mut moments = Moments::after(self, &session);
-        moments.recovers();
-        while let Some(moment) = moments.next().await? {
-            let at = moment.event.at;
-            match moment.event.what {
-                What::RunEnded(ended) if awaited.is_none_or(|run| run == ended.run) => {
-                    return Ok(FinishedRun { id: ended.run, end: ended.end, at });
-                }
-                What::SessionEnded(_) => {
-                    return Err(adjourn_core::Rejected::Ended { at }.into());
-                }
-                _ => {}
-            }
-        }
-        Err(Error::NotFound(self.id))
-    }
-
     pub(crate) fn by(&self) -> Actor {
         self.adjourn.by()
-    }
-}
-
-impl From<LastRun> for FinishedRun {
-    fn from(last: LastRun) -> Self {
-        let LastRun { id, outcome, error, at } = last;
-        Self { id, end: RunEnd { outcome, error, ends_session: false }, at }
     }
 }

@@ -58,7 +58,8 @@ pub async fn run(settings: &Settings, event: Event, output: &Output) -> Result<(
         object.insert("notice".to_owned(), notice.as_str().into());
     }
     let line = match (fresh, addressed) {
-        (false, _) => "known already, and taken once".to_owned(),
+        (false, _) if told.is_nothing() => "known already, and taken once".to_owned(),
+        (false, _) => format!("known already; {}", effect(&told)),
         (true, Some(id)) if told.is_nothing() => {
             // The event is taken, whatever can be said of the session.
             let session = place.session(id).await.ok();

@@ -6,12 +6,13 @@ use std::time::Duration;
 use adjourn_core::Command;
 use adjourn_core::actor::Actor;
 use adjourn_core::command::Cancel;
-use adjourn_core::event::What;
+use adjourn_core::event::{RunEnded, What};
 use adjourn_store::{Done, Request, Sqlite, Store};
 
 use crate::committing::Committing;
 use crate::error::Error;
-use crate::session_ref::{FinishedRun, SessionRef};
+use crate::finished::FinishedRun;
+use crate::session_ref::SessionRef;
 
 /// A cancel that is about to be asked for; see [`SessionRef::cancel`].
 ///
@@ -66,11 +67,17 @@ impl<S: Store> CancelBuilder<S> {
         let request = Request::new(session.id(), by, Command::Cancel(cancel));
         let commit = session.adjourn().give(request).await?;
         let ended = commit.events.iter().find_map(|event| match &event.what {
-            What::RunEnded(ended) => {
-                Some(FinishedRun { id: ended.run, end: ended.end.clone(), at: event.at })
-            }
+            What::RunEnded(ended) => Some((ended.clone(), event.at)),
             _ => None,
         });
+        let ended = match ended {
+            Some((RunEnded { run, end }, at)) => {
+                // The run is canceled, whether or not its transcript can be read.
+                let said = session.last_words(run, commit.session.transcript.length).await;
+                Some(FinishedRun { id: run, end, at, last_words: said.unwrap_or_default() })
+            }
+            None => None,
+        };
         Ok(Canceled { ended, commit })
     }
 }

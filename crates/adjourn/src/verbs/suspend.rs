@@ -35,6 +35,11 @@ use crate::session_ref::SessionRef;
 /// Dropped before it was polled, nothing has happened. Dropped while the pause is pending, the
 /// request is withdrawn, and the session goes on unless others want it paused, too. Dropped when the
 /// pause is in force, it stays.
+///
+/// Withdrawing is a commit of its own, which is made in the background. A pause that comes into
+/// force before it stays, and so does a pending one if that commit fails, or if the process or its
+/// runtime ends before it. A suspend that failed because the store did may have been accepted, and is
+/// withdrawn in the same way.
 #[must_use = "nothing happens before it is awaited"]
 pub struct SuspendBuilder<S: Store = Sqlite> {
     pub(crate) session: SessionRef<S>,

@@ -1,5 +1,8 @@
 //! Futures of the library that are dropped: each does what its documentation says.
 
+mod commits;
+mod hosts;
+
 use std::future::{Future, IntoFuture};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -335,45 +338,6 @@ async fn those_who_only_wait_change_nothing_when_they_go() {
     let next = moments.next().await.unwrap().unwrap();
     assert_eq!(next.event.what.name(), "run_started", "what was dropped took nothing with it");
     assert_eq!(fixture.happened(session.id()), ["session_created", "run_started"]);
-}
-
-#[tokio::test]
-async fn a_host_that_is_dropped_gives_everything_back() {
-    let fixture = Fixture::new();
-    let adjourn = fixture.adjourn();
-    let host = adjourn.host().scripts().drain(Duration::ZERO).start().await.unwrap();
-    let id = host.id();
-    let session = at_work(&fixture, &adjourn).await;
-    let mut moments = session.watch().from_now().await.unwrap();
-    drop(host);
-    assert_eq!(moments.next().await.unwrap().unwrap().event.what.name(), "host_lost");
-    while fixture.hosts().is_alive(id).unwrap() {
-        tokio::task::yield_now().await;
-    }
-    // What it was told of is given to no host any more, and to none that is not there.
-    let prompted = adjourn.session(fixture.create(SHORT)).prompt("go").await.unwrap();
-    assert_eq!(prompted.commit.session.phase(), Phase::Ready);
-    assert_eq!(poll_once(session.finished()), Poll::Pending);
-}
-
-#[tokio::test]
-async fn a_stop_that_is_dropped_goes_on() {
-    let fixture = Fixture::new();
-    let adjourn = fixture.adjourn();
-    let host = adjourn.host().scripts().drain(Duration::ZERO).start().await.unwrap();
-    let id = host.id();
-    let session = at_work(&fixture, &adjourn).await;
-    touch(host.stop());
-    until(&session, "host_lost").await;
-    while fixture.hosts().is_alive(id).unwrap() {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(fixture.store.hosts().unwrap(), []);
-}
-
-fn poll_once<F: Future>(future: F) -> Poll<()> {
-    let mut future = pin!(future);
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop())).map(|_| ())
 }
 
 /// A long journal is found by another thread, which goes on while its caller does something else.

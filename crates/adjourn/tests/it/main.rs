@@ -28,6 +28,7 @@ mod killing;
 mod live_moments;
 mod log;
 mod options;
+mod outcomes;
 mod own_loop;
 mod permissions;
 mod points;
