@@ -26,7 +26,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok::<_, ToolError>(format!("page {}: boats", page.number))
     });
     let guardrails = AgentGuardrails { max_cost_usd: Some(0.05), ..AgentGuardrails::default() };
-    let prices = Prices::new().with("scripted", Price { prompt: 1.0, completion: 10.0 });
+    let prices =
+        Prices::new().with("scripted", Price { prompt: 1.0, completion: 10.0, ..Price::default() });
     let agent = Agent::builder(ScriptedModel::parse(&format!("[{}]", script.join(",")))?)
         .tool(read.idempotent())
         .guardrails(guardrails)

@@ -163,6 +163,9 @@ pub struct LlmCallCompleted {
     /// Tokens that the model was sent; nothing if its provider does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_tokens: Option<u64>,
+    /// How many of those the provider had cached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_prompt_tokens: Option<u64>,
     /// Tokens that the model produced; nothing if its provider does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_tokens: Option<u64>,

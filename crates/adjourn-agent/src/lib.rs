@@ -14,8 +14,9 @@
 //! - A [`CancellationRequest`] ends a run, and leaves nothing to resume.
 //! - An engine with a store runs the same agent: it is an [`adjourn_driver::Driver`].
 //!
-//! Records are signed, not encrypted. The crate knows no network: models and tools that do are
-//! written on its traits, and a [`ScriptedModel`] answers offline.
+//! [`named_model`] makes a model from its name: `openai/…`, `anthropic/…` and others over the network
+//! with the feature `models`, or a [`ScriptedModel`] that answers offline. Records are signed, not
+//! encrypted.
 
 mod agent;
 mod builder;
@@ -34,6 +35,8 @@ mod recovery;
 mod result;
 mod resume;
 mod run;
+#[cfg(feature = "models")]
+mod tls;
 mod tool;
 
 pub use adjourn_core::carry::AddBudget;
@@ -47,9 +50,11 @@ pub use consumed::{ConsumedLedger, Consumption, End, FileLedger, LedgerError, Me
 pub use events::AgentEvent;
 pub use failure::{Action, Failure, FailureKind};
 pub use guardrails::{AgentGuardrails, InvalidGuardrail};
+#[cfg(feature = "models")]
+pub use model::NetworkModel;
 pub use model::{
-    FinishReason, Model, ModelCall, ModelError, ModelPart, ModelRequest, ModelUsage, ScriptError,
-    ScriptedModel,
+    ApiKey, FinishReason, Model, ModelCall, ModelError, ModelOptions, ModelPart, ModelRequest,
+    ModelUsage, NamedModelError, ScriptError, ScriptedModel, Variables, named_model,
 };
 pub use prices::{Price, Prices};
 pub use record::{Payload, PayloadError, SuspensionRecord};

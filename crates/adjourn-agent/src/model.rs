@@ -1,5 +1,8 @@
 //! Models: what an agent asks for words and calls.
 
+mod named;
+#[cfg(feature = "models")]
+mod network;
 mod scripted;
 
 use std::time::Duration;
@@ -8,10 +11,16 @@ use adjourn_core::time::Timestamp;
 use adjourn_driver::{BoxStream, Environment, ModelMessage};
 use std::sync::Arc;
 
+pub use named::{ApiKey, ModelOptions, NamedModelError, Variables, named_model};
+#[cfg(feature = "models")]
+pub use network::NetworkModel;
 pub use scripted::{ScriptError, ScriptedModel};
 
 use crate::failure::FailureKind;
 use crate::tool::ToolSpec;
+
+/// The status of an HTTP answer that says that a quota is used up.
+const QUOTA: u16 = 429;
 
 /// A model that can be asked to go on with a conversation.
 ///
@@ -24,6 +33,16 @@ pub trait Model: Send + Sync + 'static {
 
     /// Asks the model, and returns its answer as it comes.
     fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>>;
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn id(&self) -> &str {
+        self.as_ref().id()
+    }
+
+    fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
+        self.as_ref().respond(request)
+    }
 }
 
 /// What a model is asked.
@@ -52,6 +71,8 @@ pub enum ModelPart {
     Call(ModelCall),
     /// What the call has used; the last one counts.
     Usage(ModelUsage),
+    /// Nothing that can be passed on yet, but a sign of life: a piece of a call, or a ping.
+    Alive,
     /// The answer is over.
     Finished(FinishReason),
 }
@@ -70,8 +91,12 @@ pub struct ModelCall {
 /// What a model call has used, as far as its provider says.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ModelUsage {
-    /// Tokens that the model was sent.
+    /// Tokens that the model was sent, those included that the provider had cached.
     pub prompt_tokens: Option<u64>,
+    /// How many of those the provider had cached; nothing is as good as none.
+    pub cached_prompt_tokens: Option<u64>,
+    /// How many of those the provider has put into its cache; nothing is as good as none.
+    pub cache_write_tokens: Option<u64>,
     /// Tokens that the model produced.
     pub completion_tokens: Option<u64>,
     /// What it cost in US dollars, if the provider says so itself.
@@ -121,7 +146,7 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// How long the provider wants the caller to wait before trying again.
     pub retry_after: Option<Duration>,
-    /// When a quota that is used up refills.
+    /// When a quota that is used up refills, or when else the provider wants to be asked again.
     pub resets_at: Option<Timestamp>,
 }
 
@@ -144,6 +169,19 @@ impl ModelError {
             _ => FailureKind::CapabilityGap,
         };
         Self { status: Some(status), ..Self::new(kind, message) }
+    }
+
+    /// Returns how long a caller has to wait before it makes sense to try again.
+    pub fn wait(&self, now: Timestamp) -> Option<Duration> {
+        self.retry_after.or_else(|| self.resets_at.map(|time| time.since(now)))
+    }
+
+    /// Returns when the quota refills that was used up, if that is what went wrong and if the
+    /// provider says so. An answer with the status 429 is one of a quota that is used up.
+    pub fn quota_refills_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let wait = self.retry_after.filter(|_| self.status == Some(QUOTA));
+        let refills_at = self.resets_at.or_else(|| wait.map(|wait| now.after(wait)));
+        refills_at.filter(|_| self.status.is_none_or(|status| status == QUOTA))
     }
 
     /// Adds how long the provider wants the caller to wait.

@@ -7,13 +7,20 @@ use serde::{Deserialize, Serialize};
 use crate::model::ModelUsage;
 
 /// The price of a model, in US dollars per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
     /// For tokens that the model is sent.
     pub prompt: f64,
     /// For tokens that the model produces.
     pub completion: f64,
+    /// For tokens that the model is sent and its provider had cached; without it, as much as others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_prompt: Option<f64>,
+    /// For tokens that the model is sent and its provider puts into its cache; without it, as much
+    /// as others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
 }
 
 /// Prices by the model's id. There is no list of them built in: it would be wrong by tomorrow.
@@ -41,14 +48,19 @@ impl Prices {
             return micro_usd(cost);
         }
         let price = self.0.get(model)?;
-        let cost = |tokens: Option<u64>, per_million: f64| {
-            let tokens = u32::try_from(tokens?).ok()?;
-            Some(f64::from(tokens) * per_million / 1e6)
+        let (sent, completion) = (usage.prompt_tokens?, usage.completion_tokens?);
+        let cached = usage.cached_prompt_tokens.unwrap_or(0).min(sent);
+        let written = usage.cache_write_tokens.unwrap_or(0).min(sent - cached);
+        let parts = [
+            (sent - cached - written, price.prompt),
+            (cached, price.cached_prompt.unwrap_or(price.prompt)),
+            (written, price.cache_write.unwrap_or(price.prompt)),
+            (completion, price.completion),
+        ];
+        let cost = |(tokens, per_million): (u64, f64)| {
+            Some(f64::from(u32::try_from(tokens).ok()?) * per_million / 1e6)
         };
-        micro_usd(
-            cost(usage.prompt_tokens, price.prompt)?
-                + cost(usage.completion_tokens, price.completion)?,
-        )
+        micro_usd(parts.into_iter().map(cost).sum::<Option<f64>>()?)
     }
 }
 
@@ -69,21 +81,40 @@ pub(crate) fn micro_usd(usd: f64) -> Option<u64> {
 mod tests {
     use super::*;
 
+    const PRICE: Price =
+        Price { prompt: 3.0, completion: 15.0, cached_prompt: None, cache_write: None };
+
     fn usage(prompt: u64, completion: u64) -> ModelUsage {
         let (prompt_tokens, completion_tokens) = (Some(prompt), Some(completion));
-        ModelUsage { prompt_tokens, completion_tokens, cost_usd: None }
+        ModelUsage { prompt_tokens, completion_tokens, ..ModelUsage::default() }
     }
 
     #[test]
     fn a_call_costs_what_its_tokens_cost() {
-        let prices = Prices::new().with("m", Price { prompt: 3.0, completion: 15.0 });
+        let prices = Prices::new().with("m", PRICE);
         assert_eq!(prices.cost("m", &usage(1_000_000, 100_000)), Some(4_500_000));
         assert_eq!(prices.cost("m", &usage(0, 0)), Some(0));
     }
 
     #[test]
+    fn what_the_provider_had_cached_has_a_price_of_its_own() {
+        let cached = ModelUsage {
+            cached_prompt_tokens: Some(600_000),
+            cache_write_tokens: Some(100_000),
+            ..usage(1_000_000, 0)
+        };
+        let prices = Prices::new().with("m", PRICE);
+        assert_eq!(prices.cost("m", &cached), Some(3_000_000));
+        let price = Price { cached_prompt: Some(0.3), cache_write: Some(3.75), ..PRICE };
+        let prices = Prices::new().with("m", price);
+        assert_eq!(prices.cost("m", &cached), Some(900_000 + 180_000 + 375_000));
+        let odd = ModelUsage { cached_prompt_tokens: Some(5), ..usage(1, 0) };
+        assert_eq!(prices.cost("m", &odd), Some(0));
+    }
+
+    #[test]
     fn an_unknown_price_is_said_to_be_unknown() {
-        let prices = Prices::new().with("m", Price { prompt: 3.0, completion: 15.0 });
+        let prices = Prices::new().with("m", PRICE);
         assert_eq!(prices.cost("other", &usage(1, 1)), None);
         assert_eq!(prices.cost("m", &ModelUsage::default()), None);
         let said = ModelUsage { cost_usd: Some(0.25), ..ModelUsage::default() };

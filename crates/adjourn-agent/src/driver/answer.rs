@@ -106,6 +106,7 @@ impl Answer {
                 self.usage = usage;
                 return false;
             }
+            ModelPart::Alive => return false,
             ModelPart::Finished(reason) => {
                 self.end = Ok(reason);
                 return true;

@@ -196,6 +196,7 @@ impl Stepping {
                 AgentEvent::LlmCallCompleted(LlmCallCompleted {
                     model_id: model.to_owned(),
                     prompt_tokens: usage.prompt_tokens,
+                    cached_prompt_tokens: usage.cached_prompt_tokens,
                     completion_tokens: usage.completion_tokens,
                     cost_usd: cost.map(dollars),
                     duration_s: answer.took.as_secs_f64(),
@@ -213,7 +214,8 @@ impl Stepping {
                     self.out.emit(Part::Park(park)).await;
                     return self.finish(None).await;
                 }
-                (Some(Failure::new(error.kind, &error.message)), error.retry_after)
+                let wait = error.wait(self.driver.clock.now());
+                (Some(Failure::new(error.kind, &error.message)), wait)
             }
             Ok(reason) => (unusable(reason, &answer), None),
         };
@@ -242,7 +244,10 @@ impl Stepping {
 
     /// Returns the park for a quota that says when it refills, if the agent may park for that.
     fn quota(&self, error: &ModelError) -> Option<Park> {
-        let at = error.resets_at.filter(|_| self.driver.inner.limits.park_on_quota)?;
+        if !self.driver.inner.limits.park_on_quota {
+            return None;
+        }
+        let at = error.quota_refills_at(self.driver.clock.now())?;
         let reason = limits::excerpt(&format!("quota: {}", error.message), limits::EXCERPT_BYTES);
         Some(Park::Await { reason, conditions: Some(Conditions::at(at)), summary: None })
     }

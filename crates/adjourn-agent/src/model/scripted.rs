@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use adjourn_core::json;
 use adjourn_driver::{BoxStream, ModelMessage, ModelRole, emitting};
@@ -238,7 +238,8 @@ impl Scripted {
             parts.push(Ok(ModelPart::Call(ModelCall { id, tool, arguments })));
         }
         if let Some(ScriptedUsage { prompt_tokens, completion_tokens, cost_usd }) = self.usage {
-            let usage = ModelUsage { prompt_tokens, completion_tokens, cost_usd };
+            let usage =
+                ModelUsage { prompt_tokens, completion_tokens, cost_usd, ..ModelUsage::default() };
             parts.push(Ok(ModelPart::Usage(usage)));
         }
         // Both were checked when the script was read.
@@ -268,15 +269,5 @@ impl Model for ScriptedModel {
                 out.emit(part).await;
             }
         })
-    }
-}
-
-impl Model for Arc<ScriptedModel> {
-    fn id(&self) -> &str {
-        self.as_ref().id()
-    }
-
-    fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
-        self.as_ref().respond(request)
     }
 }

@@ -53,7 +53,8 @@ async fn a_price_that_is_not_known_is_said_to_be_unknown() {
     assert_eq!((&call["cost_usd"], &call["prompt_tokens"]), (&Value::Null, &json!(1000)));
     assert_eq!(shown(&run, "state_snapshot").pop().unwrap()["unpriced_calls"], 1);
 
-    let prices = Prices::new().with("scripted", Price { prompt: 1.0, completion: 10.0 });
+    let prices =
+        Prices::new().with("scripted", Price { prompt: 1.0, completion: 10.0, ..Price::default() });
     let agent = agent(&model(script)).prices(prices).build().unwrap();
     let run = events(agent.run("Hello?")).await;
     assert_eq!(shown(&run, "llm_call_completed")[0]["cost_usd"], 0.002);

@@ -50,7 +50,8 @@ fn expensive() -> Value {
 async fn a_budget_that_is_used_up_asks_and_goes_on_when_it_is_raised() {
     let model = model(expensive());
     let guardrails = AgentGuardrails { max_cost_usd: Some(0.25), ..AgentGuardrails::default() };
-    let prices = Prices::new().with("scripted", Price { prompt: 1.0, completion: 2.0 });
+    let prices =
+        Prices::new().with("scripted", Price { prompt: 1.0, completion: 2.0, ..Price::default() });
     let agent = agent(&model).guardrails(guardrails).prices(prices);
     let agent = agent.tool(Ran::default().tool("look")).build().unwrap();
     let asked = question(&events(agent.run("Look.")).await);

@@ -18,6 +18,9 @@ mod events;
 mod examples;
 mod fixture;
 mod guardrails;
+#[cfg(feature = "models")]
+mod models;
+mod naming;
 mod properties;
 mod records;
 mod recovery;

@@ -1,0 +1,150 @@
+//! Answers: what a provider's stream says, part by part.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_core::Stream;
+use genai::chat::{
+    ChatFrameSink, ChatStream, ChatStreamEvent, FrameCtx, RawFrameRef, StopReason, StreamEnd,
+    ToolCall, Usage,
+};
+use serde_json::Value;
+use tracing::{Dispatch, dispatcher};
+
+use super::names::ToolNames;
+use crate::model::{FinishReason, ModelCall, ModelPart, ModelUsage};
+
+/// A provider's answer, as it comes.
+pub(super) struct Answer {
+    stream: ChatStream,
+    names: ToolNames,
+    refusal: Refusal,
+    /// What the end of the answer has said and was not taken yet.
+    last: VecDeque<ModelPart>,
+}
+
+impl Answer {
+    pub(super) const fn new(stream: ChatStream, names: ToolNames, refusal: Refusal) -> Self {
+        Self { stream, names, refusal, last: VecDeque::new() }
+    }
+
+    /// Returns the next part. An answer whose last part is not [`ModelPart::Finished`] was cut off.
+    pub(super) async fn next(&mut self) -> Option<Result<ModelPart, genai::Error>> {
+        if let Some(part) = self.last.pop_front() {
+            return Some(Ok(part));
+        }
+        loop {
+            let event = poll_fn(|context| {
+                let mut poll = || Pin::new(&mut self.stream).poll_next(context);
+                // It logs the bodies of answers as they are, key and conversation included.
+                dispatcher::with_default(&Dispatch::none(), &mut poll)
+            });
+            return Some(Ok(match event.await? {
+                Ok(ChatStreamEvent::Chunk(chunk)) => ModelPart::Text(chunk.content),
+                Ok(ChatStreamEvent::ReasoningChunk(chunk)) => ModelPart::Thought(chunk.content),
+                // Calls are whole when the answer is.
+                Ok(
+                    ChatStreamEvent::ToolCallChunk(_)
+                    | ChatStreamEvent::ThoughtSignatureChunk(_)
+                    | ChatStreamEvent::Heartbeat,
+                ) => ModelPart::Alive,
+                // It says that the request is made, and nothing of the provider.
+                Ok(ChatStreamEvent::Start) => continue,
+                Ok(ChatStreamEvent::End(end)) => {
+                    self.end(end);
+                    self.last.pop_front()?
+                }
+                Err(error) => return Some(Err(error)),
+            }));
+        }
+    }
+
+    fn end(&mut self, end: StreamEnd) {
+        if let Some(usage) = &end.captured_usage {
+            self.last.push_back(ModelPart::Usage(used(usage)));
+        }
+        let reason = end.captured_stop_reason.clone();
+        let calls = whole(end.captured_into_tool_calls().unwrap_or_default());
+        let reason = match reason {
+            _ if self.refusal.is_told() => FinishReason::Refusal,
+            Some(reason) => finish(reason),
+            None if calls.is_empty() => FinishReason::Stop,
+            None => FinishReason::ToolCalls,
+        };
+        for call in calls {
+            let arguments = match call.fn_arguments {
+                // What is no JSON stays as the model wrote it.
+                Value::String(text) => text,
+                Value::Null => String::new(),
+                arguments => arguments.to_string(),
+            };
+            let tool = self.names.given(call.fn_name);
+            self.last.push_back(ModelPart::Call(ModelCall { id: call.call_id, tool, arguments }));
+        }
+        self.last.push_back(ModelPart::Finished(reason));
+    }
+}
+
+/// Leaves out calls that are the beginning of others: a server that counts calls from 1 makes genai
+/// fill the place of the one before with what it has of the first.
+fn whole(calls: Vec<ToolCall>) -> Vec<ToolCall> {
+    let begins = |call: &ToolCall, later: &ToolCall| {
+        let part = call.fn_arguments.is_string() || call.fn_arguments == later.fn_arguments;
+        call.call_id == later.call_id && call.fn_name == later.fn_name && part
+    };
+    let doubled = |(place, call)| calls.iter().skip(place + 1).any(|later| begins(call, later));
+    let keep: Vec<bool> = calls.iter().enumerate().map(|call| !doubled(call)).collect();
+    let kept = calls.into_iter().zip(keep).filter(|(_, keep)| *keep);
+    kept.map(|(call, _)| call).collect()
+}
+
+fn used(usage: &Usage) -> ModelUsage {
+    let tokens = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
+    let details = usage.prompt_tokens_details.as_ref();
+    ModelUsage {
+        prompt_tokens: tokens(usage.prompt_tokens),
+        cached_prompt_tokens: tokens(details.and_then(|details| details.cached_tokens)),
+        cache_write_tokens: tokens(details.and_then(|details| details.cache_creation_tokens)),
+        completion_tokens: tokens(usage.completion_tokens),
+        cost_usd: None,
+    }
+}
+
+fn finish(reason: StopReason) -> FinishReason {
+    match reason {
+        StopReason::Completed(_) | StopReason::StopSequence(_) => FinishReason::Stop,
+        StopReason::MaxTokens(_) => FinishReason::Length,
+        StopReason::ToolCall(_) => FinishReason::ToolCalls,
+        StopReason::ContentFilter(word) if word == "refusal" => FinishReason::Refusal,
+        StopReason::ContentFilter(_) => FinishReason::ContentFilter,
+        StopReason::Other(word) => FinishReason::Other(word),
+    }
+}
+
+/// Whether an answer is a refusal in the words of `OpenAI`: a field of its own beside the content,
+/// which genai passes over.
+#[derive(Clone, Default)]
+pub(super) struct Refusal(Arc<AtomicBool>);
+
+impl Refusal {
+    fn is_told(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl ChatFrameSink for Refusal {
+    fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
+        // Most frames have no such field, and are not read twice.
+        if !frame.data.contains("\"refusal\"") {
+            return;
+        }
+        let json = frame.json();
+        let words = json.as_ref().and_then(|json| json.pointer("/choices/0/delta/refusal"));
+        if words.and_then(Value::as_str).is_some_and(|words| !words.is_empty()) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}

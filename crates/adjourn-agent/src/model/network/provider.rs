@@ -1,0 +1,178 @@
+//! Providers: where one is, which key it takes, and what of a conversation it takes.
+
+use adjourn_driver::Environment;
+use genai::adapter::AdapterKind;
+use genai::chat::{ChatOptions, ReasoningEffort};
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Client, ModelIden, ServiceTarget};
+use reqwest::Url;
+
+use crate::model::{ApiKey, ModelOptions, NamedModelError};
+
+/// A provider, and the model of it that is asked.
+pub(super) struct Provider {
+    pub(super) kind: AdapterKind,
+    model: ModelIden,
+    /// Where it is, if not where genai knows it to be.
+    base_url: Option<Url>,
+    key: Option<ApiKey>,
+    /// The variable that has the key, if it takes one.
+    pub(super) variable: Option<String>,
+}
+
+impl Provider {
+    /// Finds the provider of a model.
+    pub(super) fn find(
+        id: &str,
+        provider: &str,
+        model: &str,
+        options: &ModelOptions,
+    ) -> Result<Self, NamedModelError> {
+        let kind = AdapterKind::from_lower_str(provider).ok_or_else(|| {
+            let known: Vec<_> = AdapterKind::all().iter().map(AdapterKind::as_lower_str).collect();
+            let (name, provider) = (id.to_owned(), provider.to_owned());
+            NamedModelError::Provider { name, provider, known: known.join(", ") }
+        })?;
+        let customary = kind.default_key_env_name().map(str::to_owned);
+        let base_url = options.base_url.clone().or_else(|| {
+            let variable = match &customary {
+                Some(key) => key.replace("_API_KEY", "_BASE_URL"),
+                None => format!("{}_BASE_URL", provider.to_uppercase()),
+            };
+            options.variables.get(&variable)
+        });
+        let base_url = base_url
+            .map(|url| base(kind, &url))
+            .transpose()
+            .map_err(|problem| NamedModelError::BaseUrl { name: id.to_owned(), problem })?;
+        let variable = options.api_key_variable.clone().or(customary);
+        let found = |variable: &String| options.variables.get(variable).map(ApiKey::new);
+        let key = options.api_key.clone().or_else(|| variable.as_ref().and_then(found));
+        match (&key, &variable) {
+            (Some(key), _) if !sendable(key.reveal()) => {
+                return Err(NamedModelError::Key { name: id.to_owned() });
+            }
+            (None, Some(variable)) => {
+                let (name, variable) = (id.to_owned(), variable.clone());
+                return Err(NamedModelError::NoKey { name, variable });
+            }
+            _ => {}
+        }
+        let model = ModelIden::new(kind, model.to_owned());
+        Ok(Self { kind, model, base_url, key, variable })
+    }
+
+    /// Returns the options of every request.
+    pub(super) fn chat_options(
+        &self,
+        id: &str,
+        options: &ModelOptions,
+    ) -> Result<ChatOptions, NamedModelError> {
+        let mut chat = ChatOptions::default()
+            .with_capture_usage(true)
+            .with_capture_tool_calls(true)
+            .with_capture_reasoning_content(true);
+        if let Some(most) = options.max_output_tokens {
+            chat = chat.with_max_tokens(most);
+        }
+        if let Some(effort) = &options.reasoning_effort {
+            let parsed = effort.parse::<ReasoningEffort>().map_err(|_| {
+                NamedModelError::Effort { name: id.to_owned(), effort: effort.clone() }
+            })?;
+            chat = chat.with_reasoning_effort(parsed);
+        } else if self.kind == AdapterKind::OpenAI {
+            // Without any effort genai takes the end of a name for one, and cuts it off: a server
+            // that speaks this protocol may well have a model that is named so. A number of tokens
+            // is not sent here.
+            chat = chat.with_reasoning_effort(ReasoningEffort::Budget(0));
+        }
+        Ok(chat)
+    }
+
+    /// Returns the key that a request is sent with. One that a client has passed goes before the
+    /// host's.
+    pub(super) fn key<'a>(&'a self, environment: &'a Environment) -> Option<&'a str> {
+        let passed = self.variable.as_ref().and_then(|name| environment.variables.get(name));
+        let passed = passed.map(|key| key.trim()).filter(|key| sendable(key));
+        passed.or_else(|| self.key.as_ref().map(ApiKey::reveal))
+    }
+
+    /// Returns where and how the model is asked.
+    pub(super) async fn target(
+        &self,
+        client: &Client,
+        environment: &Environment,
+    ) -> Result<ServiceTarget, genai::Error> {
+        let mut target = client.resolve_service_target(self.model.clone()).await?;
+        if let Some(url) = &self.base_url {
+            target.endpoint = Endpoint::from_owned(url.as_str());
+        }
+        if let Some(key) = self.key(environment) {
+            target.auth = AuthData::from_single(key);
+        }
+        Ok(target)
+    }
+}
+
+/// What of a conversation a provider takes. What it does not take is told in words.
+impl Provider {
+    /// Returns whether it wants what its model has thought back.
+    pub(super) const fn takes_thoughts(&self) -> bool {
+        matches!(self.kind, AdapterKind::DeepSeek | AdapterKind::Kimi | AdapterKind::Moonshot)
+    }
+
+    /// Returns whether it takes files of a media type.
+    pub(super) fn takes(&self, media_type: &str) -> bool {
+        use AdapterKind::{
+            Anthropic, Gemini, Ollama, OpenAI, OpenAIResp, OpenRouter, Requesty, Vertex, Xai,
+        };
+        match media_type {
+            "image/png" | "image/jpeg" | "image/gif" | "image/webp" => matches!(
+                self.kind,
+                OpenAI
+                    | OpenAIResp
+                    | Anthropic
+                    | Gemini
+                    | Vertex
+                    | Xai
+                    | OpenRouter
+                    | Requesty
+                    | Ollama
+            ),
+            "application/pdf" => {
+                matches!(self.kind, OpenAI | OpenAIResp | Anthropic | Gemini | Vertex | OpenRouter)
+            }
+            // Other models of OpenAI refuse a conversation that has some.
+            "audio/wav" | "audio/mpeg" | "audio/mp3" => match self.kind {
+                OpenAI => self.model.model_name.as_str().contains("audio"),
+                kind => matches!(kind, Gemini | Vertex),
+            },
+            _ => false,
+        }
+    }
+}
+
+/// Returns whether a key can be the value of a header.
+fn sendable(key: &str) -> bool {
+    !key.is_empty() && key.chars().all(|character| character.is_ascii_graphic())
+}
+
+/// Reads a base URL in the form that genai takes: with the version, and a slash at the end.
+fn base(kind: AdapterKind, text: &str) -> Result<Url, String> {
+    // The text is not repeated: people put passwords into URLs.
+    let mut url = Url::parse(text.trim()).map_err(|error| error.to_string())?;
+    if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() {
+        return Err("expected one that begins with http:// or https://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("expected one without a user and a password".to_owned());
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    // Anthropic's own clients take it without the version.
+    let version = match kind {
+        AdapterKind::Anthropic if !path.ends_with("/v1") => "/v1/",
+        _ => "/",
+    };
+    url.set_path(&format!("{path}{version}"));
+    Ok(url)
+}

@@ -1,0 +1,195 @@
+//! The messages of Anthropic.
+
+use adjourn_agent::{FinishReason, ModelCall, ModelOptions, ModelPart, ModelUsage, named_model};
+use adjourn_driver::{Block, ModelRole};
+use serde_json::{Value, json};
+
+use super::server::{Reply, Server};
+use super::{KEY, asking, block, calling, heard, message, model_at, options_at, request, result};
+
+pub const MODEL: &str = "anthropic/claude-sonnet-4-6";
+
+/// One event of a stream.
+pub fn event(data: &Value) -> String {
+    format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap())
+}
+
+fn begins() -> String {
+    let usage = json!({ "input_tokens": 20, "cache_creation_input_tokens": 30,
+                        "cache_read_input_tokens": 50, "output_tokens": 1 });
+    event(&json!({ "type": "message_start", "message": {
+        "id": "msg_1", "type": "message", "role": "assistant", "content": [],
+        "model": "claude-sonnet-4-6", "stop_reason": null, "usage": usage } }))
+}
+
+fn block_of(index: u32, start: &Value, deltas: &[Value]) -> Vec<String> {
+    let start = json!({ "type": "content_block_start", "index": index, "content_block": start });
+    let delta = |delta: &Value| {
+        event(&json!({ "type": "content_block_delta", "index": index, "delta": delta }))
+    };
+    let mut events = vec![event(&start)];
+    events.extend(deltas.iter().map(delta));
+    events.push(event(&json!({ "type": "content_block_stop", "index": index })));
+    events
+}
+
+fn text(index: u32, words: &[&str]) -> Vec<String> {
+    let delta = |words: &&str| json!({ "type": "text_delta", "text": words });
+    let deltas: Vec<Value> = words.iter().map(delta).collect();
+    block_of(index, &json!({ "type": "text", "text": "" }), &deltas)
+}
+
+fn ends(reason: &str) -> Vec<String> {
+    vec![
+        event(&json!({ "type": "message_delta", "delta": { "stop_reason": reason },
+                       "usage": { "output_tokens": 9 } })),
+        event(&json!({ "type": "message_stop" })),
+    ]
+}
+
+/// An answer that says this, and is over.
+pub fn says(words: &[&str]) -> Reply {
+    Reply::events([vec![begins()], text(0, words), ends("end_turn")].concat())
+}
+
+/// An answer that begins to say this.
+pub fn begins_to_say(words: &str) -> Reply {
+    let mut events = vec![begins()];
+    events.extend(text(0, &[words]).into_iter().take(2));
+    Reply::events(events)
+}
+
+const USAGE: ModelUsage = ModelUsage {
+    prompt_tokens: Some(100),
+    cached_prompt_tokens: Some(50),
+    cache_write_tokens: Some(30),
+    completion_tokens: Some(9),
+    cost_usd: None,
+};
+
+#[tokio::test]
+async fn words_come_as_they_are_said_and_usage_at_the_end() {
+    let server = Server::start(vec![says(&["Hello", " there."])]).await;
+    let parts = heard(&*model_at(MODEL, &server), request("Hello?")).await;
+    assert_eq!(
+        parts,
+        [
+            Ok(ModelPart::Text("Hello".to_owned())),
+            Ok(ModelPart::Text(" there.".to_owned())),
+            Ok(ModelPart::Usage(USAGE)),
+            Ok(ModelPart::Finished(FinishReason::Stop)),
+        ]
+    );
+    let asked = server.asked().pop().unwrap();
+    assert!(asked.head.starts_with("post /v1/messages "), "{}", asked.head);
+    assert!(asked.head.contains(&format!("x-api-key: {KEY}")), "{}", asked.head);
+    assert!(asked.head.contains("anthropic-version: 2023-06-01"), "{}", asked.head);
+    assert_eq!(asked.body["model"], "claude-sonnet-4-6");
+    assert_eq!(asked.body["stream"], true);
+    assert_eq!(asked.body["system"], "You are brief.");
+    assert!(asked.body["max_tokens"].as_u64() >= Some(1), "{}", asked.body);
+    // What was said so far is sent again with the next request: it is to be cached.
+    let said = json!([{ "type": "text", "text": "Hello?",
+                        "cache_control": { "type": "ephemeral" } }]);
+    assert_eq!(asked.body["messages"], json!([{ "role": "user", "content": said }]));
+}
+
+#[tokio::test]
+async fn the_base_url_is_taken_with_and_without_the_version() {
+    for path in ["", "/", "/v1", "/v1/"] {
+        let server = Server::start(vec![says(&["Hello."])]).await;
+        let base_url = Some(format!("{}{path}", server.url()));
+        let model = named_model(MODEL, &ModelOptions { base_url, ..options_at(&server) }).unwrap();
+        heard(&*model, request("Hello?")).await;
+        let asked = server.asked().pop().unwrap();
+        assert!(asked.head.starts_with("post /v1/messages "), "{path:?}: {}", asked.head);
+    }
+}
+
+#[tokio::test]
+async fn thoughts_calls_and_pings_are_told_apart() {
+    let thinking = block_of(
+        0,
+        &json!({ "type": "thinking", "thinking": "", "signature": "" }),
+        &[
+            json!({ "type": "thinking_delta", "thinking": "Let me see." }),
+            json!({ "type": "signature_delta", "signature": "c2lnbmVk" }),
+        ],
+    );
+    let calls = block_of(
+        2,
+        &json!({ "type": "tool_use", "id": "toolu_1", "name": "lookup", "input": {} }),
+        &[
+            json!({ "type": "input_json_delta", "partial_json": "" }),
+            json!({ "type": "input_json_delta", "partial_json": "{\"table\": " }),
+            json!({ "type": "input_json_delta", "partial_json": "\"sales\"}" }),
+        ],
+    );
+    let ping = vec![event(&json!({ "type": "ping" }))];
+    let events =
+        [vec![begins()], ping, thinking, text(1, &["I look."]), calls, ends("tool_use")].concat();
+    let server = Server::start(vec![Reply::events(events)]).await;
+    let parts = heard(&*model_at(MODEL, &server), request("Look it up.")).await;
+    let call = ModelCall {
+        id: "toolu_1".to_owned(),
+        tool: "lookup".to_owned(),
+        arguments: "{\"table\":\"sales\"}".to_owned(),
+    };
+    assert_eq!(
+        parts,
+        [
+            Ok(ModelPart::Thought("Let me see.".to_owned())),
+            Ok(ModelPart::Text("I look.".to_owned())),
+            Ok(ModelPart::Usage(USAGE)),
+            Ok(ModelPart::Call(call)),
+            Ok(ModelPart::Finished(FinishReason::ToolCalls)),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn why_the_model_stopped_is_told() {
+    for (word, reason) in [
+        ("max_tokens", FinishReason::Length),
+        ("refusal", FinishReason::Refusal),
+        ("stop_sequence", FinishReason::Stop),
+        ("pause_turn", FinishReason::Other("pause_turn".to_owned())),
+    ] {
+        let events = [vec![begins()], text(0, &["Well"]), ends(word)].concat();
+        let server = Server::start(vec![Reply::events(events)]).await;
+        let parts = heard(&*model_at(MODEL, &server), request("Hello?")).await;
+        assert_eq!(parts.last(), Some(&Ok(ModelPart::Finished(reason))));
+    }
+}
+
+#[tokio::test]
+async fn results_stand_right_behind_their_calls() {
+    let server = Server::start(vec![says(&["Done."])]).await;
+    let image = block(json!({ "type": "image", "mimeType": "image/png", "data": "aGVsbG8=" }));
+    let mut failed = result("b", vec![Block::text("no such table")]);
+    failed.is_error = true;
+    let messages = vec![
+        message(ModelRole::User, vec![Block::text("Look at both.")]),
+        calling("", &[("a", "web_search", Value::Null), ("b", "lookup", json!({ "n": 1 }))]),
+        result("a", vec![Block::text("one"), image]),
+        failed,
+    ];
+    heard(&*model_at(MODEL, &server), asking(messages)).await;
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "aGVsbG8=" });
+    assert_eq!(
+        server.body()["messages"],
+        json!([
+            { "role": "user", "content": "Look at both." },
+            { "role": "assistant", "content": [
+                { "type": "tool_use", "id": "a", "name": "web_search_1", "input": {} },
+                { "type": "tool_use", "id": "b", "name": "lookup", "input": { "n": 1 } } ] },
+            { "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": "a", "is_error": false, "content": [
+                    { "type": "text", "text": "one" },
+                    { "type": "image", "source": source } ] },
+                { "type": "tool_result", "tool_use_id": "b", "is_error": true,
+                  "content": [{ "type": "text", "text": "no such table" }],
+                  "cache_control": { "type": "ephemeral" } } ] },
+        ])
+    );
+}
