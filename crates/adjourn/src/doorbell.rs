@@ -1,8 +1,9 @@
 //! Promptness and liveness between the processes of one store.
 //!
 //! Beside the store lies a directory with files of each host: a lock that the host holds while it
-//! lives, a socket, and the sessions that its process shows to clients. A host is dead if and only if its lock can be taken, whatever clocks,
-//! laptops and debuggers do. A process that has committed something rings all sockets with a datagram
+//! lives, a socket, the sessions that its process shows to clients, and those whose drivers it keeps
+//! warm. A host is dead if and only if its lock can be taken, whatever clocks, laptops and debuggers
+//! do. A process that has committed something rings all sockets with a datagram
 //! that names the sessions (`ring.rs`); an empty one says that anything may have changed. A lost one
 //! costs at most a second, because hosts look by themselves that often.
 //!
@@ -214,14 +215,14 @@ impl Hosts {
 
     /// Returns the hosts and watchers that are alive.
     pub fn living(&self) -> Vec<HostId> {
-        self.locks().into_iter().filter(|id| self.is_alive(*id).unwrap_or(true)).collect()
+        self.having(".lock").into_iter().filter(|id| self.is_alive(*id).unwrap_or(true)).collect()
     }
 
-    /// Returns those that have a lock, alive or not.
-    fn locks(&self) -> Vec<HostId> {
+    /// Returns those that have a file of a kind, alive or not.
+    fn having(&self, suffix: &str) -> Vec<HostId> {
         let Ok(entries) = fs::read_dir(&self.directory) else { return Vec::new() };
         let names = entries.flatten().map(|entry| entry.file_name());
-        names.filter_map(|name| name.to_str()?.strip_suffix(".lock")?.parse().ok()).collect()
+        names.filter_map(|name| name.to_str()?.strip_suffix(suffix)?.parse().ok()).collect()
     }
 
     /// Returns when a host last gave a sign of life; see [`Presence::sign`].
@@ -238,6 +239,7 @@ impl Hosts {
         // may have done it already.
         let _ = fs::remove_file(self.socket(id));
         let _ = fs::remove_file(self.shown(id));
+        let _ = fs::remove_file(self.warm(id));
         let _ = fs::remove_file(self.lock(id));
     }
 
@@ -246,16 +248,35 @@ impl Hosts {
         shown::read(&self.shown(id))
     }
 
+    /// Returns the sessions whose drivers a host keeps warm, or is about to end.
+    pub fn kept_by(&self, id: HostId) -> HashSet<SessionId> {
+        shown::read(&self.warm(id))
+    }
+
+    /// Returns the living host that keeps the driver of a session warm, if one does.
+    ///
+    /// One whose lock cannot be looked at does not count: nothing may wait for it.
+    pub fn keeper_of(&self, session: SessionId) -> Option<HostId> {
+        let mut keepers = self.having(".warm").into_iter();
+        let keeps = |id: &HostId| self.kept_by(*id).contains(&session);
+        keepers.find(|id| keeps(id) && self.is_alive(*id).unwrap_or(false))
+    }
+
     /// Makes the list of the sessions that the process of a host shows.
     pub(crate) fn list_shown(&self, id: HostId) -> Shown {
         Shown::at(self.shown(id))
+    }
+
+    /// Makes the list of the sessions whose drivers a host keeps warm.
+    pub(crate) fn list_kept(&self, id: HostId) -> Shown {
+        Shown::at(self.warm(id))
     }
 
     /// Clears away what all dead hosts and watchers have left; returns how many there were.
     ///
     /// Those who only watch are in no list, and one that is killed is not missed.
     pub fn sweep(&self) -> usize {
-        self.locks().into_iter().filter(|id| self.sweep_one(*id)).count()
+        self.having(".lock").into_iter().filter(|id| self.sweep_one(*id)).count()
     }
 
     fn sweep_one(&self, id: HostId) -> bool {
@@ -308,6 +329,10 @@ impl Hosts {
 
     fn shown(&self, id: HostId) -> PathBuf {
         self.directory.join(format!("{id}.shown"))
+    }
+
+    fn warm(&self, id: HostId) -> PathBuf {
+        self.directory.join(format!("{id}.warm"))
     }
 
     fn socket(&self, id: HostId) -> PathBuf {

@@ -89,7 +89,7 @@ enum How {
     Watches(Weak<Inbox>),
     /// The task that drives the session.
     Drives(watch::Sender<Signal>),
-    /// The host, which is to know what other processes do with the session.
+    /// The host, which is to know what others do with the session.
     Hosts,
 }
 
@@ -168,7 +168,7 @@ impl<S: Store> Feed<S> {
         self.follow_as(id, How::Drives(signal))
     }
 
-    /// Wakes the host when another process has done something with a session.
+    /// Wakes the hosts of this process when something has happened to a session.
     pub(crate) fn wake_host(&self, id: SessionId) -> Place {
         self.follow_as(id, How::Hosts)
     }
@@ -378,7 +378,8 @@ impl Listener for Followed {
             // A session that the same commit claims is not to be claimed by other hosts.
             let leaves_work = (matches!(change.session.state, State::Ready(_)) && is_last())
                 || seen.is_earlier(change.session.due());
-            work |= leaves_work;
+            // A driver that is kept for it may be of no use any more.
+            work |= leaves_work || seen.concerns_host(id);
             seen.ring.name(id, leaves_work);
             seen.tell(id, &News::Change(change));
         }

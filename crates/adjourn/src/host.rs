@@ -73,7 +73,8 @@ pub struct Host<S> {
     declined: HashMap<SessionId, Declined>,
     /// The other hosts, as far as they are alive.
     others: Vec<HostId>,
-    /// Sessions that are left to the host whose client sees them, for a moment.
+    /// Sessions that are left to the host whose client sees them, or which keeps their drivers, for
+    /// a moment.
     left: HashMap<SessionId, Left>,
     /// Whether a task has ended and left its session to this host.
     undriven: bool,
@@ -354,6 +355,8 @@ impl<S: Store> Host<S> {
     /// Gives everything back, and goes.
     async fn drain(mut self) -> Result<(), Error> {
         self.claimant.slots().close();
+        // First of all: before other hosts drive these sessions they wait for it.
+        self.claimant.end_kept_drivers();
         self.claimant.shown().close();
         self.handed_over.close();
         let by = self.clock.elapsed().saturating_add(self.config.drain);
@@ -381,7 +384,7 @@ impl<S: Store> Host<S> {
                 }
             }
         }
-        self.claimant.end_kept_drivers().await;
+        self.claimant.kept_drivers_ended().await;
         // Without its row, other hosts would not find what it still owned.
         self.give_back_undriven().await?;
         self.take_from(self.id).await?;

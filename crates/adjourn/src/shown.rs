@@ -1,7 +1,8 @@
-//! The sessions that a process shows to its clients, where other hosts can read them.
+//! The sessions that a process shows to its clients, or whose drivers it keeps warm, where other
+//! hosts can read them.
 //!
-//! They are in a file beside the host's lock, 16 bytes for each: clients come and go often, and
-//! none of that is worth a commit. A host's row in the store is read by every `ls` and would have
+//! Each list is a file beside the host's lock, 16 bytes for a session: clients come and go often,
+//! and none of that is worth a commit. A host's row in the store is read by every `ls` and would have
 //! to be bounded; a file of any length costs only those who are about to claim a session that may
 //! be in it. What is read while the file is written may be out of date by one session, which
 //! costs no more than a moment's wait.
@@ -19,7 +20,7 @@ use uuid::Uuid;
 /// The length of a session's id in the file.
 const ID_BYTES: usize = 16;
 
-/// The sessions that a process shows to its clients.
+/// Sessions that a process has something for: a client that sees them, or a driver that is kept.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown(Arc<Mutex<List>>);
 

@@ -3,7 +3,8 @@
 //!
 //! Nothing depends on it: a session whose driver is kept nowhere is driven by a new one. Other
 //! hosts leave a session that wakes to the host that keeps its driver, for a moment, as they do for
-//! one that a client of that host sees.
+//! one that a client of that host sees. One that claims it all the same waits, for a moment again,
+//! until the kept driver has ended: the list that names the session names it until then.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,12 +14,14 @@ use adjourn_core::id::{Epoch, SessionId};
 use adjourn_driver::Driver;
 
 use crate::feed::Place;
-use crate::shown::Showing;
+use crate::shown::{Showing, Shown};
 
 /// The drivers that a host keeps warm.
 #[derive(Clone)]
 pub(crate) struct Warm {
     kept: Arc<Mutex<Keeping>>,
+    /// The sessions whose drivers are kept or being ended, where other hosts can read them.
+    list: Shown,
     at_most: usize,
     keep_for: Duration,
 }
@@ -28,6 +31,8 @@ pub(crate) struct Warm {
 struct Keeping {
     drivers: HashMap<SessionId, Kept>,
     next: u64,
+    /// Whether the host stops, and keeps nothing from now on.
+    closed: bool,
 }
 
 /// A driver that is kept.
@@ -39,15 +44,28 @@ struct Kept {
     epoch: Epoch,
     /// When its time is over, as [`Clock::elapsed`](crate::clock::Clock::elapsed) shows it.
     until: Duration,
-    /// Tells other hosts, as long as it is held, that the session is this host's to wake.
-    _showing: Showing,
-    /// Wakes the host when another process has done something with the session.
+    /// Tells other hosts, as long as it is held, that the driver is there.
+    showing: Showing,
+    /// Wakes the host when something has happened to the session.
     _followed: Place,
 }
 
+/// A driver that was kept and is to be ended.
+pub(crate) struct Stale {
+    pub(crate) driver: Box<dyn Driver>,
+    /// Tells other hosts that the driver is there, until it has ended.
+    pub(crate) showing: Showing,
+}
+
+impl From<Kept> for Stale {
+    fn from(kept: Kept) -> Self {
+        Self { driver: kept.driver, showing: kept.showing }
+    }
+}
+
 impl Warm {
-    pub(crate) fn new(at_most: usize, keep_for: Duration) -> Self {
-        Self { kept: Arc::default(), at_most, keep_for }
+    pub(crate) fn new(list: Shown, at_most: usize, keep_for: Duration) -> Self {
+        Self { kept: Arc::default(), list, at_most, keep_for }
     }
 
     /// Returns whether any driver is kept at all.
@@ -61,19 +79,24 @@ impl Warm {
         id: SessionId,
         epoch: Epoch,
         driver: Box<dyn Driver>,
-        (showing, followed): (Showing, Place),
+        followed: Place,
         now: Duration,
-    ) -> Option<Box<dyn Driver>> {
+    ) -> Option<Stale> {
         let until = now.saturating_add(self.keep_for);
         let mut keeping = self.kept();
+        // Under the lock: a task that finds the session in the list finds its driver, too.
+        let showing = self.list.show(id);
+        if keeping.closed {
+            return Some(Stale { driver, showing });
+        }
         let order = keeping.next;
         keeping.next += 1;
         let held = &mut keeping.drivers;
         let oldest = held.iter().min_by_key(|(_, kept)| kept.order).map(|(id, _)| *id);
         let full = held.len() >= self.at_most && !held.contains_key(&id);
         let surplus = oldest.filter(|_| full).and_then(|oldest| held.remove(&oldest));
-        let kept = Kept { driver, order, epoch, until, _showing: showing, _followed: followed };
-        held.insert(id, kept).or(surplus).map(|kept| kept.driver)
+        let kept = Kept { driver, order, epoch, until, showing, _followed: followed };
+        held.insert(id, kept).or(surplus).map(Stale::from)
     }
 
     /// Takes the driver that was kept for a session which has been claimed: one to go on with, or
@@ -83,34 +106,46 @@ impl Warm {
         id: SessionId,
         claimed: Epoch,
         now: Duration,
-    ) -> Option<Result<Box<dyn Driver>, Box<dyn Driver>>> {
-        let Kept { driver, epoch, until, .. } = self.kept().drivers.remove(&id)?;
-        let is_next_claim = claimed.0 == epoch.0.saturating_add(1);
-        Some(if is_next_claim && now < until { Ok(driver) } else { Err(driver) })
+    ) -> Option<Result<Box<dyn Driver>, Stale>> {
+        let kept = self.kept().drivers.remove(&id)?;
+        let is_next_claim = claimed.0 == kept.epoch.0.saturating_add(1);
+        Some(if is_next_claim && now < kept.until { Ok(kept.driver) } else { Err(kept.into()) })
     }
 
-    /// Takes out the drivers whose time is over, or whose session has been claimed since or is
-    /// over: `epoch` returns the last claim of a session.
-    pub(crate) fn stale(
+    /// Takes out the driver of a session if its time is over, or if the session has been claimed
+    /// since or is over; `last_claim` is nothing for one that is over.
+    pub(crate) fn take_stale(
         &self,
-        epoch: impl Fn(SessionId) -> Option<Epoch>,
+        id: SessionId,
+        last_claim: Option<Epoch>,
         now: Duration,
-    ) -> Vec<Box<dyn Driver>> {
-        let held = &mut self.kept().drivers;
-        let stale = held.iter().filter(|(id, kept)| {
-            kept.until <= now || epoch(**id).is_none_or(|epoch| epoch != kept.epoch)
-        });
-        let stale: Vec<_> = stale.map(|(id, _)| *id).collect();
-        stale.iter().filter_map(|id| held.remove(id)).map(|kept| kept.driver).collect()
+    ) -> Option<Stale> {
+        let mut keeping = self.kept();
+        let kept = keeping.drivers.get(&id)?;
+        let is_stale = kept.until <= now || last_claim.is_none_or(|last| last > kept.epoch);
+        if is_stale { keeping.drivers.remove(&id).map(Stale::from) } else { None }
     }
 
-    /// Takes out all of them.
-    pub(crate) fn clear(&self) -> Vec<Box<dyn Driver>> {
-        self.kept().drivers.drain().map(|(_, kept)| kept.driver).collect()
+    /// Takes out all of them, and keeps none from now on.
+    pub(crate) fn close(&self) -> Vec<Stale> {
+        let mut keeping = self.kept();
+        keeping.closed = true;
+        keeping.drivers.drain().map(|(_, kept)| kept.into()).collect()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.kept().drivers.is_empty()
+    /// Returns the sessions whose drivers are kept.
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        self.kept().drivers.keys().copied().collect()
+    }
+
+    /// Returns whether a driver of a session is kept here, or is being ended.
+    pub(crate) fn shows(&self, id: SessionId) -> bool {
+        self.list.contains(id)
+    }
+
+    /// Writes the list for other hosts anew, if it was cleared away.
+    pub(crate) fn renew_list(&self) {
+        self.list.renew();
     }
 
     fn kept(&self) -> MutexGuard<'_, Keeping> {

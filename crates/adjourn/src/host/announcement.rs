@@ -24,7 +24,7 @@ impl<S: Store> Host<S> {
         // What is done in a file that is no longer the store would be lost.
         self.store.still_there()?;
         if self.presence.renew().map_err(|error| unannounced(&self.hosts, error))? {
-            self.claimant.shown().renew();
+            self.claimant.renew_lists();
             self.announce().await?;
         }
         Ok(())

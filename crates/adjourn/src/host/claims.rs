@@ -18,10 +18,10 @@ use crate::declined::Declined;
 const CANDIDATES: usize = 256;
 /// How many sessions a host remembers that it will not try again.
 const DECLINED: usize = 4096;
-/// How long a session that another host's client sees is left to that host.
+/// How long a session is left to another host whose client sees it, or which keeps its driver.
 const LEAVE_FOR: Duration = Duration::from_millis(100);
 
-/// A session that is left to the host whose client sees it.
+/// A session that is left to the host whose client sees it, or which keeps its driver.
 pub(super) struct Left {
     /// Where it stands: if it moves on and is ready again, it is left to that host again.
     revision: u64,
@@ -93,15 +93,18 @@ impl<S: Store> Host<S> {
         Ok(())
     }
 
-    /// Returns the sessions that clients of other living hosts see.
+    /// Returns the sessions that clients of other living hosts see, and those whose drivers these
+    /// hosts keep warm.
     fn shown_elsewhere(&self) -> HashSet<SessionId> {
-        self.others.iter().flat_map(|host| self.hosts.shown_by(*host)).collect()
+        let lists = |host| self.hosts.shown_by(host).into_iter().chain(self.hosts.kept_by(host));
+        self.others.iter().copied().flat_map(lists).collect()
     }
 
-    /// Returns whether a session is left to the host whose client sees it: permissions are asked
-    /// there. If that host does not take it soon, this one does.
+    /// Returns whether a session is left to the host whose client sees it, because permissions are
+    /// asked there, or to the host that keeps its driver warm. If that host does not take it soon,
+    /// this one does.
     fn is_left(&mut self, id: SessionId, elsewhere: &HashSet<SessionId>) -> Result<bool, Error> {
-        let own = self.claimant.shown().contains(id) || self.declined.contains_key(&id);
+        let own = self.claimant.shows_or_keeps(id) || self.declined.contains_key(&id);
         if own || !elsewhere.contains(&id) {
             return Ok(false);
         }

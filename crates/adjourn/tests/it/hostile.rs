@@ -3,6 +3,7 @@
 
 mod calls;
 mod kept;
+mod kept_elsewhere;
 mod notes;
 mod refused;
 mod words;
@@ -22,6 +23,8 @@ use adjourn_driver::{
     Park, Part, Reported, RequestedCall, Step, Words, emitting, model_view,
 };
 
+use tokio::sync::watch;
+
 use crate::fixture::Fixture;
 use crate::points::{Points, within};
 use crate::provider;
@@ -33,6 +36,9 @@ struct Player {
     /// Passed behind the last part of each step.
     points: Points,
     dies: Dies,
+    /// Whether a driver that ends when it may does, and whether one is kept that waits for it.
+    may_end: watch::Sender<bool>,
+    may_be_kept: watch::Sender<bool>,
     log: Arc<Mutex<Log>>,
 }
 
@@ -43,6 +49,8 @@ struct Log {
     /// Drivers that ran a step, and drivers that were told to end, by their number.
     stepped: Vec<usize>,
     ended: Vec<usize>,
+    /// Drivers that ran their first step, and drivers that have ended, in order.
+    lives: Vec<(usize, &'static str)>,
     drivers: usize,
 }
 
@@ -50,6 +58,8 @@ struct Log {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Dies {
     InTime,
+    /// It ends when the test lets it.
+    WhenItMay,
     /// It never comes to its end.
     Hangs,
     Panics,
@@ -61,7 +71,8 @@ enum Dies {
 impl Player {
     fn new(steps: Vec<Vec<Part>>) -> Self {
         let (steps, points) = (Arc::new(Mutex::new(steps.into())), Points::new(None));
-        Self { steps, points, dies: Dies::InTime, log: Arc::default() }
+        let (may_end, may_be_kept) = (watch::Sender::new(false), watch::Sender::new(true));
+        Self { steps, points, dies: Dies::InTime, may_end, may_be_kept, log: Arc::default() }
     }
 
     fn ran(&self) -> Vec<String> {
@@ -97,7 +108,9 @@ impl Driver for Playing {
         let mut log = self.0.log.lock().unwrap();
         let number = *self.1.get_or_insert_with(|| {
             log.drivers += 1;
-            log.drivers
+            let number = log.drivers;
+            log.lives.push((number, "began"));
+            number
         });
         log.stepped.push(number);
         drop(log);
@@ -129,16 +142,26 @@ impl Driver for Playing {
     }
 
     fn keep(&mut self) -> bool {
+        // It is asked on a thread of the runtime, which has another one for the rest of the test.
+        while !*self.0.may_be_kept.borrow() {
+            std::thread::yield_now();
+        }
         true
     }
 
     fn kill(&mut self) -> BoxFuture<'static, ()> {
         self.0.log.lock().unwrap().ended.extend(self.1);
         assert!(self.0.dies != Dies::Panics, "as it was told to");
-        match self.0.dies {
-            Dies::Hangs => Box::pin(std::future::pending()),
-            _ => Box::pin(std::future::ready(())),
-        }
+        let (log, number, dies) = (Arc::clone(&self.0.log), self.1, self.0.dies);
+        let mut may_end = self.0.may_end.subscribe();
+        Box::pin(async move {
+            match dies {
+                Dies::Hangs => std::future::pending().await,
+                Dies::WhenItMay => drop(may_end.wait_for(|may_end| *may_end).await),
+                _ => {}
+            }
+            log.lock().unwrap().lives.extend(number.map(|number| (number, "ended")));
+        })
     }
 }
 

@@ -32,7 +32,7 @@ async fn a_driver_that_panics_is_ended_before_its_session_is_given_back() {
 }
 
 /// A session that awaits something, and whose driver is kept.
-fn awaiting() -> Vec<Part> {
+pub(super) fn awaiting() -> Vec<Part> {
     let (reason, conditions, summary) = ("ci".to_owned(), None, None);
     vec![Part::Park(Park::Await { reason, conditions, summary })]
 }
@@ -77,16 +77,13 @@ async fn kept(config: Config) -> (Fixture, Player, crate::fixture::Working, Sess
     fixture.prompt(id, "go");
     fixture.until_state(id, "suspended").await;
     until_kept(&fixture, host.id, id).await;
-    // It is put where it is kept right behind.
-    tokio::time::sleep(Duration::from_millis(20)).await;
     (fixture, player, host, id)
 }
 
-/// Waits until other hosts are told that a session is `host`'s to wake, which they are as long as
-/// its driver is kept.
-async fn until_kept(fixture: &Fixture, host: HostId, id: SessionId) {
+/// Waits until other hosts are told that a host keeps the driver of a session.
+pub(super) async fn until_kept(fixture: &Fixture, host: HostId, id: SessionId) {
     within(async {
-        while !fixture.hosts().shown_by(host).contains(&id) {
+        while !fixture.hosts().kept_by(host).contains(&id) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
@@ -121,7 +118,6 @@ async fn a_driver_is_kept_when_its_run_ends_and_the_next_prompt_goes_to_it() {
         let over = |session: &Session| session.epoch.0 == run && session.state.name() == "idle";
         fixture.until(id, "idle", over).await;
         until_kept(&fixture, host.id, id).await;
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(player.log.lock().unwrap().stepped, [1, 1], "the same driver took both prompts");
     assert_eq!(player.log.lock().unwrap().ended, Vec::<usize>::new());

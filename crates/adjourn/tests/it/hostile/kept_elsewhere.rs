@@ -1,0 +1,208 @@
+//! A session whose driver one host keeps, and which another host claims: the kept one ends before
+//! the other begins, as far as a bounded wait can see to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn::{Config, Host};
+use adjourn_core::Command;
+use adjourn_core::command::{Cancel, Resume};
+use adjourn_core::id::{HostId, SessionId};
+use adjourn_store::{Environment as _, Request};
+
+use super::kept::{awaiting, until_kept};
+use super::{Dies, Player, spec};
+use crate::fixture::{Fixture, Working, ann, prompt};
+use crate::points::within;
+
+/// A session whose driver the first of two hosts keeps.
+struct Kept {
+    fixture: Fixture,
+    player: Player,
+    keeper: Working,
+    other: Working,
+    id: SessionId,
+}
+
+impl Kept {
+    async fn by_one_that(dies: Dies) -> Self {
+        let player = Player { dies, ..Player::new(vec![awaiting()]) };
+        let fixture = Fixture::new();
+        let keeper = fixture.host_with(Arc::new(player.clone())).await;
+        let id = fixture.create_with(spec());
+        fixture.prompt(id, "go");
+        fixture.until_state(id, "suspended").await;
+        until_kept(&fixture, keeper.id, id).await;
+        let other = fixture.host_with(Arc::new(elsewhere(&player))).await;
+        Self { fixture, player, keeper, other, id }
+    }
+
+    async fn claim_elsewhere(&self) {
+        resume(&self.fixture, &self.other, self.id).await;
+    }
+
+    fn lives(&self) -> Vec<(usize, &'static str)> {
+        self.player.log.lock().unwrap().lives.clone()
+    }
+}
+
+/// Returns the drivers of another host, which have the same log.
+fn elsewhere(player: &Player) -> Player {
+    Player { dies: Dies::InTime, ..player.clone() }
+}
+
+async fn resume(fixture: &Fixture, host: &Working, id: SessionId) {
+    let resume = Command::Resume(Resume { handle: fixture.handle(id), ..Resume::default() });
+    host.claimant.give(Request::new(id, ann(), resume)).await.unwrap();
+}
+
+/// Gives a driver that does not wait the time to show it.
+async fn a_moment() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kept_driver_has_ended_before_another_host_runs_a_step() {
+    let kept = Kept::by_one_that(Dies::WhenItMay).await;
+    kept.claim_elsewhere().await;
+    kept.player.until_ended(&[1]).await;
+    a_moment().await;
+    assert_eq!(kept.lives(), [(1, "began")], "the other host waits");
+    assert_eq!(kept.fixture.hosts().keeper_of(kept.id), Some(kept.keeper.id));
+    kept.player.may_end.send_replace(true);
+    kept.fixture.until_state(kept.id, "idle").await;
+    assert_eq!(kept.lives()[..3], [(1, "began"), (1, "ended"), (2, "began")]);
+    kept.other.stop().await;
+    kept.keeper.stop().await;
+}
+
+/// Two hosts of one process are told of each other's claims by the feed that they share.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_of_one_process_wait_for_each_other_as_others_do() {
+    let player = Player { dies: Dies::WhenItMay, ..Player::new(vec![awaiting()]) };
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let keeper = adjourn.host().others(Arc::new(player.clone())).start().await.unwrap();
+    let id = fixture.create_with(spec());
+    fixture.prompt(id, "go");
+    fixture.until_state(id, "suspended").await;
+    until_kept(&fixture, keeper.id(), id).await;
+    let other = adjourn.host().others(Arc::new(elsewhere(&player))).start().await.unwrap();
+    let resume = Command::Resume(Resume { handle: fixture.handle(id), ..Resume::default() });
+    other.claimant().give(Request::new(id, ann(), resume)).await.unwrap();
+    player.until_ended(&[1]).await;
+    player.may_end.send_replace(true);
+    fixture.until_state(id, "idle").await;
+    let lives = player.log.lock().unwrap().lives.clone();
+    assert_eq!(lives[..3], [(1, "began"), (1, "ended"), (2, "began")]);
+    other.stop().await.unwrap();
+    keeper.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kept_driver_that_does_not_end_is_waited_for_no_longer_than_a_second() {
+    let kept = Kept::by_one_that(Dies::Hangs).await;
+    kept.claim_elsewhere().await;
+    kept.player.until_ended(&[1]).await;
+    // The end of the one, and the beginning of the other.
+    kept.fixture.clock.until_waited_for(2).await;
+    kept.fixture.clock.advance(Duration::from_millis(999));
+    a_moment().await;
+    assert_eq!(kept.lives(), [(1, "began")], "the other host waits");
+    kept.fixture.clock.advance(Duration::from_millis(1));
+    kept.fixture.until_state(kept.id, "idle").await;
+    assert_eq!(kept.lives(), [(1, "began"), (2, "began")]);
+    // Neither host stops before what it has to end had its time.
+    kept.other.stop().await;
+    let stopping = tokio::spawn(kept.keeper.stop());
+    kept.fixture.clock.advance(Duration::from_secs(5));
+    within(stopping).await.unwrap();
+}
+
+/// A host that does not answer at all, as one that is stopped in a debugger.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_hangs_is_waited_for_no_longer_than_a_second_and_a_dead_one_not_at_all() {
+    for alive in [true, false] {
+        let player = Player::new(vec![awaiting()]);
+        let fixture = Fixture::new();
+        let config = Config { max_warm: 0, ..Config::default() };
+        let host = fixture.host_as(Arc::new(player.clone()), config).await;
+        let id = fixture.create_with(spec());
+        fixture.prompt(id, "go");
+        fixture.until_state(id, "suspended").await;
+        player.until_ended(&[1]).await;
+        let silent = HostId::new(fixture.clock.uuid());
+        let presence = fixture.hosts().join(silent).unwrap();
+        let presence = alive.then_some(presence);
+        let list = fixture.hosts().directory().join(format!("{silent}.warm"));
+        std::fs::write(list, id.uuid().as_bytes()).unwrap();
+        assert_eq!(fixture.hosts().keeper_of(id), alive.then_some(silent));
+        resume(&fixture, &host, id).await;
+        if alive {
+            fixture.clock.until_waited_for(1).await;
+            a_moment().await;
+            assert_eq!(player.log.lock().unwrap().stepped, [1]);
+            fixture.clock.advance(Duration::from_secs(1));
+        }
+        fixture.until_state(id, "idle").await;
+        drop(presence);
+        host.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_does_not_wait_for_what_another_host_keeps() {
+    let kept = Kept::by_one_that(Dies::WhenItMay).await;
+    kept.claim_elsewhere().await;
+    kept.player.until_ended(&[1]).await;
+    kept.fixture.give(kept.id, Command::Cancel(Cancel::default()), Vec::new()).unwrap();
+    kept.fixture.until_state(kept.id, "idle").await;
+    kept.player.may_end.send_replace(true);
+    kept.other.stop().await;
+    kept.keeper.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_stops_ends_what_it_keeps_before_another_host_runs_a_step() {
+    let Kept { fixture, player, keeper, other, id } = Kept::by_one_that(Dies::WhenItMay).await;
+    let stopping = tokio::spawn(keeper.stop());
+    player.until_ended(&[1]).await;
+    resume(&fixture, &other, id).await;
+    a_moment().await;
+    assert_eq!(player.log.lock().unwrap().lives, [(1, "began")], "the other host waits");
+    player.may_end.send_replace(true);
+    fixture.until_state(id, "idle").await;
+    within(stopping).await.unwrap();
+    let lives = player.log.lock().unwrap().lives.clone();
+    assert_eq!(lives[..3], [(1, "began"), (1, "ended"), (2, "began")]);
+    other.stop().await;
+}
+
+/// The host does not look by itself here: only its task can find that the session was claimed
+/// before its driver was kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_claim_between_the_park_and_the_keeping_leaves_no_driver_behind() {
+    let player = Player::new(vec![awaiting()]);
+    player.may_be_kept.send_replace(false);
+    let fixture = Fixture::new();
+    let (clock, drivers) = (Arc::new(fixture.clock.clone()), Arc::new(player.clone()));
+    let (store, config) = (fixture.store.clone(), Config::default());
+    let host = Host::join(store, fixture.hosts(), clock, drivers, config).await.unwrap();
+    let id = fixture.create_with(spec());
+    host.claimant().give(prompt(id, "go")).await.unwrap();
+    fixture.until_state(id, "suspended").await;
+    let others =
+        Player { may_be_kept: tokio::sync::watch::Sender::new(true), ..elsewhere(&player) };
+    let other = fixture.host_with(Arc::new(others)).await;
+    resume(&fixture, &other, id).await;
+    fixture.until_state(id, "idle").await;
+    player.may_be_kept.send_replace(true);
+    player.until_ended(&[1]).await;
+    within(async {
+        while fixture.hosts().kept_by(host.id()).contains(&id) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    other.stop().await;
+}
