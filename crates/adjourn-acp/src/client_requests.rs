@@ -1,7 +1,8 @@
 //! What a client is asked for while a step runs, besides permissions: files, terminals, a form.
 //!
 //! A client is asked only for what it has said that it can do. A request is taken back as soon as no
-//! driver waits for it, so never after the client has been told that the session is suspended.
+//! driver waits for it, so never after the client has been told that the session is suspended. A
+//! terminal that the client makes all the same is released: no driver knows its name.
 
 use adjourn::store::Store;
 use adjourn_core::id::SessionId;
@@ -23,12 +24,14 @@ impl<S: Store> Attachment<S> {
         self.take_back_client_requests();
         let (Some(viewer), Some(_)) = (&self.viewer, &self.view) else { return };
         for (number, request) in viewer.asked() {
-            if self.ours.values().any(|ours| *ours == Ours::Request(number)) {
+            let makes_terminal = matches!(request, ClientRequest::CreateTerminal(_));
+            let ours = Ours::Request { number, makes_terminal };
+            if self.ours.values().any(|known| *known == ours) {
                 continue;
             }
             let (method, params) = wire(self.id, &request);
             let id = self.number();
-            self.ours.insert(id.clone(), Ours::Request(number));
+            self.ours.insert(id.clone(), ours);
             self.lines.request(&id, method, &params);
         }
     }
@@ -36,8 +39,10 @@ impl<S: Store> Attachment<S> {
     /// Takes back what was asked and no driver waits for any more.
     pub(crate) fn take_back_client_requests(&mut self) {
         let asked = self.ours.iter().filter_map(|(id, ours)| match ours {
-            Ours::Request(number) => Some((*number, id.clone())),
-            Ours::Question(_) | Ours::Await(_) | Ours::Permission(_) => None,
+            Ours::Request { number, .. } => Some((*number, id.clone())),
+            Ours::Question(_) | Ours::Await(_) | Ours::Permission(_) | Ours::UnwantedTerminal => {
+                None
+            }
         });
         let mut asked: Vec<_> = asked.collect();
         if asked.is_empty() {
@@ -55,6 +60,17 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn client_replied(&self, number: u64, result: Result<Value, Value>) {
         if let Some(viewer) = &self.viewer {
             viewer.reply(number, |request| read(request, result));
+        }
+    }
+
+    /// Tells the client to let go of a terminal that it made after the request was taken back.
+    pub(crate) fn release_unwanted(&mut self, made: &Value) {
+        if let Some(terminal) = made.get("terminalId").and_then(Value::as_str) {
+            let release = ClientRequest::ReleaseTerminal(TerminalId(terminal.to_owned()));
+            let (method, params) = wire(self.id, &release);
+            // Nothing waits for the answer.
+            let id = self.number();
+            self.lines.request(&id, method, &params);
         }
     }
 }

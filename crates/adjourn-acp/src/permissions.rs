@@ -14,7 +14,7 @@ use adjourn::permission::Permissions;
 use adjourn_core::id::SessionId;
 use adjourn_driver::{
     BoxFuture, ClientAbilities, ClientError, ClientReply, ClientRequest, PermissionAnswer,
-    PermissionRequest,
+    PermissionRequest, TerminalId,
 };
 use tokio::sync::{Notify, oneshot};
 
@@ -76,10 +76,18 @@ pub(crate) struct Viewer {
     _showing: Showing,
 }
 
-/// A request that is open until this is dropped.
+/// A request for permission that is open until this is dropped.
 struct Open {
     permissions: PendingPermissions,
     number: u64,
+}
+
+/// A driver that waits for the reply to another request, which is open until this is dropped.
+struct Waiting {
+    permissions: PendingPermissions,
+    session: SessionId,
+    number: u64,
+    answered: oneshot::Receiver<ClientAnswer>,
 }
 
 impl PendingPermissions {
@@ -122,13 +130,13 @@ impl PendingPermissions {
         Open { permissions: self.clone(), number }
     }
 
-    /// Adds a request to the first client that can do what is asked for.
+    /// Adds a request to the first client that can do what is asked for, and returns its number.
     fn put_asked(
         &self,
         session: SessionId,
         request: ClientRequest,
         answer: oneshot::Sender<ClientAnswer>,
-    ) -> Result<Open, ClientError> {
+    ) -> Result<u64, ClientError> {
         let mut book = self.book();
         let viewers = book.viewers.get(&session).map(Vec::as_slice).unwrap_or_default();
         let (viewer, request) = match client_requests::owner(&request)? {
@@ -149,8 +157,14 @@ impl PendingPermissions {
         let number = book.number();
         book.asked.insert(number, Asked { session, viewer, request, answer });
         book.tell_viewers(session);
-        drop(book);
-        Ok(Open { permissions: self.clone(), number })
+        Ok(number)
+    }
+
+    /// Asks the client that made a terminal to let go of it. Nothing waits for the reply.
+    fn release(&self, session: SessionId, terminal: TerminalId) {
+        let (answer, _) = oneshot::channel();
+        // It is in the book until the client has replied. One that has gone has no terminal either.
+        let _ = self.put_asked(session, ClientRequest::ReleaseTerminal(terminal), answer);
     }
 
     fn close_asked(&self, number: u64) -> Option<Asked> {
@@ -217,9 +231,10 @@ impl Permissions for PendingPermissions {
         let permissions = self.clone();
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let _open = permissions.put_asked(session, request, answer)?;
+            let number = permissions.put_asked(session, request, answer)?;
+            let mut waiting = Waiting { permissions, session, number, answered };
             // The client's going drops the other end.
-            answered.await.unwrap_or(Err(ClientError::Gone))
+            (&mut waiting.answered).await.unwrap_or(Err(ClientError::Gone))
         })
     }
 }
@@ -278,6 +293,16 @@ impl Drop for Viewer {
 impl Drop for Open {
     fn drop(&mut self) {
         self.permissions.close(self.number);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // No reply comes behind this.
         self.permissions.close_asked(self.number);
+        // One that came and was not read may name a terminal that no driver will know of.
+        if let Ok(Ok(ClientReply::Terminal(terminal))) = self.answered.try_recv() {
+            self.permissions.release(self.session, terminal);
+        }
     }
 }

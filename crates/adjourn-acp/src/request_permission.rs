@@ -57,7 +57,10 @@ impl<S: Store> Attachment<S> {
             .iter()
             .filter_map(|(id, ours)| match ours {
                 Ours::Permission(number) => Some((*number, id.clone())),
-                Ours::Question(_) | Ours::Await(_) | Ours::Request(_) => None,
+                Ours::Question(_)
+                | Ours::Await(_)
+                | Ours::Request { .. }
+                | Ours::UnwantedTerminal => None,
             })
             .collect();
         if asked.is_empty() {

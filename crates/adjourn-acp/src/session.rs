@@ -53,7 +53,9 @@ pub(crate) enum Ours {
     /// A permission, by the number of its request among those of this process.
     Permission(u64),
     /// Something else that this client can do, by the number of its request.
-    Request(u64),
+    Request { number: u64, makes_terminal: bool },
+    /// A terminal that was asked for and is not wanted any more.
+    UnwantedTerminal,
 }
 
 /// A prompt whose turn is not over (v1), or that is not in yet (v2).
@@ -331,8 +333,18 @@ impl<S: Store> Attachment<S> {
 
     /// Takes a request of ours back.
     pub(crate) fn call_off(&mut self, id: &Id) {
-        self.ours.remove(id);
-        self.asked.settle(id);
+        match self.ours.remove(id) {
+            // The client may have made it by now. Its answer is still heard, so that it can be told
+            // to let go of it.
+            Some(Ours::Request { makes_terminal: true, .. }) => {
+                self.ours.insert(id.clone(), Ours::UnwantedTerminal);
+            }
+            Some(Ours::UnwantedTerminal) => {
+                self.ours.insert(id.clone(), Ours::UnwantedTerminal);
+                return;
+            }
+            _ => drop(self.asked.settle(id)),
+        }
         self.lines.notify("$/cancel_request", &json!({ "requestId": raw(id) }));
     }
 
@@ -409,7 +421,8 @@ impl<S: Store> Attachment<S> {
                 }
             }
             (Some(Ours::Permission(number)), result) => self.permitted(number, result),
-            (Some(Ours::Request(number)), result) => self.client_replied(number, result),
+            (Some(Ours::Request { number, .. }), result) => self.client_replied(number, result),
+            (Some(Ours::UnwantedTerminal), Ok(result)) => self.release_unwanted(&result),
             // A client that cannot do it leaves the session as it is.
             (Some(_), Err(_)) | (None, _) => {}
         }

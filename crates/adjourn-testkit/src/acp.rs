@@ -15,7 +15,7 @@ use adjourn::script::{Script, Scripted};
 use adjourn::{Adjourn, RunningHost};
 use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
 use adjourn_core::driver::{DriverKind, DriverSpec};
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::Phase;
 use adjourn_driver::{Drivers, Message};
 use adjourn_store::{CommandError, Sqlite, Store as _, Transaction};
@@ -139,6 +139,16 @@ impl Process {
         };
         let ids: Vec<SessionId> = self.store.transact(create).await.unwrap();
         ids.iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns what its clients are asked.
+    pub fn permissions(&self) -> PendingPermissions {
+        self.face.permissions.clone()
+    }
+
+    /// Returns the living host that keeps the agent of a session warm, of whichever process.
+    pub fn keeper_of(&self, session: &str) -> Option<HostId> {
+        self.face.adjourn.hosts().keeper_of(session.parse().unwrap())
     }
 
     /// Returns how often the store was read so far.

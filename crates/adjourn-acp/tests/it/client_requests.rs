@@ -26,6 +26,8 @@ enum Task {
     Choice,
     /// It reads a file, and gives up as soon as it is told to stop.
     Waits,
+    /// It makes a terminal, and gives up as soon as it is told to stop.
+    WaitsForTerminal,
 }
 
 /// An agent with a loop of its own that asks its client.
@@ -83,6 +85,7 @@ async fn told(task: Task, step: &Step) -> String {
         Task::Terminal => terminal(client).await,
         Task::Form => form(client).await,
         Task::Waits => client.read_text_file("/tmp/a", None, None).await,
+        Task::WaitsForTerminal => client.create_terminal(make()).await.map(|id| id.0),
         Task::Choice => {
             let option = |id: &str, kind: &str| PermissionOption {
                 id: id.to_owned(),
@@ -110,15 +113,18 @@ async fn files(client: &dyn Asked) -> Result<String, ClientError> {
     Ok(format!("read {text}"))
 }
 
-async fn terminal(client: &dyn Asked) -> Result<String, ClientError> {
-    let command = TerminalCommand {
+fn make() -> TerminalCommand {
+    TerminalCommand {
         command: "make".to_owned(),
         arguments: vec!["test".to_owned()],
         environment: vec![("CI".to_owned(), "1".to_owned())],
         directory: Some("/tmp".to_owned()),
         keeps_bytes: Some(1000),
-    };
-    let id = client.create_terminal(command).await?;
+    }
+}
+
+async fn terminal(client: &dyn Asked) -> Result<String, ClientError> {
+    let id = client.create_terminal(make()).await?;
     let exit = client.wait_for_exit(&id).await?;
     let output = client.terminal_output(&id).await?;
     client.kill_terminal(&id).await?;
@@ -322,4 +328,61 @@ async fn a_request_is_taken_back_before_the_client_is_told_that_the_session_is_s
     client.reply(&asked["id"], json!({ "content": "late" })).await;
     assert_eq!(process.phase(&session), "suspended");
     assert!(said(&process, &session).is_empty());
+}
+
+/// A client that does not know of requests that are taken back makes the terminal all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_terminal_that_is_made_when_no_driver_wants_it_any_more_is_released() {
+    for closes in [false, true] {
+        let process = start(Task::WaitsForTerminal).await;
+        let mut client = process.connect_able(1, able()).await;
+        let (session, _) = prompted(&mut client).await;
+        let asked = client.told("terminal/create").await;
+        let suspend = json!({ "sessionId": session, "mode": "interrupt_immediate" });
+        client.call("session/suspend", suspend).await;
+        if closes {
+            client.call("session/close", json!({ "sessionId": session })).await;
+        }
+        client.reply(&asked["id"], json!({ "terminalId": "t/1" })).await;
+        serve(&mut client, "terminal/release", json!({ "terminalId": "t/1" }), Value::Null).await;
+        let taken_back = |message: &&Value| message["params"]["requestId"] == asked["id"];
+        assert_eq!(client.heard().iter().filter(taken_back).count(), 1, "it is taken back once");
+        // A client that made none has nothing to let go of.
+        let resume = json!({ "sessionId": session, "cwd": "/tmp", "mcpServers": [] });
+        if !closes {
+            let heard = client.heard().len();
+            client.call("session/resume", resume).await;
+            let asked = client.told("terminal/create").await;
+            let suspend = json!({ "sessionId": session, "mode": "interrupt_immediate" });
+            client.call("session/suspend", suspend).await;
+            client.refuse(&asked["id"], "taken back").await;
+            client.call("session/status", json!({ "sessionId": session })).await;
+            let releases = |message: &&Value| message["method"] == "terminal/release";
+            assert_eq!(client.heard()[heard..].iter().filter(releases).count(), 0);
+        }
+    }
+}
+
+/// The reply comes, and the driver that waits for it is dropped before it reads it.
+#[tokio::test]
+async fn a_terminal_whose_name_is_not_read_is_released() {
+    let process = start(Task::Waits).await;
+    let mut client = process.connect_able(1, able()).await;
+    let (session, _) = prompted(&mut client).await;
+    let reads = client.told("fs/read_text_file").await;
+    let clients = process.permissions();
+    let waits = SessionClient { clients: Arc::new(clients), session: session.parse().unwrap() };
+    let mut waiting = Box::pin((&waits as &dyn Asked).create_terminal(make()));
+    std::future::poll_fn(|context| {
+        assert!(waiting.as_mut().poll(context).is_pending());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    let create = client.told("terminal/create").await;
+    client.reply(&create["id"], json!({ "terminalId": "t/2" })).await;
+    // Behind the name of the terminal, which is then there to be read.
+    client.reply(&reads["id"], json!({ "content": "read" })).await;
+    until_said(&mut client, "agent_message").await;
+    drop(waiting);
+    serve(&mut client, "terminal/release", json!({ "terminalId": "t/2" }), Value::Null).await;
 }
