@@ -9,7 +9,7 @@ use adjourn::{Adjourn, Claimant, SessionRef};
 use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face as Where};
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::option::SessionOption;
 use adjourn_core::session::State;
 use adjourn_driver::{ClientAbilities, Environment, McpValues};
@@ -158,6 +158,11 @@ impl<S: Store> Face<S> {
         session
             .owner()
             .is_some_and(|owner| self.adjourn.hosts().is_alive(owner.host).unwrap_or(false))
+    }
+
+    /// Returns the living host that keeps the agent of a session warm, if one does.
+    pub(crate) fn keeper_of(&self, id: SessionId) -> Option<HostId> {
+        self.adjourn.hosts().keeper_of(id)
     }
 
     /// Returns the actor that a client's commands are journaled under.

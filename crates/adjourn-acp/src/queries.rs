@@ -33,7 +33,9 @@ impl<S: Store> Connection<S> {
             (Err(error), _) => return Err(error),
         };
         let over = matches!(session.state, State::Ended(_));
-        let live = !over && (self.is_attached(session.id) || self.face.is_driven(&session));
+        let keeper = if over { None } else { self.face.keeper_of(session.id) };
+        let is_driven = self.is_attached(session.id) || self.face.is_driven(&session);
+        let live = !over && (is_driven || keeper.is_some());
         let status = match (words, live) {
             (StatusWords::Live, true) => SessionStatus::Live,
             (StatusWords::Live, false) => SessionStatus::NotFound,
@@ -47,7 +49,11 @@ impl<S: Store> Connection<S> {
             }
             (_, false) => SessionStatus::Saved,
         };
-        let answer = json!({ "status": status, "_meta": meta(&session, peer, None) });
+        let mut meta = meta(&session, peer, None);
+        if let (Some(keeper), Some(Value::Object(told))) = (keeper, meta.get_mut(EXTENSION)) {
+            told.insert("keptWarmBy".to_owned(), json!(keeper));
+        }
+        let answer = json!({ "status": status, "_meta": meta });
         Ok(match (status, peer.version) {
             (SessionStatus::Open, Version::V2) => {
                 let asks = self.is_attached(session.id)

@@ -1,5 +1,6 @@
 //! The hosts of a store: which are alive, what they run, and why a session waits although they are.
 
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use adjourn::KnownHost;
@@ -9,6 +10,8 @@ use adjourn_core::driver::Need;
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
+
+use serde_json::{Value, json};
 
 use crate::durations::span;
 use crate::failure::Failure;
@@ -25,6 +28,8 @@ pub struct Host {
     pub about: About,
     /// The sessions that it drives.
     pub drives: Vec<SessionId>,
+    /// The sessions whose agents it keeps warm.
+    pub keeps: HashSet<SessionId>,
     /// Whether it holds its lock.
     pub alive: bool,
     /// How long ago it last gave a sign of life.
@@ -56,10 +61,15 @@ impl Health {
 
 impl Host {
     fn of(known: KnownHost) -> Self {
-        let KnownHost { id, since, about, drives, alive, last_sign } = known;
+        let KnownHost { id, since, about, drives, keeps, alive, last_sign } = known;
         // A time in the future is one of before the clock was set back.
         let sign = last_sign.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
-        Self { id, since, about, drives, alive, sign }
+        Self { id, since, about, drives, keeps, alive, sign }
+    }
+
+    /// Describes it to programs.
+    pub fn json(&self) -> Value {
+        json!({ "hostId": self.id, "pid": self.about.pid(), "since": self.since.to_string() })
     }
 
     /// Returns how it is called.
@@ -125,6 +135,11 @@ impl Living {
     pub fn driving(&self, session: &Session) -> Option<&Host> {
         let owner = session.owner()?.host;
         self.0.iter().find(|host| host.id == owner)
+    }
+
+    /// Returns the host that keeps the agent of a session warm, if it is alive.
+    pub fn keeping(&self, id: SessionId) -> Option<&Host> {
+        self.0.iter().find(|host| host.keeps.contains(&id))
     }
 
     /// Returns whether there is none at all, not even one that is there for a session of its own:
@@ -227,7 +242,8 @@ mod tests {
         let id = HostId::new(Machine.uuid());
         let about = About::parse(r#"{"pid":7}"#).at_most(1);
         let since = Machine.now();
-        let host = Host { id, since, about, drives: vec![own], alive: true, sign: None };
+        let (drives, keeps) = (vec![own], HashSet::new());
+        let host = Host { id, since, about, drives, keeps, alive: true, sign: None };
         assert_eq!(host.refusal(own), None);
         let full = "host 7 has no room: it runs 1, as many as it may";
         assert_eq!(host.refusal(other).as_deref(), Some(full));

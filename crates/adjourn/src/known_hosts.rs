@@ -1,5 +1,6 @@
 //! The hosts of a store, of all processes, as others see them.
 
+use std::collections::HashSet;
 use std::time::SystemTime;
 
 use adjourn_core::id::{HostId, SessionId};
@@ -22,6 +23,8 @@ pub struct KnownHost {
     pub about: About,
     /// The sessions that it drives.
     pub drives: Vec<SessionId>,
+    /// The sessions whose drivers it keeps warm.
+    pub keeps: HashSet<SessionId>,
     /// Whether it holds its lock. One whose lock cannot be looked at does not count as alive.
     pub alive: bool,
     /// When it gave its last sign of life, by the clock of the files; nothing if that is not known.
@@ -56,6 +59,7 @@ impl<S: Store> Adjourn<S> {
             since,
             about: About::parse(&about),
             drives: self.process().store.driven_by(id)?,
+            keeps: hosts.kept_by(id),
             alive: hosts.is_alive(id).unwrap_or(false),
             last_sign: hosts.last_sign(id).ok(),
         })

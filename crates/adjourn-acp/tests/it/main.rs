@@ -15,5 +15,6 @@ mod questions;
 mod reads;
 mod secrets;
 mod slow;
+mod warm;
 
 use adjourn_testkit::acp as process;

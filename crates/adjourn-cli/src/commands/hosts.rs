@@ -63,10 +63,13 @@ fn runs(host: &Host) -> String {
     }
 }
 
-/// Says whom a host is there for, if not for all.
+/// Says whom a host is there for, if not for all, and how many agents it keeps warm, if any.
 fn about(host: &Host) -> String {
     let only = host.about.only_session();
-    only.map(|id| format!("; only for {}", short(&id.to_string()))).unwrap_or_default()
+    let only = only.map(|id| format!("; only for {}", short(&id.to_string())));
+    let warm = Some(host.keeps.len()).filter(|warm| *warm > 0);
+    let warm = warm.map(|warm| format!("; keeps {warm} warm"));
+    only.into_iter().chain(warm).collect()
 }
 
 /// Says what to do about a host that is not well.
@@ -95,6 +98,7 @@ fn object(host: &Host, now: Timestamp) -> Value {
         "state": host.health().word(),
         "since": host.since.to_string(),
         "running": host.drives.len(),
+        "warm": host.keeps.len(),
         "room": host.about.only_session().map_or(host.about.max_running(), |_| Some(1)),
         "lastSign": host.sign.map(|sign| now.before(sign).to_string()),
     });

@@ -34,7 +34,12 @@ pub async fn run(settings: &Settings, which: &Which, output: &Output) -> Result<
     if output.json {
         let mut object = view.json();
         if let Some(object) = object.as_object_mut() {
-            life.add_to(object, living.driving(&session));
+            life.add_to(object);
+            for (key, host) in
+                [("host", living.driving(&session)), ("keptWarmBy", living.keeping(id))]
+            {
+                object.extend(host.map(|host| (key.to_owned(), host.json())));
+            }
             object.insert("agent".to_owned(), session.driver.agent().into());
             let limits =
                 Some(json!(session.budget)).filter(|_| session.budget != Budget::default());
@@ -51,9 +56,10 @@ pub async fn run(settings: &Settings, which: &Which, output: &Output) -> Result<
     let mut lines =
         vec![("prompt", life.prompt.clone()), ("last words", life.last_words.to_owned())];
     lines.extend(life.runs.map(|runs| ("runs", runs.to_string())));
-    lines.extend(living.driving(&session).map(|host| {
-        ("host", format!("{}, there for {}", host.name(), span(view.now.since(host.since))))
-    }));
+    let named =
+        |host: &Host| format!("{}, there for {}", host.name(), span(view.now.since(host.since)));
+    lines.extend(living.driving(&session).map(|host| ("host", named(host))));
+    lines.extend(living.keeping(id).map(|host| ("kept warm by", named(host))));
     lines.extend(labelled(&view, &Times::of(output, view.now)));
     for (label, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
         let label = output.word(Look::Dim, &format!("{label:<WIDTH$}"));
@@ -195,16 +201,12 @@ impl<'a> Life<'a> {
         Ok(Self { prompt, runs: all.then_some(runs), last_words })
     }
 
-    fn add_to(&self, object: &mut Map<String, Value>, host: Option<&Host>) {
+    fn add_to(&self, object: &mut Map<String, Value>) {
         let text = |text: &str| Some(json!(text)).filter(|_| !text.is_empty());
-        let host = host.map(|host| {
-            json!({ "hostId": host.id, "pid": host.about.pid(), "since": host.since.to_string() })
-        });
         for (key, value) in [
             ("prompt", text(&self.prompt)),
             ("lastWords", text(self.last_words)),
             ("runs", self.runs.map(|runs| json!(runs))),
-            ("host", host),
         ] {
             object.extend(value.map(|value| (key.to_owned(), value)));
         }

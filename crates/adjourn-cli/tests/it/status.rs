@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use adjourn::doorbell::Hosts;
+use adjourn_core::id::SessionId;
 use expect_test::expect;
 
 use crate::home::Home;
@@ -119,4 +121,30 @@ fn a_host_gives_signs_of_life_without_a_commit_and_one_that_gives_none_is_named(
     assert_eq!(home.json(&["hosts"])["state"], "alive");
     assert_eq!(commits(), before, "nothing is committed for a sign");
     assert_eq!(serving.terminate(), 0);
+}
+
+/// No agent of the command line keeps anything, so the list is written as a host does.
+#[test]
+fn the_host_that_keeps_an_agent_warm_is_named_as_long_as_it_lives() {
+    let home = Home::new();
+    let id = home.parked(WAITS);
+    let serving = home.serve();
+    let host = home.json(&["hosts"]);
+    assert_eq!(host["warm"], 0, "{host}");
+    assert_eq!(home.json(&["show", &id]).get("keptWarmBy"), None);
+    let session: SessionId = id.parse().unwrap();
+    let list = format!("{}.warm", host["hostId"].as_str().unwrap());
+    let hosts = Hosts::beside(&home.path(".local/share/adjourn/store.db"));
+    std::fs::write(hosts.directory().join(list), session.uuid().as_bytes()).unwrap();
+    assert_eq!(home.json(&["hosts"])["warm"], 1);
+    assert!(home.told(&["hosts"]).data.ends_with("alive; keeps 1 warm\n"));
+    let shown = home.json(&["show", &id]);
+    assert_eq!(shown["keptWarmBy"]["pid"], serving.pid(), "{shown}");
+    let told = home.told(&["show", &id]);
+    assert!(
+        told.data.contains(&format!("kept warm by         host {}", serving.pid())),
+        "{told:?}"
+    );
+    serving.kill();
+    assert_eq!(home.json(&["show", &id]).get("keptWarmBy"), None);
 }
