@@ -57,6 +57,10 @@ impl Drivers for Recording {
         self.inner.lacks(session, spec)
     }
 
+    fn lacks_values(&self, spec: &DriverSpec, environment: &Environment) -> Option<String> {
+        self.inner.lacks_values(spec, environment)
+    }
+
     fn environment(&self, spec: &DriverSpec) -> Environment {
         self.inner.environment(spec)
     }

@@ -221,6 +221,15 @@ pub trait Drivers: Send + Sync + 'static {
         None
     }
 
+    /// Says which values this session lacks here, in words as [`Drivers::make`] does: of `environment`,
+    /// which is what its driver would be given, or of this process.
+    ///
+    /// It is asked at every look, so that a session is taken as soon as it was given its values.
+    fn lacks_values(&self, spec: &DriverSpec, environment: &Environment) -> Option<String> {
+        let _ = (spec, environment);
+        None
+    }
+
     /// Returns the values of the variables that a session reads: those of this process.
     fn environment(&self, spec: &DriverSpec) -> Environment {
         Environment::of_process(spec)

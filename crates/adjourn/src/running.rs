@@ -268,6 +268,10 @@ impl Drivers for NamedDrivers {
         self.other(spec)?.lacks(session, spec)
     }
 
+    fn lacks_values(&self, spec: &DriverSpec, environment: &Environment) -> Option<String> {
+        self.other(spec)?.lacks_values(spec, environment)
+    }
+
     fn environment(&self, spec: &DriverSpec) -> Environment {
         match self.other(spec) {
             Some(others) => others.environment(spec),

@@ -112,7 +112,10 @@ impl<S: Store> SessionRef<S> {
     /// A session that is created with a prompt is claimed at once: give it an
     /// [id](crate::CreateBuilder::id), and its values before it is created.
     pub fn provide(&self, values: Environment) {
-        self.adjourn().process().values.provide(self.id(), values);
+        let process = self.adjourn().process();
+        process.values.provide(self.id(), values);
+        // A host that lacked them may take the session with them.
+        process.feed.wake_hosts();
     }
 
     /// Ends the session.

@@ -117,12 +117,13 @@ impl<S: Store> Claimant<S> {
     /// such session.
     pub(crate) fn driver(&self, id: SessionId) -> Result<Option<Made>, Error> {
         let Some(spec) = self.spec(id)? else { return Ok(None) };
-        Ok(Some(match self.0.drivers.lacks(id, &spec) {
+        let drivers = &self.0.drivers;
+        let environment = drivers.environment(&spec).with(self.0.values.of(id));
+        let lacks = drivers.lacks(id, &spec);
+        Ok(Some(match lacks.or_else(|| drivers.lacks_values(&spec, &environment)) {
             Some(why) => Err((why, Again::Soon)),
             None => {
-                let made = self.0.drivers.make(&spec);
-                let client = self.0.drivers.client(id);
-                let environment = self.0.drivers.environment(&spec).with(self.0.values.of(id));
+                let (made, client) = (drivers.make(&spec), drivers.client(id));
                 let now = self.0.clock.now();
                 made.map(|driver| Equipment { driver, client, environment })
                     .map_err(|why| (why, Again::After(now)))
