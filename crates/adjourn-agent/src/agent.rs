@@ -168,6 +168,10 @@ impl Driver for Agent {
         self.driver.finish(session)
     }
 
+    fn keep(&mut self) -> bool {
+        self.driver.keep()
+    }
+
     fn kill(&mut self) -> BoxFuture<'static, ()> {
         self.driver.kill()
     }

@@ -174,6 +174,19 @@ impl AgentBuilder {
         self
     }
 
+    /// Gives it several tools.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Gives it the tools of MCP servers, which are connected when they are needed.
+    #[cfg(feature = "mcp")]
+    pub fn mcp_servers(mut self, servers: &crate::mcp::McpServers) -> Self {
+        self.sources.extend(servers.sources());
+        self
+    }
+
     /// Gives it tools that are found when they are needed.
     pub fn tool_source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);

@@ -10,6 +10,7 @@ pub(crate) mod place;
 mod questions;
 mod recover;
 mod signature;
+mod sources;
 mod step;
 
 use std::collections::VecDeque;
@@ -24,6 +25,7 @@ use crate::clock::Clock;
 use crate::events::AgentEvent;
 use active::ActiveTime;
 pub(crate) use signature::signature;
+use sources::Sources;
 
 /// Where a driver leaves events that are no parts of a step.
 #[derive(Debug, Clone, Default)]
@@ -53,11 +55,14 @@ pub(crate) struct AgentDriver {
     outbox: Option<Outbox>,
     /// How long tools have run since the last step.
     active: ActiveTime,
+    /// Where tools are found that have to be looked for.
+    sources: Sources,
 }
 
 impl AgentDriver {
     pub(crate) fn new(inner: Arc<Inner>, clock: Arc<dyn Clock>, outbox: Option<Outbox>) -> Self {
-        Self { inner, clock, outbox, active: ActiveTime::default() }
+        let sources = Sources::new(&inner.sources);
+        Self { inner, clock, outbox, active: ActiveTime::default(), sources }
     }
 
     /// Tells something that is no part of a step.
@@ -84,12 +89,11 @@ impl Driver for AgentDriver {
         None
     }
 
+    fn keep(&mut self) -> bool {
+        self.sources.are_open()
+    }
+
     fn kill(&mut self) -> BoxFuture<'static, ()> {
-        let closing: Vec<_> = self.inner.sources.iter().map(|source| source.close()).collect();
-        Box::pin(async move {
-            for closed in closing {
-                closed.await;
-            }
-        })
+        self.sources.close()
     }
 }

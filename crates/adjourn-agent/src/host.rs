@@ -19,7 +19,7 @@ use adjourn_core::ledger::{CallId, CallState};
 use adjourn_core::session::{Outcome, State, Wait};
 use adjourn_core::{Command, Rejected, Session};
 use adjourn_driver::told::{digests, fates};
-use adjourn_driver::{BoxStream, CallPart, Emitter, emitting};
+use adjourn_driver::{BoxStream, CallPart, Driver as _, Emitter, emitting};
 
 pub(crate) use begin::{Beginning, Terms, check, consume};
 
@@ -120,8 +120,14 @@ impl MemoryHost {
                 Ok(()) => match &self.session.state {
                     State::Ready(_) => self.take().await,
                     State::Running(_) | State::Quiescing(_) => self.next().await,
-                    State::Suspended(_) => return self.suspended().await,
-                    State::Idle | State::Ended(_) => return self.over().await,
+                    State::Suspended(_) => {
+                        self.driver.kill().await;
+                        return self.suspended().await;
+                    }
+                    State::Idle | State::Ended(_) => {
+                        self.driver.kill().await;
+                        return self.over().await;
+                    }
                 },
             };
             if let Err(refused) = done {

@@ -62,7 +62,9 @@ pub use recovery::{DefaultPolicy, RecoveryPolicy};
 pub use result::{AgentResult, RunOutcome};
 pub use resume::ResumeError;
 pub use run::{Resume, Run};
+#[cfg(feature = "mcp")]
+pub use tool::mcp;
 pub use tool::{
-    Effect, FunctionTool, InvalidArguments, Tool, ToolCall, ToolError, ToolOutput, ToolSource,
-    ToolSpec, Toolbox, ToolboxError,
+    CallDescription, Effect, FunctionTool, InvalidArguments, Tool, ToolCall, ToolError, ToolOutput,
+    ToolSource, ToolSpec, Toolbox, ToolboxError,
 };

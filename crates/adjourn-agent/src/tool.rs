@@ -3,6 +3,9 @@
 mod arguments;
 pub(crate) mod builtin;
 mod function;
+#[cfg(feature = "mcp")]
+pub mod mcp;
+mod process;
 mod toolbox;
 
 use std::sync::Arc;
@@ -29,19 +32,49 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns what models and hosts are told of the tool.
     fn spec(&self) -> &ToolSpec;
 
+    /// Says what people are shown of a call with these arguments, before it runs and while a
+    /// permission is asked for. The arguments may be any that a model has written.
+    fn describe(&self, arguments: &Value) -> CallDescription {
+        let _ = arguments;
+        CallDescription { title: self.spec().title.clone(), locations: Vec::new() }
+    }
+
     /// Runs a call.
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 }
 
+/// What people are shown of a call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CallDescription {
+    /// What it does, in a few words; without any, the tool's name.
+    pub title: Option<String>,
+    /// The files that it touches, as ACP has them: `{"path": …, "line": …}`.
+    pub locations: Vec<Value>,
+}
+
 /// Tools that are found when they are needed, such as those of a server that has to be started.
 pub trait ToolSource: Send + Sync + 'static {
+    /// Returns a source like this one for a driver of its own, if two sessions are not to share what
+    /// it has outside of this process. Without any, all drivers of an agent share this one.
+    fn instance(&self) -> Option<Arc<dyn ToolSource>> {
+        None
+    }
+
     /// Returns the tools there are. It is asked before every model call and every tool call, so a
     /// source keeps what it has found.
+    ///
+    /// One that has none says why. The model is told, and goes on without them.
     fn tools(
         &self,
         session: Arc<Session>,
         environment: Arc<Environment>,
     ) -> BoxFuture<'static, Result<Arc<Toolbox>, ToolError>>;
+
+    /// Returns whether it has something outside of this process that is worth keeping while the
+    /// session is parked.
+    fn is_open(&self) -> bool {
+        false
+    }
 
     /// Ends what it has outside of this process. It may be asked for tools again afterwards.
     fn close(&self) -> BoxFuture<'static, ()> {
@@ -54,6 +87,9 @@ pub trait ToolSource: Send + Sync + 'static {
 pub struct ToolSpec {
     /// The name by which a model calls it.
     pub name: String,
+    /// What people call it; without any, its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// What the model is told that it does.
     pub description: String,
     /// The JSON schema of its arguments.
@@ -85,6 +121,7 @@ impl ToolSpec {
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
         Self {
             name: name.into(),
+            title: None,
             description: description.into(),
             parameters,
             effect: Effect::default(),
@@ -184,9 +221,11 @@ impl From<Value> for ToolOutput {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolError {
     /// What the run takes it for.
-    pub failure: Failure,
+    pub failure: Box<Failure>,
     /// What the model is shown; without any, the failure's explanation.
     pub blocks: Vec<Block>,
+    /// The result as a value, if the tool gave one all the same.
+    pub structured: Option<Value>,
 }
 
 impl ToolError {
@@ -198,15 +237,15 @@ impl ToolError {
     /// Makes an error of a kind.
     pub fn of(kind: FailureKind, message: impl std::fmt::Display) -> Self {
         let message = message.to_string();
-        let failure = Failure::new(kind, &message);
+        let failure = Box::new(Failure::new(kind, &message));
         // The failure keeps the beginning; the model is shown all of it.
-        Self { failure, blocks: vec![Block::text(message)] }
+        Self { failure, blocks: vec![Block::text(message)], structured: None }
     }
 }
 
 impl From<Failure> for ToolError {
     fn from(failure: Failure) -> Self {
-        Self { failure: failure.bounded(), blocks: Vec::new() }
+        Self { failure: Box::new(failure.bounded()), blocks: Vec::new(), structured: None }
     }
 }
 

@@ -18,6 +18,8 @@ use crate::tool::{Tool, ToolCall, ToolError, ToolOutput};
 
 /// Where the failure of a call stands in the value of its result.
 pub(super) const FAILURE: &str = "adjournFailure";
+/// Where the value stands that a call has given beside its failure.
+const STRUCTURED: &str = "structuredContent";
 
 /// Runs a call, and emits how it ended.
 pub(super) async fn run(driver: AgentDriver, call: Call, out: Emitter<CallPart>) {
@@ -31,7 +33,7 @@ pub(super) async fn run(driver: AgentDriver, call: Call, out: Emitter<CallPart>)
             content: warning.into_iter().chain(blocks).collect(),
             structured,
         },
-        Err(ToolError { failure, blocks }) => {
+        Err(ToolError { failure, blocks, structured }) => {
             let blocks = match blocks.is_empty() {
                 true => vec![Block::text(failure.explanation.clone())],
                 false => blocks,
@@ -40,7 +42,10 @@ pub(super) async fn run(driver: AgentDriver, call: Call, out: Emitter<CallPart>)
                 result: CallResult::Failed,
                 content: warning.into_iter().chain(blocks).collect(),
                 // The next step reads it from there, whatever host runs that.
-                structured: Some(json!({ FAILURE: failure.bounded() })),
+                structured: Some(match structured {
+                    Some(value) => json!({ FAILURE: failure.bounded(), STRUCTURED: value }),
+                    None => json!({ FAILURE: failure.bounded() }),
+                }),
             }
         }
     };
@@ -108,10 +113,13 @@ fn silence(since: Duration, now: Duration) -> Duration {
 async fn find(driver: &AgentDriver, call: &Call) -> Result<Arc<dyn Tool>, ToolError> {
     let (name, arguments) = (&call.content.tool, call.content.arguments());
     let mut toolboxes = vec![Arc::clone(&driver.inner.toolbox)];
+    let mut failed = None;
     if driver.inner.toolbox.get(name).is_none() {
-        for source in &driver.inner.sources {
-            let (session, environment) = (Arc::clone(&call.session), Arc::clone(&call.environment));
-            toolboxes.push(source.tools(session, environment).await?);
+        for found in driver.found(&call.session, &call.environment).await {
+            match found {
+                Ok(toolbox) => toolboxes.push(toolbox),
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
     }
     for toolbox in toolboxes {
@@ -120,7 +128,14 @@ async fn find(driver: &AgentDriver, call: &Call) -> Result<Arc<dyn Tool>, ToolEr
             return Ok(Arc::clone(tool));
         }
     }
-    Err(ToolError::new(format!("there is no tool {name:?}")))
+    Err(match failed {
+        // It may be one of those that cannot be had at the moment.
+        Some(ToolError { failure, .. }) => {
+            let why = format!("there is no tool {name:?}: {}", failure.explanation);
+            ToolError::of(failure.kind, why)
+        }
+        None => ToolError::new(format!("there is no tool {name:?}")),
+    })
 }
 
 /// Runs a tool so that one that panics fails, and no more.

@@ -1,8 +1,10 @@
 //! One step: limits are looked at, the model is asked, and its answer is judged.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn_core::Session;
 use adjourn_core::carry::Usage;
 use adjourn_core::command::RunEnd;
 use adjourn_core::conditions::Conditions;
@@ -10,8 +12,8 @@ use adjourn_core::ledger::CallId;
 use adjourn_core::session::Outcome;
 use adjourn_core::{MARK, json, limits};
 use adjourn_driver::{
-    Block, CallContent, Emitter, Finish, ModelMessage, ModelRole, Park, Part, RequestedCall, Role,
-    Step, TranscriptError,
+    Block, CallContent, Emitter, Environment, Finish, ModelMessage, ModelRole, Opening, Park, Part,
+    RequestedCall, Role, Step, TranscriptError,
 };
 use serde_json::{Value, json};
 
@@ -19,12 +21,13 @@ use super::answer::{Answer, hear};
 use super::call::FAILURE;
 use super::place::Place;
 use super::recover::Flow;
+use super::sources::Found;
 use super::{AgentDriver, signature};
 use crate::events::{AgentEvent, LlmCallCompleted};
 use crate::failure::{Failure, FailureKind};
 use crate::model::{FinishReason, ModelCall, ModelError, ModelRequest};
 use crate::record::dollars;
-use crate::tool::{Effect, ToolSpec, Toolbox, builtin};
+use crate::tool::{CallDescription, Effect, ToolSpec, Toolbox, builtin};
 
 /// How much is kept of arguments that are no JSON.
 const NO_JSON_BYTES: usize = 1024;
@@ -74,8 +77,12 @@ impl Stepping {
                 return Ok(());
             }
         }
+        if self.step.opening != Opening::Next {
+            self.driver.sources.begin_turn();
+        }
         let (toolboxes, failed) = self.driver.toolboxes(&self.step).await;
         for failure in failed {
+            self.raised.push(failure.kind);
             let pending = self.meet(failure, None).await;
             if self.carry_out(pending).await == Flow::Over {
                 return Ok(());
@@ -171,7 +178,7 @@ impl Stepping {
         Ok(ModelRequest {
             instructions: self.driver.inner.config.instructions.clone(),
             messages,
-            tools: toolboxes.iter().flat_map(|toolbox| toolbox.specs()).cloned().collect(),
+            tools: specs(toolboxes),
             environment: Arc::clone(&self.step.environment),
         })
     }
@@ -285,15 +292,23 @@ impl Stepping {
             let tool = if named { call.tool } else { "(no name)".to_owned() };
             let arguments = arguments(&call.arguments);
             let toolbox = toolboxes.iter().find(|toolbox| toolbox.get(&tool).is_some());
-            let spec: Option<&ToolSpec> =
-                toolbox.and_then(|toolbox| toolbox.get(&tool)).map(|tool| tool.spec());
+            let known = toolbox.and_then(|toolbox| toolbox.get(&tool));
+            let spec = known.map(|tool| tool.spec());
+            let shown = known.map(|tool| tool.describe(&arguments)).unwrap_or_default();
+            let CallDescription { title, locations } = shown;
             let valid = toolbox.is_some_and(|toolbox| toolbox.check(&tool, &arguments).is_ok());
             let parked = requested.iter().any(|call| call.parks.is_some());
             let parks =
                 builtin::park(&tool, &arguments).filter(|_| valid && !parked).and_then(Result::ok);
             let idempotent = spec.is_none_or(|spec| spec.effect == Effect::Idempotent);
             let kind = spec.and_then(|spec| spec.kind.clone());
-            let content = CallContent { kind, arguments, ..CallContent::new(CallId(id), tool) };
+            let content = CallContent {
+                title,
+                kind,
+                arguments,
+                locations,
+                ..CallContent::new(CallId(id), tool)
+            };
             requested.push(RequestedCall {
                 content,
                 idempotent,
@@ -309,18 +324,34 @@ impl Stepping {
 
 impl AgentDriver {
     /// Returns the tools there are, and why some cannot be had.
-    pub(super) async fn toolboxes(&self, step: &Step) -> (Vec<Arc<Toolbox>>, Vec<Failure>) {
+    async fn toolboxes(&self, step: &Step) -> (Vec<Arc<Toolbox>>, Vec<Failure>) {
         let mut toolboxes = vec![Arc::clone(&self.inner.toolbox)];
         let mut failures = Vec::new();
-        for source in &self.inner.sources {
-            let (session, environment) = (Arc::clone(&step.session), Arc::clone(&step.environment));
-            match source.tools(session, environment).await {
+        for found in self.found(&step.session, &step.environment).await {
+            match found {
                 Ok(toolbox) => toolboxes.push(toolbox),
-                Err(error) => failures.push(error.failure.bounded()),
+                Err(error) => failures.extend(self.sources.untold(error.failure.bounded())),
             }
         }
         (toolboxes, failures)
     }
+
+    /// Returns what the sources of tools have, each for itself.
+    pub(super) async fn found(
+        &self,
+        session: &Arc<Session>,
+        environment: &Arc<Environment>,
+    ) -> Vec<Found> {
+        self.sources.look(session, environment).await
+    }
+}
+
+/// Returns what the model is told of tools. Of two with one name the first counts, as it does when
+/// the tool is called.
+fn specs(toolboxes: &[Arc<Toolbox>]) -> Arc<[ToolSpec]> {
+    let mut names = BTreeSet::new();
+    let all = toolboxes.iter().flat_map(|toolbox| toolbox.specs());
+    all.filter(|spec| names.insert(spec.name.as_str())).cloned().collect()
 }
 
 /// Says why an answer that ended cannot be used.

@@ -8,8 +8,9 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Effect, Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
+use super::{CallDescription, Effect, Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 
+type Describe = dyn Fn(&Value) -> CallDescription + Send + Sync;
 type Run = dyn Fn(ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
 /// A tool that is a function; the schema of its arguments is that of the type it takes.
@@ -31,6 +32,7 @@ type Run = dyn Fn(ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>>
 #[derive(Clone)]
 pub struct FunctionTool {
     spec: ToolSpec,
+    describe: Option<Arc<Describe>>,
     run: Arc<Run>,
 }
 
@@ -71,7 +73,8 @@ impl FunctionTool {
                 .map_err(|error| ToolError::new(format!("the arguments are not right: {error}")));
             Box::pin(async move { running?.await.map(Into::into) })
         };
-        Self { spec: ToolSpec::new(name, description, schema::<A>()), run: Arc::new(run) }
+        let spec = ToolSpec::new(name, description, schema::<A>());
+        Self { spec, describe: None, run: Arc::new(run) }
     }
 
     /// Declares that running a call twice does no harm.
@@ -88,6 +91,16 @@ impl FunctionTool {
         self
     }
 
+    /// Says what people are shown of a call, by its arguments.
+    #[must_use]
+    pub fn describing(
+        mut self,
+        describe: impl Fn(&Value) -> CallDescription + Send + Sync + 'static,
+    ) -> Self {
+        self.describe = Some(Arc::new(describe));
+        self
+    }
+
     /// Says what kind of tool it is, in ACP's words (`read`, `edit`, `execute`).
     #[must_use]
     pub fn kind(mut self, kind: impl Into<String>) -> Self {
@@ -99,6 +112,13 @@ impl FunctionTool {
 impl Tool for FunctionTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn describe(&self, arguments: &Value) -> CallDescription {
+        match &self.describe {
+            Some(describe) => describe(arguments),
+            None => CallDescription { title: self.spec.title.clone(), locations: Vec::new() },
+        }
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {

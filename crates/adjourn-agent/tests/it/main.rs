@@ -18,6 +18,8 @@ mod events;
 mod examples;
 mod fixture;
 mod guardrails;
+#[cfg(feature = "mcp")]
+mod mcp;
 #[cfg(feature = "models")]
 mod models;
 mod naming;

@@ -1,0 +1,483 @@
+//! Which servers there are: read from settings and from clients, and described for the journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn_core::json;
+use adjourn_driver::{Environment, McpValues};
+use serde_json::{Map, Value, json};
+
+use super::source::McpSource;
+use super::values::{McpValue, expand, header_variable, is_no_secret, resolve};
+use crate::tool::ToolSource;
+
+/// How long a file of servers may be.
+const FILE_BYTES: usize = 1024 * 1024;
+/// How long a server may take to be connected, unless it is said otherwise: some install themselves
+/// when they are started.
+const CONNECT_WITHIN: Duration = Duration::from_secs(30);
+
+/// Why a description of servers cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no JSON.
+    #[error("{}: {problem}", path.display())]
+    Json {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Something is not as it has to be.
+    #[error("{at}: {problem}")]
+    Invalid {
+        /// Where.
+        at: String,
+        /// What is wrong there.
+        problem: String,
+    },
+}
+
+fn invalid<T>(at: impl Into<String>, problem: impl Into<String>) -> Result<T, McpConfigError> {
+    Err(McpConfigError::Invalid { at: at.into(), problem: problem.into() })
+}
+
+/// MCP servers that an agent has the tools of. Values of variables and headers are not shown.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct McpServers {
+    servers: Vec<McpServer>,
+    directory: Option<PathBuf>,
+    connect_within: Option<Duration>,
+    asks_nothing: bool,
+}
+
+/// One MCP server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct McpServer {
+    /// Its name, which is that of no other one.
+    pub name: String,
+    /// How it is spoken with.
+    pub transport: McpTransport,
+    /// Tools that run without a permission, by the names that the server gives them; `*` is all.
+    pub always_allow: BTreeSet<String>,
+    /// Whether variables are put into its command, arguments and address.
+    expands: bool,
+}
+
+/// How an MCP server is spoken with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum McpTransport {
+    /// A program is started, and spoken with on its stdin and stdout.
+    ///
+    /// Of this process's environment it sees what every program needs (`PATH`, `HOME`, `LANG` and the
+    /// like), and nothing else.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Its variables.
+        env: BTreeMap<String, McpValue>,
+        /// Where it runs; without it, where the agent works.
+        cwd: Option<String>,
+    },
+    /// It is spoken with by streamable HTTP.
+    Http {
+        /// Its address.
+        url: String,
+        /// What requests to it have.
+        headers: BTreeMap<String, McpValue>,
+    },
+}
+
+/// What is needed to connect a server, with all values. It is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Launch {
+    Process {
+        command: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+        directory: Option<PathBuf>,
+    },
+    Http {
+        url: String,
+        headers: BTreeMap<String, String>,
+    },
+}
+
+impl Launch {
+    /// Returns the values that nothing may show.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &String> {
+        match self {
+            Self::Process { env: values, .. } | Self::Http { headers: values, .. } => {
+                values.values()
+            }
+        }
+    }
+}
+
+impl McpServers {
+    /// Reads servers in either of two spellings.
+    ///
+    /// - ACP's: a list of `{"name", "command", "args", "env": [{"name", "value"}]}` and
+    ///   `{"type": "http", "name", "url", "headers": [{"name", "value"}]}`. All is taken as it is
+    ///   written; a name without a value is looked up where the server is connected.
+    /// - The customary one: `{"mcpServers": {name: {"command", "args", "env": {name: value}}}}`, or
+    ///   with `url` and `headers`. `${NAME}` and `${NAME:-default}` stand for variables. A server
+    ///   that is `disabled` is left out; `cwd` and `alwaysAllow` are read, too.
+    ///
+    /// # Errors
+    /// What is not as it has to be, and where.
+    pub fn read(value: &Value) -> Result<Self, McpConfigError> {
+        let mut servers: Vec<McpServer> = Vec::new();
+        let mut add = |server: Option<McpServer>, at: &str| {
+            let Some(server) = server else { return Ok(()) };
+            if servers.iter().any(|other| other.name == server.name) {
+                return invalid(at, format!("another server is called {:?}", server.name));
+            }
+            servers.push(server);
+            Ok(())
+        };
+        let listed = match value {
+            Value::Object(fields) => match fields.get("mcpServers") {
+                Some(servers) => servers,
+                None => return invalid("mcpServers", "it is missing"),
+            },
+            value => value,
+        };
+        match listed {
+            Value::Array(list) => {
+                for (index, server) in list.iter().enumerate() {
+                    let at = format!("mcpServers[{index}]");
+                    let name = text(server, &at, "name")?;
+                    add(McpServer::read(name, server, &at)?, &at)?;
+                }
+            }
+            Value::Object(named) => {
+                for (name, server) in named {
+                    let at = format!("mcpServers.{name}");
+                    let server = McpServer::read(name.clone(), server, &at)?;
+                    add(server.map(|server| McpServer { expands: true, ..server }), &at)?;
+                }
+            }
+            _ => return invalid("mcpServers", "expected servers by name, or a list of them"),
+        }
+        Ok(Self { servers, ..Self::default() })
+    }
+
+    /// Reads servers from a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not as [`McpServers::read`] takes it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, McpConfigError> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path)
+            .map_err(|source| McpConfigError::File { path: path.to_owned(), source })?;
+        let value: Value = json::read(&bytes, FILE_BYTES).map_err(|error| {
+            McpConfigError::Json { path: path.to_owned(), problem: error.to_string() }
+        })?;
+        Self::read(&value)
+    }
+
+    /// Adds others. One of the same name takes the place of the one that is here.
+    #[must_use]
+    pub fn with(mut self, others: Self) -> Self {
+        self.servers.retain(|server| others.servers.iter().all(|other| other.name != server.name));
+        self.servers.extend(others.servers);
+        self
+    }
+
+    /// Says where programs run that have no directory of their own.
+    #[must_use]
+    pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Says how long a server may take to be connected; without it, 30 seconds.
+    #[must_use]
+    pub const fn connect_within(mut self, time: Duration) -> Self {
+        self.connect_within = Some(time);
+        self
+    }
+
+    /// Lets all tools run without a permission.
+    #[must_use]
+    pub const fn allow_all(mut self) -> Self {
+        self.asks_nothing = true;
+        self
+    }
+
+    /// Returns whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// Returns the names of the servers.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.servers.iter().map(|server| server.name.as_str())
+    }
+
+    /// Returns the servers.
+    pub fn iter(&self) -> impl Iterator<Item = &McpServer> {
+        self.servers.iter()
+    }
+
+    /// Describes the servers for
+    /// [`DriverSpec::mcp_servers`](adjourn_core::driver::DriverSpec::mcp_servers), as
+    /// [`McpServers::read`] reads them again. Of values, those are in it that only name variables.
+    pub fn descriptions(&self) -> Vec<Value> {
+        self.servers.iter().map(McpServer::description).collect()
+    }
+
+    /// Returns the values that the [descriptions](McpServers::descriptions) leave out, for
+    /// `SessionRef::provide`, by server.
+    pub fn values(&self) -> BTreeMap<String, McpValues> {
+        let values = self.servers.iter().map(|server| (server.name.clone(), server.values()));
+        values.filter(|(_, values)| *values != McpValues::default()).collect()
+    }
+
+    /// Says which values there are none of, neither in what the session was given nor in the
+    /// environment of this process, in words for a person. It is for
+    /// [`Drivers::lacks_values`](adjourn_driver::Drivers::lacks_values).
+    pub fn lacks(&self, environment: &Environment) -> Option<String> {
+        let lacking = |server: &McpServer| {
+            let missing = server.launch(None, environment).err()?;
+            Some(format!("{} of MCP server {:?}", missing.join(", "), server.name))
+        };
+        let all: Vec<_> = self.servers.iter().filter_map(lacking).collect();
+        (!all.is_empty()).then(|| format!("it lacks values: {}", all.join("; ")))
+    }
+
+    /// Returns where an agent finds the tools, one source for each server.
+    pub fn sources(&self) -> Vec<Arc<dyn ToolSource>> {
+        let source = |server: &McpServer| -> Arc<dyn ToolSource> {
+            let mut server = server.clone();
+            if self.asks_nothing {
+                server.always_allow.insert(ALL.to_owned());
+            }
+            let within = self.connect_within.unwrap_or(CONNECT_WITHIN);
+            Arc::new(McpSource::new(server, self.directory.clone(), within))
+        };
+        self.servers.iter().map(source).collect()
+    }
+}
+
+/// What stands for all tools of a server.
+const ALL: &str = "*";
+
+impl McpServer {
+    /// Returns whether a tool runs without a permission, whatever it says of itself.
+    pub(super) fn allows(&self, tool: &str) -> bool {
+        self.always_allow.contains(tool) || self.always_allow.contains(ALL)
+    }
+
+    /// Reads a server; nothing if it is turned off.
+    fn read(name: String, value: &Value, at: &str) -> Result<Option<Self>, McpConfigError> {
+        if name.trim().is_empty() {
+            return invalid(format!("{at}.name"), "must not be blank");
+        }
+        if value.get("disabled") == Some(&Value::Bool(true)) {
+            return Ok(None);
+        }
+        let kind = value.get("type").and_then(Value::as_str);
+        let (transport, listed) = match kind {
+            Some("stdio") | None if value.get("command").is_some() => {
+                let args = texts(value, at, "args")?;
+                let (env, listed) = values(value, at, "env")?;
+                let cwd = value.get("cwd").map(|_| text(value, at, "cwd")).transpose()?;
+                let command = text(value, at, "command")?;
+                (McpTransport::Stdio { command, args, env, cwd }, listed)
+            }
+            Some("http" | "streamable-http" | "streamableHttp") | None
+                if value.get("url").is_some() =>
+            {
+                let url = text(value, at, "url")?;
+                if !url.starts_with("http://")
+                    && !url.starts_with("https://")
+                    && !url.contains("${")
+                {
+                    return invalid(format!("{at}.url"), "expected an address of HTTP");
+                }
+                let (headers, listed) = values(value, at, "headers")?;
+                (McpTransport::Http { url, headers }, listed)
+            }
+            Some("sse") => {
+                return invalid(
+                    format!("{at}.type"),
+                    "servers with HTTP and SSE are not spoken with; streamable HTTP is",
+                );
+            }
+            _ => return invalid(at, "expected a command, or an url"),
+        };
+        let always_allow = texts(value, at, "alwaysAllow")?.into_iter().collect();
+        Ok(Some(Self { name, transport, always_allow, expands: !listed }))
+    }
+
+    fn description(&self) -> Value {
+        let mut fields = Map::new();
+        fields.insert("name".to_owned(), json!(self.name));
+        match &self.transport {
+            McpTransport::Stdio { command, args, env, cwd } => {
+                fields.insert("command".to_owned(), json!(command));
+                fields.insert("args".to_owned(), json!(args));
+                fields.insert("env".to_owned(), self.described(env));
+                if let Some(cwd) = cwd {
+                    fields.insert("cwd".to_owned(), json!(cwd));
+                }
+            }
+            McpTransport::Http { url, headers } => {
+                fields.insert("type".to_owned(), json!("http"));
+                fields.insert("url".to_owned(), json!(url));
+                fields.insert("headers".to_owned(), self.described(headers));
+            }
+        }
+        if !self.always_allow.is_empty() {
+            fields.insert("alwaysAllow".to_owned(), json!(self.always_allow));
+        }
+        Value::Object(fields)
+    }
+
+    /// Describes values without what may be a secret: by name where templates are read, and as a
+    /// list where all is taken as it is written.
+    fn described(&self, values: &BTreeMap<String, McpValue>) -> Value {
+        let shown = |value: &McpValue| match value {
+            McpValue::Template(template) if is_no_secret(template) => json!(template),
+            _ => Value::Null,
+        };
+        match self.expands {
+            true => values.iter().map(|(name, value)| (name.clone(), shown(value))).collect(),
+            false => values.keys().map(|name| json!({ "name": name })).collect(),
+        }
+    }
+
+    fn values(&self) -> McpValues {
+        let own = |values: &BTreeMap<String, McpValue>| {
+            let value = |(name, value): (&String, &McpValue)| {
+                let value = match value {
+                    McpValue::Text(text) => text.clone(),
+                    McpValue::Template(template) if !is_no_secret(template) => {
+                        expand(template, &Environment::default()).ok()?
+                    }
+                    McpValue::Template(_) | McpValue::Named => return None,
+                };
+                Some((name.clone(), value))
+            };
+            values.iter().filter_map(value).collect()
+        };
+        match &self.transport {
+            McpTransport::Stdio { env, .. } => {
+                McpValues { variables: own(env), ..McpValues::default() }
+            }
+            McpTransport::Http { headers, .. } => {
+                McpValues { headers: own(headers), ..McpValues::default() }
+            }
+        }
+    }
+
+    /// Puts together what is needed to connect it, or says which variables have no values.
+    pub(super) fn launch(
+        &self,
+        directory: Option<&Path>,
+        environment: &Environment,
+    ) -> Result<Launch, Vec<String>> {
+        let mut missing = Vec::new();
+        let given = environment.mcp_servers.get(&self.name);
+        let mut put = |text: &String| match self.expands {
+            true => expand(text, environment).unwrap_or_else(|names| {
+                missing.extend(names);
+                String::new()
+            }),
+            false => text.clone(),
+        };
+        let launch = match &self.transport {
+            McpTransport::Stdio { command, args, env, cwd } => {
+                let (command, args) = (put(command), args.iter().map(&mut put).collect());
+                let own = cwd.as_ref().map(|cwd| PathBuf::from(put(cwd)));
+                let directory = match (directory, own) {
+                    (Some(directory), Some(own)) => Some(directory.join(own)),
+                    (directory, own) => own.or(directory.map(Path::to_owned)),
+                };
+                let (given, named) = (given.map(|given| &given.variables), str::to_owned);
+                let env = resolve(env, given, environment, named, &mut missing);
+                Launch::Process { command, args, env, directory }
+            }
+            McpTransport::Http { url, headers } => {
+                let (url, given) = (put(url), given.map(|given| &given.headers));
+                let named = |header: &str| header_variable(&self.name, header);
+                let headers = resolve(headers, given, environment, named, &mut missing);
+                Launch::Http { url, headers }
+            }
+        };
+        missing.sort_unstable();
+        missing.dedup();
+        if missing.is_empty() { Ok(launch) } else { Err(missing) }
+    }
+}
+
+fn text(value: &Value, at: &str, field: &str) -> Result<String, McpConfigError> {
+    match value.get(field).and_then(Value::as_str) {
+        Some(text) => Ok(text.to_owned()),
+        None => invalid(format!("{at}.{field}"), "expected a text"),
+    }
+}
+
+fn texts(value: &Value, at: &str, field: &str) -> Result<Vec<String>, McpConfigError> {
+    let Some(value) = value.get(field).filter(|value| !value.is_null()) else {
+        return Ok(Vec::new());
+    };
+    let texts = value.as_array().and_then(|list| {
+        list.iter().map(|text| text.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+    });
+    texts.map_or_else(|| invalid(format!("{at}.{field}"), "expected a list of texts"), Ok)
+}
+
+/// Reads values by name, and says whether they were listed, as ACP has them.
+fn values(
+    value: &Value,
+    at: &str,
+    field: &str,
+) -> Result<(BTreeMap<String, McpValue>, bool), McpConfigError> {
+    let at = format!("{at}.{field}");
+    match value.get(field) {
+        // A server without values is as plain in either spelling.
+        None | Some(Value::Null) => Ok((BTreeMap::new(), true)),
+        Some(Value::Array(list)) => {
+            let mut values = BTreeMap::new();
+            for (index, entry) in list.iter().enumerate() {
+                let name = text(entry, &format!("{at}[{index}]"), "name")?;
+                let value = entry.get("value").and_then(Value::as_str);
+                let value = value.map_or(McpValue::Named, |text| McpValue::Text(text.to_owned()));
+                values.insert(name, value);
+            }
+            Ok((values, true))
+        }
+        Some(Value::Object(named)) => {
+            let mut values = BTreeMap::new();
+            for (name, value) in named {
+                let value = match value {
+                    Value::Null => McpValue::Named,
+                    Value::String(text) => McpValue::Template(text.clone()),
+                    Value::Number(number) => McpValue::Template(number.to_string()),
+                    Value::Bool(word) => McpValue::Template(word.to_string()),
+                    // The value is not said: it may be a secret.
+                    _ => return invalid(format!("{at}.{name}"), "expected a text"),
+                };
+                values.insert(name.clone(), value);
+            }
+            Ok((values, false))
+        }
+        Some(_) => invalid(at, "expected values by name, or a list of them"),
+    }
+}

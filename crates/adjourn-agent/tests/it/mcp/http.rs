@@ -1,0 +1,57 @@
+//! Servers over streamable HTTP.
+
+use adjourn_agent::mcp::McpServers;
+use adjourn_agent::{AgentEvent, FailureKind};
+use serde_json::json;
+
+use super::http_server::{AUTHORIZATION, HttpServer};
+use crate::fixture::{agent, errors, events, model, question, text};
+
+fn web(url: &str, authorization: &str) -> McpServers {
+    let headers = json!({ "Authorization": authorization });
+    let servers = json!({ "mcpServers": { "web": { "url": url, "headers": headers } } });
+    McpServers::read(&servers).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_over_http_is_called_with_its_headers_and_left_in_order() {
+    let server = HttpServer::start();
+    let model = model(json!([{ "calls": [{ "tool": "web__look" }] }, { "text": "Done." }]));
+    let agent = agent(&model).mcp_servers(&web(&server.url, AUTHORIZATION)).build().unwrap();
+    let run = events(agent.run("Look.")).await;
+    assert_eq!(text(&run), "Done.");
+    let seen = format!("{:?}", model.requests()[1].messages);
+    assert!(seen.contains("seen") && !seen.contains("hush"), "{seen}");
+    let called = server.called();
+    for method in ["initialize", "notifications/initialized", "tools/list", "tools/call"] {
+        assert!(called.contains(&method.to_owned()), "{method}: {called:?}");
+    }
+    assert!(called.contains(&"DELETE".to_owned()), "its session is given back: {called:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_that_a_server_refuses_make_the_agent_ask() {
+    let server = HttpServer::start();
+    let model = model(json!([{ "text": "Done." }]));
+    let servers = web(&server.url, "Bearer wrong-hush");
+    let agent = agent(&model).mcp_servers(&servers).build().unwrap();
+    let asked = question(&events(agent.run("Look.")).await);
+    assert_eq!(asked.originating_failure_kind, Some(FailureKind::AuthRequired));
+    let shown = format!("{asked:?} {}", serde_json::to_string(&asked.suspension_record).unwrap());
+    assert!(shown.contains("MCP server") && !shown.contains("hush"), "{shown}");
+    assert_eq!(model.requests().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_does_not_listen_is_told() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", free.local_addr().unwrap());
+    drop(free);
+    let model = model(json!([{ "text": "Done." }]));
+    let agent = agent(&model).mcp_servers(&web(&url, AUTHORIZATION)).build().unwrap();
+    let run: Vec<AgentEvent> = events(agent.run("Look.")).await;
+    assert_eq!(text(&run), "Done.");
+    let failure = errors(&run).remove(0).failure.unwrap();
+    assert_eq!(failure.kind, FailureKind::ToolError);
+    assert!(failure.explanation.contains("MCP server \"web\" cannot be used"), "{failure}");
+}

@@ -1,0 +1,92 @@
+//! An MCP server over streamable HTTP, on loopback.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use adjourn_core::json;
+use serde_json::{Value, json};
+
+/// What a request must have.
+pub const AUTHORIZATION: &str = "Bearer hush-hush";
+
+/// A server that listens until the test is over.
+pub struct HttpServer {
+    pub url: String,
+    /// The methods of HTTP and of MCP that were called.
+    called: Arc<Mutex<Vec<String>>>,
+}
+
+impl HttpServer {
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let called = Arc::<Mutex<Vec<String>>>::default();
+        let all = Arc::clone(&called);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let called = Arc::clone(&all);
+                std::thread::spawn(move || answer(stream, &called));
+            }
+        });
+        Self { url, called }
+    }
+
+    pub fn called(&self) -> Vec<String> {
+        self.called.lock().unwrap().clone()
+    }
+}
+
+/// Answers one request.
+fn answer(mut stream: TcpStream, called: &Mutex<Vec<String>>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 || line.trim().is_empty() {
+            break;
+        }
+        head.push(line.trim().to_owned());
+    }
+    let header = |name: &str| {
+        let mut headers = head.iter().filter_map(|line| line.split_once(": "));
+        headers.find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    };
+    let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let verb = head[0].split(' ').next().unwrap().to_owned();
+    let message: Value = json::read(&body, 1024 * 1024).unwrap_or_default();
+    let method = message["method"].as_str().unwrap_or(&verb).to_owned();
+    called.lock().unwrap().push(method.clone());
+    let (status, extra, body) = match verb.as_str() {
+        _ if header("authorization") != Some(AUTHORIZATION) => {
+            ("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", String::new())
+        }
+        "POST" if message["id"].is_null() => ("202 Accepted", "", String::new()),
+        "POST" => ("200 OK", "Mcp-Session-Id: 7\r\n", response(&method, &message)),
+        "DELETE" => ("200 OK", "", String::new()),
+        _ => ("405 Method Not Allowed", "", String::new()),
+    };
+    let (kind, length) = ("application/json", body.len());
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status}\r\n{extra}Content-Type: {kind}\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{body}",
+    );
+}
+
+fn response(method: &str, message: &Value) -> String {
+    let result = match method {
+        "initialize" => json!({
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": { "tools": {} }, "serverInfo": { "name": "web", "version": "1" },
+        }),
+        "tools/list" => json!({ "tools": [{
+            "name": "look", "inputSchema": { "type": "object" },
+            "annotations": { "readOnlyHint": true },
+        }] }),
+        _ => json!({ "content": [{ "type": "text", "text": "seen" }] }),
+    };
+    json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()
+}
