@@ -62,6 +62,7 @@ pub use recovery::{DefaultPolicy, RecoveryPolicy};
 pub use result::{AgentResult, RunOutcome};
 pub use resume::ResumeError;
 pub use run::{Resume, Run};
+pub use tool::directory;
 #[cfg(feature = "mcp")]
 pub use tool::mcp;
 pub use tool::{

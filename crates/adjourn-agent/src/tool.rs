@@ -2,6 +2,7 @@
 
 mod arguments;
 pub(crate) mod builtin;
+pub mod directory;
 mod function;
 #[cfg(feature = "mcp")]
 pub mod mcp;

@@ -13,6 +13,7 @@
 mod asking;
 mod cancelling;
 mod defects;
+mod directory;
 mod engine;
 mod events;
 mod examples;

@@ -1,0 +1,95 @@
+//! Commands that run here.
+
+use std::time::{Duration, Instant};
+
+use adjourn_agent::ToolCall;
+use adjourn_agent::directory::DirectoryTool::Run;
+use serde_json::json;
+
+use super::{Desk, words};
+
+/// Returns whether a process is there, and no mere entry that its parent has not read yet.
+fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+}
+
+async fn until_gone(pid: &str) {
+    let start = Instant::now();
+    while runs(pid) {
+        assert!(start.elapsed() < Duration::from_secs(40), "{pid} is still there");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Waits until a command has written a file.
+async fn written(desk: &Desk, name: &str) -> String {
+    let start = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(desk.path().join(name)).unwrap_or_default();
+        if text.ends_with('\n') {
+            return text;
+        }
+        assert!(start.elapsed() < Duration::from_secs(40), "{name} was never written");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_runs_in_the_directory_and_says_how_it_ended() {
+    let desk = Desk::new();
+    desk.write("a", "hello");
+    let command = json!({ "command": "cat a; echo; echo oops >&2; cat; exit 3" });
+    let output = desk.call(Run, command).await.unwrap();
+    assert_eq!(words(&output.blocks), "hello\noops\n\n[exit status 3]");
+    let ended = json!({ "exitCode": 3, "signal": null, "truncated": false });
+    assert_eq!(output.structured, Some(ended));
+    let killed = desk.said(Run, json!({ "command": "kill -9 $$" })).await;
+    assert_eq!(killed, "[ended by signal 9]");
+    let wrong = desk.said(Run, json!({ "command": "if" })).await;
+    assert!(wrong.to_lowercase().contains("syntax error"), "{wrong}");
+}
+
+#[tokio::test]
+async fn what_a_command_says_is_cut_in_the_middle() {
+    let desk = Desk::new();
+    let command = "echo first; seq 100000; echo last";
+    let output = desk.call(Run, json!({ "command": command })).await.unwrap();
+    let said = words(&output.blocks);
+    assert!(said.starts_with("first\n1\n2\n") && said.contains("99999\n100000\nlast\n"));
+    assert!(said.contains(" bytes are left out here]") && said.len() < 40_000, "{}", said.len());
+    assert_eq!(output.structured.unwrap()["truncated"], true);
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+    let desk = Desk::new();
+    let command = "sleep 600 & echo $! > child; echo begun; wait";
+    let late = desk.call(Run, json!({ "command": command, "timeout_seconds": 1 })).await;
+    let late = late.unwrap_err();
+    let said = "begun\n\n[the command was ended: it took more than 1 s]";
+    assert_eq!(words(&late.blocks), said);
+    until_gone(&desk.text("child")).await;
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_in_the_background_ends_with_it() {
+    let desk = Desk::new();
+    let begun = Instant::now();
+    let said = desk.said(Run, json!({ "command": "sleep 600 & echo $! > child; echo ok" })).await;
+    assert_eq!(said, "ok\n\n[exit status 0]");
+    assert!(begun.elapsed() < Duration::from_secs(60), "it is not waited for");
+    until_gone(&desk.text("child")).await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_leaves_no_process() {
+    let desk = Desk::new();
+    let command = json!({ "command": "sleep 600 & echo $! > child; wait" });
+    let call = desk.tool(Run).call(ToolCall::new(command));
+    let child = tokio::select! {
+        _ = call => panic!("it ended"),
+        child = written(&desk, "child") => child,
+    };
+    until_gone(&child).await;
+}
