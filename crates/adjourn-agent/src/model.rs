@@ -86,6 +86,11 @@ pub struct ModelCall {
     pub tool: String,
     /// The arguments, as the model wrote them: a JSON text, or what the model takes for one.
     pub arguments: String,
+    /// What the provider wants back with the call as it is, such as thoughts that it has signed. It
+    /// is kept with the call, and given back as [`CallContent::signed`].
+    ///
+    /// [`CallContent::signed`]: adjourn_driver::CallContent::signed
+    pub signed: Option<serde_json::Value>,
 }
 
 /// What a model call has used, as far as its provider says.

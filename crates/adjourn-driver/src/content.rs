@@ -130,6 +130,9 @@ pub struct CallContent {
     /// The files that it touches, as ACP has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Value>,
+    /// What the model's provider wants back with the call as it is: thoughts that it has signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Value>,
 }
 
 /// Something that people are shown beside words. The last one of its kind holds.
@@ -402,6 +405,7 @@ impl CallContent {
             kind: None,
             arguments: Value::Null,
             locations: Vec::new(),
+            signed: None,
         }
     }
 

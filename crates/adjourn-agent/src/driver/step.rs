@@ -32,6 +32,9 @@ use crate::tool::{CallDescription, Effect, ToolSpec, Toolbox, builtin};
 /// How much is kept of arguments that are no JSON.
 const NO_JSON_BYTES: usize = 1024;
 
+/// How much is kept of what a provider wants back with a call.
+const SIGNED_BYTES: usize = limits::CALL_BYTES / 4;
+
 /// A step under way.
 pub(super) struct Stepping {
     pub(super) driver: AgentDriver,
@@ -302,11 +305,14 @@ impl Stepping {
                 builtin::park(&tool, &arguments).filter(|_| valid && !parked).and_then(Result::ok);
             let idempotent = spec.is_none_or(|spec| spec.effect == Effect::Idempotent);
             let kind = spec.and_then(|spec| spec.kind.clone());
+            // Without it the model thinks anew; a call that is too long cannot be kept at all.
+            let signed = call.signed.filter(|signed| encoded_len(signed) <= SIGNED_BYTES);
             let content = CallContent {
                 title,
                 kind,
                 arguments,
                 locations,
+                signed,
                 ..CallContent::new(CallId(id), tool)
             };
             requested.push(RequestedCall {
@@ -381,6 +387,10 @@ fn arguments(text: &str) -> Value {
     }
     json::read(text.as_bytes(), limits::CALL_BYTES / 2)
         .unwrap_or_else(|_| Value::String(limits::excerpt(text, NO_JSON_BYTES)))
+}
+
+fn encoded_len(value: &Value) -> usize {
+    serde_json::to_string(value).map_or(usize::MAX, |text| text.len())
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -116,7 +116,10 @@ async fn ask(
     let target = provider.target(client, &request.environment).await?;
     let (chat, names) = request::chat_request(provider, request);
     let refusal = answer::Refusal::default();
-    let options = options.with_raw_frame_sink(refusal.clone());
+    let mut options = options.with_raw_frame_sink(refusal.clone());
+    if request::lacks_thoughts(provider, &request.messages) {
+        options.reasoning_effort = None;
+    }
     let response = client.exec_chat_stream(target, chat, Some(&options)).await?;
-    Ok(Answer::new(response.stream, names, refusal))
+    Ok(Answer::new(response.stream, provider.id.clone(), names, refusal))
 }

@@ -235,7 +235,7 @@ impl Scripted {
                 arguments => arguments.to_string(),
             };
             let tool = call.tool.clone();
-            parts.push(Ok(ModelPart::Call(ModelCall { id, tool, arguments })));
+            parts.push(Ok(ModelPart::Call(ModelCall { id, tool, arguments, signed: None })));
         }
         if let Some(ScriptedUsage { prompt_tokens, completion_tokens, cost_usd }) = self.usage {
             let usage =

@@ -85,6 +85,18 @@ fn examples() -> Vec<(&'static str, Message)> {
                 ..Message::new(Role::Agent, thinks)
             },
         ),
+        (
+            "agent-signed-call",
+            Message {
+                calls: vec![CallContent {
+                    signed: Some(
+                        json!({ "by": "anthropic/m", "thoughts": [{ "signature": "c2ln" }] }),
+                    ),
+                    ..CallContent::new(call("toolu_1"), "lint")
+                }],
+                ..Message::new(Role::Agent, Vec::new())
+            },
+        ),
         ("agent-aborted", Message { aborted: true, ..Message::agent("I was ab") }),
         ("agent-segment", part(0, false, "first ")),
         ("agent-segment-last", part(6, true, "last")),

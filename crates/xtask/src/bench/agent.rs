@@ -40,6 +40,7 @@ impl Model for Asks {
             id: format!("call_{}", self.0.fetch_add(1, Ordering::Relaxed)),
             tool: "ask_user".to_owned(),
             arguments: format!("{{\"question\":\"{question}\"}}"),
+            signed: None,
         };
         emitting(|out| async move {
             out.emit(Ok(ModelPart::Call(call))).await;

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_core::Stream;
 use genai::chat::{
-    ChatFrameSink, ChatStream, ChatStreamEvent, FrameCtx, RawFrameRef, StopReason, StreamEnd,
-    ToolCall, Usage,
+    ChatFrameSink, ChatStream, ChatStreamEvent, ContentPart, FrameCtx, MessageContent, RawFrameRef,
+    StopReason, StreamEnd, ToolCall, Usage,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracing::{Dispatch, dispatcher};
 
 use super::names::ToolNames;
@@ -20,6 +20,8 @@ use crate::model::{FinishReason, ModelCall, ModelPart, ModelUsage};
 /// A provider's answer, as it comes.
 pub(super) struct Answer {
     stream: ChatStream,
+    /// The model's id.
+    model: String,
     names: ToolNames,
     refusal: Refusal,
     /// What the end of the answer has said and was not taken yet.
@@ -27,8 +29,13 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) const fn new(stream: ChatStream, names: ToolNames, refusal: Refusal) -> Self {
-        Self { stream, names, refusal, last: VecDeque::new() }
+    pub(super) const fn new(
+        stream: ChatStream,
+        model: String,
+        names: ToolNames,
+        refusal: Refusal,
+    ) -> Self {
+        Self { stream, model, names, refusal, last: VecDeque::new() }
     }
 
     /// Returns the next part. An answer whose last part is not [`ModelPart::Finished`] was cut off.
@@ -67,6 +74,7 @@ impl Answer {
             self.last.push_back(ModelPart::Usage(used(usage)));
         }
         let reason = end.captured_stop_reason.clone();
+        let mut thoughts = signed_thoughts(end.captured_content.as_ref());
         let calls = whole(end.captured_into_tool_calls().unwrap_or_default());
         let reason = match reason {
             _ if self.refusal.is_told() => FinishReason::Refusal,
@@ -82,10 +90,37 @@ impl Answer {
                 arguments => arguments.to_string(),
             };
             let tool = self.names.given(call.fn_name);
-            self.last.push_back(ModelPart::Call(ModelCall { id: call.call_id, tool, arguments }));
+            let signed = match (thoughts.take(), call.thought_signatures) {
+                (Some(thoughts), _) => Some(json!({ "by": self.model, "thoughts": thoughts })),
+                (None, Some(signatures)) => {
+                    Some(json!({ "by": self.model, "signatures": signatures }))
+                }
+                (None, None) => None,
+            };
+            let call = ModelCall { id: call.call_id, tool, arguments, signed };
+            self.last.push_back(ModelPart::Call(call));
         }
         self.last.push_back(ModelPart::Finished(reason));
     }
+}
+
+/// Returns the thoughts of an answer that its provider has signed, as Anthropic has them.
+fn signed_thoughts(content: Option<&MessageContent>) -> Option<Vec<Value>> {
+    let mut thoughts = Vec::new();
+    let mut signature = None;
+    for part in content?.parts() {
+        match part {
+            ContentPart::ThoughtSignature(signed) => signature = Some(signed),
+            ContentPart::ReasoningContent(thinking) => {
+                let block = |signature| json!({ "type": "thinking", "thinking": thinking, "signature": signature });
+                thoughts.extend(signature.take().map(block));
+            }
+            // A thought that the provider shows to nobody.
+            ContentPart::Custom(custom) => thoughts.push(custom.data.clone()),
+            _ => {}
+        }
+    }
+    (!thoughts.is_empty()).then_some(thoughts)
 }
 
 /// Leaves out calls that are the beginning of others: a server that counts calls from 1 makes genai

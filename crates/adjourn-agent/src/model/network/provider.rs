@@ -11,6 +11,8 @@ use crate::model::{ApiKey, ModelOptions, NamedModelError};
 
 /// A provider, and the model of it that is asked.
 pub(super) struct Provider {
+    /// The model's id.
+    pub(super) id: String,
     pub(super) kind: AdapterKind,
     model: ModelIden,
     /// Where it is, if not where genai knows it to be.
@@ -59,7 +61,7 @@ impl Provider {
             _ => {}
         }
         let model = ModelIden::new(kind, model.to_owned());
-        Ok(Self { kind, model, base_url, key, variable })
+        Ok(Self { id: id.to_owned(), kind, model, base_url, key, variable })
     }
 
     /// Returns the options of every request.

@@ -4,10 +4,10 @@
 //!   is never the agent's: there are providers that take no other.
 //! - The results of the calls of one message are one message right behind it. Images of results
 //!   follow in the user's role with providers that take none in a result.
-//! - Thoughts go back to the providers that want them.
+//! - Thoughts go back to the providers that want them, signed ones to the model that they are of.
 
 use adjourn_core::MARK;
-use adjourn_driver::{Block, ModelMessage, ModelRole};
+use adjourn_driver::{Block, CallContent, ModelMessage, ModelRole};
 use genai::adapter::AdapterKind;
 use genai::chat::{
     CacheControl, ChatMessage, ChatRequest, ChatRole, ContentPart, MessageContent, MessageOptions,
@@ -120,6 +120,13 @@ impl Talk<'_> {
     /// Adds what the agent has said, and the calls that it has asked for.
     fn answer(&mut self, message: &ModelMessage) {
         let mut parts = Vec::new();
+        if self.provider.kind == AdapterKind::Anthropic {
+            let thoughts =
+                message.calls.iter().filter_map(|call| signed(self.provider, call, "thoughts"));
+            parts.extend(
+                thoughts.flatten().map(|block| ContentPart::from_custom(block.clone(), None)),
+            );
+        }
         for block in &message.blocks {
             if block.is_thought() {
                 let words = block.words().filter(|_| self.provider.takes_thoughts());
@@ -140,7 +147,7 @@ impl Talk<'_> {
                 call_id: self.ids.told(self.provider.kind, &call.id.0),
                 fn_name: self.names.told(self.provider.kind, &call.tool),
                 fn_arguments,
-                thought_signatures: None,
+                thought_signatures: signatures(self.provider, call),
             }));
         }
         self.add(ChatRole::Assistant, parts);
@@ -201,6 +208,27 @@ impl Talk<'_> {
             last.options = Some(options);
         }
     }
+}
+
+/// Returns what the provider has signed of a call, if it is the same model's.
+fn signed<'a>(provider: &Provider, call: &'a CallContent, what: &str) -> Option<&'a Vec<Value>> {
+    let signed = call.signed.as_ref()?;
+    let by = signed.get("by").and_then(Value::as_str);
+    signed.get(what)?.as_array().filter(|_| by == Some(provider.id.as_str()))
+}
+
+fn signatures(provider: &Provider, call: &CallContent) -> Option<Vec<String>> {
+    let signatures = signed(provider, call, "signatures")?;
+    Some(signatures.iter().filter_map(|text| Some(text.as_str()?.to_owned())).collect())
+}
+
+/// Returns whether the last calls have no thoughts with them: Anthropic lets a model think about
+/// their results only if it is given what the model thought before it asked for them.
+pub(super) fn lacks_thoughts(provider: &Provider, messages: &[ModelMessage]) -> bool {
+    let last = messages.iter().rev().find(|message| message.role == ModelRole::Agent);
+    let calls = last.map(|message| message.calls.as_slice()).unwrap_or_default();
+    let thought = calls.iter().any(|call| signed(provider, call, "thoughts").is_some());
+    provider.kind == AdapterKind::Anthropic && !calls.is_empty() && !thought
 }
 
 fn anthropic_block(shown: Shown) -> Value {

@@ -134,6 +134,7 @@ async fn thoughts_calls_and_pings_are_told_apart() {
         id: "toolu_1".to_owned(),
         tool: "lookup".to_owned(),
         arguments: "{\"table\":\"sales\"}".to_owned(),
+        signed: Some(json!({ "by": MODEL, "thoughts": [thought()] })),
     };
     assert_eq!(
         parts,
@@ -145,6 +146,38 @@ async fn thoughts_calls_and_pings_are_told_apart() {
             Ok(ModelPart::Finished(FinishReason::ToolCalls)),
         ]
     );
+}
+
+fn thought() -> Value {
+    json!({ "type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmVk" })
+}
+
+#[tokio::test]
+async fn signed_thoughts_go_back_with_their_call_to_the_model_that_had_them() {
+    for (by, thinks) in [(MODEL, true), ("anthropic/claude-opus-4-1", false)] {
+        let server = Server::start(vec![says(&["Done."])]).await;
+        let options =
+            ModelOptions { reasoning_effort: Some("2048".to_owned()), ..options_at(&server) };
+        let mut asks = calling("I look.", &[("toolu_1", "lookup", json!({}))]);
+        asks.blocks.insert(0, Block::thought("Let me see."));
+        asks.calls[0].signed = Some(json!({ "by": by, "thoughts": [thought()] }));
+        let messages = vec![
+            message(ModelRole::User, vec![Block::text("Look.")]),
+            asks,
+            result("toolu_1", vec![Block::text("3 rows")]),
+        ];
+        heard(&*named_model(MODEL, &options).unwrap(), asking(messages)).await;
+        let body = server.body();
+        let said = [
+            json!({ "type": "text", "text": "I look." }),
+            json!({ "type": "tool_use", "id": "toolu_1", "name": "lookup", "input": {} }),
+        ];
+        let thought = thinks.then(thought);
+        let expected: Vec<Value> = thought.into_iter().chain(said).collect();
+        assert_eq!(body["messages"][1]["content"], Value::from(expected));
+        // A model that is not given its thoughts must not think about the result.
+        assert_eq!(body.get("thinking").is_some(), thinks, "{body:#}");
+    }
 }
 
 #[tokio::test]

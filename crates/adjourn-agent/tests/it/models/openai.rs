@@ -131,7 +131,7 @@ fn call_piece(index: u32, id: Option<&str>, name: Option<&str>, arguments: &str)
 
 fn call(id: &str, tool: &str, arguments: &str) -> Result<ModelPart, adjourn_agent::ModelError> {
     let (id, tool, arguments) = (id.to_owned(), tool.to_owned(), arguments.to_owned());
-    Ok(ModelPart::Call(ModelCall { id, tool, arguments }))
+    Ok(ModelPart::Call(ModelCall { id, tool, arguments, signed: None }))
 }
 
 #[tokio::test]
