@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tracing::Instrument as _;
+use tracing::field::{Empty, display};
+use tracing::{Instrument as _, Span};
 
 use crate::content;
 use crate::face::{Face, OnDisconnect};
@@ -73,10 +74,12 @@ where
         sessions: HashMap::new(),
         unreadable: HashSet::new(),
         tasks: JoinSet::new(),
+        span: tracing::debug_span!("connection", connection = number(), client = Empty),
     };
     let gone = connection.out.clone();
+    let span = connection.span.clone();
     let result = tokio::select! {
-        result = connection.read(lines).instrument(tracing::debug_span!("connection")) => result,
+        result = connection.read(lines).instrument(span) => result,
         () = gone.gone() => Ok(()),
         () = stop => Ok(()),
     };
@@ -134,6 +137,14 @@ pub(crate) struct Connection<S: Store> {
     /// Sessions that the log names because they cannot be read.
     pub(crate) unreadable: HashSet<SessionId>,
     tasks: JoinSet<()>,
+    /// What is around all that it logs.
+    span: Span,
+}
+
+/// Returns a number that no other connection of the process has.
+fn number() -> u64 {
+    static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+    CONNECTIONS.fetch_add(1, Ordering::Relaxed)
 }
 
 impl<S: Store> Connection<S> {
@@ -148,7 +159,9 @@ impl<S: Store> Connection<S> {
     pub(crate) async fn take(&mut self, message: Incoming<'_>, written: u64) {
         match message {
             Incoming::Request { id, method, params } => {
-                let span = tracing::debug_span!("request", method = &*method, id = %id.as_json());
+                let (name, number) = (&*method, display(id.as_json()));
+                let span =
+                    tracing::debug_span!("request", method = name, id = number, session = Empty);
                 let answer = self.request(&id, &method, params, written);
                 match answer.instrument(span.clone()).await {
                     Ok(Some(result)) => self.lines.respond(&id, &Ok(result)),
@@ -267,6 +280,7 @@ impl<S: Store> Connection<S> {
         }
         let (peer, introduction) = initialize(&request, self.face.options.profile)?;
         let (client, version) = (&peer.name, peer.version);
+        self.span.record("client", client);
         tracing::info!(client, ?version, "client connected");
         self.peer = Some(Arc::new(peer));
         Ok(introduction)
@@ -288,7 +302,10 @@ impl<S: Store> Connection<S> {
     ) -> Result<(), Error> {
         let room = self.room.take(params.bytes())?;
         let attach: Attach = params.read()?;
-        let session = self.face.find_to_command(&attach.session_id).await?;
+        let session = match attach.session_id.parse::<SessionId>() {
+            Ok(_) => self.face.find_to_command(&attach.session_id).await?,
+            Err(_) => self.face.find_meant(&attach.session_id).await?.id,
+        };
         if let Some(cwd) = &attach.cwd {
             let wanted = absolute(cwd)?;
             let spec = self.face.claimant.spec(session).map_err(adjourn::Error::from)?;
@@ -351,6 +368,7 @@ impl<S: Store> Connection<S> {
 
     /// Asks something of a session, which serves this connection from then on.
     async fn ask(&mut self, session: SessionId, ask: Ask) {
+        Span::current().record("session", display(session));
         // What was answered before goes out before what the session will say; nothing is said to
         // a cancel.
         if !matches!(ask, Ask::Cancel) {

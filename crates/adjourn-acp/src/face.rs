@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::store::Store;
-use adjourn::{Adjourn, Claimant, SessionRef};
+use adjourn::{Adjourn, Claimant, Meant, SessionRef};
 use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face as Where};
 use adjourn_core::driver::{DriverKind, DriverSpec, Need};
@@ -132,6 +132,17 @@ impl<S: Store> Face<S> {
             Ok(session) if session.tenant == self.adjourn.tenant() => Ok(session),
             Ok(_) | Err(adjourn::Error::NotFound(_)) => Err(Error::no_session(name)),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Finds the session that a client means: by its id, the id of one of its runs, or its name.
+    pub(crate) async fn find_meant(&self, text: &str) -> Result<Arc<Session>, Error> {
+        match self.adjourn.find(text).await? {
+            Meant::One(session) => self.find(&session.id().to_string()).await,
+            Meant::Several => {
+                Err(Error::invalid("sessionId", "more than one open session has this name"))
+            }
+            Meant::NoRun(_) | Meant::Unknown => Err(Error::no_session(text)),
         }
     }
 

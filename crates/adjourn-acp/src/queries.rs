@@ -5,7 +5,7 @@ use adjourn::{Cursor, Filter, Query, Sort, StateKind, StoreError};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::connection::{Connection, absolute};
 use crate::face::StatusWords;
@@ -25,7 +25,7 @@ impl<S: Store> Connection<S> {
             (StatusWords::ByVersion, Version::V2) => StatusWords::Open,
             (words, _) => words,
         };
-        let session = match (self.face.find(&named.session_id).await, words) {
+        let session = match (self.face.find_meant(&named.session_id).await, words) {
             (Ok(session), _) => session,
             (Err(error), StatusWords::Live) if error.code == NOT_FOUND => {
                 return Ok(json!({ "status": SessionStatus::NotFound }));
@@ -100,8 +100,15 @@ impl<S: Store> Connection<S> {
         if let Some(next) = page.next {
             answer = with(answer, "nextCursor", next.to_string());
         }
-        if !unreadable.is_empty() && peer.opted_in() {
-            answer = with(answer, "_meta", json!({ EXTENSION: { "unreadable": unreadable } }));
+        let mut about = Map::new();
+        if !unreadable.is_empty() {
+            about.insert("unreadable".to_owned(), unreadable.into());
+        }
+        if page.behind > 0 {
+            about.insert("behind".to_owned(), page.behind.into());
+        }
+        if !about.is_empty() && peer.opted_in() {
+            answer = with(answer, "_meta", json!({ EXTENSION: about }));
         }
         Ok(answer)
     }

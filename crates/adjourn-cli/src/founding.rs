@@ -1,6 +1,5 @@
 //! What a session is made with: the flags of commands that make one.
 
-use adjourn::{Filter, Query, Sort, StateKind};
 use adjourn_core::carry::{AddBudget, Budget};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
@@ -57,40 +56,6 @@ impl Given {
             budget: self.budget.unwrap_or_default(),
             title: self.title.clone(),
         })
-    }
-}
-
-/// How many sessions of one name are looked for: enough to see that it is not one session's.
-const NAMED: usize = 2;
-
-/// Returns the sessions of this tenant with a name in one of some states, the newest first, at most
-/// two.
-pub async fn named(
-    place: &Place,
-    name: &str,
-    states: &[StateKind],
-) -> Result<Vec<SessionId>, Failure> {
-    let filter = Filter {
-        // A name is one session's among those of its tenant.
-        tenant: Some(place.settings.tenant.value.clone()),
-        labels: [(NAME.to_owned(), name.to_owned())].into(),
-        states: states.to_vec(),
-        ..Filter::default()
-    };
-    let mut query = Query { sort: Sort::Newest, ..Query::new(filter, NAMED) };
-    let mut found = Vec::new();
-    loop {
-        let page = place.adjourn.query(query.clone()).await?;
-        found.extend(page.sessions.iter().map(|listed| match listed {
-            Ok(session) => session.id,
-            Err((id, _)) => *id,
-        }));
-        found.truncate(NAMED);
-        match page.next {
-            // A page may have too few, or none, only because looking for more took long enough.
-            Some(next) if found.len() < NAMED => query.after = Some(next),
-            _ => return Ok(found),
-        }
     }
 }
 

@@ -1,6 +1,15 @@
 //! `adjourn`: a durable pause for any AI agent, at the command line.
 //!
 //! One file per subcommand. stdout is data, stderr is talk; a refusal is one word and a sentence.
+//!
+//! - [`arguments::Arguments`] is what was typed; [`settings::Settings`] what holds, with where it
+//!   came from: flags over variables over the file.
+//! - [`place::Place`] is the store that a command works on, through the library and nothing else.
+//! - [`terminal::Output`] is where a command says what it did, to people or as JSON.
+//! - [`failure::Failure`] is why it could not, with a hint and the exit code.
+//!
+//! Start reading at `commands/suspend.rs`, which is as short as they come, then `foreground.rs`, which
+//! stays with a session until it rests.
 
 #![cfg_attr(
     test,

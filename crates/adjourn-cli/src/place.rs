@@ -9,14 +9,14 @@ use adjourn::clock::{Clock, Machine};
 use adjourn::keys::KeyDir;
 use adjourn::script::Scripted;
 use adjourn::store::SetAside;
-use adjourn::{Adjourn, AdjournBuilder, StateKind};
+use adjourn::{Adjourn, AdjournBuilder, Meant};
 use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::id::SessionId;
 use adjourn_driver::Drivers as _;
 
 use crate::failure::Failure;
-use crate::founding::{NAME, named};
+use crate::founding::NAME;
 use crate::liveness::Living;
 use crate::settings::{Held, Settings, Source};
 use crate::terminal::{Output, warn};
@@ -130,16 +130,17 @@ impl Place {
     /// Finds a session by its id, the id of one of its runs, its name, or by how its id begins, or
     /// the end of it that lists show.
     pub async fn find(&self, text: &str) -> Result<SessionId, Failure> {
-        if let Ok(id) = text.parse() {
-            return Ok(id);
-        }
-        if let Ok(run) = text.parse() {
-            let of = self.adjourn.session_of(run).await?.map(|session| session.id());
-            return of
-                .ok_or_else(|| Failure::not_found(format!("no session has had the run {text}")));
-        }
-        if let Some(id) = self.find_named(text).await? {
-            return Ok(id);
+        match self.adjourn.find(text).await? {
+            Meant::One(session) => return Ok(session.id()),
+            Meant::NoRun(_) => {
+                return Err(Failure::not_found(format!("no session has had the run {text}")));
+            }
+            Meant::Several => {
+                let message = format!("more than one open session is called {text:?}");
+                let hint = format!("`adjourn ls --label {NAME}={text}` lists them");
+                return Err(Failure::usage(message).hint(hint));
+            }
+            Meant::Unknown => {}
         }
         let found = match text.len() {
             0..LEAST => Vec::new(),
@@ -153,19 +154,6 @@ impl Place {
             )),
             _ => Err(Failure::usage(format!("more than one session has an id like {text:?}"))
                 .hint("give more of it")),
-        }
-    }
-
-    /// Finds the session with a name: the open one, or else the last that has ended.
-    async fn find_named(&self, name: &str) -> Result<Option<SessionId>, Failure> {
-        match named(self, name, &StateKind::OPEN).await?.as_slice() {
-            [] => Ok(named(self, name, &[StateKind::Ended]).await?.first().copied()),
-            [id] => Ok(Some(*id)),
-            _ => {
-                let message = format!("more than one open session is called {name:?}");
-                let hint = format!("`adjourn ls --label {NAME}={name}` lists them");
-                Err(Failure::usage(message).hint(hint))
-            }
         }
     }
 

@@ -23,6 +23,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use adjourn::store::Store;
@@ -174,10 +175,12 @@ fn router<S: Store>(intake: Intake<S>, local: bool) -> Router {
     }
 }
 
-/// Puts a span around a request, without its query and its headers: these may hold secrets.
+/// Puts a span with a number of its own around a request, without its query and its headers: these may hold secrets.
 async fn traced(request: Request, next: Next) -> Response {
     let (method, path) = (request.method(), request.uri().path());
-    let span = tracing::debug_span!("request", %method, path);
+    static REQUESTS: AtomicU64 = AtomicU64::new(1);
+    let number = REQUESTS.fetch_add(1, Ordering::Relaxed);
+    let span = tracing::debug_span!("request", request = number, %method, path);
     let answered = async move {
         let response = next.run(request).await;
         tracing::debug!(status = response.status().as_u16(), "request answered");

@@ -23,6 +23,7 @@ use adjourn_core::transcript::Digest;
 use adjourn_core::{Founding, Session};
 use uuid::Uuid;
 
+use crate::rows::EntryNo;
 use crate::store::Listed;
 
 /// A question for sessions: which ones, in which order, and how many at once.
@@ -283,8 +284,9 @@ pub struct Cursor {
     pub(crate) session: SessionId,
     /// When that session had last changed.
     pub(crate) at: Timestamp,
-    /// When the first page was made: what changed after it has been seen, or is not shown again.
-    pub(crate) until: Timestamp,
+    /// How far the journal went when the first page was made: what changed after it has been seen, or
+    /// is not shown again. No clock is as fine: a session may change in the millisecond of a page.
+    pub(crate) until: EntryNo,
 }
 
 impl Cursor {
@@ -297,7 +299,7 @@ impl Cursor {
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { sort, list, session, at, until } = self;
-        let (at, until) = (at.as_millis(), until.as_millis());
+        let (at, until) = (at.as_millis(), until.0);
         write!(f, "{}{at:x}.{until:x}.{list:x}.{}", sort.letter(), session.uuid().as_simple())
     }
 }
@@ -321,11 +323,8 @@ impl FromStr for Cursor {
                 _ => return None,
             };
             let mut parts = rest.as_str().split('.');
-            let mut time = || {
-                let millis = i64::from_str_radix(parts.next()?, 16).ok()?;
-                Some(Timestamp::from_millis(millis))
-            };
-            let (at, until) = (time()?, time()?);
+            let mut number = || i64::from_str_radix(parts.next()?, 16).ok();
+            let (at, until) = (Timestamp::from_millis(number()?), EntryNo(number()?));
             let list = u32::from_str_radix(parts.next()?, 16).ok()?;
             let session = SessionId::new(Uuid::try_parse(parts.next()?).ok()?);
             Some(Self { sort, list, session, at, until })
@@ -442,7 +441,7 @@ mod tests {
     #[test]
     fn a_cursor_is_read_as_it_was_written_and_not_otherwise() {
         let session = SessionId::new(Uuid::from_u128(7));
-        let (at, until) = (Timestamp::from_millis(1_000), Timestamp::from_millis(2_000));
+        let (at, until) = (Timestamp::from_millis(1_000), EntryNo(2_000));
         for sort in [Sort::Oldest, Sort::Newest, Sort::Stalest, Sort::Freshest] {
             let cursor = Cursor { sort, list: 0xbeef, session, at, until };
             let text = cursor.to_string();

@@ -16,6 +16,7 @@ mod schema;
 mod sidecar;
 mod signers;
 mod tail;
+mod tally;
 mod turnstile;
 mod verify;
 mod writer;
@@ -495,37 +496,35 @@ impl Store for Sqlite {
 
     fn tally(&self, now: Timestamp) -> Pending<Tally, Error> {
         self.aside(move |store| {
-            let mut tally = store.read(|connection| reader::waiting(connection, now))?;
-            let mut after = SessionNo(0);
+            store.catch_up()?;
+            let mut tally = store.read(|connection| tally::tally(connection, now))?;
+            let Some(mut after) = tally.1 else { return Ok(tally.0) };
             // Each page is a read of its own, so that none keeps the log from being written back.
             while let Some(last) =
-                store.read(|connection| reader::standing(connection, after, &mut tally.states))?
+                store.read(|connection| tally::standing(connection, after, &mut tally.0.states))?
             {
                 after = last;
             }
-            Ok(tally)
+            Ok(tally.0)
         })
     }
 
     fn query(&self, query: Query) -> Pending<Page, Error> {
         self.aside(move |store| {
             store.catch_up()?;
-            let now = store.0.environment.now();
-            store.read(|connection| query::page(connection, &store.0.cache, &query, now))
+            store.read(|connection| query::page(connection, &store.0.cache, &query))
         })
     }
 
     fn count(&self, filter: Filter) -> Pending<Counted, Error> {
         self.aside(move |store| {
             store.catch_up()?;
-            let now = store.0.environment.now();
             let mut counted = Counted::default();
             let mut query = Query::new(filter, usize::MAX);
             loop {
                 let states = &mut counted.states;
-                let (next, behind) = store.read(|connection| {
-                    query::count(connection, &store.0.cache, &query, now, states)
-                })?;
+                let (next, behind) = store
+                    .read(|connection| query::count(connection, &store.0.cache, &query, states))?;
                 counted.behind = behind;
                 match next {
                     Some(next) => query.after = Some(next),

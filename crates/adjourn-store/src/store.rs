@@ -197,9 +197,9 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Counts sessions by their state, deadlines that have passed at `now`, and events that are not
     /// delivered yet.
     ///
-    /// It reads one thin row for each session, in pages, and loads none of them: the counts of a
-    /// store in use are not of one moment. It takes a while in a large store, and does so on a
-    /// thread of its own.
+    /// It reads no session: states are counted where the list that queries answer from is kept, and
+    /// what is behind the journal is brought up to it first where that is possible, for at most a
+    /// moment; the counts say how far it is not. It does so on a thread of its own.
     fn tally(&self, now: Timestamp) -> Pending<Tally, Error>;
 
     /// Returns a page of the sessions that a query asks for.
@@ -278,6 +278,9 @@ pub struct Tally {
     pub undelivered: u64,
     /// How many sessions are marked because some program could not read them.
     pub unreadable: u64,
+    /// How many entries of the journal the counts of states do not take into account, zero most of
+    /// the time.
+    pub behind: u64,
 }
 
 /// How many sessions are in a state.

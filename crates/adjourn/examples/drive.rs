@@ -101,6 +101,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = created.prompt("Ship it.").await?;
 
     let mut moments = session.watch().await?;
+    let mut lived = Vec::new();
     while let Some(moment) = moments.next().await? {
         for (_, message) in &moment.said {
             println!("{:?}: {}", message.role, message.text());
@@ -109,13 +110,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             What::Suspended(suspended) => match suspended.park.pause.wait {
                 Wait::Open => {
                     println!("parked; the tests pass");
+                    lived.push("parked");
                     adjourn.publish(Event::new("ci.passed").subject("main")).await?;
                 }
                 Wait::Question(question) => {
                     println!("asked: {}", question.question);
+                    lived.push("asked");
                     session.prompt("yes").answering(suspended.park.pause.handle).await?;
                 }
             },
+            What::CallsReturned(_) => lived.push("built"),
             What::RunEnded(ended) => {
                 println!("the run {}", ended.end.outcome.as_str());
                 break;
@@ -123,6 +127,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => {}
         }
     }
+    assert_eq!(lived, ["built", "parked", "asked"]);
+    let said = session.finished().await?.last_words.map(|message| message.text());
+    assert_eq!(said.as_deref(), Some("Deployed."));
     host.stop().await?;
     Ok(())
 }

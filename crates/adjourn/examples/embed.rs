@@ -28,11 +28,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     adjourn.publish(Event::new("ci.passed").subject("pr/12")).await?;
 
     let run = session.finished().await?;
-    println!(
-        "woken, and {}: {}",
-        run.end.outcome.as_str(),
-        session.load().await?.memory.last_words
-    );
+    let said = run.last_words.map(|message| message.text());
+    println!("woken, and {}: {said:?}", run.end.outcome.as_str());
+    assert_eq!(said.as_deref(), Some("Looks good to me."));
     host.stop().await?;
     Ok(())
 }

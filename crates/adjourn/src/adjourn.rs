@@ -138,8 +138,13 @@ impl<S: Store> Adjourn<S> {
         Ok(Self { shared: Arc::new(shared), tenant: TENANT.into(), by: Arc::new(by) })
     }
 
-    /// Works for another tenant: whose the sessions are that it creates, and the events that it
-    /// publishes.
+    /// Works for another tenant: whose the sessions are that it creates, the events that it
+    /// publishes, and the names that it [finds](Adjourn::find).
+    ///
+    /// It is no boundary. A session is reached by its id, and events are addressed, whichever tenant
+    /// they belong to; queries are of all tenants unless their filter names one; and hosts drive the
+    /// sessions of all of them. A program that serves tenants who must not see each other checks
+    /// whose a session is.
     #[must_use]
     pub fn in_tenant(mut self, tenant: impl Into<Arc<str>>) -> Self {
         self.tenant = tenant.into();

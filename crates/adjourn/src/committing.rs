@@ -13,6 +13,9 @@ use tokio::runtime::Handle;
 /// Nothing has happened before it is polled. Dropped after that, the command takes its course in
 /// the background, with all that belongs to it (a claim, a ring), and only its answer is lost; if
 /// the runtime ends with it, other hosts find what it left.
+///
+/// # Panics
+/// It panics if it is polled after it has resolved, as futures of `async` blocks do.
 #[must_use = "nothing happens before it is awaited"]
 pub struct Committing<T: Send + 'static> {
     /// The work, until it is done.

@@ -63,6 +63,11 @@ impl<S: Store> CreateBuilder<S> {
     }
 
     /// Adds a label, which sessions are found by.
+    ///
+    /// The label `name` ([`Founding::NAME`]) is the session's name, by which
+    /// [`Adjourn::find`] and the command line find it: among the open sessions of a tenant, no two
+    /// have the same one. A creation whose name is taken is refused; the name is free again when
+    /// its session has ended.
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.founding.labels.insert(key.into(), value.into());
         self

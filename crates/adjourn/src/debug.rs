@@ -8,6 +8,7 @@ use adjourn_store::Store;
 use crate::adjourn::Adjourn;
 use crate::builder::AdjournBuilder;
 use crate::create::CreateBuilder;
+use crate::find::Meant;
 use crate::live_moments::{LiveMoments, LiveWatchBuilder};
 use crate::moments::{Moments, WatchBuilder};
 use crate::running::{HostBuilder, RunningHost};
@@ -26,6 +27,17 @@ impl<S: Store> Debug for Adjourn<S> {
 impl<S: Store> Debug for SessionRef<S> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.debug_tuple("SessionRef").field(&self.id()).finish()
+    }
+}
+
+impl<S: Store> Debug for Meant<S> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::One(session) => f.debug_tuple("One").field(session).finish(),
+            Self::Several => f.write_str("Several"),
+            Self::NoRun(run) => f.debug_tuple("NoRun").field(run).finish(),
+            Self::Unknown => f.write_str("Unknown"),
+        }
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Declined {
     /// The turn it was declined in: a session that moves on is looked at again.
     turn: Option<(RunId, u64)>,
     again: Again,
+    /// Whether it is a driver that says why: a log up to `info` has no words of others.
+    by_driver: bool,
 }
 
 /// When a session that stays in its turn is tried again.
@@ -31,12 +33,31 @@ pub(crate) enum Again {
 impl Declined {
     /// Takes note of a session that cannot be run.
     pub(crate) fn new(why: String, session: &Session, again: Again) -> Self {
-        Self { why, turn: turn(session), again }
+        Self { why, turn: turn(session), again, by_driver: false }
+    }
+
+    /// Takes note of a session that its driver says cannot be run.
+    pub(crate) fn by_driver(why: String, session: &Session, again: Again) -> Self {
+        Self { by_driver: true, ..Self::new(why, session, again) }
+    }
+
+    /// Returns what a log may say of it at any level.
+    pub(crate) fn kind(&self) -> &str {
+        match self.again {
+            Again::Soon if self.by_driver => "its agent needs something that is not here now",
+            _ if self.by_driver => "its agent cannot be run here",
+            _ => &self.why,
+        }
+    }
+
+    /// Returns why in the words of its driver, if these are its.
+    pub(crate) fn words(&self) -> Option<&str> {
+        self.by_driver.then_some(&self.why)
     }
 
     /// Takes note of a session that cannot be read.
     pub(crate) fn unreadable(error: &Error) -> Self {
-        Self { why: error.to_string(), turn: None, again: Again::Soon }
+        Self { why: error.to_string(), turn: None, again: Again::Soon, by_driver: false }
     }
 
     /// Returns whether something is wrong with it, rather than missing on this host.

@@ -105,6 +105,7 @@ pub use config::{Claims, Config};
 pub use create::CreateBuilder;
 pub use error::{Error, NotSuspended, StoreError};
 pub use failures::Failures;
+pub use find::Meant;
 pub use finished::FinishedRun;
 pub use host::Host;
 pub use known_hosts::KnownHost;

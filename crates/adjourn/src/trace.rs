@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use adjourn_core::carry::Limit;
 use adjourn_core::command::Loss;
+use adjourn_core::driver::DriverKind;
 use adjourn_core::event::{Claimed, ResumedTo, SuspendedEvent, What};
 use adjourn_core::id::{Handle, HostId, RunId, SessionId};
 use adjourn_core::ledger::CallId;
@@ -86,7 +87,13 @@ fn write(session: &Session, event: &Event, is_told: impl Fn() -> bool) {
     let by = &event.by;
     match &event.what {
         What::SessionCreated(created) => {
-            line!(info, ids(None), driver = created.driver.kind.name(), %by, "session created");
+            let driver = created.driver.kind.name();
+            // Where hosts know it by a name of its own.
+            let agent = match &created.driver.kind {
+                DriverKind::Named { name, .. } => Some(name.as_str()),
+                _ => None,
+            };
+            line!(info, ids(None), driver, agent, %by, "session created");
         }
         What::RunStarted(started) => {
             let ids = Ids { run: Some(started.run), ..ids(None) };
@@ -247,5 +254,43 @@ impl fmt::Display for Calls<'_> {
             write!(f, "{comma}{call}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
+
+    use std::io;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_is_told_with_the_name_that_hosts_know_its_driver_by() {
+        let directory = tempfile::tempdir().unwrap();
+        let adjourn = crate::Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+        let (_, done) = adjourn.create("reviewer").with_commit().await.unwrap();
+        let change = Change { session: done.session, events: done.events, said: Vec::new() };
+        let written = Written::default();
+        let writer = written.clone();
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(log.finish(), || committed(&[Arc::new(change)]));
+        let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert!(line.contains(r#"session created"#), "{line}");
+        assert!(line.contains(r#"driver="named" agent="reviewer""#), "{line}");
     }
 }

@@ -1,4 +1,10 @@
 //! The project's own tools. `make` names them.
+//!
+//! - [`bench::run`] measures. Each file of `bench/` is one part: it starts processes of its own, or
+//!   works through the library as a program does that embeds it.
+//! - `bench::figures::Figures` has what was measured, round by round, and its medians.
+//! - `bench::plot::draw` draws it.
+//! - [`artifacts::write`] writes the shapes of the protocol in `spec/`, from the types that read them.
 
 #![expect(clippy::disallowed_methods, reason = "what it reads is of its own making")]
 

@@ -161,9 +161,8 @@ fn failed(error: Error) -> Failure {
 
 /// Counts the sessions that have ended.
 async fn ended(place: &Place) -> Result<u64, Failure> {
-    let filter = Filter { states: vec![StateKind::Ended], ..Filter::default() };
-    let counted = place.adjourn.count(filter).await?;
-    Ok(counted.states.values().map(|standing| standing.count).sum())
+    let tally = place.adjourn.tally().await?;
+    Ok(tally.states.get(StateKind::Ended.as_str()).map_or(0, |ended| ended.count))
 }
 
 /// Fails if sessions cannot be read.

@@ -40,6 +40,7 @@ pub async fn run(settings: &Settings, status: &Status, output: &Output) -> Resul
     if tally.unreadable > 0 {
         line("unreadable", tally.unreadable, "counted above, too: `adjourn ls` says why");
     }
+    say_behind(tally.behind, output);
     let (alive, silent) = living(&hosts);
     let more = match silent {
         0 => runs(&hosts),
@@ -70,11 +71,15 @@ async fn count(place: &Place, status: &Status, output: &Output) -> Result<(), Fa
     }
     print_states(&counted.states, place.clock.now(), output);
     print("in all", total, "", output);
-    if counted.behind > 0 {
-        let behind = counted.behind;
+    say_behind(counted.behind, output);
+    Ok(())
+}
+
+/// Says that not everything is counted, if that is so.
+fn say_behind(behind: u64, output: &Output) {
+    if behind > 0 {
         output.talk(&format!("{behind} entries of the journal are not counted yet"));
     }
-    Ok(())
 }
 
 fn print(name: &str, count: u64, more: &str, output: &Output) {
@@ -131,12 +136,16 @@ fn runs(hosts: &[Host]) -> String {
 fn object(place: &Place, tally: &Tally, hosts: &[Host]) -> Value {
     let (alive, silent) = living(hosts);
     let since = tally.overdue_since.map(|since| since.to_string());
-    json!({
+    let mut object = json!({
         "store": place.adjourn.path().display().to_string(),
         "sessions": sessions(&tally.states),
         "overdue": { "count": tally.overdue, "since": since },
         "events": { "undelivered": tally.undelivered },
         "unreadable": { "count": tally.unreadable },
         "hosts": { "alive": alive, "silent": silent },
-    })
+    });
+    if let (Some(object), 1..) = (object.as_object_mut(), tally.behind) {
+        object.insert("behind".to_owned(), tally.behind.into());
+    }
+    object
 }

@@ -90,7 +90,7 @@ fn an_event_says_whom_it_woke() {
     }
     assert_eq!(
         told(&["ci.passed:main", "--id", "e3"]).0,
-        "event 3: known already, and taken once\n"
+        "event 3: known already; 3 sessions wait for it\n"
     );
     // Whom the next one would wake, the first one does.
     let object = home.json(&["event", "ci.passed:main"]);

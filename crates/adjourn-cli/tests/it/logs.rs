@@ -195,6 +195,8 @@ fn a_line_inside_of_a_call_or_a_commit_has_its_fields() {
     let (around, commit) = spans(line("nothing can be stored"));
     assert_eq!(around, ["commit"]);
     assert!(commit["commands"].as_u64().unwrap() > 0, "{commit:?}");
+    let (_, commit) = spans(line("there is room in the store again"));
+    assert_eq!([&commit["session"], &commit["run"]], [&json!(id), run], "{commit:?}");
 
     // Where it is not asked for, no commit pays for a span of its own.
     let (_, lines) = troubled("info");
@@ -241,12 +243,16 @@ fn the_log_of_a_host_names_a_session_that_it_leaves_to_others_and_why() {
     let new = home.json(&["new", "--script", &script]);
     let id = new["sessionId"].as_str().unwrap();
     home.json(&["prompt", id, "sk-prompt", "--detach"]);
-    let (child, mut log, mut said) = serve(&home, &[]);
-    read_until(&mut log, &mut said, "left to other hosts: ");
+    let (child, mut log, mut said) = serve(&home, &["--log", "debug"]);
+    read_until(&mut log, &mut said, "its driver says: ");
     let said = ended(child, log, said);
     let lines: Vec<_> = said.lines().filter(|line| line.contains("left to other")).collect();
     assert_eq!(lines.len(), 1, "it is said once: {said}");
-    assert!(lines[0].contains(" INFO ") && lines[0].contains("permission"), "{said}");
+    let kind = "left to other hosts: its agent needs something that is not here now";
+    assert!(lines[0].contains(" INFO ") && lines[0].contains(kind), "{said}");
+    // What a driver says in its own words is for those who look for defects.
+    let words: Vec<_> = said.lines().filter(|line| line.contains("permission")).collect();
+    assert!(!words.is_empty() && words.iter().all(|line| line.contains(" DEBUG ")), "{said}");
     assert!(lines[0].contains(&format!("session={id} host=host-")), "{said}");
     assert!(!said.contains(UNSAID), "{said}");
 }
@@ -355,6 +361,8 @@ fn an_editor_hears_nothing_of_the_log_on_stdout() {
     let (around, request) = spans(lines.iter().find(is_refused).expect(&said));
     assert_eq!(around, ["connection", "request"]);
     assert_eq!([&request["method"], &request["id"]], ["session/unheard_of", r#""four""#]);
+    assert_eq!(request["connection"], 1, "{request:?}");
+    assert!(request["client"].is_string(), "{request:?}");
     assert!(!said.contains(UNSAID), "{said}");
 }
 

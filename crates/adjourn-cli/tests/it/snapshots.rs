@@ -95,7 +95,8 @@ fn the_life_of_a_session_for_people() {
         event 2: 1 session waits for it
         2> it is delivered when a host runs: `adjourn serve`
         $ adjourn event ci.passed:main --id e1
-        event 2: known already, and taken once
+        event 2: known already; 1 session waits for it
+        2> it is delivered when a host runs: `adjourn serve`
         $ adjourn show sess:0
         sess:0  asking for 0s: which table? (two match) [raw | monthly]; wakes on an answer; answer it with `adjourn prompt sess:0 ANSWER`
           prompt               go
@@ -198,7 +199,7 @@ fn the_life_of_a_session_for_programs() {
         $ adjourn event ci.passed:main --id e1 --data '{"build": 7}' --json
         {"seq":2,"fresh":true,"woke":0,"waiting":1,"notice":"it is delivered when a host runs: `adjourn serve`"}
         $ adjourn event ci.passed:main --id e1 --json
-        {"seq":2,"fresh":false,"woke":0,"waiting":0}
+        {"seq":2,"fresh":false,"woke":0,"waiting":1,"notice":"it is delivered when a host runs: `adjourn serve`"}
         $ adjourn show sess:0 --json
         {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:2","initiator":"agent","wait":"question","suspendedAt":"TIME","question":"which table?","context":"two match","choices":["raw","monthly"],"cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"prompt":"go","lastWords":"building","runs":1,"agent":"script"}
         $ adjourn prompt sess:0 monthly --detach --json

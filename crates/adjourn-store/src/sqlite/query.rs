@@ -22,14 +22,14 @@ use rusqlite::{Connection, OptionalExtension as _};
 use uuid::Uuid;
 
 use super::listing::{self, Tail};
-use super::reader::founding;
+use super::reader::{founding, last_entry};
 use super::rows::{SqliteRows, row_code, session_row, state_name};
 use super::schema;
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::fold::fold;
 use crate::query::{Cursor, Filter, Page, Query, Sort, is_in};
-use crate::rows::{SessionRow, Sessions as _};
+use crate::rows::{EntryNo, SessionRow, Sessions as _};
 use crate::store::{Listed, Standing};
 use lists::Place;
 use plan::Plan;
@@ -42,14 +42,9 @@ const WORK: usize = 65_536;
 const READING: usize = 32;
 
 /// Returns a page of what a query asks for.
-pub(super) fn page(
-    connection: &Connection,
-    cache: &Cache,
-    query: &Query,
-    now: Timestamp,
-) -> Result<Page, Error> {
+pub(super) fn page(connection: &Connection, cache: &Cache, query: &Query) -> Result<Page, Error> {
     let moment = connection.unchecked_transaction()?;
-    let mut search = Search::new(connection, query, now)?;
+    let mut search = Search::new(connection, query)?;
     let mut sessions: Vec<Listed> = Vec::new();
     let (mut last, mut next) = (None, None);
     while let Some(found) = search.next()? {
@@ -74,11 +69,10 @@ pub(super) fn count(
     connection: &Connection,
     cache: &Cache,
     query: &Query,
-    now: Timestamp,
     states: &mut BTreeMap<&'static str, Standing>,
 ) -> Result<(Option<Cursor>, u64), Error> {
     let moment = connection.unchecked_transaction()?;
-    let mut search = Search::new(connection, query, now)?;
+    let mut search = Search::new(connection, query)?;
     let by_row = !query.filter.needs_session() && search.marks.is_some();
     while let Some(found) = search.next()? {
         if !by_row && search.wanted(cache, &found)?.is_none() {
@@ -129,8 +123,8 @@ struct Search<'a> {
     sort: Sort,
     /// The list that pages are of, as cursors name it.
     list: u32,
-    /// What changed after this was seen on an earlier page, or is not shown again.
-    until: Timestamp,
+    /// What the journal has behind this was seen on an earlier page, or is not shown again.
+    until: EntryNo,
     /// The states that are wanted, as the rows of sessions have them.
     states: Vec<i64>,
     /// The marks that are wanted; nothing in a file that has none.
@@ -149,13 +143,16 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(connection: &'a Connection, query: &'a Query, now: Timestamp) -> Result<Self, Error> {
+    fn new(connection: &'a Connection, query: &'a Query) -> Result<Self, Error> {
         let Query { filter, sort, after, .. } = query;
         let list = filter.list(*sort);
         if after.is_some_and(|after| after.list != list) {
             return Err(Error::ForeignCursor("it was given for another filter or order"));
         }
-        let until = after.map_or(now, |after| after.until);
+        let until = match after {
+            Some(after) => after.until,
+            None => last_entry(connection)?,
+        };
         let states = filter.states.iter().map(|state| row_code(*state)).collect();
         let has_lists = schema::version(connection)? >= schema::LISTING;
         let plan = match has_lists {
@@ -185,9 +182,6 @@ impl<'a> Search<'a> {
                 None => search.behind = entries,
             }
         }
-        if query.after.is_none() && sort.is_by_change() && plan.follows() {
-            search.until = search.until.max(plan::last_change(connection)?);
-        }
         search.walk = search.walk_along(plan, after)?;
         Ok(search)
     }
@@ -210,7 +204,7 @@ impl<'a> Search<'a> {
     }
 
     /// Makes the walk along the lists of a plan.
-    fn walk_along(&mut self, plan: Plan, after: Option<Place>) -> Result<Walk, Error> {
+    fn walk_along(&self, plan: Plan, after: Option<Place>) -> Result<Walk, Error> {
         let mut singled_out: Vec<i64> = self.fresh.iter().copied().collect();
         let mut lists = Vec::new();
         match plan.is_to_be_sorted {
@@ -222,10 +216,10 @@ impl<'a> Search<'a> {
         singled_out.dedup();
         // Only an order of changes takes their rows to be made; each is looked at again in its turn.
         let places = match self.sort.is_by_change() {
-            true => self.places_by_change(singled_out, after.is_none())?,
+            true => self.places_by_change(singled_out)?,
             false => singled_out.into_iter().map(|no| Place { at: 0, no }).collect(),
         };
-        let until = self.filter.unchanged_since.unwrap_or(self.until).min(self.until);
+        let until = self.filter.unchanged_since.unwrap_or(Timestamp::from_millis(i64::MAX));
         let mut walk = Walk::new(self.sort, after, until);
         lists.into_iter().for_each(|list| walk.follow(list));
         walk.pass_through(places);
@@ -234,14 +228,10 @@ impl<'a> Search<'a> {
 
     /// Returns the places of sessions among the last changes, if their rows say that they may be
     /// wanted.
-    fn places_by_change(&mut self, numbers: Vec<i64>, is_first: bool) -> Result<Vec<Place>, Error> {
+    fn places_by_change(&self, numbers: Vec<i64>) -> Result<Vec<Place>, Error> {
         let mut found = Vec::with_capacity(numbers.len());
         for no in numbers {
             found.extend(self.row(no)?);
-        }
-        if is_first {
-            // A clock may have been set back since a session changed.
-            self.until = found.iter().map(|found| found.at).fold(self.until, Timestamp::max);
         }
         found.retain(|found| self.may_be_wanted(found));
         Ok(found.iter().map(|found| self.place(found.at, found.row.no.0)).collect())
@@ -288,7 +278,7 @@ impl<'a> Search<'a> {
         !found.is_gone
             && (self.states.is_empty() || self.states.contains(&found.state))
             && self.filter.unchanged_since.is_none_or(|since| found.at <= since)
-            && (!self.sort.is_by_change() || found.at <= self.until)
+            && (!self.sort.is_by_change() || found.row.head <= self.until)
     }
 
     fn is_marked(&self, found: &Found) -> Result<bool, Error> {

@@ -1,6 +1,5 @@
 //! Reads: each sees one moment, and holds it no longer than a page of results takes.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,6 @@ use uuid::Uuid;
 
 use super::identity;
 use super::rows::{PRUNABLE_EVENTS, SqliteRows, said, session_row, signed, state_name, unsigned};
-use super::schema;
 use super::sidecar::sync_directory;
 use super::turnstile::beside;
 use crate::cache::{Cache, Folded};
@@ -22,8 +20,8 @@ use crate::committed::Appended;
 use crate::error::Error;
 use crate::fold::{decode, fold};
 use crate::retention::{Retention, before};
-use crate::rows::{EntryNo, Events as _, Journal as _, SessionNo, SessionRow, Sessions as _};
-use crate::store::{Listed, Size, Standing, Tally};
+use crate::rows::{EntryNo, Journal as _, SessionNo, SessionRow, Sessions as _};
+use crate::store::{Listed, Size};
 
 pub(super) fn session(
     connection: &Connection,
@@ -271,61 +269,6 @@ pub(super) fn event_data(connection: &Connection, seq: Seq) -> Result<Option<Str
     let data: Option<Option<String>> =
         statement.query_row([signed(seq.0)], |row| row.get(0)).optional()?;
     Ok(data.flatten())
-}
-
-/// Sessions counted at a time: some ten milliseconds' worth.
-const TALLIED: i64 = 65_536;
-
-/// Adds a page of sessions, after `after`, to the counts of states; returns the last of the page,
-/// or nothing if there are no more.
-pub(super) fn standing(
-    connection: &Connection,
-    after: SessionNo,
-    states: &mut BTreeMap<&'static str, Standing>,
-) -> Result<Option<SessionNo>, Error> {
-    // Numbers are given in order and hardly ever taken back: a stretch of them is a page.
-    let sql = "SELECT state, count(*), min(at) FROM session
-               WHERE no > ?1 AND no <= ?1 + ?2 GROUP BY state";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![after.0, TALLIED], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-    })?;
-    for row in rows {
-        let (state, count, at) = row?;
-        let (count, oldest) = (unsigned(count), Timestamp::from_millis(at));
-        let known = states.entry(state_name(state)).or_insert(Standing { count: 0, oldest });
-        known.count += count;
-        known.oldest = known.oldest.min(oldest);
-    }
-    let last = "SELECT coalesce(max(no), 0) FROM session";
-    let last: i64 = connection.prepare_cached(last)?.query_row([], |row| row.get(0))?;
-    let end = after.0.saturating_add(TALLIED);
-    Ok((end < last).then_some(SessionNo(end)))
-}
-
-/// Counts what waits for a host: deadlines that have passed, and events.
-pub(super) fn waiting(connection: &Connection, now: Timestamp) -> Result<Tally, Error> {
-    let sql = "SELECT count(*), min(due) FROM session WHERE due IS NOT NULL AND due <= ?1";
-    let mut statement = connection.prepare_cached(sql)?;
-    let (overdue, since): (i64, Option<i64>) =
-        statement.query_row([now.as_millis()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let unreadable = match schema::version(connection)? {
-        // A file that could not be migrated has no such list.
-        ..schema::LAG => 0,
-        _ => {
-            let sql = "SELECT count(*) FROM lag WHERE unreadable IS NOT NULL";
-            connection.prepare_cached(sql)?.query_row([], |row| row.get(0).map(unsigned))?
-        }
-    };
-    let mut rows = SqliteRows::reading(connection);
-    let done = rows.cursor()?.done();
-    Ok(Tally {
-        states: BTreeMap::new(),
-        overdue: unsigned(overdue),
-        overdue_since: since.map(Timestamp::from_millis),
-        undelivered: rows.high()?.0.saturating_sub(done.0),
-        unreadable,
-    })
 }
 
 pub(super) fn size(connection: &Connection, path: &Path) -> Result<Size, Error> {

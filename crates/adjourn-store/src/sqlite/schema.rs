@@ -222,6 +222,26 @@ CREATE TABLE recent (
 CREATE INDEX IF NOT EXISTS session_shown ON session (substr(id, 11));
 CREATE INDEX IF NOT EXISTS session_end ON session (substr(id, 15));
 ",
+    "
+-- How many sessions the list has in each state: changed with the list, and read instead of it.
+CREATE TABLE IF NOT EXISTS standing (
+    state INTEGER PRIMARY KEY,      -- as in listing
+    count INTEGER NOT NULL
+) STRICT;
+DELETE FROM standing;
+INSERT INTO standing VALUES (0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0);
+UPDATE standing SET count = (SELECT count(*) FROM listing WHERE listing.state = standing.state);
+CREATE TRIGGER IF NOT EXISTS listing_entered AFTER INSERT ON listing BEGIN
+    UPDATE standing SET count = count + 1 WHERE state = new.state;
+END;
+CREATE TRIGGER IF NOT EXISTS listing_moved AFTER UPDATE OF state ON listing BEGIN
+    UPDATE standing SET count = count - 1 WHERE state = old.state;
+    UPDATE standing SET count = count + 1 WHERE state = new.state;
+END;
+CREATE TRIGGER IF NOT EXISTS listing_left AFTER DELETE ON listing BEGIN
+    UPDATE standing SET count = count - 1 WHERE state = old.state;
+END;
+",
 ];
 
 /// The oldest version that reads do with, as it is: a file that cannot be written is not migrated.
@@ -238,6 +258,9 @@ pub(crate) const LISTING: i64 = 6;
 
 /// The version from which on a file keeps what was said last apart.
 pub(crate) const RECENT: i64 = 7;
+
+/// The version from which on a file counts the sessions in each state.
+pub(crate) const STANDING: i64 = 9;
 
 /// Returns the version of the file.
 pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {
@@ -284,5 +307,8 @@ mod tests {
         assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [LISTING]);
         let steps = (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE recent"));
         assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [RECENT]);
+        let steps =
+            (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE IF NOT EXISTS standing"));
+        assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [STANDING]);
     }
 }

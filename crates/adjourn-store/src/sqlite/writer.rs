@@ -1,6 +1,7 @@
 //! The one thread of a process that writes: it drains a bounded queue into one transaction, each
 //! command in a savepoint of its own, and tells everybody when the commit is durable.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,8 @@ use adjourn_record::merkle::Tree;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
+use tracing::Span;
+use tracing::field::Empty;
 
 use super::opened::Opened;
 use super::points::{Point, Points};
@@ -92,10 +95,11 @@ impl Writer {
         while let Some(first) = next(&mut queue) {
             let mut told = Vec::new();
             let mut changes = Committed::default();
-            let span = tracing::debug_span!("commit", commands = tracing::field::Empty);
+            let span =
+                tracing::debug_span!("commit", commands = Empty, session = Empty, run = Empty);
             let committed =
                 span.in_scope(|| self.commit(first, &mut queue, &mut told, &mut changes));
-            span.record("commands", told.len());
+            name(&span, told.len(), &changes);
             let committed = committed.map_err(|error| {
                 // The pages of another file are read as damage.
                 self.opened.still_there().err().unwrap_or(error)
@@ -299,6 +303,25 @@ impl Writer {
             ])?;
         Ok(())
     }
+}
+
+/// Names in the span of a commit what is in it: each session and each run once, as far as they are
+/// known.
+fn name(span: &Span, commands: usize, changes: &Committed) {
+    if span.is_disabled() {
+        return;
+    }
+    let sessions = changes.changes.iter().map(|change| change.session.id);
+    let runs = changes.changes.iter().filter_map(|change| Some(change.session.run()?.id));
+    span.record("commands", commands);
+    span.record("session", joined(sessions.map(|id| id.to_string())));
+    span.record("run", joined(runs.map(|id| id.to_string())));
+}
+
+/// Puts ids together, each once.
+fn joined(ids: impl Iterator<Item = String>) -> Option<String> {
+    let ids: BTreeSet<_> = ids.collect();
+    (!ids.is_empty()).then(|| ids.into_iter().collect::<Vec<_>>().join(","))
 }
 
 /// Waits for a job; returns nothing when there will be none.

@@ -6,7 +6,9 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::{Founding, Rejected};
 use adjourn_store::sqlite::Options;
-use adjourn_store::{CommandError, Filter, Page, Query, Sort, Sqlite, StateKind, Store};
+use adjourn_store::{
+    CommandError, Environment as _, Filter, Page, Query, Sort, Sqlite, StateKind, Store,
+};
 use rusqlite::Connection;
 
 use crate::fixture::{Fixture, ann, create, founding, keys, prompt};
@@ -152,6 +154,8 @@ fn an_answer_says_how_far_it_is_behind_where_nothing_can_be_written() {
     let page = ask(&store, in_state(StateKind::Ready), 10);
     assert!(page.sessions.is_empty());
     assert_eq!(page.behind, store.unlisted().unwrap());
+    let tally = store.tally(fixture.environment.now()).wait().unwrap();
+    assert_eq!(tally.behind, page.behind, "and so does a count of all");
     // What does not need the list does not suffer from it.
     let all = store.query(Query::new(Filter::default(), 10)).wait().unwrap();
     assert_eq!((all.sessions.len(), all.behind), (10, 0));
@@ -218,6 +222,8 @@ fn a_file_without_lists_that_is_not_migrated_is_searched_all_the_same() {
     assert_eq!(all, [made.0, made.1], "in the order of their last changes");
     let counted = store.count(label("web")).wait().unwrap();
     assert_eq!(counted.states["ready"].count, 1);
+    let tally = store.tally(fixture.environment.now()).wait().unwrap();
+    assert_eq!((tally.states["idle"].count, tally.states["ready"].count), (1, 1));
 }
 
 /// A list is long, and what it shows is not at work.

@@ -9,6 +9,7 @@ use adjourn_core::conditions::Conditions;
 use adjourn_core::limits;
 use adjourn_driver::{Failure, Park};
 use adjourn_store::{Error, Store};
+use tracing::field::display;
 
 use super::speech::{Speech, excerpt};
 use super::{Drive, Next};
@@ -30,7 +31,9 @@ impl<S: Store> Drive<S> {
         let chance = u16::from_be_bytes([high, low]);
         let action = self.failures.action(&failure, failed, self.clock.now(), chance);
         let Failure { kind, message, .. } = failure;
-        tracing::info!(kind, failed_before = failed, ?action, "a step failed");
+        // The claim is around it, and has the other ids.
+        let run = self.session.run().map(|run| display(run.id));
+        tracing::info!(run, kind, failed_before = failed, ?action, "a step failed");
         speech.abort();
         speech.note(noted(&kind, action, failed));
         let reason = excerpt(&format!("{kind}: {message}"));

@@ -172,7 +172,7 @@ impl<S: Store> Host<S> {
             }
             Some(Err((why, again))) => {
                 if let Some(session) = self.store.session(id)? {
-                    self.decline(id, Declined::new(why, &session, again));
+                    self.decline(id, Declined::by_driver(why, &session, again));
                 }
                 Ok(None)
             }
@@ -201,11 +201,14 @@ impl<S: Store> Host<S> {
     /// Leaves a session to others, for a while or for good.
     pub(super) fn decline(&mut self, id: SessionId, declined: Declined) {
         if self.declined.get(&id).is_none_or(|known| known.why != declined.why) {
-            let (session, host, why) = (id, self.id, &declined.why);
+            let (session, host, why) = (id, self.id, declined.kind());
             match declined.is_fault() {
                 true => tracing::warn!(%session, %host, "left to other hosts: {why}"),
                 // Another host may have what it lacks, or this one later: a client to ask, say.
                 false => tracing::info!(%session, %host, "left to other hosts: {why}"),
+            }
+            if let Some(words) = declined.words() {
+                tracing::debug!(%session, %host, "its driver says: {words}");
             }
         }
         // Which of them are still there cannot be told cheaply; those that are come back at once.

@@ -13,6 +13,7 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_driver::{Driver, Drivers};
 use adjourn_store::{Environment as _, Store as _};
+use tracing::Level;
 
 use crate::fixture::Fixture;
 
@@ -105,6 +106,25 @@ async fn a_session_that_moves_on_is_looked_at_again() {
     fixture.until_state(id, "idle").await;
     assert_eq!(drivers.asked.load(Ordering::SeqCst), 2);
     host.stop().await;
+}
+
+/// A driver's own words may hold a secret: the log has their kind, and the words where it is asked.
+#[tokio::test]
+async fn a_log_has_the_words_of_a_driver_only_where_it_is_asked_for_them() {
+    for level in [Level::INFO, Level::DEBUG] {
+        let log = crate::log::Log::of(level);
+        let fixture = Fixture::new();
+        let host = fixture.host_with(lacking(&fixture) as _).await;
+        let id = fixture.create_with(missing());
+        fixture.prompt(id, "go");
+        until("told", || said(&fixture, id).is_some()).await;
+        host.stop().await;
+        let lines = log.lines();
+        let left = lines.iter().find(|line| line.contains("left to other hosts")).unwrap();
+        assert!(left.contains("its agent cannot be run here"), "{left}");
+        let words = lines.iter().any(|line| line.contains("/missing is not there"));
+        assert_eq!(words, level == Level::DEBUG, "{lines:?}");
+    }
 }
 
 #[test]

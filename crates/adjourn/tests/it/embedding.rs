@@ -16,7 +16,7 @@ use adjourn::core::{Command, Rejected, Session};
 use adjourn::driver::{
     BoxFuture, BoxStream, Driver, Finish, Message, Opening, Park, Part, Step, emitting,
 };
-use adjourn::{Adjourn, Error, Event, Filter, NotSuspended, Query, TakenOver};
+use adjourn::{Adjourn, Error, Event, Filter, Meant, NotSuspended, Query, TakenOver};
 use adjourn_store::{CommandError, Request};
 use adjourn_testkit::VirtualClock;
 use futures_core::Stream as _;
@@ -135,6 +135,24 @@ async fn sessions_are_found_by_what_they_are_and_by_their_runs() {
     let counted = adjourn.count(agent("other")).await.unwrap();
     assert_eq!(counted.states["idle"].count, 1);
     assert_eq!(adjourn.session_of(run).await.unwrap().unwrap().id(), web.id());
+    let meant = async |text: &str| match adjourn.find(text).await.unwrap() {
+        Meant::One(session) => session.id().to_string(),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(meant(&web.id().to_string()).await, web.id().to_string());
+    assert_eq!(meant(&run.to_string()).await, web.id().to_string());
+    assert_eq!(meant("nightly").await, "Unknown");
+    let name = adjourn::core::Founding::NAME;
+    let first = adjourn.create("other").label(name, "nightly").await.unwrap();
+    assert_eq!(meant("nightly").await, first.id().to_string());
+    first.close().await.unwrap();
+    assert_eq!(meant("nightly").await, first.id().to_string(), "the last that has ended");
+    let second = adjourn.create("other").label(name, "nightly").await.unwrap();
+    assert_eq!(meant("nightly").await, second.id().to_string(), "the open one");
+    let elsewhere = adjourn.clone().in_tenant("elsewhere").find("nightly").await.unwrap();
+    assert!(matches!(elsewhere, Meant::Unknown), "a name is one tenant's");
+    let unheard = adjourn::core::id::RunId::new(adjourn.clock().uuid());
+    assert_eq!(meant(&unheard.to_string()).await, format!("NoRun({unheard:?})"));
     assert_eq!(web.load().await.unwrap().title().as_deref(), Some("Wait for it"));
     host.stop().await.unwrap();
 }

@@ -199,6 +199,24 @@ async fn a_line_inside_of_a_step_has_its_session_run_and_host() {
     host.stop().await;
 }
 
+/// Where there are no spans of steps, the line has all of it by itself.
+#[tokio::test]
+async fn a_step_that_failed_is_told_with_its_session_run_and_host() {
+    let log = crate::log::Log::of(tracing::Level::INFO);
+    let fixture = Fixture::new();
+    let service = Service::that_fails([of_kind("no_such_model", None)]);
+    let host = fixture.host_with(Arc::new(service)).await;
+    let id = fixture.create("{}");
+    fixture.prompt(id, "go");
+    let run = fixture.until_state(id, "idle").await.last_run.as_ref().unwrap().id;
+    let lines = log.lines();
+    let line = lines.iter().find(|line| line.contains("a step failed")).unwrap();
+    for field in [format!("session={id}"), format!("run={run}"), format!("host={}", host.id)] {
+        assert!(line.contains(&field), "no {field}: {line}");
+    }
+    host.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_time_that_is_past_means_soon_but_not_for_ever() {
     let fixture = Fixture::new();

@@ -104,6 +104,52 @@ fn a_directory_is_listed_however_it_is_spelled() {
     }
 }
 
+/// A list that cannot be brought up to the journal says how far it is behind, to those who asked for
+/// such things.
+#[test]
+fn a_list_says_how_current_it_is() {
+    let home = Home::new();
+    let capabilities = json!({ "_meta": { "adjourn/suspend": true } });
+    let greeting = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
+    let mut editor = Editor::greeted(&home, PARKS, &[], &greeting);
+    let session = editor.new_session();
+    let prompt = editor.prompt(&session, "go");
+    editor.answer(prompt).unwrap();
+    let list = editor.call("session/list", json!({})).unwrap();
+    assert_eq!(list["_meta"], Value::Null, "{list}");
+    // As if others had committed more than can be looked at, where nothing can be written.
+    let stay = "UPDATE progress SET seq = -100000 WHERE what = 'listed';
+        CREATE TRIGGER stay BEFORE UPDATE ON progress WHEN NEW.what = 'listed'
+            BEGIN SELECT RAISE (ABORT, 'no'); END";
+    let store = home.path(".local/share/adjourn/store.db");
+    rusqlite::Connection::open(store).unwrap().execute_batch(stay).unwrap();
+    let list = editor.call("session/list", json!({})).unwrap();
+    let behind = &list["_meta"]["adjourn/suspend"]["behind"];
+    assert!(behind.as_u64().is_some_and(|behind| behind > 100_000), "{list}");
+}
+
+#[test]
+fn a_session_is_found_by_its_name_and_by_the_id_of_one_of_its_runs() {
+    let home = Home::new();
+    let script = home.file("named.json", PARKS);
+    let new = home.json(&["new", "--script", &script, "--name", "nightly"]);
+    let id = new["sessionId"].clone();
+    home.json(&["prompt", "nightly", "go", "--detach"]);
+    let run = home.json(&["show", "nightly"])["runId"].as_str().unwrap().to_owned();
+    let mut editor = Editor::v1(&home, PARKS);
+    for name in [&run, "nightly"] {
+        let status = editor.call("session/status", json!({ "sessionId": name })).unwrap();
+        assert_eq!(status["_meta"]["adjourn/suspend"]["sessionId"], id, "{name}: {status}");
+        let load = json!({ "sessionId": name, "cwd": "/tmp", "mcpServers": [] });
+        for method in ["session/load", "session/resume"] {
+            let attached = editor.call(method, load.clone()).unwrap();
+            assert_eq!(attached["_meta"]["adjourn/suspend"]["sessionId"], id, "{method} {name}");
+        }
+    }
+    let load = json!({ "sessionId": "weekly", "cwd": "/tmp", "mcpServers": [] });
+    assert_eq!(editor.call("session/load", load).unwrap_err()["code"], -32002);
+}
+
 #[test]
 fn a_replay_that_also_wakes_goes_over_into_the_turn() {
     let home = Home::new();

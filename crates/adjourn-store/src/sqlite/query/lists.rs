@@ -191,8 +191,5 @@ pub(super) const NEXT_KEY: &str = "SELECT key FROM subscription
 /// The next reason in a range.
 pub(super) const NEXT_REASON: &str = "SELECT reason FROM listing INDEXED BY listing_reason
      WHERE reason > ?1 AND reason <= ?2 ORDER BY reason LIMIT 1";
-/// The last change of any session in a state.
-pub(super) const LAST_CHANGE: &str = "SELECT at FROM listing INDEXED BY listing_at
-     WHERE state = ?1 ORDER BY at DESC LIMIT 1";
 /// The number of a tenant.
 pub(super) const TENANT: &str = "SELECT no FROM tenant WHERE name = ?1";

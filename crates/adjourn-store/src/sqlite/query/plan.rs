@@ -4,7 +4,7 @@ use adjourn_core::conditions::{KeyRange, keys_about};
 use adjourn_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::lists::{FIRST_KEY, LAST_CHANGE, List, NEXT_KEY, NEXT_REASON, Part, Range, TENANT};
+use super::lists::{FIRST_KEY, List, NEXT_KEY, NEXT_REASON, Part, Range, TENANT};
 use crate::error::Error;
 use crate::query::{Filter, INDEXED, Sort, StateKind, indexed};
 use crate::sqlite::listing;
@@ -89,17 +89,6 @@ impl Plan {
         }
         Ok(numbers)
     }
-}
-
-/// Returns the last change that the list knows of.
-pub(super) fn last_change(connection: &Connection) -> Result<Timestamp, Error> {
-    let mut last = i64::MIN;
-    let mut statement = connection.prepare_cached(LAST_CHANGE)?;
-    for state in STATES {
-        let at = statement.query_row([state], |row| row.get(0)).optional()?;
-        last = last.max(at.unwrap_or(last));
-    }
-    Ok(Timestamp::from_millis(last))
 }
 
 /// Returns when sessions may have changed last.
