@@ -1,6 +1,6 @@
 //! What all connections of a process share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use adjourn::store::Store;
 use adjourn::{Adjourn, Claimant, Meant, SessionRef};
 use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face as Where};
-use adjourn_core::driver::{DriverKind, DriverSpec, Need};
+use adjourn_core::carry::Budget;
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{HostId, SessionId};
-use adjourn_core::option::SessionOption;
 use adjourn_core::session::State;
 use adjourn_driver::{ClientAbilities, Environment, McpValues};
 use serde_json::{Map, Value};
@@ -48,12 +48,10 @@ pub enum StatusWords {
 /// How the face behaves.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What drives a new session.
-    pub driver: DriverKind,
-    /// What a new session needs from a connected client.
-    pub needs: BTreeSet<Need>,
-    /// What clients can choose of a new session.
-    pub choices: Vec<SessionOption>,
+    /// What drives a new session, but for the directory and the MCP servers that its client names.
+    pub driver: DriverSpec,
+    /// What a new session may use before it parks.
+    pub budget: Budget,
     /// Which words a client is taken to understand.
     pub profile: Profile,
     /// In which words `session/status` answers.
@@ -99,15 +97,16 @@ impl<S: Store> Face<S> {
             }
         }
         let values = secrets(&servers);
-        let driver = DriverSpec {
-            kind: self.options.driver.clone(),
-            cwd: Some(cwd),
-            mcp_servers: servers.into_iter().map(without_secrets).collect(),
-            env: Vec::new(),
-            needs: self.options.needs.clone(),
-            options: self.options.choices.clone(),
-        };
-        let session = self.adjourn.create_with(driver).by(Self::by(peer)).await?;
+        let mut driver = self.options.driver.clone();
+        driver.cwd = Some(cwd);
+        // A server of the client's takes the place of the agent's own of the same name.
+        let named = |server: &Value| server.get("name").cloned();
+        let own = std::mem::take(&mut driver.mcp_servers).into_iter();
+        let given: Vec<Value> = servers.into_iter().map(without_secrets).collect();
+        let own = own.filter(|own| given.iter().all(|given| named(given) != named(own)));
+        driver.mcp_servers = own.chain(given.iter().cloned()).collect();
+        let creating = self.adjourn.create_with(driver).budget(self.options.budget);
+        let session = creating.by(Self::by(peer)).await?;
         self.provide(session.id(), values);
         Ok(session.id())
     }

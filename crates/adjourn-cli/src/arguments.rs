@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use acting::{Event, Mode, OnTimeout, Prompt, Reasoned, Resume, Rm, Suspend, Takeover};
 pub use looking::{Log, Since, Wait, WaitFor};
-pub use starting::{Acp, New, OnDisconnect, Profile, Run, Serve, StatusWords};
+pub use starting::{Acp, AgentFlags, New, OnDisconnect, Profile, Run, Serve, StatusWords};
 pub use upkeep::{Backup, Completions, Config, Keys, Man, Prune, Restore, Revoke};
 
 use crate::filter::{Ls, Status};
@@ -52,7 +52,7 @@ pub struct Arguments {
 pub enum Verb {
     /// A tour of ten seconds: an agent parks, wakes from an event and a deadline, asks and is answered
     Demo,
-    /// Run a scripted agent, and stay with it until it ends
+    /// Run an agent, and stay with it until it is done
     Run(Run),
     /// Make a session that waits for its first prompt, and print its id
     New(New),

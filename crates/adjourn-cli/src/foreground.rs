@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::live::{LiveWords, next_words};
-use adjourn::script::Scripted;
 use adjourn::store::Retention;
 use adjourn::{Claimant, Claims, RunningHost};
 use adjourn_core::Session;
@@ -14,12 +13,15 @@ use serde_json::Value;
 
 use crate::durations::span;
 use crate::failure::Failure;
+use crate::interrupt::{self, Interrupted, drives, interrupt};
 use crate::liveness::Living;
+use crate::native::ProgramDrivers;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
 use crate::spoken::Spoken;
 use crate::terminal::Output;
+use crate::used::used;
 use crate::view::{View, short};
 use crate::watch::{Seen, Watch};
 
@@ -73,8 +75,13 @@ impl Listening {
         }
     }
 
+    /// Waits until there may be something new.
+    pub async fn wait(&self) {
+        self.watcher.wait().await;
+    }
+
     /// Prints what was committed since it was last looked at.
-    async fn tell_rest(&mut self, place: &Place, output: &Output) -> Result<(), Failure> {
+    pub async fn tell_rest(&mut self, place: &Place, output: &Output) -> Result<(), Failure> {
         let Some(seen) = self.watcher.look().await? else { return Ok(()) };
         let living = Living::of(place).await?;
         let view = View { session: &seen.session, now: place.clock.now(), living: &living };
@@ -91,7 +98,7 @@ const fn rests(session: &Session) -> bool {
 /// Runs a host in this process, where no person can be asked for permissions, and returns how to
 /// stop it.
 pub async fn host(place: &Place, claims: Claims) -> Result<Stop, Failure> {
-    host_with(place, claims, Scripted::new(Arc::clone(&place.clock))).await
+    host_with(place, claims, ProgramDrivers::new(place)).await
 }
 
 /// Runs a host in this process for a session that a command is about to give work to, if no other
@@ -105,7 +112,11 @@ pub async fn host_if_no_other(place: &Place, session: &Session) -> Result<Option
 }
 
 /// Runs a host in this process, and returns how to stop it.
-pub async fn host_with(place: &Place, claims: Claims, drivers: Scripted) -> Result<Stop, Failure> {
+pub async fn host_with(
+    place: &Place,
+    claims: Claims,
+    drivers: ProgramDrivers,
+) -> Result<Stop, Failure> {
     let Settings { max_running, max_warm, warm_for, drain, failures, ended, .. } = &place.settings;
     let mut host = place
         .adjourn
@@ -299,12 +310,13 @@ async fn stay_hearing(
             }
             _ => {}
         }
+        let own = drives(working.as_ref(), session);
         if listening.spoken.is_live() && words.is_none() {
             *words = working.as_mut().and_then(|working| working.words.take());
         }
         loop {
             tokio::select! {
-                () = output.live_while(listening.watcher.wait(), || live(&view())) => break,
+                () = output.live_while(listening.watcher.wait(), || live(&view(), own)) => break,
                 heard = next_words(words) => {
                     // The journal is not read for words that go on with what was printed.
                     if listening.spoken.hear(heard, output) {
@@ -320,8 +332,8 @@ async fn stay_hearing(
     }
 }
 
-/// Says what goes on, for a line that moves.
-fn live(view: &View<'_>) -> String {
+/// Says what goes on, for a line that moves; `own` says whether this process drives it.
+fn live(view: &View<'_>, own: bool) -> String {
     let View { session, now, .. } = view;
     let row = view.row();
     let what = match session.phase() {
@@ -334,22 +346,36 @@ fn live(view: &View<'_>) -> String {
         }
         _ => format!("{}: {}", row.state, row.why),
     };
-    format!("{what} · Ctrl-C leaves it")
+    let used = used(session).map(|used| format!(" · {used}")).unwrap_or_default();
+    let leaves = if own { "suspends" } else { "leaves" };
+    format!("{what}{used} · Ctrl-C {leaves} it")
 }
 
-/// Leaves a session because a signal says so: gives it back, tells what it has said until then, and
-/// says how to go on.
+/// Leaves a session because a signal says so: suspends it if this process drives it and the signal is
+/// a Ctrl-C, gives it back otherwise, tells what it has said until then, and says how to go on.
 pub async fn leave(
     place: &Place,
     id: SessionId,
     working: Option<Stop>,
-    (Ended(code), listening): (Ended, Option<Box<Listening>>),
+    (Ended(code), mut listening): (Ended, Option<Box<Listening>>),
     signals: &mut Signals,
     output: &Output,
 ) -> Result<(), Failure> {
-    let again = match working {
-        Some(working) => working.or(place, signals, output).await?,
-        None => None,
+    let mut working = working;
+    let session = place.session(id).await?;
+    let mut interrupted = Interrupted::Left;
+    if let Some(working) = &mut working
+        && Ended(code) == Ended::INTERRUPT
+        && drives(Some(working), &session)
+    {
+        interrupted = interrupt(place, &session, working, &mut listening, signals, output).await?;
+    }
+    let again = match (working, &interrupted) {
+        (Some(working), Interrupted::Left | Interrupted::Suspended | Interrupted::Canceled) => {
+            working.or(place, signals, output).await?
+        }
+        // It is not waited for: another host finds what this one had.
+        (Some(_), Interrupted::Hurried) | (None, _) => None,
     };
     if let Some(mut listening) = listening {
         listening.tell_rest(place, output).await?;
@@ -358,6 +384,9 @@ pub async fn leave(
         return Err(did_not_wait(code));
     }
     let session = place.session(id).await?;
+    if let Some(failure) = interrupt::told(&interrupted, &session, Ended(code)) {
+        return Err(failure);
+    }
     let living = Living::of(place).await?;
     let wakes = View { session: &session, now: place.clock.now(), living: &living }.wakes();
     let follow = format!("adjourn log --follow {id}");

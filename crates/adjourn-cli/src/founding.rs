@@ -34,8 +34,14 @@ pub struct Given {
 }
 
 impl Given {
-    /// Returns what a session with a driver is made from.
-    pub async fn founding(&self, place: &Place, driver: DriverSpec) -> Result<Founding, Failure> {
+    /// Returns what a session with a driver is made from; `budget` is what it may use if no flag says
+    /// so.
+    pub async fn founding(
+        &self,
+        place: &Place,
+        driver: DriverSpec,
+        budget: Option<Budget>,
+    ) -> Result<Founding, Failure> {
         let mut labels = unlike(&self.labels)?;
         if let Some(name) = &self.name
             && labels.insert(NAME.to_owned(), name.clone()).is_some()
@@ -53,7 +59,7 @@ impl Given {
             labels,
             parent,
             driver,
-            budget: self.budget.unwrap_or_default(),
+            budget: self.budget.or(budget).unwrap_or_default(),
             title: self.title.clone(),
         })
     }
@@ -97,7 +103,7 @@ fn amounts(text: &str) -> Option<Amounts> {
 }
 
 /// Reads what a session may use.
-fn budget(text: &str) -> Result<Budget, String> {
+pub fn budget(text: &str) -> Result<Budget, String> {
     let expected = "expected amounts like usd=5, tokens=20000 or usd=5,tokens=20000,steps=50";
     let Amounts { micro_usd, tokens, steps } = amounts(text).ok_or(expected)?;
     Ok(Budget { cost_micro_usd: micro_usd, tokens, iterations: steps, active_ms: None })

@@ -17,6 +17,7 @@
 )]
 
 mod arguments;
+mod chosen;
 mod commands;
 mod descriptors;
 mod durations;
@@ -26,9 +27,11 @@ mod filter;
 mod foreground;
 mod founding;
 mod input_file;
+mod interrupt;
 mod liveness;
 mod log_lines;
 mod logging;
+mod native;
 mod place;
 mod question;
 mod settings;
@@ -38,6 +41,7 @@ mod terminal;
 mod text_argument;
 mod times;
 mod usage_error;
+mod used;
 mod view;
 mod wakes;
 mod watch;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use adjourn::clock::{Clock, Machine};
 use adjourn::keys::KeyDir;
-use adjourn::script::Scripted;
 use adjourn::store::SetAside;
 use adjourn::{Adjourn, AdjournBuilder, Meant};
 use adjourn_core::Session;
@@ -18,6 +17,7 @@ use adjourn_driver::Drivers as _;
 use crate::failure::Failure;
 use crate::founding::NAME;
 use crate::liveness::Living;
+use crate::native::ProgramDrivers;
 use crate::settings::{Held, Settings, Source};
 use crate::terminal::{Output, warn};
 use crate::view::View;
@@ -205,7 +205,7 @@ impl Place {
     /// Returns why a host of this program could not run a session, if it could not.
     pub async fn unable(&self, id: SessionId) -> Result<Option<String>, Failure> {
         let Some(created) = self.adjourn.session(id).created().await? else { return Ok(None) };
-        let drivers = Scripted::new(Arc::clone(&self.clock));
+        let drivers = ProgramDrivers::new(self);
         let lacks = drivers.lacks(id, &created.driver);
         Ok(lacks.or_else(|| drivers.make(&created.driver).err()))
     }

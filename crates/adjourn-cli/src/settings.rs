@@ -3,15 +3,20 @@
 //! Every setting is one [`Key`]; the commented file, the list of what holds and the reader all go
 //! by them.
 
+mod agents;
 mod failures;
 mod file;
 mod keys;
+mod tree;
 mod user;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use adjourn_agent::Prices;
 use adjourn_core::limits::NAME_BYTES;
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -21,6 +26,7 @@ use crate::durations::{duration, exact};
 use crate::failure::Failure;
 use crate::input_file::{self, SETTINGS_BYTES};
 use crate::place::{TENANT, directory};
+pub use agents::SettledAgent;
 pub use failures::FailureSettings;
 use file::{File, Written};
 pub use keys::KEYS;
@@ -96,6 +102,12 @@ pub struct Settings {
     pub profile: Held<Profile>,
     pub status_words: Held<StatusWords>,
     pub on_disconnect: Held<OnDisconnect>,
+    /// The agents of the file, by name.
+    pub agents: BTreeMap<String, SettledAgent>,
+    /// What models cost.
+    pub prices: Prices,
+    /// The same, for those who look.
+    price_rows: Vec<Row>,
 }
 
 impl Settings {
@@ -103,6 +115,8 @@ impl Settings {
     pub fn of(arguments: &Arguments) -> Result<Self, Failure> {
         let (file, file_is_there) = File::find(arguments.config.as_deref())?;
         let path = file.path.clone();
+        let agents = agents::agents(&file)?;
+        let (prices, price_rows) = agents::prices(&file)?;
         let layers = Layers { file };
         let serve = match &arguments.verb {
             Verb::Serve(serve) => Some(serve),
@@ -177,8 +191,26 @@ impl Settings {
             on_disconnect: layers
                 .pick(&ON_DISCONNECT, acp.and_then(|acp| acp.on_disconnect), one_of)?
                 .by_default(OnDisconnect::Continue),
+            agents,
+            prices,
+            price_rows,
             file: path,
             file_is_there,
+        })
+    }
+
+    /// Returns an agent of the file.
+    pub fn agent(&self, name: &str) -> Result<&SettledAgent, Failure> {
+        self.agents.get(name).ok_or_else(|| {
+            let known: Vec<_> = self.agents.keys().map(String::as_str).collect();
+            let hint = match (known.as_slice(), &self.file) {
+                ([], Some(file)) => {
+                    format!("write [agent.{name}] with a model into {}", file.display())
+                }
+                ([], None) => "--config names a file with agents".to_owned(),
+                (known, _) => format!("there are {}", known.join(", ")),
+            };
+            Failure::usage(format!("there is no agent {name:?} in the settings")).hint(hint)
         })
     }
 
@@ -230,7 +262,7 @@ impl Settings {
         let path = |path: &Path| json!(path.display().to_string());
         let some_path = |held: &Held<Option<PathBuf>>| held.value.as_deref().map(path);
         let row = |key: &Key, value: Option<Value>, source: &Source| Row {
-            key: key.name,
+            key: key.name.into(),
             value,
             source: source.to_string(),
         };
@@ -268,13 +300,16 @@ impl Settings {
             row(&STATUS_WORDS, word(&self.status_words.value), &self.status_words.source),
             row(&ON_DISCONNECT, word(&self.on_disconnect.value), &self.on_disconnect.source),
         ]);
+        rows.extend(self.agents.values().flat_map(SettledAgent::rows));
+        rows.extend(self.price_rows.iter().cloned());
         rows
     }
 }
 
 /// One setting, as it is shown.
+#[derive(Debug, Clone)]
 pub struct Row {
-    pub key: &'static str,
+    pub key: Cow<'static, str>,
     pub value: Option<Value>,
     pub source: String,
 }

@@ -32,7 +32,7 @@ pub struct Ended(pub u8);
 
 impl Ended {
     /// Ctrl-C: a person is there.
-    const INTERRUPT: Self = Self(130);
+    pub const INTERRUPT: Self = Self(130);
     const TERMINATE: Self = Self(143);
     const HANGUP: Self = Self(129);
 }

@@ -10,7 +10,10 @@ use adjourn_driver::{Joining, Message, Role, Words};
 use serde_json::json;
 
 use crate::entry;
-use crate::terminal::{Look, Output};
+use crate::terminal::{Look, Output, one_line, shorten};
+
+/// Tools whose calls are shown as what they make of the session: a question, a wait.
+const PARKING: &[&str] = &["ask_user", "await_resumption"];
 
 /// What was printed of what a session says.
 pub enum Spoken {
@@ -86,11 +89,38 @@ fn whole(joining: &mut Joining, moment: &Moment, output: &Output) {
             Role::Tool => tool(said, output),
             Role::Agent | Role::User | Role::Host => {}
         }
+        calls(said, output);
     }
 }
 
+/// How many lines of a result are shown, and how many columns of each; the transcript has all of it.
+const SHOWN: (usize, usize) = (8, 160);
+
+/// Prints what came of a call.
 fn tool(said: &Message, output: &Output) {
-    output.talk(&format!("· {}", said.text()));
+    let text = said.text();
+    let mut lines = text.lines();
+    let shown: Vec<_> = lines.by_ref().take(SHOWN.0).map(|line| shorten(line, SHOWN.1)).collect();
+    output.talk(&format!("· {}", shown.join("\n  ")));
+    match lines.count() {
+        0 => {}
+        more => output.talk(&format!("  … and {more} more lines, in `adjourn log --transcript`")),
+    }
+}
+
+/// Prints the calls that a message asks for, if there is more to say of them than their names.
+fn calls(said: &Message, output: &Output) {
+    for call in said.calls.iter().filter(|_| said.role == Role::Agent && !said.aborted) {
+        let parks = PARKING.contains(&call.tool.as_str());
+        let arguments = call.arguments();
+        if !parks && arguments.as_object().is_some_and(|arguments| !arguments.is_empty()) {
+            let what = match &call.title {
+                Some(title) => format!("{}: {title}", call.tool),
+                None => format!("{} {arguments}", call.tool),
+            };
+            output.talk(&format!("→ {}", shorten(&one_line(&what), SHOWN.1)));
+        }
+    }
 }
 
 impl AsTheyCome {
@@ -113,6 +143,10 @@ impl AsTheyCome {
         let is_over = |line: &(String, Words)| !self.telling.knows(&line.0);
         if self.line.as_ref().is_some_and(is_over) {
             self.end_line(output);
+        }
+        if moment.said.iter().any(|(_, said)| !said.calls.is_empty()) {
+            self.end_line(output);
+            moment.said.iter().for_each(|(_, said)| calls(said, output));
         }
         self.print_due(output);
     }

@@ -14,7 +14,8 @@ use adjourn::clock::Machine;
 use adjourn::script::{Script, Scripted};
 use adjourn::{Adjourn, RunningHost};
 use adjourn_acp::{Face, OnDisconnect, Options, PendingPermissions, Profile, StatusWords, Wire};
-use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::carry::Budget;
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::Phase;
 use adjourn_driver::{Drivers, Message};
@@ -36,10 +37,11 @@ pub fn face(
     permissions: PendingPermissions,
     script: &str,
 ) -> Arc<Face<Sqlite>> {
+    let parsed = Script::parse(script).unwrap();
+    let (needs, choices) = (parsed.needs(), parsed.options());
     let options = Options {
-        driver: DriverKind::Script { source: script.to_owned() },
-        needs: Script::parse(script).unwrap().needs(),
-        choices: Script::parse(script).unwrap().options(),
+        driver: DriverSpec { needs, options: choices, ..DriverSpec::script(script) },
+        budget: Budget::default(),
         profile: Profile::Adjourn,
         status: StatusWords::ByVersion,
         on_disconnect: OnDisconnect::Continue,
@@ -130,8 +132,7 @@ impl Process {
 
     /// Makes many sessions, in one commit, and returns their names.
     pub async fn create_many(&self, count: usize) -> Vec<String> {
-        let kind = self.face.options.driver.clone();
-        let driver = DriverSpec { kind, ..DriverSpec::script("") };
+        let driver = self.face.options.driver.clone();
         let founding = |_| founding_by(&Machine, driver.clone());
         let all: Vec<_> = (0..count).map(founding).collect();
         let create = move |tx: &mut Transaction<'_>| -> Result<Vec<_>, CommandError> {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use adjourn_core::json;
 use adjourn_driver::{BoxStream, ModelMessage, ModelRole, emitting};
@@ -34,11 +35,13 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 ///   "calls": [{ "tool": "lookup", "arguments": { "table": "sales" }, "id": "call-1" }],
 ///   "usage": { "prompt_tokens": 120, "completion_tokens": 8 },
 ///   "finish": "stop | tool_calls | length | content_filter | refusal",
+///   "ms": 2000,
 ///   "error": { "kind": "transient_provider", "message": "overloaded", "retry_after_s": 2 }
 /// }
 /// ```
 ///
-/// Words come one after the other, each as a part of its own. With `error`, what comes before it is
+/// Words come one after the other, each as a part of its own, and take `ms` milliseconds together.
+/// With `error`, what comes before it is
 /// said, and then the call fails.
 #[derive(Debug)]
 pub struct ScriptedModel {
@@ -70,6 +73,7 @@ struct Scripted {
     calls: Vec<ScriptedCall>,
     usage: Option<ScriptedUsage>,
     finish: Option<String>,
+    ms: u64,
     error: Option<ScriptedError>,
 }
 
@@ -210,7 +214,7 @@ impl Scripted {
 
     fn failure(&self) -> Result<Option<ModelError>, String> {
         let Some(error) = &self.error else { return Ok(None) };
-        let retry_after = error.retry_after_s.map(std::time::Duration::try_from_secs_f64);
+        let retry_after = error.retry_after_s.map(Duration::try_from_secs_f64);
         let resets_at = error.resets_at.as_deref().map(adjourn_core::time::Timestamp::parse);
         Ok(Some(ModelError {
             kind: error.kind,
@@ -263,9 +267,16 @@ impl Model for ScriptedModel {
 
     fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
         let number = answers(&request.messages);
-        let parts = self.next(request).parts(number);
-        emitting(|out| async move {
+        let answer = self.next(request);
+        let took = Duration::from_millis(answer.ms);
+        let parts = answer.parts(number);
+        let each = u32::try_from(parts.len()).map_or(took, |count| took / count.max(1));
+        emitting(move |out| async move {
             for part in parts {
+                // The first word takes its time, too: a model thinks before it speaks.
+                if !each.is_zero() {
+                    tokio::time::sleep(each).await;
+                }
                 out.emit(part).await;
             }
         })

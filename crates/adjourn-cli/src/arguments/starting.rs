@@ -9,17 +9,39 @@ use super::As;
 use crate::durations::duration;
 use crate::founding::Given;
 
+/// What runs a session: an agent with a model, or a script.
+#[derive(Debug, Args)]
+pub struct AgentFlags {
+    /// The model of the agent: openai/MODEL, anthropic/MODEL, or scripted:FILE for answers from a
+    /// file
+    #[arg(short, long)]
+    pub model: Option<String>,
+    /// An agent of the settings, [agent.NAME]; what other flags say goes before what it has
+    #[arg(short, long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// A script instead of an agent: every step is written down
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["model", "agent"])]
+    pub script: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The script
-    #[arg(short, long, value_name = "FILE")]
-    pub script: PathBuf,
-    /// The first prompt
-    #[arg(short, long, default_value = "go")]
-    pub prompt: String,
+    /// What the agent is to do; - reads it from stdin
+    pub task: Option<String>,
+    #[command(flatten)]
+    pub agent: AgentFlags,
+    /// The directory that the agent works in [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// The same as the task
+    #[arg(short, long, value_name = "TASK", conflicts_with = "task")]
+    pub prompt: Option<String>,
     /// Return when the session parks
     #[arg(short, long)]
     pub detach: bool,
+    /// Leave the session open for further prompts when its run is over
+    #[arg(short, long)]
+    pub keep: bool,
     #[command(flatten)]
     pub given: Given,
     #[command(flatten)]
@@ -28,9 +50,8 @@ pub struct Run {
 
 #[derive(Debug, Args)]
 pub struct Acp {
-    /// What the agent does
-    #[arg(short, long, value_name = "FILE")]
-    pub script: PathBuf,
+    #[command(flatten)]
+    pub agent: AgentFlags,
     /// In whose words clients are told about suspensions [env: ADJOURN_ACP_PROFILE]
     /// [default: adjourn]
     #[arg(long, value_enum)]
@@ -74,9 +95,11 @@ pub enum OnDisconnect {
 
 #[derive(Debug, Args)]
 pub struct New {
-    /// The script
-    #[arg(short, long, value_name = "FILE")]
-    pub script: PathBuf,
+    #[command(flatten)]
+    pub agent: AgentFlags,
+    /// The directory that the agent works in [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
     #[command(flatten)]
     pub given: Given,
     #[command(flatten)]

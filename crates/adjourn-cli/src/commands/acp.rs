@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::Claims;
-use adjourn::script::Scripted;
 use adjourn::store::Sqlite;
 use adjourn_acp::{Face, Options, PendingPermissions, Wire};
-use adjourn_core::driver::DriverSpec;
 use tokio::io::{Stdin, Stdout};
 
 use crate::arguments::{Acp, OnDisconnect, Profile, StatusWords};
-use crate::commands::run::read;
+use crate::chosen::Chosen;
 use crate::failure::Failure;
 use crate::foreground::{Stop, did_not_wait, host_with};
+use crate::native::ProgramDrivers;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
@@ -96,16 +95,16 @@ struct Agent {
 impl Agent {
     /// Opens what the agent needs.
     async fn start(settings: &Settings, acp: &Acp) -> Result<Self, Failure> {
-        let (driver, _) = read(&acp.script)?;
+        let chosen = Chosen::by(&acp.agent, settings)?;
         let place = Place::open_or_make(settings).await?;
         let permissions = PendingPermissions::default();
-        let drivers = Scripted::new(Arc::clone(&place.clock)).asking(Arc::new(permissions.clone()));
+        let drivers = ProgramDrivers::new(&place).asking(Arc::new(permissions.clone()));
         let working = host_with(&place, Claims::All, drivers).await?;
         let face = Face {
             adjourn: place.adjourn.clone(),
             claimant: working.claimant().clone(),
             permissions,
-            options: options(settings, driver),
+            options: options(settings, chosen),
         };
         Ok(Self { place, working, face })
     }
@@ -162,11 +161,10 @@ const fn profile(settings: &Settings) -> adjourn_acp::Profile {
     }
 }
 
-fn options(settings: &Settings, driver: DriverSpec) -> Options {
+fn options(settings: &Settings, chosen: Chosen) -> Options {
     Options {
-        driver: driver.kind,
-        needs: driver.needs,
-        choices: driver.options,
+        driver: chosen.driver,
+        budget: chosen.budget.unwrap_or_default(),
         profile: profile(settings),
         status: match settings.status_words.value {
             StatusWords::Auto => adjourn_acp::StatusWords::ByVersion,

@@ -53,7 +53,7 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
 /// Shows everything, in order.
 async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Result<(), Failure> {
     let place = Place::scratch(settings, &directory.0).await?;
-    let founding = Given::default().founding(&place, DriverSpec::script(SCRIPT)).await?;
+    let founding = Given::default().founding(&place, DriverSpec::script(SCRIPT), None).await?;
     let id = create(&place, founding).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");

@@ -19,6 +19,7 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::terminal::Output;
 use crate::text_argument::{MOST, not_json, typed};
+use crate::used::used;
 use crate::view::resumption;
 use crate::watch::Watch;
 
@@ -151,6 +152,9 @@ pub async fn go_on(
         let nobody = Living::of(place).await?.nobody_wakes(&session);
         let notice = nobody.then(|| format!("no host is left to wake it: {}", starts(&session)));
         place.tell_with(&session, notice, output).await?;
+        if let Some(used) = used(&session) {
+            output.talk(&format!("[used {used}]"));
+        }
     }
     outcome(&session)
 }

@@ -1,49 +1,60 @@
-//! `run`: a scripted agent, in the foreground.
+//! `run`: an agent, in the foreground.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use adjourn::script::Script;
-use adjourn_core::driver::{DriverSpec, Need};
+use adjourn_core::driver::Need;
 use adjourn_core::id::SessionId;
-use adjourn_core::limits::DRIVER_SPEC_BYTES;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Founding, Rejected, Session};
 
 use crate::arguments::Run;
+use crate::chosen::Chosen;
 use crate::failure::Failure;
 use crate::foreground::{Stayed, Stop, Until, host_if_no_other, leave, outcome, stay, stop};
-use crate::input_file;
 use crate::liveness::Living;
 use crate::place::Place;
 use crate::question::{Keyboard, Reply, ask};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::terminal::Output;
+use crate::text_argument::typed;
+use crate::used::used;
 use crate::view::View;
 
+/// What a script is prompted with, unless something else is said: it does not listen.
+const GO: &str = "go";
+
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
-    let (driver, script) = read(&run.script)?;
+    let chosen = Chosen::by(&run.agent, settings)?.working_in(run.cwd.as_ref())?;
     // No person can be asked here: better no session than one that waits for ever.
-    if driver.needs.contains(&Need::Permissions) {
-        let path = run.script.display();
+    if chosen.driver.needs.contains(&Need::Permissions)
+        && let Some(path) = run.agent.script.as_ref().map(|path| path.display())
+    {
         return Err(Failure::other(format!("{path} asks for permissions, which needs an editor"))
             .hint(format!("an editor runs it: `adjourn acp --script {path}`")));
     }
+    let task = match run.task.or(run.prompt) {
+        Some(task) => typed(task)?,
+        None if chosen.is_script => GO.to_owned(),
+        None => {
+            return Err(Failure::usage("what the agent is to do is missing")
+                .hint("adjourn run \"review the last commit\" --model …"));
+        }
+    };
     let place = Place::open_or_make(settings).await?;
-    let founding = run.given.founding(&place, driver).await?;
+    let Chosen { driver, budget, runs, .. } = chosen;
+    let founding = run.given.founding(&place, driver, budget).await?;
     // One commit: a session that is made and never prompted would keep its name, and do nothing.
-    let made = place.adjourn.create_from(founding).prompt(run.prompt.as_str()).with_commit();
+    let made = place.adjourn.create_from(founding).prompt(task.as_str()).with_commit();
     let (session, made) = made.await?;
     let (id, mut prompted) = (session.id(), made.session);
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;
     let mut working = host_if_no_other(&place, &prompted).await?;
     let mut keyboard = if run.detach { None } else { Keyboard::at_terminal(output) };
-    let runs = script.runs().unwrap_or(1).max(1);
     for number in 1..=runs {
         if number > 1 {
-            prompted = say(&place, id, &run.prompt).await?;
+            prompted = say(&place, id, &task).await?;
         }
         let stayed = match &mut keyboard {
             None => {
@@ -58,7 +69,13 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         let session = match stayed {
             Ok(Stayed::Done(session)) => session,
             Ok(Stayed::Ended(ended, listening)) => {
-                return leave(&place, id, working, (ended, listening), &mut signals, output).await;
+                let left =
+                    leave(&place, id, working, (ended, listening), &mut signals, output).await;
+                // One whose run was canceled has nothing more to do, as at the end of any other.
+                if !run.keep && matches!(place.session(id).await?.state, State::Idle) {
+                    place.adjourn.session(id).close().await?;
+                }
+                return left;
             }
             Err(failure) => {
                 // What went wrong first is told; that it could not be stopped comes of it.
@@ -69,6 +86,9 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         let living = Living::of(&place).await?;
         let view = View { session: &session, now: place.clock.now(), living: &living };
         output.talk(&format!("[{}]", view.text()));
+        if let Some(used) = used(&session) {
+            output.talk(&format!("[used {used}]"));
+        }
         if matches!(session.state, State::Suspended(_)) {
             stop(working, &place, &mut signals, output).await?;
             let living = Living::of(&place).await?;
@@ -92,7 +112,11 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         let ended = matches!(session.state, State::Ended(_));
         if ended || number == runs || outcome(&session).is_err() {
             stop(working, &place, &mut signals, output).await?;
-            if !ended {
+            if !ended && run.keep {
+                output
+                    .talk(&format!("[it stays open; `adjourn prompt {id} TEXT` goes on with it]"));
+            }
+            if !ended && !run.keep {
                 let closed = place.adjourn.session(id).close().await?;
                 // People were told that it is done; programs read the last state off the data.
                 if output.json {
@@ -127,16 +151,6 @@ async fn answer(
             Reply::Ended(ended) => return Ok(Stayed::Ended(ended, None)),
         };
     }
-}
-
-/// Reads a script from its file, and what a session with it needs.
-pub fn read(path: &Path) -> Result<(DriverSpec, Script), Failure> {
-    let source = input_file::read_regular(path, DRIVER_SPEC_BYTES)
-        .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
-    let script = Script::parse(&source)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let (needs, options) = (script.needs(), script.options());
-    Ok((DriverSpec { needs, options, ..DriverSpec::script(source) }, script))
 }
 
 /// Makes a session.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use adjourn_core::Session;
-use adjourn_core::carry::{Budget, Totals};
+use adjourn_core::carry::Budget;
 use adjourn_core::event::What;
 use adjourn_core::session::{Cause, Initiator, Outcome};
 use adjourn_core::time::Timestamp;
@@ -17,6 +17,7 @@ use crate::place::{Place, TENANT};
 use crate::settings::Settings;
 use crate::terminal::{Look, Output, one_line};
 use crate::times::Times;
+use crate::used::{dollars, used};
 use crate::view::View;
 
 /// Entries read to find the last prompt and to count them: a longer journal is not counted.
@@ -106,12 +107,7 @@ fn labelled(view: &View<'_>, times: &Times) -> Vec<(&'static str, String)> {
             ("its turn sees", sees.to_owned()),
         ]);
     }
-    let Totals { cost_micro_usd, .. } = status.totals;
-    let used = match (cost_micro_usd, status.totals.tokens()) {
-        (0, 0) => String::new(),
-        (0, tokens) => format!("{tokens} tokens"),
-        (_, tokens) => format!("{} USD, {tokens} tokens", dollars(cost_micro_usd)),
-    };
+    let used = used(session).unwrap_or_default();
     let tenant = Some(session.tenant.as_str()).filter(|tenant| *tenant != TENANT);
     let labels = session.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let options = session.options.iter().map(|option| format!("{}={}", option.id, option.value));
@@ -144,13 +140,6 @@ fn budget(budget: &Budget) -> String {
     .flatten()
     .collect::<Vec<_>>()
     .join(",")
-}
-
-/// Returns an amount in dollars: with cents, and with as many decimals more as it takes.
-fn dollars(micros: u64) -> String {
-    let (whole, decimals) = (micros / 1_000_000, format!("{:06}", micros % 1_000_000));
-    let (cents, rest) = decimals.split_at(2);
-    format!("{whole}.{cents}{}", rest.trim_end_matches('0'))
 }
 
 /// Says who made a pause.

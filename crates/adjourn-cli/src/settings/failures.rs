@@ -51,18 +51,18 @@ impl FailureSettings {
     /// Returns every one of them with its value and where it came from.
     pub(super) fn rows(&self) -> Vec<Row> {
         let time = |key: &Key, held: &Held<Duration>| Row {
-            key: key.name,
+            key: key.name.into(),
             value: Some(json!(exact(held.value))),
             source: held.source.to_string(),
         };
         let kinds = |key: &Key, held: &Held<BTreeSet<String>>| {
             let kinds: Vec<_> = held.value.iter().map(String::as_str).collect();
             let value = Some(json!(kinds.join(", ")));
-            Row { key: key.name, value, source: held.source.to_string() }
+            Row { key: key.name.into(), value, source: held.source.to_string() }
         };
         let value = Some(json!(self.retries.value));
         vec![
-            Row { key: RETRIES.name, value, source: self.retries.source.to_string() },
+            Row { key: RETRIES.name.into(), value, source: self.retries.source.to_string() },
             time(&RETRY_DELAY, &self.delay),
             time(&LONGEST_DELAY, &self.longest_delay),
             time(&LONGEST_PARK, &self.longest_park),

@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
+use super::tree::Entry;
+use super::tree::Node;
 use super::{KEYS, TOKEN};
 use crate::failure::Failure;
 use crate::input_file::{self, SETTINGS_BYTES};
 use crate::place::directory;
 
+/// Sections with sections in them whose names the user gives.
+const NAMED: &[&str] = &["agent", "prices"];
 /// The environment variable that names the file.
 const VARIABLE: &str = "ADJOURN_CONFIG";
 
@@ -19,6 +23,8 @@ pub struct File {
     /// Where it is, or would be; nowhere if there is no home.
     pub path: Option<PathBuf>,
     values: BTreeMap<String, Written>,
+    /// Sections whose names the user gives, by the name of the section that they are in.
+    named: BTreeMap<String, Entry>,
 }
 
 /// A value as it is written.
@@ -51,20 +57,24 @@ impl File {
         let usual = || directory("XDG_CONFIG_HOME", ".config").ok();
         let path = named.or_else(|| usual().map(|directory| directory.join("config.toml")));
         let Some(path) = path else {
-            return Ok((Self { path: None, values: BTreeMap::new() }, false));
+            return Ok((Self::empty(None), false));
         };
         match input_file::read(&path, SETTINGS_BYTES) {
             Ok(text) => Ok((Self::read(path, &text)?, true)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_be_there => {
-                Ok((Self { path: Some(path), values: BTreeMap::new() }, false))
+                Ok((Self::empty(Some(path)), false))
             }
             Err(error) => Err(Failure::usage(format!("cannot read {}: {error}", path.display()))
                 .hint("`adjourn config --defaults` prints a file to begin with")),
         }
     }
 
+    const fn empty(path: Option<PathBuf>) -> Self {
+        Self { path, values: BTreeMap::new(), named: BTreeMap::new() }
+    }
+
     fn read(path: PathBuf, text: &str) -> Result<Self, Failure> {
-        let mut file = Self { path: Some(path), values: BTreeMap::new() };
+        let mut file = Self::empty(Some(path));
         let table = DeTable::parse(text).map_err(|error| {
             let number = line(text, error.span().map_or(0, |span| span.start));
             let written = text.lines().nth(number - 1).unwrap_or_default().trim();
@@ -88,8 +98,11 @@ impl File {
             let inside = format!("{name}.");
             let section_is_known = KEYS.iter().any(|key| key.name.starts_with(&inside));
             match value.get_ref() {
+                value @ DeValue::Table(_) if NAMED.contains(&name.as_str()) => {
+                    self.named.insert(name, Entry::of(value, line, text));
+                }
                 DeValue::Table(table) if section_is_known => self.flatten(&name, table, text)?,
-                other if section_is_known => {
+                other if section_is_known || NAMED.contains(&name.as_str()) => {
                     let found = article(other.type_str());
                     return Err(
                         self.wrong(line, format!("{name}: expected a section, found {found}"))
@@ -123,6 +136,15 @@ impl File {
         Ok(())
     }
 
+    /// Returns the sections in a section, by the names that the user gave them.
+    pub fn sections(&self, name: &str) -> impl Iterator<Item = (&String, &Entry)> {
+        let named = self.named.get(name).into_iter();
+        named.flat_map(|entry| match &entry.value {
+            Node::Section(entries) => entries.iter().collect(),
+            _ => Vec::new(),
+        })
+    }
+
     pub fn get(&self, name: &str) -> Option<&Written> {
         self.values.get(name)
     }
@@ -135,11 +157,11 @@ impl File {
 }
 
 /// Returns the number of the line that a byte is in.
-fn line(text: &str, at: usize) -> usize {
+pub(super) fn line(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-fn article(kind: &str) -> String {
+pub(super) fn article(kind: &str) -> String {
     let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
     format!("{article} {kind}")
 }

@@ -26,6 +26,7 @@ mod layers;
 mod limits;
 mod logs;
 mod modes;
+mod native;
 mod output;
 mod principal;
 mod pty;

@@ -1,4 +1,5 @@
-//! Ctrl-C: what waits is taken back, what runs is given back, and it is said how to go on.
+//! Ctrl-C and its kin: what waits is taken back, what runs is suspended or given back, and it is said
+//! how to go on.
 
 use std::io::Read as _;
 use std::process::Child;
@@ -88,9 +89,9 @@ fn a_run_is_given_back_at_its_boundary() {
     let script = home.file("script.json", HALF);
     let running = home.command(&["run", "--script", &script]).spawn().unwrap();
     let id = home.until_in_flight("half");
-    signal(&running, Signal::INT);
+    signal(&running, Signal::TERM);
     let (code, talk) = ended(running);
-    assert_eq!(code, 130, "{talk}");
+    assert_eq!(code, 143, "{talk}");
     let expected = "given back; it goes on when a host runs\nhint: adjourn serve\n";
     assert!(talk.ends_with(expected), "{talk}");
     let ready = home.json(&["show", &id]);
@@ -129,18 +130,94 @@ fn what_is_said_until_a_run_is_given_back_is_told() {
 }
 
 #[test]
+fn ctrl_c_suspends_at_the_boundary_and_says_how_to_go_on() {
+    let home = Home::new();
+    let script = home.file("script.json", HALF);
+    for command in ["run", "prompt", "resume"] {
+        let running = match command {
+            "run" => home.command(&["run", "--script", &script]).spawn().unwrap(),
+            _ => {
+                let made = home.json(&["new", "--script", &script, "--name", command]);
+                let id = made["sessionId"].as_str().unwrap();
+                home.json(&["suspend", id]);
+                let arguments = match command {
+                    "prompt" => {
+                        home.json(&["resume", id]);
+                        vec!["prompt", id, "go"]
+                    }
+                    _ => vec!["resume", id, "--input", "go"],
+                };
+                home.command(&arguments).spawn().unwrap()
+            }
+        };
+        let id = home.until_in_flight("half");
+        signal(&running, Signal::INT);
+        let (code, talk) = ended(running);
+        assert_eq!(code, 130, "{command}: {talk}");
+        let expected = format!(
+            "suspended; it goes on where it stopped when it is resumed\nhint: adjourn resume {id}\n"
+        );
+        assert!(talk.ends_with(&expected), "{command}: {talk}");
+        let parked = home.json(&["show", &id]);
+        assert_eq!(parked["state"], "suspended", "{parked}");
+        assert_eq!(parked["initiator"], "client", "{parked}");
+        assert_eq!(parked["reason"], "interrupted at the terminal", "{parked}");
+        let serving = home.serve();
+        assert_eq!(home.told(&["resume", &id, "--detach"]).code, 0);
+        home.until_in_flight("other");
+        let log = home.told(&["log", &id]).data;
+        assert_eq!(log.matches("calls_dispatched").count(), 2, "each ran once: {log}");
+        home.json(&["cancel", &id]);
+        home.json(&["close", &id]);
+        serving.kill();
+    }
+}
+
+#[test]
+fn a_second_ctrl_c_cancels_the_run() {
+    let home = Home::new();
+    home.config("[host]\ncancel_grace = \"0s\"\n");
+    let script = home.file("script.json", SLOW);
+    let running = OnTerminal::start(home.command(&["run", "--script", &script]), 100);
+    running.until("running slow 0s · Ctrl-C suspends it");
+    let id = home.until_in_flight("slow");
+    running.signal(Signal::INT);
+    // One that follows at once is the same one, passed on by another program.
+    running.signal(Signal::TERM);
+    running.until("about to be suspended: waits for slow, 1s · Ctrl-C cancels its run");
+    running.signal(Signal::INT);
+    let (code, screen) = running.end();
+    assert_eq!(code, 130, "{screen}");
+    let hint = format!("its run was canceled\nhint: adjourn log {id}\n");
+    assert!(screen.ends_with(&hint), "{screen}");
+    let shown = home.json(&["show", &id]);
+    assert_eq!((&shown["state"], &shown["outcome"]), (&"ended".into(), &"canceled".into()));
+    assert_eq!(shown["unknownCalls"][0], "slow", "{shown}");
+}
+
+#[test]
+fn a_terminal_that_is_closed_gives_the_session_back() {
+    let home = Home::new();
+    let script = home.file("script.json", HALF);
+    let running = OnTerminal::start(home.command(&["run", "--script", &script]), 100);
+    let id = home.until_in_flight("half");
+    running.signal(Signal::HUP);
+    let (code, screen) = running.end();
+    assert_eq!(code, 129, "{screen}");
+    assert_eq!(home.json(&["show", &id])["state"], "ready");
+}
+
+#[test]
 fn a_second_signal_does_not_wait() {
     let home = Home::new();
     let script = home.file("script.json", SLOW);
     let running = OnTerminal::start(home.command(&["run", "--script", &script]), 100);
     let id = home.until_in_flight("slow");
-    running.signal(Signal::INT);
-    // One that follows at once is the same one, passed on by somebody.
     running.signal(Signal::TERM);
     running.until("giving sessions back: calls in flight have 29s");
     running.signal(Signal::INT);
     let (code, screen) = running.end();
-    assert_eq!(code, 130, "{screen}");
+    assert_eq!(code, 143, "{screen}");
     assert!(screen.contains("did not wait: calls in flight are cut off"), "{screen}");
     let shown = home.json(&["show", &id]);
     assert_eq!(shown["notice"], "its host died; start `adjourn serve`", "{shown}");

@@ -292,7 +292,7 @@ fn the_program_explains_itself() {
 
         Commands:
           demo         A tour of ten seconds: an agent parks, wakes from an event and a deadline, asks and is answered
-          run          Run a scripted agent, and stay with it until it ends
+          run          Run an agent, and stay with it until it is done
           new          Make a session that waits for its first prompt, and print its id
           serve        Be a host: run what is ready, and wake what is due
           acp          Be an agent that editors start: ACP on stdin and stdout

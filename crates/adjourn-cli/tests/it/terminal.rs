@@ -147,7 +147,7 @@ fn a_line_moves_while_something_runs_and_counts_down_while_it_is_parked() {
           {"say": "done"}]]}"#,
     );
     let terminal = OnTerminal::start(home.command(&["run", "--script", &script]), 100);
-    terminal.until("running build 0s · Ctrl-C leaves it");
+    terminal.until("running build 0s · Ctrl-C suspends it");
     terminal.until("parked: the cache · wakes in 2s · Ctrl-C leaves it");
     terminal.until("done");
     let (code, screen) = terminal.end();

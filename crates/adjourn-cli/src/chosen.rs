@@ -1,0 +1,86 @@
+//! What is to run a session, as it was typed: an agent with a model, or a script.
+
+use std::path::{Path, PathBuf};
+
+use adjourn::script::Script;
+use adjourn_core::carry::Budget;
+use adjourn_core::driver::DriverSpec;
+use adjourn_core::limits::DRIVER_SPEC_BYTES;
+
+use crate::arguments::AgentFlags;
+use crate::failure::Failure;
+use crate::input_file;
+use crate::native::{Definition, models};
+use crate::settings::Settings;
+
+/// What is to run a session.
+pub struct Chosen {
+    pub driver: DriverSpec,
+    /// What a session may use before it parks, unless its maker says otherwise.
+    pub budget: Option<Budget>,
+    /// How many prompts it is made for.
+    pub runs: usize,
+    /// Whether it is a script, which needs no task.
+    pub is_script: bool,
+}
+
+impl Chosen {
+    /// Finds out what is meant by flags.
+    pub fn by(flags: &AgentFlags, settings: &Settings) -> Result<Self, Failure> {
+        if let Some(path) = &flags.script {
+            return Self::script(path);
+        }
+        let definition = match (&flags.agent, &flags.model) {
+            (Some(name), model) => {
+                let settled = settings.agent(name)?.definition.clone();
+                let model = model.clone().unwrap_or_else(|| settled.model.clone());
+                Definition { model, ..settled }
+            }
+            (None, Some(model)) => Definition::with_model(model.clone()),
+            (None, None) => return Err(nothing_chosen(settings)),
+        };
+        let driver = definition.spec()?;
+        Ok(Self { driver, budget: definition.budget, runs: 1, is_script: false })
+    }
+
+    /// Reads a script from its file.
+    fn script(path: &Path) -> Result<Self, Failure> {
+        let source = input_file::read_regular(path, DRIVER_SPEC_BYTES)
+            .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
+        let script = Script::parse(&source)
+            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        let (needs, options) = (script.needs(), script.options());
+        let driver = DriverSpec { needs, options, ..DriverSpec::script(source) };
+        let runs = script.runs().unwrap_or(1).max(1);
+        Ok(Self { driver, budget: None, runs, is_script: true })
+    }
+
+    /// Says which directory the session works in: the one that is named, or for an agent the current
+    /// one.
+    pub fn working_in(mut self, named: Option<&PathBuf>) -> Result<Self, Failure> {
+        let directory = match named {
+            Some(named) => named.as_path(),
+            None if self.is_script => return Ok(self),
+            None => Path::new("."),
+        };
+        let wrong = |why: &dyn std::fmt::Display| {
+            Failure::usage(format!("--cwd {}: {why}", directory.display()))
+        };
+        let directory = directory.canonicalize().map_err(|error| wrong(&error))?;
+        if !directory.is_dir() {
+            return Err(wrong(&"it is no directory"));
+        }
+        let path = directory.to_str().ok_or_else(|| wrong(&"its path is not UTF-8"))?;
+        self.driver.cwd = Some(path.to_owned());
+        Ok(self)
+    }
+}
+
+/// Says that nothing was chosen, and what there is.
+fn nothing_chosen(settings: &Settings) -> Failure {
+    let failure = Failure::usage("what is to run it is missing: --model, --agent or --script");
+    match settings.agents.keys().next() {
+        Some(name) => failure.hint(format!("--agent {name}, or --model {}", models::EXAMPLE)),
+        None => failure.hint(format!("--model {}, or --model scripted:FILE", models::EXAMPLE)),
+    }
+}

@@ -1,0 +1,205 @@
+//! Agents of the settings, and what models cost.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use adjourn_agent::{
+    Action, Agent, AgentGuardrails, BuildError, FailureKind, Price, Prices, ScriptedModel,
+};
+use adjourn_core::limits;
+use serde_json::{Map, Value, json};
+
+use super::file::File;
+use super::tree::{Entry, Node};
+use super::{Row, Source};
+use crate::failure::Failure;
+use crate::founding::budget;
+use crate::native::{Definition, models};
+
+/// Names that lists give agents which are no agents of the settings.
+const TAKEN: &[&str] = &["acp", "named", "native", "script"];
+/// What an agent may have, for hints.
+const FIELDS: &str = "model, instructions, budget, guardrails, policy";
+
+/// An agent of the settings.
+#[derive(Debug, Clone)]
+pub struct SettledAgent {
+    pub definition: Definition,
+    /// What the file says of it, for those who look: key, value, line.
+    said: Vec<(String, Value, usize)>,
+    path: PathBuf,
+}
+
+impl SettledAgent {
+    /// Returns what the file says of it.
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
+        self.said.iter().map(|(key, value, line)| {
+            let source = Source::File { path: self.path.clone(), line: *line };
+            Row { key: key.clone().into(), value: Some(value.clone()), source: source.to_string() }
+        })
+    }
+}
+
+/// Reads all agents of a file, by name.
+pub(super) fn agents(file: &File) -> Result<BTreeMap<String, SettledAgent>, Failure> {
+    let read = |(name, entry): (&String, &Entry)| Ok((name.clone(), agent(file, name, entry)?));
+    file.sections("agent").map(read).collect()
+}
+
+fn agent(file: &File, name: &str, entry: &Entry) -> Result<SettledAgent, Failure> {
+    let place = format!("agent.{name}");
+    let wrong = |at: &Entry, key: &str, problem: String| {
+        file.wrong(at.line, format!("{place}{key}: {problem}"))
+    };
+    limits::name("name", name).map_err(|refused| wrong(entry, "", refused.to_string()))?;
+    if TAKEN.contains(&name) {
+        let problem = "lists use that name for something else".to_owned();
+        return Err(wrong(entry, "", problem).hint("give it another one"));
+    }
+    let fields = entry.section().map_err(|problem| wrong(entry, "", problem))?;
+    let mut definition = Definition { name: Some(name.to_owned()), ..Definition::default() };
+    let mut said = Vec::new();
+    for (key, value) in fields {
+        let at = format!(".{key}");
+        let wrong = |problem| wrong(value, &at, problem);
+        let mut say = |key: &str, value: Value, line| {
+            said.push((format!("{place}.{key}"), value, line));
+        };
+        match key.as_str() {
+            "model" => {
+                let model = value.text().and_then(|text| {
+                    let model = models::from_file(text, file.path.as_deref());
+                    models::check(&model).map(|()| model)
+                });
+                definition.model = model.map_err(wrong)?;
+                say(key, json!(definition.model), value.line);
+            }
+            "instructions" => {
+                definition.instructions = value.text().map_err(wrong)?.to_owned();
+                say(key, json!(definition.instructions), value.line);
+            }
+            "budget" => {
+                let text = value.text().map_err(wrong)?;
+                definition.budget = Some(budget(text).map_err(wrong)?);
+                say(key, json!(text), value.line);
+            }
+            "guardrails" => {
+                let entries = value.section().map_err(wrong)?;
+                definition.guardrails = guardrails(file, &format!("{place}{at}"), entries)?;
+                for (name, entry) in entries {
+                    say(&format!("{key}.{name}"), plain(entry), entry.line);
+                }
+            }
+            "policy" => {
+                for (kind, action) in value.section().map_err(wrong)? {
+                    let wrong =
+                        |problem| file.wrong(action.line, format!("{place}{at}.{kind}: {problem}"));
+                    let (failure, done) = handled(kind, action).map_err(wrong)?;
+                    definition.policy.insert(failure, done);
+                    say(&format!("{key}.{kind}"), plain(action), action.line);
+                }
+            }
+            _ => {
+                let problem = format!("there is no setting {:?}", format!("{place}.{key}"));
+                let hint = format!("an agent has {FIELDS}");
+                return Err(file.wrong(value.line, problem).hint(hint));
+            }
+        }
+    }
+    if definition.model.is_empty() {
+        let problem = "it has no model".to_owned();
+        return Err(wrong(entry, "", problem).hint(format!("model = {:?}", models::EXAMPLE)));
+    }
+    said.sort_by_key(|(_, _, line)| *line);
+    Ok(SettledAgent { definition, said, path: file.path.clone().unwrap_or_default() })
+}
+
+/// Reads how far an agent may go.
+fn guardrails(
+    file: &File,
+    place: &str,
+    entries: &BTreeMap<String, Entry>,
+) -> Result<AgentGuardrails, Failure> {
+    let mut all = Map::new();
+    for (name, entry) in entries {
+        let one = Map::from_iter([(name.clone(), plain(entry))]);
+        let read = serde_json::from_value::<AgentGuardrails>(Value::Object(one.clone()));
+        read.map_err(|error| file.wrong(entry.line, format!("{place}.{name}: {error}")))?;
+        all.extend(one);
+    }
+    let wrong = |problem: String| Failure::usage(format!("{place}: {problem}"));
+    let read: AgentGuardrails =
+        serde_json::from_value(Value::Object(all)).map_err(|error| wrong(error.to_string()))?;
+    // The agent itself knows which of them make sense.
+    let answers = ScriptedModel::parse("[]").map_err(|error| wrong(error.to_string()))?;
+    match Agent::builder(answers).guardrails(read).ephemeral_keys().build() {
+        Ok(_) => Ok(read),
+        Err(BuildError::Guardrail(invalid)) => {
+            let line = entries.get(invalid.name).map_or(0, |entry| entry.line);
+            Err(file.wrong(line, format!("{place}.{}: {}", invalid.name, invalid.problem)))
+        }
+        Err(other) => Err(wrong(other.to_string())),
+    }
+}
+
+/// Reads what is done about a kind of failure.
+fn handled(kind: &str, action: &Entry) -> Result<(FailureKind, Action), String> {
+    let failure = FailureKind::parse(kind).ok_or_else(|| {
+        let kinds: Vec<_> = FailureKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        format!("there is no such failure; expected one of {}", kinds.join(", "))
+    })?;
+    let word = action.text()?;
+    let done = serde_json::from_value(json!(word)).map_err(|_| {
+        format!("expected one of retry, ask_user, narrow_scope, handoff, stop, not {word:?}")
+    })?;
+    Ok((failure, done))
+}
+
+/// Reads what models cost, by name.
+pub(super) fn prices(file: &File) -> Result<(Prices, Vec<Row>), Failure> {
+    let (mut prices, mut rows) = (Prices::new(), Vec::new());
+    for (model, entry) in file.sections("prices") {
+        let place = format!("prices.{model:?}");
+        let wrong = |line, problem: String| file.wrong(line, format!("{place}{problem}"));
+        let fields =
+            entry.section().map_err(|problem| wrong(entry.line, format!(": {problem}")))?;
+        if let Some((key, value)) =
+            fields.iter().find(|(key, _)| !matches!(key.as_str(), "prompt" | "completion"))
+        {
+            let failure = wrong(value.line, format!(": there is no setting {key:?}"));
+            return Err(failure.hint("expected prompt and completion"));
+        }
+        let amount = |key: &str| {
+            let missing = || wrong(entry.line, format!(": {key} is missing"));
+            let value = fields.get(key).ok_or_else(missing)?;
+            value.amount().map_err(|problem| wrong(value.line, format!(".{key}: {problem}")))
+        };
+        let price = Price { prompt: amount("prompt")?, completion: amount("completion")? };
+        let path = file.path.clone().unwrap_or_default();
+        rows.push(Row {
+            key: place.clone().into(),
+            value: Some(json!(format!(
+                "{} USD for a million tokens, {} for a million that it writes",
+                price.prompt, price.completion
+            ))),
+            source: Source::File { path, line: entry.line }.to_string(),
+        });
+        prices = prices.with(model.clone(), price);
+    }
+    Ok((prices, rows))
+}
+
+/// Returns a value as JSON has it.
+fn plain(entry: &Entry) -> Value {
+    match &entry.value {
+        Node::Text(text) => json!(text),
+        Node::Whole(number) => json!(number),
+        Node::Number(number) => json!(number),
+        Node::Truth(truth) => json!(truth),
+        Node::List(entries) => entries.iter().map(plain).collect(),
+        Node::Section(entries) => {
+            Value::Object(entries.iter().map(|(key, entry)| (key.clone(), plain(entry))).collect())
+        }
+        Node::Other(_) => Value::Null,
+    }
+}

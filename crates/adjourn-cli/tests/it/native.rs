@@ -1,0 +1,170 @@
+//! Real agents at the command line, with models that answer from a file.
+
+mod agents;
+mod killed;
+
+use serde_json::{Value, json};
+
+use crate::home::Home;
+use crate::pty::OnTerminal;
+
+/// A model that asks, waits for an event, and is done.
+const ASKS: &str = r#"
+{"thought": "two match", "text": "I look around.", "calls": [{"tool": "ask_user", "arguments": {"question": "Which table?", "choices": ["raw", "monthly"]}}], "usage": {"prompt_tokens": 120, "completion_tokens": 8, "cost_usd": 0.002}}
+{"text": "I wait.", "calls": [{"tool": "await_resumption", "arguments": {"reason": "waiting on ci", "conditions": {"onEvent": "ci.passed"}}}], "usage": {"prompt_tokens": 150, "completion_tokens": 9}}
+{"text": "All is done.", "usage": {"prompt_tokens": 160, "completion_tokens": 4}}
+"#;
+
+/// Writes the answers of a model, and returns its name.
+pub fn model(home: &Home, answers: &str) -> String {
+    format!("scripted:{}", home.file("answers.jsonl", answers))
+}
+
+/// Returns what the agent and the user have said in a session.
+pub fn said(home: &Home, session: &str) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let said = home.jsons(&["log", session, "--transcript"]).into_iter();
+    let words = said.map(|said| (text(&said["role"]), text(&said["text"])));
+    words.filter(|(role, text)| role != "host" && !text.is_empty()).collect()
+}
+
+pub fn only_session(home: &Home) -> String {
+    home.jsons(&["ls", "--all"])[0]["sessionId"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_task_is_done_and_what_it_used_is_told() {
+    let home = Home::new();
+    let answers = r#"{"text": "Reviewed.", "usage": {"prompt_tokens": 90, "completion_tokens": 10, "cost_usd": 0.0125}}"#;
+    let model = model(&home, answers);
+    let told = home.told(&["run", "review it", "--model", &model]);
+    assert_eq!((told.code, told.data.as_str()), (0, "Reviewed.\n"), "{told:?}");
+    assert!(told.talk.contains("[used 0.0125 USD, 100 tokens]"), "{}", told.talk);
+    let shown = home.json(&["show", &only_session(&home)]);
+    assert_eq!((&shown["state"], &shown["agent"]), (&json!("ended"), &json!("native")));
+}
+
+#[test]
+fn what_has_no_known_price_is_said_to_have_none_and_settings_give_it_one() {
+    let home = Home::new();
+    let answers =
+        r#"{"text": "Reviewed.", "usage": {"prompt_tokens": 90, "completion_tokens": 10}}"#;
+    let model = model(&home, answers);
+    let run = || home.told(&["run", "review it", "--model", &model]).talk;
+    assert!(run().contains("[used 100 tokens at an unknown price]"));
+    home.config("[prices.\"scripted\"]\nprompt = 2\ncompletion = 10.5\n");
+    assert!(run().contains("[used 0.000285 USD, 100 tokens]"));
+    let wrong = "[prices.\"scripted\"]\nprompt = \"2\"\ncompletion = 1\n";
+    home.config(wrong);
+    let told = home.told(&["ls"]);
+    let problem =
+        r#"config.toml:2: prices."scripted".prompt: expected an amount from 0 on, found a string"#;
+    assert!(told.talk.contains(problem), "{told:?}");
+}
+
+#[test]
+fn it_asks_parks_and_goes_on_in_other_processes() {
+    let home = Home::new();
+    let model = model(&home, ASKS);
+    let told = home.told(&["run", "load it", "--model", &model, "--detach", "--name", "loader"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    // The journal has the answers of the model: its file is not needed any more.
+    std::fs::remove_file(model.strip_prefix("scripted:").unwrap()).unwrap();
+    let asking = home.json(&["show", "loader"]);
+    assert_eq!(asking["question"], "Which table?");
+    assert_eq!(asking["choices"], json!(["raw", "monthly"]));
+    let told = home.told(&["prompt", "loader", "monthly"]);
+    assert!(told.data.contains("suspended for") && told.data.contains("wakes on ci.passed"));
+    let serving = home.serve();
+    assert_eq!(home.told(&["event", "ci.passed"]).code, 0);
+    let done = home.until("loader", "state", "idle");
+    assert_eq!(done["outcome"], "completed");
+    let (user, agent) = ("user".to_owned(), "agent".to_owned());
+    let expected = [
+        (user.clone(), "load it"),
+        (agent.clone(), "I look around."),
+        (user, "monthly"),
+        (agent.clone(), "I wait."),
+        (agent, "All is done."),
+    ];
+    let expected = expected.map(|(role, text)| (role, text.to_owned()));
+    assert_eq!(said(&home, "loader"), expected);
+    assert_eq!(serving.terminate(), 0);
+}
+
+#[test]
+fn a_terminal_shows_words_and_thoughts_and_offers_the_choices() {
+    let home = Home::new();
+    let model = model(&home, ASKS);
+    let run = home.command(&["run", "load it", "--model", &model]);
+    let mut terminal = OnTerminal::start_typing(run, 100);
+    terminal.until("two match");
+    terminal.until("I look around.");
+    terminal.until("Which table?\r\n  1  raw\r\n  2  monthly\r\n");
+    terminal.until("> ");
+    terminal.type_in("2\n");
+    terminal.until("parked: waiting on ci · wakes on ci.passed · 0.002 USD and what has no");
+    assert_eq!(home.told(&["event", "ci.passed"]).code, 0);
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("All is done.\n"), "{screen}");
+    assert!(!screen.contains("ask_user"), "a question is shown as one: {screen}");
+    assert!(said(&home, &only_session(&home)).contains(&("user".to_owned(), "monthly".to_owned())));
+}
+
+#[test]
+fn a_session_that_is_kept_takes_further_prompts() {
+    let home = Home::new();
+    let model = model(&home, "{\"text\": \"One.\"}\n{\"text\": \"Two.\"}\n");
+    let told = home.told(&["run", "count", "--model", &model, "--keep", "--name", "counter"]);
+    assert_eq!((told.code, told.data.as_str()), (0, "One.\n"), "{told:?}");
+    assert!(told.talk.contains("it stays open; `adjourn prompt sess-"), "{}", told.talk);
+    let told = home.told(&["prompt", "counter", "go on"]);
+    assert!(told.data.starts_with("Two.\n"), "{told:?}");
+}
+
+#[test]
+fn a_budget_that_is_passed_parks_the_session_and_is_raised_by_a_resume() {
+    let home = Home::new();
+    // A call of a tool that there is none of is told to the model, and the run goes on.
+    let answers = r#"
+{"text": "One.", "calls": [{"tool": "none"}], "usage": {"prompt_tokens": 90, "completion_tokens": 30}}
+{"text": "Two."}
+"#;
+    let model = model(&home, answers);
+    let arguments = ["run", "read", "--model", &model, "--budget", "tokens=100", "--name", "r"];
+    let told = home.told(&[&arguments[..], &["--detach"]].concat());
+    assert_eq!(told.code, 0, "{told:?}");
+    let parked = home.json(&["show", "r"]);
+    assert_eq!(parked["reason"], "budget_exceeded", "{parked}");
+    assert_eq!(parked["initiator"], "client", "{parked}");
+    let refused = home.told(&["resume", "r"]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.talk.contains("--add-budget"), "{refused:?}");
+    let told = home.told(&["resume", "r", "--add-budget", "tokens=1000"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.data.starts_with("Two.\n"), "{told:?}");
+    assert_eq!(home.json(&["show", "r"])["outcome"], "completed");
+}
+
+#[test]
+fn what_is_typed_wrong_is_told_with_what_is_right() {
+    let home = Home::new();
+    let model = model(&home, ASKS);
+    let script = home.file("script.json", r#"{"steps": [{"say": "x"}]}"#);
+    for (arguments, problem) in [
+        (&["run", "task"][..], "what is to run it is missing: --model, --agent or --script"),
+        (&["run", "--model", &model][..], "what the agent is to do is missing"),
+        (&["run", "task", "--model", "gpt"][..], "--model: "),
+        (&["run", "task", "--model", "scripted:/none"][..], "--model: "),
+        (&["run", "task", "--agent", "reviewer"][..], "there is no agent \"reviewer\""),
+        (&["run", "task", "--model", &model, "--script", &script][..], "does not go with"),
+        (&["run", "task", "--model", &model, "--cwd", "/none"][..], "--cwd /none: "),
+        (&["run", "task", "--model", &model, "--prompt", "x"][..], "does not go with"),
+    ] {
+        let told = home.told(arguments);
+        assert_eq!(told.code, 2, "{told:?}");
+        assert!(told.talk.contains(problem), "{arguments:?}: {}", told.talk);
+        assert!(!home.path(".local/share/adjourn/store.db").exists(), "nothing was made");
+    }
+}
