@@ -66,6 +66,7 @@ mod face;
 pub mod given;
 pub mod logs;
 pub mod matching;
+pub mod native;
 pub mod play;
 mod pulse;
 pub mod scenario;

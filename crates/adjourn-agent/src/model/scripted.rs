@@ -157,6 +157,13 @@ impl ScriptedModel {
         self
     }
 
+    /// Begins with the answer of a number, from 0 on, wherever the conversation has got to.
+    #[must_use]
+    pub fn starting_at(self, answer: usize) -> Self {
+        let state = State { next: Some(answer), ..State::default() };
+        Self { state: Mutex::new(state), ..self }
+    }
+
     /// Returns the last requests that it was given, the newest last.
     pub fn requests(&self) -> Vec<ModelRequest> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,6 +12,7 @@
 
 mod asking;
 mod cancelling;
+mod conformance;
 mod defects;
 mod directory;
 mod engine;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use adjourn_agent::{Model, ScriptedModel};
+use adjourn_agent::{Model, ModelOptions, NamedModelError, ScriptedModel, named_model};
 use adjourn_core::limits::DRIVER_SPEC_BYTES;
 
 use super::config::NativeConfig;
@@ -16,8 +16,6 @@ const ANSWERS: &str = "scripted";
 
 /// A model, for those who are told what to write.
 pub const EXAMPLE: &str = "anthropic/claude-sonnet-4-5";
-/// What the name of a model may be.
-const EXPECTED: &str = "expected openai/MODEL, anthropic/MODEL or scripted:FILE";
 
 /// Returns the name of a model of the settings: a path in it is meant from where their file is.
 pub fn from_file(text: &str, settings: Option<&Path>) -> String {
@@ -35,9 +33,13 @@ pub fn from_file(text: &str, settings: Option<&Path>) -> String {
 /// # Errors
 /// What is expected.
 pub fn check(text: &str) -> Result<(), String> {
-    match text.strip_prefix(SCRIPTED) {
-        Some(path) if !path.is_empty() => Ok(()),
-        _ => Err(format!("{EXPECTED}, not {text:?}")),
+    if text.strip_prefix(SCRIPTED).is_some_and(|path| !path.is_empty()) {
+        return Ok(());
+    }
+    match named_model(text, &ModelOptions::default()) {
+        // A key is a host's, and this may be none.
+        Ok(_) | Err(NamedModelError::NoKey { .. }) => Ok(()),
+        Err(wrong) => Err(wrong.to_string()),
     }
 }
 
@@ -52,7 +54,8 @@ pub fn named(text: &str) -> Result<NativeConfig, String> {
         ScriptedModel::parse(&answers).map_err(|error| format!("{path}: {error}"))?;
         return Ok(NativeConfig::new(ANSWERS.to_owned(), Some(answers)));
     }
-    Err(format!("{EXPECTED}, not {text:?}"))
+    check(text)?;
+    Ok(NativeConfig::new(text.to_owned(), None))
 }
 
 /// Makes the model of an agent.
@@ -65,6 +68,8 @@ pub fn make(config: &NativeConfig) -> Result<Arc<dyn Model>, String> {
             let model = ScriptedModel::parse(answers).map_err(|error| error.to_string())?;
             Ok(Arc::new(model.with_id(config.model.clone())))
         }
-        None => Err(format!("it has no model {:?}", config.model)),
+        None => {
+            named_model(&config.model, &ModelOptions::default()).map_err(|error| error.to_string())
+        }
     }
 }

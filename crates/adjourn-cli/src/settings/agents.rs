@@ -174,7 +174,11 @@ pub(super) fn prices(file: &File) -> Result<(Prices, Vec<Row>), Failure> {
             let value = fields.get(key).ok_or_else(missing)?;
             value.amount().map_err(|problem| wrong(value.line, format!(".{key}: {problem}")))
         };
-        let price = Price { prompt: amount("prompt")?, completion: amount("completion")? };
+        let price = Price {
+            prompt: amount("prompt")?,
+            completion: amount("completion")?,
+            ..Price::default()
+        };
         let path = file.path.clone().unwrap_or_default();
         rows.push(Row {
             key: place.clone().into(),

@@ -10,7 +10,7 @@ use crate::pty::OnTerminal;
 
 /// A model that asks, waits for an event, and is done.
 const ASKS: &str = r#"
-{"thought": "two match", "text": "I look around.", "calls": [{"tool": "ask_user", "arguments": {"question": "Which table?", "choices": ["raw", "monthly"]}}], "usage": {"prompt_tokens": 120, "completion_tokens": 8, "cost_usd": 0.002}}
+{"thought": "hm", "text": "I look around.", "calls": [{"tool": "ask_user", "arguments": {"question": "Which table?", "choices": ["raw", "monthly"]}}], "usage": {"prompt_tokens": 120, "completion_tokens": 8, "cost_usd": 0.002}}
 {"text": "I wait.", "calls": [{"tool": "await_resumption", "arguments": {"reason": "waiting on ci", "conditions": {"onEvent": "ci.passed"}}}], "usage": {"prompt_tokens": 150, "completion_tokens": 9}}
 {"text": "All is done.", "usage": {"prompt_tokens": 160, "completion_tokens": 4}}
 "#;
@@ -98,7 +98,7 @@ fn a_terminal_shows_words_and_thoughts_and_offers_the_choices() {
     let model = model(&home, ASKS);
     let run = home.command(&["run", "load it", "--model", &model]);
     let mut terminal = OnTerminal::start_typing(run, 100);
-    terminal.until("two match");
+    terminal.until("hm");
     terminal.until("I look around.");
     terminal.until("Which table?\r\n  1  raw\r\n  2  monthly\r\n");
     terminal.until("> ");
