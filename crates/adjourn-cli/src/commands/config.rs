@@ -54,17 +54,17 @@ fn commented() -> String {
 /// Sections whose names the user gives.
 const AGENTS: &str = r#"
 # An agent that `run --agent reviewer`, `new` and `acp` take; docs/operations.md has all it can have.
-# [agent.reviewer]
-# model = "anthropic/claude-sonnet-4-5"
-# instructions = "You review changes."
-# budget = "usd=2,tokens=200000"
-# [agent.reviewer.guardrails]
-# max_iterations = 30
-# [agent.reviewer.policy]
-# tool_error = "ask_user"
+#[agent.reviewer]
+#model = "anthropic/claude-sonnet-4-5"
+#instructions = "You review changes."
+#budget = "usd=2,tokens=200000"
+#[agent.reviewer.guardrails]
+#max_iterations = 30
+#[agent.reviewer.policy]
+#tool_error = "ask_user"
 
 # What a model costs: US dollars for a million tokens.
-# [prices."anthropic/claude-sonnet-4-5"]
-# prompt = 3.0
-# completion = 15.0
+#[prices."anthropic/claude-sonnet-4-5"]
+#prompt = 3.0
+#completion = 15.0
 "#;
