@@ -13,6 +13,8 @@
 //! - [`AgentGuardrails`] say how far a run may go before it asks, and how long one call may take.
 //! - A [`CancellationRequest`] ends a run, and leaves nothing to resume.
 //! - An engine with a store runs the same agent: it is an [`adjourn_driver::Driver`].
+//! - Tools are functions ([`FunctionTool`]), those for a [`directory`], and those of MCP servers
+//!   (`mcp::McpServers`, with the feature `mcp`).
 //!
 //! [`named_model`] makes a model from its name: `openai/…`, `anthropic/…` and others over the network
 //! with the feature `models`, or a [`ScriptedModel`] that answers offline. Records are signed, not
@@ -35,7 +37,7 @@ mod recovery;
 mod result;
 mod resume;
 mod run;
-#[cfg(feature = "models")]
+#[cfg(any(feature = "mcp", feature = "models"))]
 mod tls;
 mod tool;
 

@@ -28,6 +28,7 @@ use tokio::task::JoinHandle;
 use super::config::Launch;
 use super::values::redact;
 use crate::failure::FailureKind;
+use crate::tls::choose_cryptography;
 use crate::tool::ToolError;
 use crate::tool::process::ProcessGroup;
 
@@ -266,8 +267,7 @@ fn http(
     url: &str,
     headers: &BTreeMap<String, String>,
 ) -> Result<StreamableHttpClientTransportConfig, String> {
-    // Whatever this program has chosen before stays.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    choose_cryptography();
     let mut custom = HashMap::new();
     for (name, value) in headers {
         let header = HeaderName::from_bytes(name.as_bytes());

@@ -1,12 +1,16 @@
 //! Commands that run here.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn_agent::ToolCall;
+use adjourn::Adjourn;
+use adjourn::core::session::{Outcome, State};
 use adjourn_agent::directory::DirectoryTool::Run;
+use adjourn_agent::{Agent, ToolCall};
 use serde_json::json;
 
 use super::{Desk, words};
+use crate::fixture::{keys, model};
 
 /// Returns whether a process is there, and no mere entry that its parent has not read yet.
 fn runs(pid: &str) -> bool {
@@ -92,4 +96,43 @@ async fn a_call_that_is_given_up_leaves_no_process() {
         child = written(&desk, "child") => child,
     };
     until_gone(&child).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_a_crash_breaks_off_is_not_run_again_and_its_outcome_is_unknown() {
+    let desk = Desk::new();
+    let store = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(store.path().join("agents.db")).await.unwrap();
+    let command = "echo $$ >> begun; sleep 600";
+    let model = model(json!([
+        { "calls": [{ "tool": "run_command", "arguments": { "command": command } }] },
+        { "text": "I will look what became of it." },
+    ]));
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("runner");
+    let agent = agent.tools(desk.tools.clone().allow_all().tools([Run])).build().unwrap();
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Run.").await.unwrap();
+    let host = || {
+        let driver = agent.clone();
+        adjourn.host().driver("runner", move |_| driver.clone()).start()
+    };
+    let first = host().await.unwrap();
+    let pid = written(&desk, "begun").await;
+    first.kill().await;
+    until_gone(&pid).await;
+    let second = host().await.unwrap();
+    let handle = loop {
+        let state = session.load().await.unwrap();
+        if let State::Suspended(suspended) = &state.state {
+            assert_eq!(state.status().unknown_calls, ["run_command"]);
+            break suspended.park.pause.handle;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    session.resume().handle(handle).await.unwrap();
+    let run = session.finished().await.unwrap();
+    assert_eq!(run.end.outcome, Outcome::Completed);
+    assert_eq!(desk.text("begun"), pid, "it ran once");
+    let told = format!("{:?}", model.requests()[1].messages);
+    assert!(told.contains("run_command: its outcome is unknown"), "{told}");
+    second.stop().await.unwrap();
 }

@@ -1,10 +1,11 @@
 //! Servers over streamable HTTP.
 
 use adjourn_agent::mcp::McpServers;
-use adjourn_agent::{AgentEvent, FailureKind};
+use adjourn_agent::{AgentEvent, AgentGuardrails, FailureKind};
 use serde_json::json;
 
 use super::http_server::{AUTHORIZATION, HttpServer};
+use super::until;
 use crate::fixture::{agent, errors, events, model, question, text};
 
 fn web(url: &str, authorization: &str) -> McpServers {
@@ -27,6 +28,29 @@ async fn a_server_over_http_is_called_with_its_headers_and_left_in_order() {
         assert!(called.contains(&method.to_owned()), "{method}: {called:?}");
     }
     assert!(called.contains(&"DELETE".to_owned()), "its session is given back: {called:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_takes_too_long_is_cancelled_at_the_server() {
+    let server = HttpServer::start();
+    let model = model(json!([
+        { "calls": [{ "tool": "web__wait" }] }, { "calls": [{ "tool": "web__look" }] },
+        { "text": "Done." },
+    ]));
+    let guardrails = AgentGuardrails { tool_timeout_s: 0.3, ..AgentGuardrails::default() };
+    let agent = agent(&model).mcp_servers(&web(&server.url, AUTHORIZATION));
+    let agent = agent.guardrails(guardrails).build().unwrap();
+    let mut run = agent.run("Wait.");
+    while let Some(event) = run.next().await {
+        if let AgentEvent::ToolResultObserved(observed) = event
+            && observed.tool == "web__wait"
+        {
+            break;
+        }
+    }
+    // The server is told while the run goes on.
+    until("cancelled", || server.called().contains(&"notifications/cancelled".to_owned())).await;
+    assert_eq!(text(&events(run).await), "Done.");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -59,6 +59,11 @@ fn answer(mut stream: TcpStream, called: &Mutex<Vec<String>>) {
     let message: Value = json::read(&body, 1024 * 1024).unwrap_or_default();
     let method = message["method"].as_str().unwrap_or(&verb).to_owned();
     called.lock().unwrap().push(method.clone());
+    if message["params"]["name"] == "wait" {
+        // It is never answered; the client hangs up.
+        let _ = reader.read_to_end(&mut body);
+        return;
+    }
     let (status, extra, body) = match verb.as_str() {
         _ if header("authorization") != Some(AUTHORIZATION) => {
             ("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", String::new())
@@ -82,10 +87,11 @@ fn response(method: &str, message: &Value) -> String {
             "protocolVersion": message["params"]["protocolVersion"],
             "capabilities": { "tools": {} }, "serverInfo": { "name": "web", "version": "1" },
         }),
-        "tools/list" => json!({ "tools": [{
-            "name": "look", "inputSchema": { "type": "object" },
-            "annotations": { "readOnlyHint": true },
-        }] }),
+        "tools/list" => {
+            let hints = json!({ "readOnlyHint": true });
+            let tool = |name| json!({ "name": name, "inputSchema": { "type": "object" }, "annotations": hints });
+            json!({ "tools": [tool("look"), tool("wait")] })
+        }
         _ => json!({ "content": [{ "type": "text", "text": "seen" }] }),
     };
     json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()
