@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use adjourn::clock::Environment as _;
 use adjourn::clock::Machine;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::arguments::{LogFormat, LogLevel, Verb};
 use crate::failure::Failure;
@@ -63,12 +64,23 @@ pub fn start(settings: &Settings, verb: &Verb) -> Result<bool, Failure> {
         .with_ansi(false)
         .with_target(false)
         .log_internal_errors(false);
+    let lines = logged_lines(filter);
     // It fails only if there is a log already.
     let _ = match json {
-        true => tracing::subscriber::set_global_default(log.json().flatten_event(true).finish()),
-        false => tracing::subscriber::set_global_default(log.finish()),
+        true => {
+            let log = log.json().flatten_event(true).finish();
+            tracing::subscriber::set_global_default(log.with(lines))
+        }
+        false => tracing::subscriber::set_global_default(log.finish().with(lines)),
     };
     Ok(json)
+}
+
+/// Returns which lines are logged. Those of libraries may hold what models and servers have said,
+/// which is logged only where everything is.
+fn logged_lines(filter: LevelFilter) -> Targets {
+    let of_libraries = if filter >= LevelFilter::DEBUG { filter } else { LevelFilter::OFF };
+    Targets::new().with_default(of_libraries).with_target("adjourn", filter)
 }
 
 /// Returns what is logged. Commands that stay in the foreground tell people what happens already,
@@ -187,5 +199,30 @@ struct WallClock;
 impl FormatTime for WallClock {
     fn format_time(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
         write!(writer, "{}", Machine.now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn what_libraries_log_is_left_out_unless_everything_is_logged() {
+        for (filter, line, ours, theirs) in [
+            (LevelFilter::WARN, Level::WARN, true, false),
+            (LevelFilter::INFO, Level::INFO, true, false),
+            (LevelFilter::INFO, Level::DEBUG, false, false),
+            (LevelFilter::DEBUG, Level::DEBUG, true, true),
+        ] {
+            let lines = logged_lines(filter);
+            for target in ["adjourn", "adjourn::host", "adjourn_agent::tool"] {
+                assert_eq!(lines.would_enable(target, &line), ours, "{target} {filter} {line}");
+            }
+            for target in ["rmcp::service", "hyper_util", "genai"] {
+                assert_eq!(lines.would_enable(target, &line), theirs, "{target} {filter} {line}");
+            }
+        }
     }
 }
