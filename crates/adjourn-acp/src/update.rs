@@ -7,6 +7,7 @@ use adjourn_core::event::What;
 use adjourn_core::ledger::{CallId, CallState};
 use adjourn_core::pause::Initiator;
 use adjourn_core::session::{LastRun, Outcome, Phase, Prior, Wait};
+use adjourn_driver::content::TOOL_KINDS;
 use adjourn_driver::{Block, CallContent, Message, PermissionOption, PermissionRequest};
 use serde_json::{Map, Value, json};
 
@@ -93,24 +94,10 @@ pub fn call_asked(version: Version, call: &CallContent) -> Value {
     update
 }
 
-/// Kinds of tools that v1 has.
-const KINDS: [&str; 10] = [
-    "read",
-    "edit",
-    "delete",
-    "move",
-    "search",
-    "execute",
-    "think",
-    "fetch",
-    "switch_mode",
-    "other",
-];
-
 /// Returns the kind of a tool in the words of a version: the list of v1 is closed.
 fn kind(version: Version, kind: &str) -> &str {
     match version {
-        Version::V1 if !KINDS.contains(&kind) => "other",
+        Version::V1 if !TOOL_KINDS.contains(&kind) => "other",
         Version::V1 | Version::V2 => kind,
     }
 }

@@ -110,6 +110,20 @@ pub struct Segment {
 #[serde(try_from = "Map<String, Value>")]
 pub struct Block(Map<String, Value>);
 
+/// The kinds of tools that ACP knows. Its first version has no others.
+pub const TOOL_KINDS: [&str; 10] = [
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+];
+
 /// A call that an agent asks for, with what only the transcript keeps of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -121,7 +135,7 @@ pub struct CallContent {
     /// What people are told that it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What kind of tool it is, in ACP's words (`read`, `edit`, `execute`).
+    /// What kind of tool it is, in ACP's words: one of [`TOOL_KINDS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// What the tool is given.

@@ -9,6 +9,7 @@
 //!   shown of it.
 //! - A [`script::Script`] is an agent that is written down, for demos and tests.
 
+mod asking;
 mod bounds;
 mod client;
 pub mod content;
@@ -25,6 +26,7 @@ pub mod told;
 mod transcript;
 mod view;
 
+pub use asking::ask_calls;
 pub use bounds::check_calls;
 pub use client::{
     Client, ClientAbilities, ClientError, ClientReply, ClientRequest, FormAnswer, NoClient,

@@ -3,10 +3,9 @@
 use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::{RunEnd, StepEnd};
 use adjourn_core::ledger::AskedCall;
-use adjourn_core::transcript::Digest;
 use adjourn_core::{Session, limits};
 use adjourn_driver::told::digests;
-use adjourn_driver::{Block, Message, Park, Part, RequestedCall, Role, Words};
+use adjourn_driver::{Block, Message, Park, Part, RequestedCall, Role, Words, ask_calls};
 
 /// What a step has said and done so far. Nothing of it is taken into the session before its end, but
 /// for what the driver wants kept.
@@ -133,26 +132,7 @@ impl Speech {
     pub(super) fn ask(&mut self) -> Vec<AskedCall> {
         self.close(false);
         let calls = std::mem::take(&mut self.calls);
-        let content: Vec<_> = calls.iter().map(|call| call.content.clone()).collect();
-        // The words right before the calls are the same message: models take it as one.
-        match self.entries.last_mut() {
-            Some(spoken) if spoken.role == Role::Agent => spoken.calls = content,
-            _ => {
-                let asking = Message { calls: content, ..Message::new(Role::Agent, Vec::new()) };
-                self.entries.push(asking.in_step(Some(self.step)));
-            }
-        }
-        let entry = Some(self.transcript + self.entries.len() as u64 - 1);
-        let digest = self.entries.last().map(|entry| Digest::of(&entry.encode()));
-        let asked = |call: RequestedCall| AskedCall {
-            entry,
-            digest,
-            idempotent: call.idempotent,
-            permission: call.permission,
-            in_order: call.in_order,
-            ..AskedCall::new(call.content.id, call.content.tool)
-        };
-        calls.into_iter().map(asked).collect()
+        ask_calls(&mut self.entries, calls, self.step, self.transcript)
     }
 
     /// Ends the step: returns what it leaves behind, and what was said.

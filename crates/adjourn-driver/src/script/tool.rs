@@ -3,21 +3,9 @@
 use adjourn_core::limits;
 use serde_json::{Map, Value, json};
 
-use super::reading::{self, Fields, Wrong, expected, within};
+use crate::content::TOOL_KINDS;
 
-/// The kinds of tools that ACP knows.
-const KINDS: &[&str] = &[
-    "read",
-    "edit",
-    "delete",
-    "move",
-    "search",
-    "execute",
-    "think",
-    "fetch",
-    "switch_mode",
-    "other",
-];
+use super::reading::{self, Fields, Wrong, expected, within};
 
 /// One call of a tool.
 #[derive(Debug, Clone)]
@@ -55,7 +43,7 @@ impl Tool {
             name: fields.text("name")?,
             arguments: fields.take("args"),
             title: fields.optional_text("title")?,
-            kind: fields.choice("kind", KINDS)?,
+            kind: fields.choice("kind", &TOOL_KINDS)?,
             locations: locations(&mut fields)?,
             ms: fields.count("ms")?,
             updates: updates(&mut fields)?,

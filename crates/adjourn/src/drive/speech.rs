@@ -8,12 +8,12 @@ use adjourn_core::command::{CallResult, ReturnedCall, RunEnd, StepEnd};
 use adjourn_core::id::Epoch;
 use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::option::SessionOption;
-use adjourn_core::transcript::{Digest, Head};
+use adjourn_core::transcript::Head;
 use adjourn_core::{Rejected, Session, limits};
 use adjourn_driver::told::digests;
 use adjourn_driver::{
     CallContent, Failure, Message, Park, Part, Reported, RequestedCall, Role, Shown, Words,
-    check_calls,
+    ask_calls, check_calls,
 };
 
 use super::open_message::{Delta, OpenMessage};
@@ -285,29 +285,7 @@ impl Speech {
     pub(super) fn ask(&mut self) -> Vec<AskedCall> {
         self.close();
         let calls = std::mem::take(&mut self.ending.calls);
-        let content: Vec<_> = calls.iter().map(|call| call.content.clone()).collect();
-        // The words right before the calls are the same message: models take it as one.
-        let spoken = self.entries.last_mut().filter(|last| {
-            last.role == Role::Agent && last.shown.is_none() && last.calls.is_empty()
-        });
-        match spoken {
-            Some(spoken) => spoken.calls = content,
-            None => {
-                let asking = Message { calls: content, ..Message::new(Role::Agent, Vec::new()) };
-                self.entries.push(asking.in_step(Some(self.step)));
-            }
-        }
-        let entry = Some(self.transcript + self.entries.len() as u64 - 1);
-        let digest = self.entries.last().map(|entry| Digest::of(&entry.encode()));
-        let asked = |call: RequestedCall| AskedCall {
-            entry,
-            digest,
-            idempotent: call.idempotent,
-            permission: call.permission,
-            in_order: call.in_order,
-            ..AskedCall::new(call.content.id, call.content.tool)
-        };
-        calls.into_iter().map(asked).collect()
+        ask_calls(&mut self.entries, calls, self.step, self.transcript)
     }
 
     fn say(&mut self, number: u32, words: Words, text: String, now: Duration) -> Delta {
