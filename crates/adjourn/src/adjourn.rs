@@ -125,8 +125,8 @@ impl<S: Store> Adjourn<S> {
     /// # Errors
     /// The store cannot be read.
     pub fn on(store: S, hosts: Hosts, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let feed = Feed::new(store.clone(), hosts.clone())?;
         let (live, values) = (Live::default(), Values::default());
+        let feed = Feed::new(store.clone(), hosts.clone(), values.clone())?;
         let process = Process { store, hosts, clock, feed, live, values };
         let shared = Shared {
             process,

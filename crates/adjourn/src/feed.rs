@@ -23,6 +23,7 @@ use crate::doorbell::Hosts;
 use crate::drive::Signal;
 use crate::ring::Ring;
 use crate::trace;
+use crate::values::Values;
 
 /// How often a process looks for commits of other processes without being rung.
 const LOOK: Duration = Duration::from_millis(250);
@@ -51,6 +52,8 @@ impl<S: Clone> Clone for Feed<S> {
 /// Which tasks follow which session, and how far the journal was seen.
 struct Followed {
     state: Mutex<Seen>,
+    /// What sessions are given in this process, until they are over.
+    values: Values,
 }
 
 struct Seen {
@@ -98,7 +101,7 @@ impl<S: Store> Feed<S> {
     ///
     /// # Errors
     /// The store fails.
-    pub(crate) fn new(store: S, hosts: Hosts) -> Result<Self, Error> {
+    pub(crate) fn new(store: S, hosts: Hosts, values: Values) -> Result<Self, Error> {
         let seen = Seen {
             last: EntryNo(0),
             looked: Instant::now(),
@@ -108,7 +111,7 @@ impl<S: Store> Feed<S> {
             own: Vec::new(),
             hosts: Vec::new(),
         };
-        let followed = Arc::new(Followed { state: Mutex::new(seen) });
+        let followed = Arc::new(Followed { state: Mutex::new(seen), values });
         let listener: Arc<dyn Listener> = Arc::<Followed>::clone(&followed);
         store.listen(Arc::downgrade(&listener));
         // Behind the listener: no commit falls between the two.
@@ -210,9 +213,13 @@ impl<S: Store> Feed<S> {
             let mut seen = self.followed.state();
             seen.looked = Instant::now();
             let mut work = false;
+            let mut removed = false;
+            let mut given = Vec::new();
             for appended in &page {
                 seen.reached(appended.no);
+                removed |= appended.session.is_none();
                 if let Some(id) = appended.session {
+                    given.extend(Some(id).filter(|id| self.followed.values.is_created(*id)));
                     seen.tell(id, &News::Revision(appended.revision));
                     work |= appended.is_ready
                         || seen.is_earlier(appended.due)
@@ -223,10 +230,29 @@ impl<S: Store> Feed<S> {
                 seen.wake_hosts();
             }
             drop(seen);
+            // An entry does not say whose it was that was removed.
+            self.forget_values(if removed { self.followed.values.created() } else { given })?;
             if page.len() < PAGE {
                 return Ok(());
             }
         }
+    }
+
+    /// Forgets what sessions were given that other processes have ended or removed.
+    fn forget_values(&self, sessions: Vec<SessionId>) -> Result<(), Error> {
+        for id in sessions {
+            let is_over = match self.store.session(id) {
+                Ok(session) => {
+                    session.is_none_or(|session| matches!(session.state, State::Ended(_)))
+                }
+                Err(error) if error.is_of_a_session() => false,
+                Err(error) => return Err(error),
+            };
+            if is_over {
+                self.followed.values.forget(id);
+            }
+        }
+        Ok(())
     }
 
     /// Looks for commits of other processes a few times a second, whether or not it is rung.
@@ -373,6 +399,10 @@ impl Listener for Followed {
         let mut work = committed.leaves_work;
         for (index, change) in committed.changes.iter().enumerate() {
             let id = change.session.id;
+            match change.session.state {
+                State::Ended(_) => self.values.forget(id),
+                _ => drop(self.values.is_created(id)),
+            }
             let later = committed.changes.iter().skip(index + 1);
             let is_last = || !later.clone().any(|later| later.session.id == id);
             // A session that the same commit claims is not to be claimed by other hosts.

@@ -101,8 +101,8 @@ impl<S: Store> Host<S> {
         drivers: Arc<dyn Drivers>,
         config: Config,
     ) -> Result<Self, Error> {
-        let feed = Feed::new(store.clone(), hosts.clone())?;
         let (live, values) = (Live::default(), Values::default());
+        let feed = Feed::new(store.clone(), hosts.clone(), values.clone())?;
         let process = Process { store, hosts, clock, feed, live, values };
         Self::join_process(process, drivers, config).await
     }

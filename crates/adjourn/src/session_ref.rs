@@ -13,6 +13,7 @@ use adjourn_store::{Sqlite, Store};
 use crate::adjourn::Adjourn;
 use crate::error::Error;
 use crate::moments::WatchBuilder;
+use crate::process::Process;
 use crate::verbs::{
     CancelBuilder, CloseBuilder, PromptBuilder, RemoveBuilder, ResumeBuilder, SetOptionBuilder,
     SuspendBuilder, TakeoverBuilder, WithdrawBuilder,
@@ -111,11 +112,20 @@ impl<S: Store> SessionRef<S> {
     ///
     /// A session that is created with a prompt is claimed at once: give it an
     /// [id](crate::CreateBuilder::id), and its values before it is created.
+    ///
+    /// They are forgotten when the session is over, whichever process ends or removes it.
     pub fn provide(&self, values: Environment) {
-        let process = self.adjourn().process();
-        process.values.provide(self.id(), values);
+        let Process { store, feed, values: all, .. } = self.adjourn().process();
+        all.provide(self.id(), values);
+        // From here on the feed tells when it is over.
+        match store.session(self.id()) {
+            Ok(Some(session)) if matches!(session.state, State::Ended(_)) => all.forget(self.id()),
+            Ok(Some(_)) => drop(all.is_created(self.id())),
+            // It is given them before it is created, or shows what is wrong when it is read.
+            Ok(None) | Err(_) => {}
+        }
         // A host that lacked them may take the session with them.
-        process.feed.wake_hosts();
+        feed.wake_hosts();
     }
 
     /// Ends the session.

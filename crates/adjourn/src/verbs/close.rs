@@ -52,7 +52,6 @@ impl<S: Store> CloseBuilder<S> {
         let Self { session, by, close } = self;
         let request = Request::new(session.id(), by, Command::Close(close));
         let commit = session.adjourn().give(request).await?;
-        session.adjourn().process().values.forget(session.id());
         Ok(Closed { commit })
     }
 }
