@@ -2,12 +2,16 @@
 //!
 //! The model looks around with one call. Then it asks for three at once, of which the one in the
 //! middle asks a person and so parks the session; the others must not run. At last it has done.
+//! What breaks it off is a suspend in each mode, a cancel, a host that stops or is killed, or two of
+//! these; its driver is made anew for each claim, or kept warm.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use adjourn::Config;
+use adjourn_core::Command;
 use adjourn_core::Session;
-use adjourn_core::command::{CallResult, Mode, Question, Resume, RunEnd, Suspend};
+use adjourn_core::command::{CallResult, Cancel, Mode, Question, Resume, RunEnd, Suspend};
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::CallId;
@@ -19,7 +23,7 @@ use adjourn_driver::{
 use serde_json::json;
 
 use crate::fixture::{Fixture, Working};
-use crate::points::Points;
+use crate::points::{Points, within};
 use crate::provider;
 
 /// What the model says at each of its turns, in two pieces.
@@ -33,11 +37,23 @@ struct Canned {
     views: Arc<Mutex<Vec<Vec<ModelMessage>>>>,
     /// The calls that were really started.
     ran: Arc<Mutex<Vec<CallContent>>>,
+    /// Which driver ran each step.
+    stepped: Arc<Mutex<Vec<usize>>>,
+    /// The number of this driver, from its first step on.
+    number: Option<usize>,
+    /// Whether drivers want to be kept.
+    keeps: bool,
 }
 
 impl Canned {
-    fn new(hold_at: Option<usize>) -> Self {
-        Self { points: Points::new(hold_at), views: Arc::default(), ran: Arc::default() }
+    fn new(hold_at: Option<usize>, keeps: bool) -> Self {
+        let (views, ran, stepped) = Default::default();
+        Self { points: Points::new(hold_at), views, ran, stepped, number: None, keeps }
+    }
+
+    /// Returns how many drivers have run steps.
+    fn drivers(&self) -> usize {
+        self.stepped.lock().unwrap().iter().max().copied().unwrap_or(0)
     }
 
     fn ran(&self) -> Vec<CallContent> {
@@ -72,6 +88,8 @@ fn calls(answer: usize, revision: u64) -> Vec<RequestedCall> {
 
 impl Driver for Canned {
     fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
+        let next = self.drivers() + 1;
+        self.stepped.lock().unwrap().push(*self.number.get_or_insert(next));
         self.views.lock().unwrap().push(step.transcript.messages().unwrap());
         let answer: usize = step.session.driver_state.as_deref().unwrap_or("0").parse().unwrap();
         let calls = calls(answer, step.session.revision);
@@ -107,6 +125,10 @@ impl Driver for Canned {
             out.emit(CallPart::Ended { result, content, structured }).await;
         })
     }
+
+    fn keep(&mut self) -> bool {
+        self.keeps
+    }
 }
 
 /// What happens to the agent where it is held.
@@ -117,6 +139,18 @@ struct Act {
     aged: bool,
     /// Whether the host is killed.
     crashes: bool,
+    /// Whether the run is canceled.
+    cancels: bool,
+    /// Whether the host stops, and whether the agent comes to its boundary in time.
+    drains: Option<Drain>,
+    /// Whether drivers are kept.
+    warm: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Drain {
+    InTime,
+    TooLate,
 }
 
 /// Everything that is to be known about one life of the agent.
@@ -132,9 +166,9 @@ struct Life {
 }
 
 impl Life {
-    async fn begin(hold_at: Option<usize>) -> Self {
+    async fn begin(hold_at: Option<usize>, warm: bool) -> Self {
         let fixture = Fixture::new();
-        let canned = Canned::new(hold_at);
+        let canned = Canned::new(hold_at, warm);
         let host = fixture.host_with(Arc::new(canned.clone())).await;
         let kind = DriverKind::Native { model: "canned".to_owned() };
         let id = fixture.create_with(DriverSpec { kind, ..DriverSpec::script("") });
@@ -172,16 +206,50 @@ impl Life {
         if let Some(mode) = act.suspends {
             self.fixture.suspend(self.id, Suspend { mode, ..Suspend::default() });
         }
-        if act.crashes {
+        if act.cancels {
+            let cancel = Command::Cancel(Cancel::default());
+            self.fixture.give(self.id, cancel, Vec::new()).unwrap();
+        }
+        if let Some(drain) = act.drains {
+            self.drain(drain, point).await;
+        } else if act.crashes {
             let drivers = Arc::new(self.canned.clone());
             let host = self.fixture.host_with(drivers).await;
             std::mem::replace(&mut self.host, host).kill().await;
             self.canned.points.until_heard().await;
             self.fixture.hosts().ring();
-        } else if act.suspends > Some(Mode::WaitForCompletion) && point != "in a call" {
+        } else if (act.suspends > Some(Mode::WaitForCompletion) || act.cancels)
+            && point != "in a call"
+        {
             self.canned.points.until_heard().await;
         }
         self.canned.points.release();
+        if act.cancels {
+            self.fixture.until_state(self.id, "idle").await;
+            self.fixture.prompt(self.id, "go on");
+        }
+    }
+
+    /// Stops the host, and lets another one go on.
+    async fn drain(&mut self, drain: Drain, point: &str) {
+        let next = self.fixture.host_with(Arc::new(self.canned.clone())).await;
+        let stops = std::mem::replace(&mut self.host, next);
+        let claimant = stops.claimant.clone();
+        let stopping = tokio::spawn(stops.stop());
+        within(async {
+            while claimant.has_room() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        if drain == Drain::TooLate {
+            self.fixture.clock.advance(Config::default().drain);
+            self.canned.points.until_heard().await;
+        } else if point != "in a call" {
+            self.canned.points.until_heard().await;
+        }
+        self.canned.points.release();
+        within(stopping).await.unwrap();
     }
 
     /// Drives it to its end.
@@ -259,9 +327,22 @@ fn expected(look: &str, interrupted: bool) -> Vec<String> {
     before.into_iter().chain(interrupted).chain(behind).collect()
 }
 
+/// Returns the view of a run that was canceled at a point, and of the next one, which goes on where
+/// it was: what was said and had not come to its end is left out.
+fn canceled_at(hold_at: usize, mut view: Vec<String>) -> Vec<String> {
+    let whole = match hold_at {
+        // The first answer; the call that it asks for, and the second answer; the third one.
+        0..=3 => 1,
+        4..=8 => 3,
+        _ => 8,
+    };
+    view.insert(whole, "user: go on".to_owned());
+    view
+}
+
 /// Lets one thing happen at one point; returns whether there is such a point.
 async fn lives_through(hold_at: usize, act: Act) -> bool {
-    let mut life = Life::begin(Some(hold_at)).await;
+    let mut life = Life::begin(Some(hold_at), act.warm).await;
     let Some(point) = life.until_held().await else {
         life.host.stop().await;
         return false;
@@ -282,18 +363,21 @@ async fn lives_through(hold_at: usize, act: Act) -> bool {
     assert_eq!(ran[0].arguments, json!({ "path": "look" }), "{what}");
     assert_eq!(life.fixture.dispatched(life.id), 1, "{what}");
 
-    let lost = act.crashes && point == "in a call";
+    let lost = (act.crashes || act.drains == Some(Drain::TooLate)) && point == "in a call";
     let result = match lost {
         true => "tool: [adjourn] look: its outcome is unknown: it was cut off while it ran",
         false => "tool: look ran",
     };
     assert_eq!(life.interrupted, lost && act.suspends.is_none(), "{what}");
-    assert_eq!(in_short(&life.view()), expected(result, life.interrupted), "{what}");
+    let all = match act.cancels {
+        true => canceled_at(hold_at, expected(result, life.interrupted)),
+        false => expected(result, life.interrupted),
+    };
+    assert_eq!(in_short(&life.view()), all, "{what}");
     for view in life.canned.views.lock().unwrap().iter() {
         provider::takes(view);
     }
     let given = life.canned.views.lock().unwrap().last().unwrap().clone();
-    let all = expected(result, life.interrupted);
     assert_eq!(in_short(&given), all[..all.len() - 1], "{what}: given to the last step");
 
     // What the digest says at the question is what the ledger knows.
@@ -302,6 +386,12 @@ async fn lives_through(hold_at: usize, act: Act) -> bool {
     let unknown = life.digests.iter().any(|digest| digest.contains("outcome unknown: look"));
     assert_eq!(unknown, lost, "{what}: {:?}", life.digests);
     assert!(session.calls.is_empty(), "{what}: the model was told everything");
+    let drivers = life.canned.drivers();
+    match (act.warm, act.crashes || act.drains.is_some()) {
+        (true, false) => assert_eq!(drivers, 1, "{what}: the kept one goes on"),
+        (true, true) => assert!(drivers <= 2, "{what}: {drivers} drivers of two hosts"),
+        (false, _) => assert!(drivers >= 2, "{what}: the answer goes to another one"),
+    }
     life.host.stop().await;
     true
 }
@@ -335,15 +425,55 @@ async fn a_suspend_at_every_point_leaves_the_model_its_conversation() {
 async fn a_crash_of_a_host_that_is_to_suspend_loses_nothing_at_any_point() {
     for mode in [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion] {
         let (suspends, crashes, aged) = (Some(mode), true, mode == Mode::FinishStep);
-        lives_through_at_every_point(Act { suspends, crashes, aged }).await;
+        lives_through_at_every_point(Act { suspends, crashes, aged, ..Act::default() }).await;
     }
+}
+
+/// Nothing else, or a suspend that is asked for right before.
+const SUSPENDS: [Option<Mode>; 4] =
+    [None, Some(Mode::FinishStep), Some(Mode::InterruptImmediate), Some(Mode::WaitForCompletion)];
+
+/// Lets something happen at every point, alone and right behind a suspend in each mode.
+async fn lives_through_in_every_mode(act: Act) {
+    for suspends in SUSPENDS {
+        lives_through_at_every_point(Act { suspends, ..act }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_at_every_point_runs_nothing_twice_and_the_next_run_goes_on() {
+    lives_through_in_every_mode(Act { cancels: true, ..Act::default() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_at_every_point_leaves_a_warm_driver_that_goes_on() {
+    lives_through_in_every_mode(Act { cancels: true, warm: true, ..Act::default() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_stops_at_every_point_leaves_the_rest_to_another_one() {
+    let drains = Some(Drain::InTime);
+    lives_through_in_every_mode(Act { drains, ..Act::default() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_stops_at_every_point_takes_its_warm_driver_with_it() {
+    for drains in [Some(Drain::InTime), Some(Drain::TooLate)] {
+        lives_through_in_every_mode(Act { drains, warm: true, ..Act::default() }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_stops_too_late_at_every_point_is_like_one_that_is_killed() {
+    let drains = Some(Drain::TooLate);
+    lives_through_in_every_mode(Act { drains, ..Act::default() }).await;
 }
 
 /// A host that dies while the session waits for its answer changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_behind_the_question_and_behind_the_answer_loses_neither() {
     for answered_first in [false, true] {
-        let mut life = Life::begin(None).await;
+        let mut life = Life::begin(None, false).await;
         life.fixture.until_state(life.id, "suspended").await;
         if answered_first {
             // The answer is there, and no host is any more.
@@ -363,7 +493,7 @@ async fn a_crash_behind_the_question_and_behind_the_answer_loses_neither() {
 /// A turn that does not see the transcript is told in short what ran and what did not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_that_is_given_a_digest_knows_what_ran_and_what_did_not() {
-    let mut life = Life::begin(None).await;
+    let mut life = Life::begin(None, false).await;
     life.end(false).await;
     let given = life.canned.views.lock().unwrap().last().unwrap().clone();
     provider::takes(&given);
