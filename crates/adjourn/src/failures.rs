@@ -10,7 +10,7 @@ use adjourn_driver::Failure;
 ///
 /// A failure that names a time at which trying again makes sense parks the session until then.
 /// Otherwise its kind decides: the host tries the step again after a while, asks a person, or fails
-/// the run.
+/// the run. Whichever way a step is tried again, the tries in a row are counted, and have an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failures {
     /// How often a step is tried again, in a row, before its run fails.
@@ -77,6 +77,7 @@ impl Failures {
     ) -> Action {
         match failure.retry_at {
             Some(at) if at.since(now) > self.longest_park => return Action::Fail,
+            Some(_) if !self.has_tries(failed) => return Action::Fail,
             Some(at) if at > now => return Action::Park(at),
             // The time is past: trying again makes sense, but not without end.
             Some(_) => return self.retry(failed, chance),
@@ -91,8 +92,13 @@ impl Failures {
         }
     }
 
+    /// Returns whether a step may be tried again after so many failed tries in a row.
+    fn has_tries(&self, failed: u64) -> bool {
+        failed < u64::from(self.retries)
+    }
+
     fn retry(&self, failed: u64, chance: u16) -> Action {
-        if failed >= u64::from(self.retries) {
+        if !self.has_tries(failed) {
             return Action::Fail;
         }
         let doublings = u32::try_from(failed).unwrap_or(u32::MAX);
@@ -124,6 +130,8 @@ mod tests {
         assert_eq!(action("no_such_kind", Some(NOW)), second);
         assert_eq!(action("auth_required", None), Action::Ask);
         assert_eq!(action("no_such_kind", None), Action::Fail);
+        let tried = |failed| failures.action(&failure("rate_limit", Some(later)), failed, NOW, 0);
+        assert_eq!((tried(3), tried(4)), (Action::Park(later), Action::Fail));
         let never = NOW.after(failures.longest_park + Duration::from_millis(1));
         assert_eq!(action("rate_limit", Some(never)), Action::Fail);
     }

@@ -1,5 +1,7 @@
 //! The items of a script: each is one step of the agent.
 
+use std::time::Duration;
+
 use crate::Shown;
 use adjourn_core::carry::Usage;
 use adjourn_core::command::Question;
@@ -44,6 +46,16 @@ pub enum Item {
     Title(String),
     /// The run fails, and why.
     Fail(String),
+    /// The step fails, and what is done about that is left to the host. If it has the step tried
+    /// again, the script goes on behind this item.
+    FailStep {
+        /// What kind of failure it is.
+        kind: String,
+        /// What is wrong, for people.
+        why: String,
+        /// After how long trying again makes sense, if that is known.
+        retry_after: Option<Duration>,
+    },
     /// The run completes, and the session ends with it.
     End,
 }
@@ -84,7 +96,10 @@ impl Item {
                     within("", limits::text("fail", &why, limits::REASON_BYTES))?;
                     Self::Fail(why)
                 }
-                other => return Err(expected(&place, "a text", &other)),
+                value @ Value::Object(_) => Self::fail_step(&place, value)?,
+                other => {
+                    return Err(expected(&place, r#"a text, or {"kind": "overloaded"}"#, &other));
+                }
             },
             "end" => match value {
                 Value::Bool(true) => Self::End,
@@ -92,6 +107,26 @@ impl Item {
             },
             other => return Err((String::new(), unknown(other, ITEMS))),
         })
+    }
+
+    fn fail_step(place: &str, value: Value) -> Result<Self, Wrong> {
+        let mut fields = Fields::of(place, value)?;
+        let (kind, why) = (fields.text("kind")?, fields.optional_text("why")?);
+        let retry_after = match fields.take("retry_after_ms") {
+            Value::Null => None,
+            value => match value.as_u64() {
+                Some(ms) => Some(Duration::from_millis(ms)),
+                None => {
+                    let at = fields.at("retry_after_ms");
+                    return Err(expected(&at, "a whole number from 0 on", &value));
+                }
+            },
+        };
+        fields.end(&["kind", "why", "retry_after_ms"])?;
+        within(place, limits::name("kind", &kind))?;
+        let why = why.unwrap_or_else(|| "as the script says".to_owned());
+        within(place, limits::text("why", &why, limits::REASON_BYTES))?;
+        Ok(Self::FailStep { kind, why, retry_after })
     }
 
     fn wait(place: &str, value: Value) -> Result<Self, Wrong> {

@@ -102,8 +102,7 @@ impl<S: Store> Drive<S> {
 /// Returns what a run notes of a failure.
 fn noted(kind: &str, action: Action, failed: u64) -> Notes {
     let failed = match action {
-        Action::Retry(_) => failed + 1,
-        Action::Park(_) => failed,
+        Action::Retry(_) | Action::Park(_) => failed + 1,
         // After an answer the tries begin anew.
         Action::Ask | Action::Fail => 0,
     };

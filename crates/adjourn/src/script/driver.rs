@@ -11,8 +11,8 @@ use adjourn_core::ledger::CallId;
 use adjourn_core::session::Outcome;
 use adjourn_driver::script::{Item, Tool};
 use adjourn_driver::{
-    BoxStream, Call, CallPart, Client, Driver, Drivers, Finish, NoClient, Park, Part, Step,
-    emitting,
+    BoxStream, Call, CallPart, Client, Driver, Drivers, Failure, Finish, NoClient, Park, Part,
+    Step, emitting,
 };
 
 use super::{Script, play};
@@ -31,7 +31,11 @@ impl Place {
     fn of(session: &Session) -> Self {
         let place = session.driver_state.as_deref().and_then(Self::parse).unwrap_or_default();
         // A run that was canceled never came to its end; the next prompt does not go on with it.
-        let fresh = session.run().is_some_and(|run| run.turn == 1 && run.progress.iterations == 0);
+        let fresh = session.run().is_some_and(|run| {
+            // A step that failed is none in which the model has spoken.
+            let has_failed = run.progress.failures.iter().next().is_some();
+            run.turn == 1 && run.progress.iterations == 0 && !has_failed
+        });
         if fresh && place.item > 0 { place.next_run() } else { place }
     }
 
@@ -108,8 +112,11 @@ impl Driver for ScriptDriver {
             Some(Item::End) => {
                 Some(RunEnd { outcome: Outcome::Completed, error: None, ends_session: true })
             }
-            // The step is over only when the calls have returned, or the wait is.
-            Some(Item::Tools { .. } | Item::Await { .. } | Item::Ask(_)) => None,
+            // The step is over only when the calls have returned, or the wait is; or it is not, as
+            // one that fails.
+            Some(
+                Item::Tools { .. } | Item::Await { .. } | Item::Ask(_) | Item::FailStep { .. },
+            ) => None,
             Some(Item::Say(_) | Item::Spend(_) | Item::Show(_) | Item::Title(_)) | None => {
                 self.end_at(place.next())
             }
@@ -137,6 +144,13 @@ impl Driver for ScriptDriver {
                 Some(Item::Title(title)) => {
                     let notes = Notes { title: Some(title), ..Notes::default() };
                     out.emit(Part::Noted(notes)).await;
+                }
+                Some(Item::FailStep { kind, why, retry_after }) => {
+                    // Tried again, the step is the next item's.
+                    out.emit(Part::State(next.to_string())).await;
+                    let retry_at = retry_after.map(|after| clock.now().after(after));
+                    let failure = Failure { kind, message: why, retry_at };
+                    return out.emit(Part::Failed(failure)).await;
                 }
                 Some(Item::Fail(_) | Item::End) | None => {}
             }

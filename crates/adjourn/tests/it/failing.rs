@@ -159,6 +159,35 @@ async fn a_step_that_failed_for_now_is_tried_again_when_that_makes_sense() {
     host.stop().await;
 }
 
+/// The count of tries is in the journal: another host goes on counting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_always_fails_for_now_parks_no_more_often_than_it_may_be_tried_again() {
+    let fixture = Fixture::new();
+    let minute = Duration::from_secs(60);
+    let times = (1..=9).map(|minutes| fixture.clock.now().after(minute * minutes));
+    let service = Service::that_fails(times.map(|at| failure("slow down", Some(at))));
+    let failures = Failures { retries: 2, ..Failures::default() };
+    let config = Config { failures, ..Config::default() };
+    let mut host = fixture.host_as(Arc::new(service.clone()), config.clone()).await;
+    let id = fixture.create("{}");
+    fixture.prompt(id, "go");
+    for tries in 1..=2 {
+        let parked = |session: &Session| {
+            session.state.name() == "suspended" && session.totals.tokens() == 3 * tries
+        };
+        fixture.until(id, "parked", parked).await;
+        let next = fixture.host_as(Arc::new(service.clone()), config.clone()).await;
+        std::mem::replace(&mut host, next).stop().await;
+        fixture.clock.advance(minute);
+    }
+    let failed = fixture.until_state(id, "idle").await;
+    let last = failed.last_run.as_ref().unwrap();
+    assert_eq!(last.outcome, Outcome::Failed);
+    assert_eq!(last.error.as_deref(), Some("after 3 tries: rate_limit: slow down"));
+    assert_eq!(service.steps(), 3);
+    host.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_step_that_failed_for_good_fails_the_run() {
     let fixture = Fixture::new();
@@ -369,4 +398,43 @@ async fn a_session_that_waits_to_try_again_is_suspended_canceled_and_given_back_
         }
     }
     assert_eq!(fixture.clock.elapsed(), Duration::ZERO);
+}
+
+/// What `failures.*` does can be tried by hand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_script_fails_steps_in_every_way_and_goes_on_behind_each() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(
+        r#"{"runs": [
+          [{"fail": {"kind": "overloaded"}}, {"say": "tried again"},
+           {"fail": {"kind": "rate_limit", "why": "slow down", "retry_after_ms": 60000}},
+           {"fail": {"kind": "auth_required"}}, {"say": "logged in"}],
+          [{"fail": {"kind": "no_such_model", "why": "it is gone"}}, {"say": "never"}],
+          [{"say": "the next run"}]]}"#,
+    );
+    fixture.prompt(id, "go");
+    let parked = fixture.pass_until(id, "suspended").await;
+    let pause = &parked.suspended().unwrap().shown().pause;
+    assert_eq!(pause.reason.as_deref(), Some("rate_limit: slow down"));
+    let asks = |session: &Session| {
+        let wait = session.suspended().map(|suspended| &suspended.shown().pause.wait);
+        matches!(wait, Some(Wait::Question(_)))
+    };
+    fixture.clock.advance(Duration::from_secs(60));
+    fixture.until(id, "asked", asks).await;
+    fixture.resume(id, Some("yes")).unwrap();
+    fixture.until_state(id, "idle").await;
+    fixture.prompt(id, "go");
+    let over = |runs: u64| {
+        move |session: &Session| session.state.name() == "idle" && session.epoch.0 >= runs
+    };
+    let failed = fixture.until(id, "failed", over(4)).await;
+    let last = failed.last_run.as_ref().unwrap();
+    assert_eq!(last.error.as_deref(), Some("no_such_model: it is gone"));
+    fixture.prompt(id, "go");
+    fixture.until(id, "done", over(5)).await;
+    let words: Vec<_> = said(&fixture, id).into_iter().map(|(words, _)| words).collect();
+    assert_eq!(words, ["tried again", "logged in", "the next run"]);
+    host.stop().await;
 }

@@ -99,7 +99,15 @@ fn a_mistake_is_named_by_its_place() {
             r#"{"steps": [{"ask": {"question": "x", "choices": ["a", 2]}}]}"#,
             "steps[0].ask.choices[1]: expected a text, found 2",
         ),
-        (r#"{"steps": [{"fail": true}]}"#, "steps[0].fail: expected a text, found true"),
+        (
+            r#"{"steps": [{"fail": true}]}"#,
+            r#"steps[0].fail: expected a text, or {"kind": "overloaded"}, found true"#,
+        ),
+        (r#"{"steps": [{"fail": {"why": "no"}}]}"#, r#"steps[0].fail: "kind" is missing"#),
+        (
+            r#"{"steps": [{"fail": {"kind": "overloaded", "retry_after_ms": "soon"}}]}"#,
+            "steps[0].fail.retry_after_ms: expected a whole number from 0 on",
+        ),
         ("{}", "script: expected either `runs` or `steps`"),
         (r#"{"runs": [[]], "steps": []}"#, "script: expected either `runs` or `steps`"),
         (

@@ -17,7 +17,7 @@ pub fn read(script: &Value) -> Result<Script, String> {
             Item::Tools { .. } | Item::Await { .. } | Item::Ask(_) | Item::Fail(_) | Item::End => {
                 true
             }
-            Item::Spend(_) | Item::Show(_) | Item::Title(_) => false,
+            Item::FailStep { .. } | Item::Spend(_) | Item::Show(_) | Item::Title(_) => false,
         };
         if !is_played {
             return Err(format!("script: the simulation does not play {item:?}"));

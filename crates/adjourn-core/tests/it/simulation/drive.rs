@@ -155,7 +155,12 @@ impl Simulation {
                     )
                 })
             }
-            Item::Fail(_) | Item::End | Item::Spend(_) | Item::Show(_) | Item::Title(_) => {
+            Item::Fail(_)
+            | Item::FailStep { .. }
+            | Item::End
+            | Item::Spend(_)
+            | Item::Show(_)
+            | Item::Title(_) => {
                 let line = Line::spoken(number, "", Vec::new());
                 self.finish_step(number, vec![line], None)
             }
