@@ -68,13 +68,23 @@ pub struct Request {
     pub said: Vec<Vec<u8>>,
     /// The traces it belongs to.
     pub spans: SpanLinks,
+    /// The run that has to be under way; without it, the command is for whatever the session does.
+    pub run: Option<RunId>,
 }
 
 impl Request {
     /// A command that says nothing.
     pub const fn new(session: SessionId, by: Actor, command: Command) -> Self {
         let spans = SpanLinks { prior: None, pipeline: None };
-        Self { session, by, command, said: Vec::new(), spans }
+        Self { session, by, command, said: Vec::new(), spans, run: None }
+    }
+
+    /// Names the run that has to be under way: a command that comes behind its end is refused, and
+    /// does nothing to what the session does next.
+    #[must_use]
+    pub const fn of_run(mut self, run: Option<RunId>) -> Self {
+        self.run = run;
+        self
     }
 
     /// Adds what is said with it.
@@ -185,7 +195,10 @@ impl<'a> Transaction<'a> {
 
     fn decide(&mut self, row: SessionRow, request: Request) -> Result<Done, CommandError> {
         let session = self.load(&row)?;
-        let Request { by, command, said, spans, .. } = request;
+        let Request { by, command, said, spans, run, .. } = request;
+        if run.is_some() && run != session.run().map(|run| run.id) {
+            return Err(no_such_run(&command, &session).into());
+        }
         let (mut facts, heard) = self.facts(&row, &session, by, &command)?;
         facts.spans = spans;
         let events = session.decide(&facts, &command)?;
@@ -586,4 +599,14 @@ fn check_event(event: &NewEvent) -> Result<(), Rejected> {
         return Err(Rejected::Invalid { path: "data".to_owned(), problem });
     }
     Ok(())
+}
+
+/// Refuses a command that is for a run which is not under way, as a session without one does.
+fn no_such_run(command: &Command, session: &Session) -> Rejected {
+    let phase = session.phase();
+    match command {
+        Command::Suspend(_) => Rejected::NotSuspendable { phase },
+        Command::Cancel(_) => Rejected::NothingToCancel { phase },
+        _ => Rejected::NotSuspended { phase },
+    }
 }

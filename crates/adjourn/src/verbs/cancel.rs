@@ -7,6 +7,7 @@ use adjourn_core::Command;
 use adjourn_core::actor::Actor;
 use adjourn_core::command::Cancel;
 use adjourn_core::event::{RunEnded, What};
+use adjourn_core::id::RunId;
 use adjourn_store::{Done, Request, Sqlite, Store};
 
 use crate::committing::Committing;
@@ -26,6 +27,7 @@ pub struct CancelBuilder<S: Store = Sqlite> {
     pub(crate) session: SessionRef<S>,
     by: Actor,
     cancel: Cancel,
+    run: Option<RunId>,
 }
 
 /// A cancel that was accepted.
@@ -39,7 +41,7 @@ pub struct Canceled {
 
 impl<S: Store> CancelBuilder<S> {
     pub(crate) fn new(session: SessionRef<S>, cancel: Cancel) -> Self {
-        Self { by: session.by(), session, cancel }
+        Self { by: session.by(), session, cancel, run: None }
     }
 
     /// Says why.
@@ -56,6 +58,12 @@ impl<S: Store> CancelBuilder<S> {
         self
     }
 
+    /// Names the run that is meant: if another is under way by then, or none, it is refused.
+    pub const fn of_run(mut self, run: RunId) -> Self {
+        self.run = Some(run);
+        self
+    }
+
     /// Names who asks for it, as the journal has it.
     pub fn by(mut self, by: Actor) -> Self {
         self.by = by;
@@ -63,8 +71,8 @@ impl<S: Store> CancelBuilder<S> {
     }
 
     async fn commit(self) -> Result<Canceled, Error> {
-        let Self { session, by, cancel } = self;
-        let request = Request::new(session.id(), by, Command::Cancel(cancel));
+        let Self { session, by, cancel, run } = self;
+        let request = Request::new(session.id(), by, Command::Cancel(cancel)).of_run(run);
         let commit = session.adjourn().give(request).await?;
         let ended = commit.events.iter().find_map(|event| match &event.what {
             What::RunEnded(ended) => Some((ended.clone(), event.at)),

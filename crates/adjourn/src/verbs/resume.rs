@@ -8,7 +8,7 @@ use adjourn_core::carry::AddBudget;
 use adjourn_core::command::Resume;
 use adjourn_core::event::{Event, What};
 use adjourn_core::facts::{Answer, SpanLinks};
-use adjourn_core::id::Handle;
+use adjourn_core::id::{Handle, RunId};
 use adjourn_core::session::Resumption;
 use adjourn_driver::Message;
 use adjourn_store::{Done, Request, Sqlite, Store};
@@ -34,6 +34,7 @@ pub struct ResumeBuilder<S: Store = Sqlite> {
     resume: Resume,
     message: Option<Message>,
     spans: SpanLinks,
+    run: Option<RunId>,
 }
 
 /// What a resume did.
@@ -61,7 +62,7 @@ impl Woken {
 impl<S: Store> ResumeBuilder<S> {
     pub(crate) fn new(session: SessionRef<S>, resume: Resume) -> Self {
         let (by, spans) = (session.by(), SpanLinks { prior: None, pipeline: None });
-        Self { session, by, resume, message: None, spans }
+        Self { session, by, resume, message: None, spans, run: None }
     }
 
     /// Names the suspension that is meant. Without it, the one that is in force is.
@@ -106,6 +107,12 @@ impl<S: Store> ResumeBuilder<S> {
         self
     }
 
+    /// Names the run that is meant: if another is under way by then, or none, it is refused.
+    pub const fn of_run(mut self, run: RunId) -> Self {
+        self.run = Some(run);
+        self
+    }
+
     /// Names who asks for it, as the journal has it.
     pub fn by(mut self, by: Actor) -> Self {
         self.by = by;
@@ -113,10 +120,11 @@ impl<S: Store> ResumeBuilder<S> {
     }
 
     async fn commit(self) -> Result<Woken, Error> {
-        let Self { session, by, mut resume, message, spans } = self;
+        let Self { session, by, mut resume, message, spans, run } = self;
         resume.input = message.as_ref().map(Message::content);
         let mut request = Request::new(session.id(), by, Command::Resume(resume))
-            .saying(message.iter().map(Message::encode).collect());
+            .saying(message.iter().map(Message::encode).collect())
+            .of_run(run);
         request.spans = spans;
         let commit = session.adjourn().give(request).await?;
         let (answer, repeated) = match commit.events.iter().find_map(answer) {

@@ -9,7 +9,7 @@ use adjourn_core::command::{Mode, Requester, Suspend, Withdraw};
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::event::{Event, SuspendedEvent, What};
 use adjourn_core::facts::SpanLinks;
-use adjourn_core::id::{Handle, RequestId};
+use adjourn_core::id::{Handle, RequestId, RunId};
 use adjourn_core::session::Parked;
 use adjourn_core::{Command, Rejected};
 use adjourn_driver::BoxFuture;
@@ -48,6 +48,7 @@ pub struct SuspendBuilder<S: Store = Sqlite> {
     on_event: Option<String>,
     timeout: Option<Duration>,
     spans: SpanLinks,
+    run: Option<RunId>,
 }
 
 /// A pause that is in force, or was when its commit was made.
@@ -77,7 +78,7 @@ pub struct Accepted {
 impl<S: Store> SuspendBuilder<S> {
     pub(crate) fn new(session: SessionRef<S>, suspend: Suspend) -> Self {
         let (by, spans) = (session.by(), SpanLinks { prior: None, pipeline: None });
-        Self { session, by, suspend, on_event: None, timeout: None, spans }
+        Self { session, by, suspend, on_event: None, timeout: None, spans, run: None }
     }
 
     /// Says how soon it takes effect: at the next boundary, unless another mode is named.
@@ -136,6 +137,12 @@ impl<S: Store> SuspendBuilder<S> {
         self
     }
 
+    /// Names the run that is meant: if another is under way by then, or none, it is refused.
+    pub const fn of_run(mut self, run: RunId) -> Self {
+        self.run = Some(run);
+        self
+    }
+
     /// Names who asks for it, as the journal has it.
     pub fn by(mut self, by: Actor) -> Self {
         self.by = by;
@@ -156,10 +163,11 @@ impl<S: Store> SuspendBuilder<S> {
 
     /// Asks for the pause under the name of a request.
     async fn ask(self, request: RequestId) -> Result<Accepted, Error> {
-        let Self { session, by, mut suspend, on_event, timeout, spans } = self;
+        let Self { session, by, mut suspend, on_event, timeout, spans, run } = self;
         suspend.resume_when = conditions(suspend.resume_when, on_event, timeout)?;
         suspend.requester = Some(Requester::Call(request));
-        let mut command = Request::new(session.id(), by, Command::Suspend(suspend));
+        let command = Command::Suspend(suspend);
+        let mut command = Request::new(session.id(), by, command).of_run(run);
         command.spans = spans;
         let commit = session.adjourn().give(command).await?;
         let asked = commit.events.iter().find_map(|event| match &event.what {
