@@ -1,0 +1,248 @@
+//! The face: what a peer asks for, given to the library and answered in the peer's words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn::core::Session;
+use adjourn::core::actor::{self, Actor};
+use adjourn::core::driver::DriverSpec;
+use adjourn::core::id::RunId;
+use adjourn::store::Store;
+use adjourn::{Adjourn, SessionRef};
+use serde_json::Value;
+
+use crate::caller::{Caller, Scope};
+use crate::error::{Error, METHOD_NOT_FOUND};
+use crate::fold::{Run, Runs};
+use crate::method::{Family, Method, Verb};
+use crate::params::Params;
+use crate::projection::{self, Viewer, Wanted};
+use crate::runs::Folded;
+use crate::standing::Standing;
+use crate::stream::TaskStream;
+use crate::task::Task;
+use crate::version::{Activated, Profile, Version};
+
+/// How long a send that waits is kept waiting.
+pub(crate) const SEND_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a pause or a cancel is kept waiting.
+pub(crate) const REST_PATIENCE: Duration = Duration::from_secs(20);
+
+/// The agent that peers talk to.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// Its name, as its card has it.
+    pub name: String,
+    /// What it does, as its card has it.
+    pub description: String,
+    /// What its sessions are made from.
+    pub driver: DriverSpec,
+    /// Whether its tasks can be paused.
+    pub pausable: bool,
+}
+
+/// An A2A server's side: tasks of one store, and one agent that takes new ones.
+pub struct Face<S: Store> {
+    /// The store.
+    pub adjourn: Adjourn<S>,
+    /// The agent.
+    pub agent: Agent,
+    /// In whose words peers are told of pauses.
+    pub profile: Profile,
+    folded: Folded,
+}
+
+/// What a request is made with.
+#[derive(Debug, Clone)]
+pub struct Asked<'a> {
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// What is asked for.
+    pub method: Method,
+    /// What the peer has activated.
+    pub activated: Activated,
+    /// The last event that the peer has seen of a stream.
+    pub last_event: Option<&'a str>,
+}
+
+/// What a peer is answered.
+pub enum Answer<S: Store> {
+    /// A result.
+    Result(Value),
+    /// What happens to a task, as it happens.
+    Stream(Box<TaskStream<S>>),
+}
+
+/// A task that was found.
+pub(crate) struct Found<S: Store> {
+    pub(crate) session: SessionRef<S>,
+    pub(crate) runs: Arc<Runs>,
+    pub(crate) run: RunId,
+}
+
+impl<S: Store> Found<S> {
+    /// Returns the run, as the journal tells it.
+    pub(crate) fn run(&self) -> Option<&Run> {
+        self.runs.get(self.run)
+    }
+
+    /// Returns where the task stands.
+    pub(crate) fn standing(&self) -> Standing {
+        self.run().map_or(Standing::Working, |run| run.standing)
+    }
+
+    /// Returns the session.
+    pub(crate) fn state(&self) -> Option<&Session> {
+        self.runs.session()
+    }
+}
+
+impl<S: Store> Face<S> {
+    /// Makes the face of an agent on a store.
+    pub fn new(adjourn: Adjourn<S>, agent: Agent, profile: Profile) -> Self {
+        Self { adjourn, agent, profile, folded: Folded::default() }
+    }
+
+    /// Does what is asked for.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub async fn ask(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
+        let Method { verb, version, .. } = asked.method;
+        if !self.agent.pausable && matches!(verb, Verb::Pause | Verb::Resume) {
+            let problem = format!("tasks of {} cannot be paused", self.agent.name);
+            return Err(Error::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", problem));
+        }
+        if !asked.caller.may(verb.scope()) {
+            return Err(Error::forbidden(verb.scope()));
+        }
+        let params = Params::read(params)?;
+        if params.tenant()?.is_some_and(|tenant| tenant != &*asked.caller.tenant) {
+            // That another tenant is there is not told.
+            let task = params.id().or_else(|_| params.task_id()).unwrap_or_default();
+            return Err(match task {
+                "" => Error::invalid("tenant", "there is no such tenant"),
+                task => Error::no_task(task, asked.method.family),
+            });
+        }
+        let result = match verb {
+            Verb::Send => self.send(asked, params).await?,
+            Verb::Get => self.get(asked, params).await?.to_value(version),
+            Verb::List => self.list(asked, params).await?,
+            Verb::Cancel => self.cancel(asked, params).await?.to_value(version),
+            Verb::Pause => self.pause(asked, params).await?,
+            Verb::Resume => self.resume(asked, params).await?,
+            Verb::Stream => {
+                return Ok(Answer::Stream(Box::new(self.send_and_watch(asked, params).await?)));
+            }
+            Verb::Subscribe => {
+                return Ok(Answer::Stream(Box::new(self.subscribe(asked, params).await?)));
+            }
+        };
+        Ok(Answer::Result(result))
+    }
+
+    /// Returns the store as a caller works on it.
+    pub(crate) fn as_caller(&self, caller: &Caller) -> Adjourn<S> {
+        let actor = Actor::new(actor::Face::A2a, caller.name.to_string());
+        self.adjourn.clone().in_tenant(Arc::clone(&caller.tenant)).acting_as(actor)
+    }
+
+    /// Finds a task of the caller's tenant.
+    pub(crate) async fn find(&self, asked: &Asked<'_>, task: &str) -> Result<Found<S>, Error> {
+        let family = asked.method.family;
+        let unknown = || Error::no_task(task, family);
+        let run: RunId = task.parse().map_err(|_| unknown())?;
+        let of = |error| Error::of(error, task, family);
+        let session = self.as_caller(asked.caller).session_of(run).await.map_err(of)?;
+        let session = session.ok_or_else(unknown)?;
+        let runs = self.folded.runs(&session).await.map_err(of)?;
+        let is_theirs = runs.session().is_some_and(|state| state.tenant == *asked.caller.tenant);
+        if !is_theirs || runs.get(run).is_none() {
+            return Err(unknown());
+        }
+        Ok(Found { session, runs, run })
+    }
+
+    /// Returns a task that a commit has changed, as of that commit or later.
+    pub(crate) async fn after(
+        &self,
+        session: SessionRef<S>,
+        run: RunId,
+        seen: &Session,
+        family: Family,
+    ) -> Result<Found<S>, Error> {
+        let runs = self.folded.runs_at(&session, seen).await;
+        let runs = runs.map_err(|error| Error::of(error, &run.to_string(), family))?;
+        Ok(Found { session, runs, run })
+    }
+
+    /// Waits until a task stands where it is to stand, for as long as there is patience.
+    pub(crate) async fn wait(
+        &self,
+        found: Found<S>,
+        patience: Duration,
+        is_there: impl Fn(Standing) -> bool,
+    ) -> Result<Found<S>, Error> {
+        if is_there(found.standing()) {
+            return Ok(found);
+        }
+        let Found { session, runs, run } = found;
+        let mut runs = Arc::unwrap_or_clone(runs);
+        let waited = tokio::time::timeout(patience, async {
+            let Some(state) = runs.session() else { return Ok(()) };
+            let mut moments = session.watch().after(state).await?;
+            while let Some(moment) = moments.next().await? {
+                runs.apply(&moment);
+                // What a commit passes through is not where it leaves the task.
+                let standing = runs.get(run).map(|run| run.standing);
+                if moment.ends && standing.is_none_or(&is_there) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        // With patience at its end, the task is where it is.
+        if let Ok(Err(error)) = waited.await {
+            return Err(Error::of(error, &run.to_string(), Family::Standard));
+        }
+        Ok(Found { session, runs: Arc::new(runs), run })
+    }
+
+    /// Shows a task to a peer.
+    pub(crate) async fn show(
+        &self,
+        asked: &Asked<'_>,
+        found: &Found<S>,
+        wanted: Wanted,
+    ) -> Result<Task, Error> {
+        let (task, family) = (found.run.to_string(), asked.method.family);
+        let Some(run) = found.run() else { return Err(Error::no_task(&task, family)) };
+        let viewer = viewer(asked);
+        let shown = projection::task(&found.session, &found.runs, run, wanted, viewer).await;
+        shown
+            .map_err(|error| Error::of(error, &task, family))?
+            .ok_or_else(|| Error::no_task(&task, family))
+    }
+
+    /// Returns the runs of a session.
+    pub(crate) async fn runs_of(
+        &self,
+        session: &SessionRef<S>,
+    ) -> Result<Arc<Runs>, adjourn::Error> {
+        self.folded.runs(session).await
+    }
+}
+
+/// Returns to whom tasks are shown.
+pub(crate) fn viewer(asked: &Asked<'_>) -> Viewer {
+    Viewer { activated: asked.activated, may_resume: asked.caller.may(Scope::Resume) }
+}
+
+/// Puts a task into the result of a send.
+pub(crate) fn sent(task: &Task, version: Version) -> Value {
+    match version {
+        Version::V03 => task.to_value(version),
+        Version::V10 => serde_json::json!({ "task": task.to_value(version) }),
+    }
+}

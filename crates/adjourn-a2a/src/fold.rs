@@ -1,0 +1,162 @@
+//! The runs of a session, as its journal tells them: what a task is made from.
+//!
+//! A session knows the run that is under way and how the last one ended. Where a run begins and ends
+//! in the journal and in the transcript, and what it has asked, is found by folding the journal once.
+
+use adjourn::Moment;
+use adjourn::core::Session;
+use adjourn::core::command::{Question, RunEnd};
+use adjourn::core::event::What;
+use adjourn::core::id::RunId;
+use adjourn::core::session::{Outcome, Wait};
+use adjourn::core::time::Timestamp;
+
+use crate::standing::Standing;
+
+/// One run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// The number of its first entry in the transcript: the prompt.
+    pub from: u64,
+    /// How far the transcript goes at its end; nothing while it is under way.
+    pub to: Option<u64>,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Since when it stands there.
+    pub since: Timestamp,
+    /// How it ended.
+    pub end: Option<RunEnd>,
+    /// The revision of the last change.
+    pub generation: u64,
+    /// What it has asked, and how far the transcript went when it did.
+    pub asked: Vec<(u64, Question)>,
+}
+
+/// A session, and the runs that it has had, as of one revision.
+#[derive(Debug, Clone, Default)]
+pub struct Runs {
+    session: Option<Session>,
+    runs: Vec<Run>,
+}
+
+impl Runs {
+    /// Returns the session as far as it was folded.
+    pub const fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    /// Returns its runs, the first one first.
+    pub fn all(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Returns a run.
+    pub fn get(&self, id: RunId) -> Option<&Run> {
+        self.runs.iter().rev().find(|run| run.id == id)
+    }
+
+    /// Returns how far the journal was folded.
+    pub fn revision(&self) -> u64 {
+        self.session.as_ref().map_or(0, |session| session.revision)
+    }
+
+    /// Goes on with a session whose journal does not reach back to its beginning, or has a gap.
+    pub fn jump(&mut self, session: &Session) {
+        if let Some(run) = session.run()
+            && self.get(run.id).is_none()
+        {
+            self.begin(run.id, 0, run.started_at);
+        }
+        if let Some(last) = &session.last_run
+            && self.get(last.id).is_none_or(|run| run.end.is_none())
+        {
+            if self.get(last.id).is_none() {
+                self.begin(last.id, 0, last.at);
+            }
+            let end =
+                RunEnd { outcome: last.outcome, error: last.error.clone(), ends_session: false };
+            self.end(last.id, end, session.transcript.length, last.at);
+        }
+        self.session = Some(session.clone());
+        self.settle(session.revision, session.at);
+    }
+
+    /// Takes what happened next.
+    pub fn apply(&mut self, moment: &Moment) {
+        let at = moment.event.at;
+        match &mut self.session {
+            Some(session) => session.evolve(&moment.event),
+            None => self.session = Session::born(&moment.event),
+        }
+        let length = self.session.as_ref().map_or(0, |session| session.transcript.length);
+        match &moment.event.what {
+            What::RunStarted(started) => {
+                let said = u64::from(started.content.is_some());
+                self.begin(started.run, started.transcript.length.saturating_sub(said), at);
+            }
+            What::Suspended(suspended) => {
+                let pause = &suspended.park.pause;
+                if let (Wait::Question(question), Some(run)) = (&pause.wait, self.runs.last_mut()) {
+                    run.asked.push((length, question.clone()));
+                }
+            }
+            What::RunEnded(ended) => {
+                self.touch(ended.run, moment.revision);
+                self.end(ended.run, ended.end.clone(), length, at);
+            }
+            What::SessionEnded(_) => {
+                // A run that was under way ends with its session.
+                let open = self.runs.last().filter(|run| run.end.is_none()).map(|run| run.id);
+                if let Some(run) = open {
+                    let end =
+                        RunEnd { outcome: Outcome::Canceled, error: None, ends_session: true };
+                    self.touch(run, moment.revision);
+                    self.end(run, end, length, at);
+                }
+            }
+            _ => {}
+        }
+        self.settle(moment.revision, at);
+    }
+
+    fn begin(&mut self, id: RunId, from: u64, since: Timestamp) {
+        self.runs.push(Run {
+            id,
+            from,
+            to: None,
+            standing: Standing::Working,
+            since,
+            end: None,
+            generation: 0,
+            asked: Vec::new(),
+        });
+    }
+
+    fn touch(&mut self, id: RunId, revision: u64) {
+        if let Some(run) = self.runs.iter_mut().rev().find(|run| run.id == id) {
+            run.generation = revision;
+        }
+    }
+
+    fn end(&mut self, id: RunId, end: RunEnd, length: u64, at: Timestamp) {
+        if let Some(run) = self.runs.iter_mut().rev().find(|run| run.id == id) {
+            run.standing = Standing::Over(end.outcome);
+            (run.since, run.to, run.end) = (at, Some(length), Some(end));
+        }
+    }
+
+    /// Takes note of where the run that is under way stands.
+    fn settle(&mut self, revision: u64, at: Timestamp) {
+        let Some(session) = &self.session else { return };
+        let Some(under_way) = session.run().map(|run| run.id) else { return };
+        let Some(run) = self.runs.iter_mut().rev().find(|run| run.id == under_way) else { return };
+        run.generation = revision;
+        if let Some(standing) = Standing::of(session, under_way)
+            && standing != run.standing
+        {
+            (run.standing, run.since) = (standing, at);
+        }
+    }
+}

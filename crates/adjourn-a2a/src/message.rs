@@ -1,0 +1,193 @@
+//! Messages: what peers say to the agent, and what a task says of itself.
+
+use adjourn::driver::{Block, Message as Entry, Role};
+use serde_json::{Map, Value, json};
+
+use crate::error::Error;
+use crate::part::{self, Part, without_nulls};
+use crate::version::Version;
+
+/// Says in a block's `_meta` that it is a digest of another session's, and not the sender's words.
+const DIGEST: &str = "adjourn/digest";
+
+/// A message that a peer sends.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// The id that its sender gave it.
+    pub id: String,
+    /// The task that it is for.
+    pub task: Option<String>,
+    /// The context that it is for.
+    pub context: Option<String>,
+    /// What the sender adds.
+    pub metadata: Map<String, Value>,
+    blocks: Vec<Block>,
+}
+
+impl Sent {
+    /// Reads a message of either version.
+    ///
+    /// # Errors
+    /// A field is missing or malformed.
+    pub fn read(message: &Value) -> Result<Self, Error> {
+        let wrong = |field: &str, problem: &str| Error::invalid(format!("message{field}"), problem);
+        let Some(fields) = message.as_object() else { return Err(wrong("", "expected a message")) };
+        let text = |name: &str| match fields.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            // ProtoJSON writes what is absent as an empty text.
+            Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+            Some(_) => Err(wrong(&format!(".{name}"), "expected a text")),
+        };
+        match text("role")?.as_deref() {
+            None | Some("user" | "ROLE_USER" | "ROLE_UNSPECIFIED") => {}
+            Some(_) => return Err(wrong(".role", "expected user or ROLE_USER")),
+        }
+        // 0.3's REST bindings call them content.
+        let parts = fields.get("parts").or_else(|| fields.get("content"));
+        let parts = match parts {
+            Some(Value::Array(parts)) if !parts.is_empty() => parts,
+            _ => return Err(wrong(".parts", "expected a list of at least one part")),
+        };
+        let read = |(index, part)| part::read(&format!("message.parts[{index}]"), part);
+        let blocks = parts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        Ok(Self {
+            id: text("messageId")?.ok_or_else(|| wrong(".messageId", "is required"))?,
+            task: text("taskId")?,
+            context: text("contextId")?,
+            metadata: fields
+                .get("metadata")
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default(),
+            blocks,
+        })
+    }
+
+    /// Returns the entry of a transcript that it becomes.
+    pub fn entry(&self) -> Entry {
+        let blocks = self.blocks.clone();
+        Entry { id: Some(self.id.clone()), ..Entry::new(Role::User, blocks) }
+    }
+
+    /// Returns the entry that it becomes in a session that begins with the digest of another one.
+    pub fn entry_after(&self, digest: String) -> Entry {
+        let mut entry = self.entry();
+        let digest = json!({ "type": "text", "text": digest, "_meta": { DIGEST: true } });
+        let digest = digest.as_object().cloned().and_then(Block::from_fields);
+        entry.blocks.splice(0..0, digest);
+        entry
+    }
+}
+
+/// Who says a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    /// A peer.
+    User,
+    /// The agent, or its host.
+    Agent,
+}
+
+/// A message of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Its id.
+    pub id: String,
+    /// Who says it.
+    pub speaker: Speaker,
+    /// What is said.
+    pub parts: Vec<Part>,
+}
+
+impl Message {
+    /// Makes a message of the agent in words.
+    pub fn agent(id: impl Into<String>, words: impl Into<String>) -> Self {
+        let parts = vec![Part::text(words)];
+        Self { id: id.into(), speaker: Speaker::Agent, parts }
+    }
+
+    /// Makes the message that an entry of the transcript is, under its number.
+    pub fn of_entry(number: u64, entry: &Entry, speaker: Speaker) -> Self {
+        let id = entry.id.clone().unwrap_or_else(|| format!("entry-{number}"));
+        Self { id, speaker, parts: parts_of(entry) }
+    }
+
+    /// Returns the message as a version writes it.
+    pub fn to_value(&self, task: &str, context: &str, version: Version) -> Value {
+        let parts: Vec<_> = self.parts.iter().map(|part| part.to_value(version)).collect();
+        let (kind, role) = match (version, self.speaker) {
+            (Version::V03, Speaker::User) => (Some("message"), "user"),
+            (Version::V03, Speaker::Agent) => (Some("message"), "agent"),
+            (Version::V10, Speaker::User) => (None, "ROLE_USER"),
+            (Version::V10, Speaker::Agent) => (None, "ROLE_AGENT"),
+        };
+        without_nulls(json!({
+            "kind": kind,
+            "messageId": self.id,
+            "contextId": context,
+            "taskId": task,
+            "role": role,
+            "parts": parts,
+        }))
+    }
+}
+
+/// Returns the parts of what an entry says, thoughts and digests left out.
+pub(crate) fn parts_of(entry: &Entry) -> Vec<Part> {
+    let is_digest =
+        |block: &Block| block.fields().get("_meta").is_some_and(|meta| meta.get(DIGEST).is_some());
+    let said = entry.blocks.iter().filter(|block| !is_digest(block));
+    let parts: Vec<_> = said.filter_map(Part::of_block).collect();
+    match &entry.structured {
+        Some(value) if parts.is_empty() => vec![Part::data(value.clone())],
+        _ => parts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_either_version_is_read_and_comes_back() {
+        let v03 = json!({ "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t",
+                          "role": "user", "parts": [{ "kind": "text", "text": "hi" }] });
+        let v10 = json!({ "messageId": "m", "contextId": "c", "taskId": "t",
+                          "role": "ROLE_USER", "parts": [{ "text": "hi" }] });
+        for given in [&v03, &v10] {
+            let sent = Sent::read(given).unwrap();
+            assert_eq!((sent.task.as_deref(), sent.context.as_deref()), (Some("t"), Some("c")));
+            let message = Message::of_entry(0, &sent.entry(), Speaker::User);
+            assert_eq!(message.to_value("t", "c", Version::V03), v03);
+            assert_eq!(message.to_value("t", "c", Version::V10), v10);
+        }
+    }
+
+    #[test]
+    fn a_digest_is_told_to_the_model_and_not_to_peers() {
+        let given = json!({ "messageId": "m", "parts": [{ "text": "hi" }], "taskId": "" });
+        let sent = Sent::read(&given).unwrap();
+        assert_eq!(sent.task, None, "an empty text is none");
+        let entry = sent.entry_after("before".to_owned());
+        assert_eq!(entry.text(), "before\nhi");
+        assert_eq!(parts_of(&entry), [Part::text("hi")]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_message_is_named() {
+        for (given, path) in [
+            (json!("x"), "message"),
+            (json!({ "messageId": "m" }), "message.parts"),
+            (json!({ "messageId": "m", "parts": [] }), "message.parts"),
+            (json!({ "parts": [{ "text": "x" }] }), "message.messageId"),
+            (json!({ "messageId": 1, "parts": [{ "text": "x" }] }), "message.messageId"),
+            (
+                json!({ "messageId": "m", "role": "agent", "parts": [{ "text": "x" }] }),
+                "message.role",
+            ),
+            (json!({ "messageId": "m", "parts": [{}] }), "message.parts[0]"),
+        ] {
+            assert_eq!(Sent::read(&given).unwrap_err().details["path"], path, "{given}");
+        }
+    }
+}

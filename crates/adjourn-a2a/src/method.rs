@@ -1,0 +1,91 @@
+//! The methods: their names in both versions and in the proposal.
+
+use crate::caller::Scope;
+use crate::version::Version;
+
+/// Something that a peer can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Says something to the agent.
+    Send,
+    /// Says something to the agent, and watches what comes of it.
+    Stream,
+    /// Reads a task.
+    Get,
+    /// Lists tasks.
+    List,
+    /// Ends a task.
+    Cancel,
+    /// Watches a task.
+    Subscribe,
+    /// Pauses a task.
+    Pause,
+    /// Wakes a task.
+    Resume,
+}
+
+/// Whose error codes a method has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// A method of A2A itself.
+    Standard,
+    /// A method of the proposal, by its name.
+    Proposal,
+    /// The same by another name, or over REST.
+    Alias,
+}
+
+/// A method, by one of its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Method {
+    /// What is asked for.
+    pub verb: Verb,
+    /// The version that has this name for it, and whose words the answer has.
+    pub version: Version,
+    /// Whose error codes it has.
+    pub family: Family,
+}
+
+const METHODS: [(&str, Verb, Version, Family); 16] = {
+    use Family::{Alias, Proposal, Standard};
+    use Version::{V03, V10};
+    [
+        ("message/send", Verb::Send, V03, Standard),
+        ("message/stream", Verb::Stream, V03, Standard),
+        ("tasks/get", Verb::Get, V03, Standard),
+        ("tasks/list", Verb::List, V03, Standard),
+        ("tasks/cancel", Verb::Cancel, V03, Standard),
+        ("tasks/resubscribe", Verb::Subscribe, V03, Standard),
+        ("SendMessage", Verb::Send, V10, Standard),
+        ("SendStreamingMessage", Verb::Stream, V10, Standard),
+        ("GetTask", Verb::Get, V10, Standard),
+        ("ListTasks", Verb::List, V10, Standard),
+        ("CancelTask", Verb::Cancel, V10, Standard),
+        ("SubscribeToTask", Verb::Subscribe, V10, Standard),
+        ("tasks/pause", Verb::Pause, V03, Proposal),
+        ("tasks/resume", Verb::Resume, V03, Proposal),
+        ("PauseTask", Verb::Pause, V10, Alias),
+        ("ResumeTask", Verb::Resume, V10, Alias),
+    ]
+};
+
+impl Method {
+    /// Finds a method by its name.
+    pub fn named(name: &str) -> Option<Self> {
+        let (_, verb, version, family) = METHODS.into_iter().find(|(known, ..)| *known == name)?;
+        Some(Self { verb, version, family })
+    }
+}
+
+impl Verb {
+    /// Returns what a caller must be allowed to do for it.
+    pub const fn scope(self) -> Scope {
+        match self {
+            Self::Get | Self::List | Self::Subscribe => Scope::Read,
+            // Whoever may give work may take it back.
+            Self::Send | Self::Stream | Self::Cancel => Scope::Send,
+            Self::Pause => Scope::Pause,
+            Self::Resume => Scope::Resume,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Parts of messages and artifacts, and the blocks of a transcript that they become.
+
+use adjourn::driver::Block;
+use serde_json::{Map, Value, json};
+
+use crate::error::Error;
+use crate::version::Version;
+
+/// The resource under which a value is kept.
+const VALUE_URI: &str = "urn:a2a:data";
+const JSON: &str = "application/json";
+
+/// Reads a part of either version.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn read(path: &str, part: &Value) -> Result<Block, Error> {
+    let wrong = |field: &str, problem: &str| Error::invalid(format!("{path}{field}"), problem);
+    let Some(fields) = part.as_object() else { return Err(wrong("", "expected a part")) };
+    // 0.3 has files in an object of their own.
+    let file = fields.get("file").and_then(Value::as_object).unwrap_or(fields);
+    let text = |names: &[&str]| {
+        let value = names.iter().find_map(|name| file.get(*name).filter(|value| !value.is_null()));
+        value.map(|value| value.as_str().map(str::to_owned)).map(|text| {
+            text.ok_or_else(|| {
+                wrong(&format!(".{}", names.first().unwrap_or(&"")), "expected a text")
+            })
+        })
+    };
+    let media_type = text(&["mediaType", "mimeType"]).transpose()?;
+    let name = text(&["filename", "name"]).transpose()?;
+    let media = media_type.as_deref();
+    let mut block = if let Some(words) = fields.get("text").filter(|words| !words.is_null()) {
+        let words = words.as_str().ok_or_else(|| wrong(".text", "expected a text"))?;
+        json!({ "type": "text", "text": words })
+    } else if let Some(data) = text(&["raw", "bytes", "fileWithBytes"]).transpose()? {
+        let kind = media.and_then(|media| media.split('/').next());
+        match kind {
+            Some("image" | "audio") => {
+                json!({ "type": kind, "data": data, "mimeType": media, "name": name })
+            }
+            _ => {
+                let uri = format!("attachment:{}", name.as_deref().unwrap_or_default());
+                let resource = json!({ "uri": uri, "mimeType": media, "blob": data });
+                json!({ "type": "resource", "resource": without_nulls(resource) })
+            }
+        }
+    } else if let Some(uri) = text(&["url", "uri", "fileWithUri"]).transpose()? {
+        let name = name.clone().unwrap_or_else(|| last_step(&uri).to_owned());
+        json!({ "type": "resource_link", "uri": uri, "name": name, "mimeType": media })
+    } else if let Some(value) = fields.get("data").filter(|value| !value.is_null()) {
+        let resource = json!({ "uri": VALUE_URI, "mimeType": JSON, "text": value.to_string() });
+        json!({ "type": "resource", "resource": resource })
+    } else {
+        return Err(wrong("", "expected text, a file or data"));
+    };
+    if let (Some(Value::Object(metadata)), Some(block)) =
+        (fields.get("metadata"), block.as_object_mut())
+        && !metadata.is_empty()
+    {
+        block.insert("_meta".to_owned(), metadata.clone().into());
+    }
+    let Value::Object(block) = without_nulls(block) else {
+        return Err(wrong("", "expected a part"));
+    };
+    Block::from_fields(block).ok_or_else(|| wrong("", "expected a part"))
+}
+
+/// A part, as either version writes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    content: Content,
+    media_type: Option<String>,
+    name: Option<String>,
+    metadata: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Content {
+    Text(String),
+    /// Bytes, in base64.
+    Raw(String),
+    Url(String),
+    Data(Value),
+}
+
+impl Part {
+    const fn of(content: Content) -> Self {
+        Self { content, media_type: None, name: None, metadata: None }
+    }
+
+    /// Makes a part of words.
+    pub fn text(words: impl Into<String>) -> Self {
+        Self::of(Content::Text(words.into()))
+    }
+
+    /// Makes a part of a value.
+    pub const fn data(value: Value) -> Self {
+        Self::of(Content::Data(value))
+    }
+
+    /// Makes the part of a block; nothing of a thought, which is not said to peers.
+    pub fn of_block(block: &Block) -> Option<Self> {
+        let fields = block.fields();
+        let text = |fields: &Map<String, Value>, name: &str| {
+            fields.get(name).and_then(Value::as_str).map(str::to_owned)
+        };
+        let media_type = text(fields, "mimeType");
+        let metadata = fields.get("_meta").and_then(Value::as_object).cloned();
+        let part = match block.kind() {
+            "thought" => return None,
+            "text" => Self::text(block.words().unwrap_or_default()),
+            "image" | "audio" => Self {
+                media_type,
+                name: text(fields, "name"),
+                ..Self::of(Content::Raw(text(fields, "data")?))
+            },
+            "resource_link" => Self {
+                media_type,
+                name: text(fields, "name"),
+                ..Self::of(Content::Url(text(fields, "uri")?))
+            },
+            "resource" => of_resource(fields.get("resource")?.as_object()?)?,
+            // A block of another protocol is told as it is.
+            _ => Self::data(block.to_value()),
+        };
+        Some(Self { metadata, ..part })
+    }
+
+    /// Returns the part as a version writes it.
+    pub fn to_value(&self, version: Version) -> Value {
+        let Self { content, media_type, name, metadata } = self;
+        without_nulls(match (version, content) {
+            (Version::V10, Content::Text(words)) => {
+                json!({ "text": words, "mediaType": media_type, "filename": name, "metadata": metadata })
+            }
+            (Version::V10, Content::Raw(bytes)) => {
+                json!({ "raw": bytes, "mediaType": media_type, "filename": name, "metadata": metadata })
+            }
+            (Version::V10, Content::Url(url)) => {
+                json!({ "url": url, "mediaType": media_type, "filename": name, "metadata": metadata })
+            }
+            (Version::V10, Content::Data(value)) => json!({ "data": value, "metadata": metadata }),
+            (Version::V03, Content::Text(words)) => {
+                json!({ "kind": "text", "text": words, "metadata": metadata })
+            }
+            (Version::V03, Content::Raw(bytes)) => {
+                let file = json!({ "bytes": bytes, "mimeType": media_type, "name": name });
+                json!({ "kind": "file", "file": without_nulls(file), "metadata": metadata })
+            }
+            (Version::V03, Content::Url(url)) => {
+                let file = json!({ "uri": url, "mimeType": media_type, "name": name });
+                json!({ "kind": "file", "file": without_nulls(file), "metadata": metadata })
+            }
+            // The data of 0.3 is an object.
+            (Version::V03, Content::Data(value)) => {
+                let value = match value {
+                    Value::Object(_) => value.clone(),
+                    other => json!({ "value": other }),
+                };
+                json!({ "kind": "data", "data": value, "metadata": metadata })
+            }
+        })
+    }
+}
+
+/// Makes the part of a resource that came with its content.
+fn of_resource(resource: &Map<String, Value>) -> Option<Part> {
+    let text = |name: &str| resource.get(name).and_then(Value::as_str).map(str::to_owned);
+    let (media_type, uri) = (text("mimeType"), text("uri").unwrap_or_default());
+    let named = uri.strip_prefix("attachment:").unwrap_or(&uri).to_owned();
+    let name = Some(named).filter(|name| !name.is_empty());
+    if let Some(bytes) = text("blob") {
+        return Some(Part { media_type, name, ..Part::of(Content::Raw(bytes)) });
+    }
+    let words = text("text")?;
+    let value = (uri == VALUE_URI).then(|| adjourn::core::json::stored(words.as_bytes()).ok());
+    Some(match value.flatten() {
+        Some(value) => Part::data(value),
+        None => Part { media_type, name, ..Part::text(words) },
+    })
+}
+
+/// Leaves out what is null, one level deep.
+pub(crate) fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            fields.into_iter().filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>().into()
+        }
+        other => other,
+    }
+}
+
+fn last_step(uri: &str) -> &str {
+    uri.trim_end_matches('/').rsplit('/').next().unwrap_or(uri)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_both_versions_come_back_as_they_were_given() {
+        for (given, v10, v03) in [
+            (
+                json!({ "text": "hi" }),
+                json!({ "text": "hi" }),
+                json!({ "kind": "text", "text": "hi" }),
+            ),
+            (
+                json!({ "kind": "text", "text": "hi", "metadata": { "a": 1 } }),
+                json!({ "text": "hi", "metadata": { "a": 1 } }),
+                json!({ "kind": "text", "text": "hi", "metadata": { "a": 1 } }),
+            ),
+            (
+                json!({ "raw": "AAAA", "mediaType": "image/png", "filename": "a.png" }),
+                json!({ "raw": "AAAA", "mediaType": "image/png", "filename": "a.png" }),
+                json!({ "kind": "file", "file": { "bytes": "AAAA", "mimeType": "image/png", "name": "a.png" } }),
+            ),
+            (
+                json!({ "kind": "file", "file": { "bytes": "AAAA", "mimeType": "application/pdf", "name": "a.pdf" } }),
+                json!({ "raw": "AAAA", "mediaType": "application/pdf", "filename": "a.pdf" }),
+                json!({ "kind": "file", "file": { "bytes": "AAAA", "mimeType": "application/pdf", "name": "a.pdf" } }),
+            ),
+            (
+                json!({ "url": "https://x.example/b.txt", "mediaType": "text/plain" }),
+                json!({ "url": "https://x.example/b.txt", "mediaType": "text/plain", "filename": "b.txt" }),
+                json!({ "kind": "file", "file": { "uri": "https://x.example/b.txt", "mimeType": "text/plain", "name": "b.txt" } }),
+            ),
+            (
+                json!({ "kind": "data", "data": { "a": [1] } }),
+                json!({ "data": { "a": [1] } }),
+                json!({ "kind": "data", "data": { "a": [1] } }),
+            ),
+            (
+                json!({ "data": [1, 2] }),
+                json!({ "data": [1, 2] }),
+                json!({ "kind": "data", "data": { "value": [1, 2] } }),
+            ),
+        ] {
+            let block = read("parts[0]", &given).unwrap();
+            let part = Part::of_block(&block).unwrap();
+            assert_eq!(part.to_value(Version::V10), v10, "{given}");
+            assert_eq!(part.to_value(Version::V03), v03, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_part_is_named() {
+        for (given, path) in [
+            (json!(1), "parts[0]"),
+            (json!({}), "parts[0]"),
+            (json!({ "text": 1 }), "parts[0].text"),
+            (json!({ "raw": 1 }), "parts[0].raw"),
+            (json!({ "kind": "file", "file": {} }), "parts[0]"),
+        ] {
+            assert_eq!(read("parts[0]", &given).unwrap_err().details["path"], path, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_thought_is_not_told() {
+        assert_eq!(Part::of_block(&Block::thought("hm")), None);
+    }
+}

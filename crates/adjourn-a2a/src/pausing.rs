@@ -1,0 +1,158 @@
+//! Pausing and waking tasks.
+
+use adjourn::core::command::Suspend;
+use adjourn::core::facts::Answer;
+use adjourn::core::session::{Initiator, Phase, Resumption};
+use adjourn::core::{Rejected, Session};
+use adjourn::driver::Message as Entry;
+use adjourn::store::Store;
+use adjourn::{Accepted, Suspension};
+use serde_json::Value;
+
+use crate::error::{Error, HANDLE_MISMATCH, NOT_PAUSABLE};
+use crate::face::{Asked, Face, Found, REST_PATIENCE};
+use crate::params::{self, Params, Resume};
+use crate::pause;
+use crate::standing::Standing;
+use crate::task::State;
+
+impl<S: Store> Face<S> {
+    /// `tasks/pause`: answers when the pause is in force, or when calls in flight take too long. A
+    /// peer that goes away takes nothing back.
+    pub(crate) async fn pause(
+        &self,
+        asked: &Asked<'_>,
+        params: Params<'_>,
+    ) -> Result<Value, Error> {
+        let task = params.task_id()?;
+        let suspend = params::pause(params)?;
+        let found = self.find(asked, task).await?;
+        let (accepted, in_force) = self.suspend(asked, &found, suspend).await?;
+        Ok(match in_force {
+            Some(Suspension { parked, .. }) => {
+                pause::paused(task, &parked, Standing::Paused(Initiator::Client))
+            }
+            None => {
+                let state = &accepted.commit.session;
+                pause::quiescing(task, &accepted.handle.to_string(), state.pause_reason())
+            }
+        })
+    }
+
+    /// Pauses the task that a message names, and says nothing to its agent.
+    pub(crate) async fn pause_by_message(
+        &self,
+        asked: &Asked<'_>,
+        task: &str,
+        suspend: Suspend,
+    ) -> Result<Found<S>, Error> {
+        if !asked.caller.may(crate::caller::Scope::Pause) {
+            return Err(Error::forbidden(crate::caller::Scope::Pause));
+        }
+        let found = self.find(asked, task).await?;
+        self.suspend(asked, &found, suspend).await?;
+        self.find(asked, task).await
+    }
+
+    /// Asks for a pause, and waits until it is in force for as long as there is patience.
+    async fn suspend(
+        &self,
+        asked: &Asked<'_>,
+        found: &Found<S>,
+        suspend: Suspend,
+    ) -> Result<(Accepted, Option<Suspension>), Error> {
+        let (task, family) = (found.run.to_string(), asked.method.family);
+        // A person has to look at it first; the lifecycle would let the pause hide that.
+        if found.standing() == Standing::Interrupted {
+            let problem = "the task lost its host, and waits for a person to look at it";
+            return Err(Error::new(NOT_PAUSABLE, "TASK_NOT_PAUSABLE", problem).with("taskId", task));
+        }
+        let of = |error| Error::of(error, &task, family);
+        let accepted = found.session.suspend_as(suspend).of_run(found.run).accepted();
+        let accepted = accepted.await.map_err(of)?;
+        let in_force = found.session.in_force(&accepted);
+        match tokio::time::timeout(REST_PATIENCE, in_force).await {
+            Ok(suspension) => Ok((accepted, Some(suspension.map_err(of)?))),
+            Err(_) => Ok((accepted, None)),
+        }
+    }
+
+    /// `tasks/resume`.
+    pub(crate) async fn resume(
+        &self,
+        asked: &Asked<'_>,
+        params: Params<'_>,
+    ) -> Result<Value, Error> {
+        let (task, family) = (params.task_id()?, asked.method.family);
+        let resume = Resume::read(params)?;
+        let found = self.find(asked, task).await?;
+        let state = found.state().and_then(Session::suspended);
+        let shown = state.map(|suspended| suspended.shown().pause.handle);
+        let is_under_way =
+            found.state().and_then(Session::run).is_some_and(|run| run.id == found.run);
+        if !is_under_way && resume.handle.is_some() && resume.handle == shown {
+            // It is that of another task of the same session.
+            let problem = "the handle does not name the suspension of this task";
+            let error = Error::new(HANDLE_MISMATCH, "SUSPENSION_HANDLE_MISMATCH", problem);
+            return Err(error.with("taskId", task));
+        }
+        // A question is answered by a message.
+        if let Standing::Asking { .. } = found.standing() {
+            let refused = Rejected::NotSuspended { phase: Phase::Asking };
+            return Err(Error::refused(&refused, task, family));
+        }
+        let mut wake = found.session.resume().handle(resume.handle);
+        if resume.handle.is_none() && resume.key.is_none() {
+            wake = wake.of_run(found.run);
+        }
+        if let Some(input) = resume.input {
+            wake = wake.input(Entry::user_value(input));
+        }
+        if !resume.continue_transcript {
+            wake = wake.fresh();
+        }
+        if let Some(key) = resume.key {
+            wake = wake.key(key);
+        }
+        if let Some(budget) = resume.budget {
+            wake = wake.add_budget(budget);
+        }
+        let woken = wake.await.map_err(|error| Error::of(error, task, family))?;
+        Ok(match woken.answer {
+            Answer::Resumed(resumption) => {
+                let follows = follows(&resumption, &woken.commit.session);
+                pause::resumed(task, State::paused_by(resumption.initiator), follows, &resumption)
+            }
+            // The pause was not in force yet.
+            Answer::Withdrawn { handle, at } => {
+                let taken_back = Resumption {
+                    handle,
+                    cause: adjourn::core::session::Cause::ExplicitResume,
+                    had_resume_input: false,
+                    continue_transcript: true,
+                    resumed_at: at,
+                    initiator: Initiator::Client,
+                    then: Phase::Running,
+                };
+                pause::resumed(task, State::Working, State::Working, &taken_back)
+            }
+        })
+    }
+}
+
+/// Returns the state that follows a resume.
+fn follows(resumption: &Resumption, session: &Session) -> State {
+    match resumption.then {
+        // What a hold lay over, or the end that the run had come to.
+        Phase::Suspended => State::PausedByAgent,
+        Phase::Asking => session
+            .suspended()
+            .map_or(State::InputRequired, |suspended| Standing::of_suspended(suspended).literal()),
+        Phase::Idle | Phase::Ended => session
+            .last_run
+            .as_ref()
+            .filter(|_| session.run().is_none())
+            .map_or(State::Working, |last| State::of_outcome(last.outcome)),
+        _ => State::Working,
+    }
+}

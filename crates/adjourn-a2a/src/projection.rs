@@ -1,0 +1,190 @@
+//! Tasks, projected from the runs of a session: one function from what the journal says to what a
+//! peer sees.
+
+use adjourn::core::Session;
+use adjourn::core::command::Question;
+use adjourn::driver::{Joining, Message as Entry, Role};
+use adjourn::store::Store;
+use adjourn::telling::message_id;
+use adjourn::{Error, SessionRef};
+use serde_json::{Map, Value, json};
+
+use crate::fold::{Run, Runs};
+use crate::message::{Message, Speaker, parts_of};
+use crate::part::{Part, without_nulls};
+use crate::pause;
+use crate::standing::Standing;
+use crate::task::{Artifact, Status, Task};
+use crate::version::Activated;
+
+/// The label of a session that belongs to a context which has another name than the session's own.
+pub const CONTEXT: &str = "a2a.context";
+/// How many entries of the transcript a task shows; of a longer one it shows the last.
+const ENTRIES: u64 = 2048;
+/// How many entries are read at once.
+const PAGE: usize = 256;
+
+/// To whom a task is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Viewer {
+    /// What the peer has activated.
+    pub activated: Activated,
+    /// Whether it may resume, and so know handles.
+    pub may_resume: bool,
+}
+
+/// What is shown of a task besides its status.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// How many messages of its history, the last ones; all of them without a number.
+    pub history: Option<usize>,
+    /// Whether what the agent has made is shown.
+    pub artifacts: bool,
+}
+
+impl Wanted {
+    /// Everything.
+    pub const ALL: Self = Self { history: None, artifacts: true };
+}
+
+/// Returns the context that a session belongs to.
+pub fn context(session: &Session) -> String {
+    session.labels.get(CONTEXT).cloned().unwrap_or_else(|| session.id.to_string())
+}
+
+/// Returns where a run stands, for a viewer.
+pub fn status(session: &Session, run: &Run, viewer: Viewer) -> Status {
+    let state = run.standing.shown(viewer.activated);
+    let message = match run.standing {
+        Standing::Working => None,
+        Standing::Asking { .. } => {
+            let (number, open) = (run.asked.len(), run.asked.last());
+            open.map(|(_, question)| ask(run, number, question))
+        }
+        Standing::Interrupted | Standing::Paused(_) => {
+            // Not by its handle, which is not for everybody.
+            let id = format!("{}-paused-{}", run.id, run.since.as_millis());
+            session.summary().map(|words| Message::agent(id, words))
+        }
+        Standing::Over(_) => {
+            let error = run.end.as_ref().and_then(|end| end.error.as_deref());
+            error.map(|error| Message::agent(format!("{}-end", run.id), error))
+        }
+    };
+    Status { state, at: run.since, message }
+}
+
+/// Returns what the metadata of a task says.
+pub fn metadata(session: &Session, run: &Run, viewer: Viewer) -> Map<String, Value> {
+    pause::metadata(session, run.standing, viewer.may_resume)
+}
+
+/// Returns a run as a task.
+///
+/// # Errors
+/// The store fails.
+pub async fn task<S: Store>(
+    session: &SessionRef<S>,
+    runs: &Runs,
+    run: &Run,
+    wanted: Wanted,
+    viewer: Viewer,
+) -> Result<Option<Task>, Error> {
+    let Some(state) = runs.session() else { return Ok(None) };
+    let mut content = Content::default();
+    if wanted.artifacts || wanted.history != Some(0) {
+        content = Content::read(session, state, run).await?;
+    }
+    let Content { mut history, artifacts } = content;
+    if let Some(most) = wanted.history {
+        history.drain(..history.len().saturating_sub(most));
+    }
+    Ok(Some(Task {
+        id: run.id.to_string(),
+        context: context(state),
+        status: status(state, run, viewer),
+        artifacts: if wanted.artifacts { artifacts } else { Vec::new() },
+        history,
+        metadata: metadata(state, run, viewer),
+        generation: run.generation,
+    }))
+}
+
+/// Makes the message of a run's question, by its number: in words, and as a value with all that
+/// belongs to it.
+fn ask(run: &Run, number: usize, asked: &Question) -> Message {
+    let Question { question, context, choices, originating_failure_kind } = asked;
+    let words = match context {
+        Some(context) => format!("{question}\n\n{context}"),
+        None => question.clone(),
+    };
+    let value = json!({
+        "question": question,
+        "context": context,
+        "choices": (!choices.is_empty()).then_some(choices),
+        "originatingFailureKind": originating_failure_kind,
+    });
+    let parts = vec![Part::text(words), Part::data(without_nulls(value))];
+    let id = format!("{}-question-{number}", run.id);
+    Message { id, speaker: Speaker::Agent, parts }
+}
+
+/// What was said in a run.
+#[derive(Debug, Default)]
+struct Content {
+    /// What was said to the agent, and asked by it, in order.
+    history: Vec<Message>,
+    /// What the agent has said.
+    artifacts: Vec<Artifact>,
+}
+
+impl Content {
+    async fn read<S: Store>(
+        session: &SessionRef<S>,
+        state: &Session,
+        run: &Run,
+    ) -> Result<Self, Error> {
+        let end = run.to.unwrap_or(state.transcript.length);
+        let mut from = run.from.max(end.saturating_sub(ENTRIES));
+        let (mut content, mut joining) = (Self::default(), Joining::default());
+        let is_open = matches!(run.standing, Standing::Asking { .. });
+        // The question that is open is the task's status.
+        let answered = run.asked.len().saturating_sub(usize::from(is_open));
+        let mut asked = (1..).zip(run.asked.iter().take(answered)).peekable();
+        while from < end {
+            let most = usize::try_from(end - from).map_or(PAGE, |left| left.min(PAGE));
+            let page = session.transcript(from, most).await?;
+            for (number, entry) in page {
+                while let Some((nth, (_, question))) = asked.next_if(|(_, (at, _))| *at <= number) {
+                    content.history.push(ask(run, nth, question));
+                }
+                if let Some((number, whole)) = joining.take(number, &entry) {
+                    content.take(number, &whole);
+                }
+            }
+            from += most as u64;
+        }
+        let goes_on = run.end.is_none();
+        let rest = if goes_on { joining.open().collect() } else { joining.break_off() };
+        for (number, entry) in rest {
+            content.take(number, &entry);
+        }
+        content.history.extend(asked.map(|(nth, (_, question))| ask(run, nth, question)));
+        Ok(content)
+    }
+
+    fn take(&mut self, number: u64, entry: &Entry) {
+        match entry.role {
+            Role::User => self.history.push(Message::of_entry(number, entry, Speaker::User)),
+            Role::Agent => self.artifacts.extend(artifact(number, entry)),
+            Role::Tool | Role::Host => {}
+        }
+    }
+}
+
+/// Returns what an agent's entry makes; nothing if it says nothing.
+pub(crate) fn artifact(number: u64, entry: &Entry) -> Option<Artifact> {
+    let parts = parts_of(entry);
+    let said = entry.role == Role::Agent && entry.shown.is_none() && !parts.is_empty();
+    said.then(|| Artifact { id: message_id(number, entry), parts, aborted: entry.aborted })
+}

@@ -1,0 +1,194 @@
+//! HTTP+JSON, the other binding of 1.0: the same methods, as paths.
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{self, Error};
+use crate::method::{Family, Method, Verb};
+use crate::version::Version;
+
+/// What an HTTP request is made of, as far as it matters here.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Whether it is a `GET`; else it is a `POST`.
+    pub is_get: bool,
+    /// The path behind the agent's URL, without a slash at its beginning.
+    pub path: &'a str,
+    /// What stands behind the question mark.
+    pub query: &'a str,
+}
+
+/// Finds the method that a request asks for, and puts its parameters together: those of the path count
+/// before those of the body or the query.
+///
+/// # Errors
+/// There is nothing at that path.
+pub fn read(request: Request<'_>, body: Value) -> Result<(Method, Value), Error> {
+    let Request { is_get, path, query } = request;
+    let nothing =
+        || Error::new(error::METHOD_NOT_FOUND, "METHOD_NOT_FOUND", "there is nothing here");
+    let mut steps: Vec<_> = path.trim_end_matches('/').split('/').map(decoded).collect();
+    let is_first = |step: &String| {
+        matches!(step.as_str(), "tasks" | "message:send" | "message:stream" | "extendedAgentCard")
+    };
+    let tenant = match steps.first() {
+        Some(first) if !is_first(first) => Some(steps.remove(0)),
+        _ => None,
+    };
+    let steps: Vec<_> = steps.iter().map(String::as_str).collect();
+    let (verb, id) = match (is_get, steps.as_slice()) {
+        (false, ["message:send"]) => (Verb::Send, None),
+        (false, ["message:stream"]) => (Verb::Stream, None),
+        (true, ["tasks"]) => (Verb::List, None),
+        (_, ["tasks", task]) => {
+            let (id, action) = match task.rsplit_once(':') {
+                Some((id, action)) => (id, Some(action)),
+                None => (*task, None),
+            };
+            let verb = match (is_get, action) {
+                (true, None) => Verb::Get,
+                (false, Some("cancel")) => Verb::Cancel,
+                // The text of the specification has one of them, its proto file the other.
+                (_, Some("subscribe")) => Verb::Subscribe,
+                (false, Some("pause")) => Verb::Pause,
+                (false, Some("resume")) => Verb::Resume,
+                _ => return Err(nothing()),
+            };
+            (verb, Some(id))
+        }
+        (_, ["tasks", _, "pushNotificationConfigs", ..]) => {
+            return Err(Error::no_push());
+        }
+        (true, ["extendedAgentCard"]) => {
+            let reason = "EXTENDED_AGENT_CARD_NOT_CONFIGURED";
+            let problem = "this agent has no card but the public one";
+            return Err(Error::new(error::NO_EXTENDED_CARD, reason, problem));
+        }
+        _ => return Err(nothing()),
+    };
+    let mut params = match body {
+        Value::Null => Map::new(),
+        Value::Object(fields) => fields,
+        _ => return Err(Error::invalid("body", "expected an object")),
+    };
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    for (name, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
+        params.insert(decoded(name), decoded(value).into());
+    }
+    let named =
+        [("id", id.map(str::to_owned)), ("taskId", id.map(str::to_owned)), ("tenant", tenant)];
+    params.extend(
+        named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))),
+    );
+    let family = match verb {
+        Verb::Pause | Verb::Resume => Family::Alias,
+        _ => Family::Standard,
+    };
+    Ok((Method { verb, version: Version::V10, family }, params.into()))
+}
+
+/// Returns the status of an error, and its body.
+pub fn failure(error: &Error) -> (u16, Value) {
+    let (code, status) = match error.code {
+        error::TASK_NOT_FOUND => (404, "NOT_FOUND"),
+        error::METHOD_NOT_FOUND => (404, "UNIMPLEMENTED"),
+        error::INTERNAL_ERROR => (500, "INTERNAL"),
+        error::FORBIDDEN => (403, "PERMISSION_DENIED"),
+        error::NOT_PAUSABLE => (409, "FAILED_PRECONDITION"),
+        error::HANDLE_MISMATCH => (409, "ABORTED"),
+        error::PARSE_ERROR
+        | error::INVALID_REQUEST
+        | error::INVALID_PARAMS
+        | error::CONTENT_TYPE_NOT_SUPPORTED => (400, "INVALID_ARGUMENT"),
+        _ => (400, "FAILED_PRECONDITION"),
+    };
+    let body = json!({ "error": {
+        "code": code,
+        "status": status,
+        "message": error.message(),
+        "details": [error.info()],
+    } });
+    (code, body)
+}
+
+/// Returns a text without its escapes; one that is malformed stays as it is.
+fn decoded(text: &str) -> String {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'+' => decoded.push(b' '),
+            b'%' => {
+                let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16));
+                let code = digit().zip(digit()).map(|(high, low)| high * 16 + low);
+                match code.and_then(|code| u8::try_from(code).ok()) {
+                    Some(code) => decoded.push(code),
+                    None => return text.to_owned(),
+                }
+            }
+            byte => decoded.push(byte),
+        }
+    }
+    String::from_utf8(decoded).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str, body: Value) -> Result<(Verb, Value), i64> {
+        let (method, path) = line.split_once(' ').unwrap();
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let request = Request { is_get: method == "GET", path, query };
+        read(request, body)
+            .map(|(method, params)| (method.verb, params))
+            .map_err(|error| error.code)
+    }
+
+    #[test]
+    fn each_path_is_a_method_with_its_parameters() {
+        let id = json!({ "id": "run-1", "taskId": "run-1" });
+        for (line, verb, params) in [
+            ("POST message:send", Verb::Send, json!({})),
+            ("POST message:stream", Verb::Stream, json!({})),
+            ("GET tasks/run-1", Verb::Get, id.clone()),
+            ("POST tasks/run-1:cancel", Verb::Cancel, id.clone()),
+            ("GET tasks/run-1:subscribe", Verb::Subscribe, id.clone()),
+            ("POST tasks/run-1:subscribe", Verb::Subscribe, id.clone()),
+            ("POST tasks/run-1:pause", Verb::Pause, id.clone()),
+            ("POST tasks/run-1:resume/", Verb::Resume, id),
+            (
+                "GET tasks?pageSize=2&statusTimestampAfter=2026-11-16T09%3A00%3A00Z",
+                Verb::List,
+                json!({ "pageSize": "2", "statusTimestampAfter": "2026-11-16T09:00:00Z" }),
+            ),
+            ("GET team%20a/tasks", Verb::List, json!({ "tenant": "team a" })),
+        ] {
+            assert_eq!(found(line, Value::Null).unwrap(), (verb, params), "{line}");
+        }
+        let (_, params) =
+            found("POST tasks/a:pause", json!({ "reason": "x", "taskId": "b" })).unwrap();
+        assert_eq!(params, json!({ "reason": "x", "taskId": "a", "id": "a" }));
+    }
+
+    #[test]
+    fn what_is_nowhere_is_told_as_such() {
+        for (line, code) in [
+            ("GET message:send", -32601),
+            ("POST tasks", -32601),
+            ("POST tasks/a", -32601),
+            ("GET tasks/a:pause", -32601),
+            ("POST tasks/a:explode", -32601),
+            ("GET a/b/c", -32601),
+            ("GET ", -32601),
+            ("GET extendedAgentCard", -32007),
+            ("POST tasks/a/pushNotificationConfigs", -32003),
+        ] {
+            assert_eq!(found(line, Value::Null), Err(code), "{line}");
+        }
+        assert_eq!(found("POST message:send", json!([])), Err(-32602));
+        let refused = Error::no_task("x", Family::Alias);
+        let (status, body) = failure(&refused);
+        assert_eq!((status, &body["error"]["status"]), (404, &json!("NOT_FOUND")));
+        assert_eq!(body["error"]["details"][0]["reason"], "TASK_NOT_FOUND");
+    }
+}

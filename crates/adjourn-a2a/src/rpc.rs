@@ -1,0 +1,113 @@
+//! JSON-RPC: requests of both versions on one URL.
+
+use adjourn::core::json;
+use adjourn::store::Store;
+use serde_json::{Map, Value, json};
+
+use crate::caller::Caller;
+use crate::error::{Error, INVALID_REQUEST, PARSE_ERROR};
+use crate::face::{Answer, Asked, Face};
+use crate::method::Method;
+use crate::stream::{TaskStream, Told};
+use crate::version::{Activated, Version};
+
+/// How long a request may be.
+pub const BODY_BYTES: usize = 16 * 1024 * 1024;
+
+/// What a request says outside of its body.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Headers<'a> {
+    /// The version, as the header or the query has it.
+    pub version: Option<&'a str>,
+    /// What is activated.
+    pub activated: Activated,
+    /// The last event that the peer has seen.
+    pub last_event: Option<&'a str>,
+}
+
+/// What a request is answered.
+pub enum Reply<S: Store> {
+    /// One object, and whether the caller may not do what was asked for.
+    Object(Value),
+    /// Events, each an answer to the request of this id.
+    Stream(Value, Box<TaskStream<S>>),
+}
+
+impl<S: Store> Face<S> {
+    /// Answers a request.
+    pub async fn rpc(&self, caller: &Caller, headers: Headers<'_>, body: &[u8]) -> Reply<S> {
+        let request = match json::read::<Value>(body, BODY_BYTES) {
+            Ok(request) => request,
+            Err(unreadable) => {
+                let code = match unreadable {
+                    json::Unreadable::Malformed(_) => PARSE_ERROR,
+                    _ => INVALID_REQUEST,
+                };
+                let error = Error::new(code, "PARSE_ERROR", unreadable.to_string());
+                return Reply::Object(failure(&Value::Null, &error));
+            }
+        };
+        let id = id(&request);
+        match self.answer_to(caller, headers, &request).await {
+            Ok(Answer::Result(result)) => Reply::Object(success(&id, result)),
+            Ok(Answer::Stream(stream)) => Reply::Stream(id, stream),
+            Err(error) => Reply::Object(failure(&id, &error)),
+        }
+    }
+
+    async fn answer_to(
+        &self,
+        caller: &Caller,
+        headers: Headers<'_>,
+        request: &Value,
+    ) -> Result<Answer<S>, Error> {
+        let (name, params) = read(request)?;
+        Version::check(headers.version)?;
+        let method = Method::named(name).ok_or_else(|| Error::no_method(name))?;
+        let Headers { activated, last_event, .. } = headers;
+        let asked = Asked { caller, method, activated, last_event };
+        self.ask(&asked, params).await
+    }
+}
+
+/// Returns the method and the parameters of a request.
+fn read(request: &Value) -> Result<(&str, &Value), Error> {
+    let wrong = |problem: &str| Error::new(INVALID_REQUEST, "INVALID_REQUEST", problem);
+    let fields: &Map<_, _> = request.as_object().ok_or_else(|| wrong("expected one request"))?;
+    if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(wrong("jsonrpc: expected 2.0"));
+    }
+    if !matches!(fields.get("id"), Some(Value::String(_) | Value::Number(_) | Value::Null)) {
+        return Err(wrong("id: expected a text or a number"));
+    }
+    let method = fields.get("method").and_then(Value::as_str);
+    let method = method.ok_or_else(|| wrong("method: expected a text"))?;
+    const NOTHING: &Value = &Value::Null;
+    Ok((method, fields.get("params").unwrap_or(NOTHING)))
+}
+
+/// Returns the id of a request; null if it has none that can be answered to.
+fn id(request: &Value) -> Value {
+    match request.get("id") {
+        Some(id @ (Value::String(_) | Value::Number(_))) => id.clone(),
+        _ => Value::Null,
+    }
+}
+
+/// An answer with a result.
+pub fn success(id: &Value, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// An answer with an error.
+pub fn failure(id: &Value, error: &Error) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": error.to_rpc() })
+}
+
+/// An event of a stream, as the request of an id is answered with it.
+pub fn event(id: &Value, told: Told) -> Value {
+    match told {
+        Told::Update(update) => success(id, update),
+        Told::Frame(frame) => frame,
+    }
+}

@@ -1,0 +1,108 @@
+//! The runs of sessions, folded once and kept for a while.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use adjourn::core::Session;
+use adjourn::core::id::SessionId;
+use adjourn::store::Store;
+use adjourn::{Error, Moments, SessionRef};
+
+use crate::fold::Runs;
+
+/// How many sessions are kept at least; as many again may be kept that were not asked for since.
+const KEPT: usize = 512;
+
+/// Sessions whose journals were folded. What is kept is brought up to the journal when it is asked
+/// for, so that nothing depends on it but the time that takes.
+#[derive(Debug, Default)]
+pub(crate) struct Folded(Mutex<Generations>);
+
+#[derive(Debug, Default)]
+struct Generations {
+    young: HashMap<SessionId, Arc<Runs>>,
+    old: HashMap<SessionId, Arc<Runs>>,
+}
+
+impl Folded {
+    /// Returns the runs of a session as they are now.
+    ///
+    /// # Errors
+    /// There is no such session, or the store fails.
+    pub(crate) async fn runs<S: Store>(&self, session: &SessionRef<S>) -> Result<Arc<Runs>, Error> {
+        let now = session.load().await?;
+        self.runs_at(session, &now).await
+    }
+
+    /// Returns the runs of a session, at least as far as the state in which it was seen.
+    ///
+    /// # Errors
+    /// There is no such session, or the store fails.
+    pub(crate) async fn runs_at<S: Store>(
+        &self,
+        session: &SessionRef<S>,
+        seen: &Session,
+    ) -> Result<Arc<Runs>, Error> {
+        let known = self.get(session.id());
+        if let Some(known) = &known
+            && known.revision() >= seen.revision
+        {
+            return Ok(Arc::clone(known));
+        }
+        let mut runs = known.map(Arc::unwrap_or_clone).unwrap_or_default();
+        let mut moments = match runs.session() {
+            Some(state) => session.watch().after(state).await?,
+            None => session.watch().await?,
+        };
+        catch_up(&mut runs, &mut moments, u64::MAX).await?;
+        if runs.revision() < seen.revision {
+            runs.jump(seen);
+        }
+        let runs = Arc::new(runs);
+        self.put(session.id(), Arc::clone(&runs));
+        Ok(runs)
+    }
+
+    fn get(&self, id: SessionId) -> Option<Arc<Runs>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runs) = kept.young.get(&id) {
+            return Some(Arc::clone(runs));
+        }
+        let runs = kept.old.remove(&id)?;
+        kept.young.insert(id, Arc::clone(&runs));
+        Some(runs)
+    }
+
+    fn put(&self, id: SessionId, runs: Arc<Runs>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.young.len() >= KEPT && !kept.young.contains_key(&id) {
+            kept.old = std::mem::take(&mut kept.young);
+        }
+        kept.young.insert(id, runs);
+    }
+}
+
+/// Folds what has happened before a revision.
+pub(crate) async fn catch_up<S: Store>(
+    runs: &mut Runs,
+    moments: &mut Moments<S>,
+    before: u64,
+) -> Result<(), Error> {
+    loop {
+        let page = moments.page_before(before).await?;
+        let read = page.len();
+        for moment in page {
+            if moment.revision != runs.revision() + 1
+                && let Some(now) = moments.session().await?
+            {
+                // What lies between was erased.
+                runs.jump(&now);
+                return Ok(());
+            }
+            runs.apply(&moment);
+        }
+        if read == 0 || (!moments.is_behind() && before == u64::MAX) {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Streams: what happens to a task, as its journal tells it.
+//!
+//! Every event is made from one moment of the journal and the state before it. So all who watch a
+//! task are told the same events in the same order, in whichever process they ask, and one who
+//! comes back goes on behind the last event that it has seen.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use adjourn::core::Session;
+use adjourn::core::event::What;
+use adjourn::core::id::RunId;
+use adjourn::core::session::Resumption;
+use adjourn::store::Store;
+use adjourn::{Moment, Moments};
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::face::{Asked, Found, viewer};
+use crate::fold::{Run, Runs};
+use crate::pause;
+use crate::projection::{self, Viewer, artifact};
+use crate::runs::catch_up;
+use crate::standing::Standing;
+use crate::task::{State, Status, Task, Update};
+use crate::version::Version;
+
+/// Where an event lies: behind which moment, or inside of what a moment is told with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    revision: u64,
+    /// Which one of several events of that moment; the last one has no number.
+    part: Option<usize>,
+}
+
+impl Place {
+    /// Reads the id of an event; nothing if it is none of ours.
+    pub fn read(id: &str) -> Option<Self> {
+        let (revision, part) = match id.trim().split_once('.') {
+            Some((revision, part)) => (revision, Some(part.parse().ok()?)),
+            None => (id.trim(), None),
+        };
+        Some(Self { revision: revision.parse().ok()?, part })
+    }
+}
+
+/// One event of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamEvent {
+    /// Its id, by which a stream is gone on with.
+    pub id: String,
+    /// What is told.
+    pub told: Told,
+}
+
+/// What an event tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// An event of A2A.
+    Update(Value),
+    /// A notification of the proposal, for those who activated it.
+    Frame(Value),
+}
+
+/// What happens to a task, from some moment on.
+pub struct TaskStream<S: Store> {
+    run: RunId,
+    context: String,
+    viewer: Viewer,
+    version: Version,
+    /// Whether it ends where the task wants a message.
+    ends_when_asked: bool,
+    runs: Runs,
+    moments: Moments<S>,
+    ready: VecDeque<StreamEvent>,
+    is_over: bool,
+}
+
+impl<S: Store> TaskStream<S> {
+    /// Begins with a task as it is.
+    pub(crate) async fn begin(
+        asked: &Asked<'_>,
+        found: Found<S>,
+        task: Task,
+        ends_when_asked: bool,
+    ) -> Result<Self, Error> {
+        let of = |error| Error::of(error, &task.id, asked.method.family);
+        let Some(state) = found.state() else {
+            return Err(Error::no_task(&task.id, asked.method.family));
+        };
+        let moments = found.session.watch().after(state).await.map_err(of)?;
+        let standing = found.standing();
+        let Found { runs, run, .. } = found;
+        let runs = Arc::unwrap_or_clone(runs);
+        let (context, generation) = (task.context.clone(), runs.revision());
+        let mut stream = Self {
+            run,
+            context,
+            viewer: viewer(asked),
+            version: asked.method.version,
+            ends_when_asked,
+            runs,
+            moments,
+            ready: VecDeque::new(),
+            is_over: false,
+        };
+        let told = Update::Task(task).to_value("", "", generation, stream.version);
+        stream
+            .ready
+            .push_back(StreamEvent { id: generation.to_string(), told: Told::Update(told) });
+        stream.is_over = stream.ends_at(standing);
+        Ok(stream)
+    }
+
+    /// Goes on behind an event that was told before; nothing if there was no such event.
+    pub(crate) async fn go_on(
+        asked: &Asked<'_>,
+        found: &Found<S>,
+        seen: Place,
+    ) -> Result<Option<Self>, Error> {
+        let of = |error| Error::of(error, &found.run.to_string(), asked.method.family);
+        let Some(state) = found.state() else { return Ok(None) };
+        if seen.revision == 0 || seen.revision > state.revision {
+            return Ok(None);
+        }
+        let context = projection::context(state);
+        let (mut runs, mut moments) = (Runs::default(), found.session.watch().await.map_err(of)?);
+        catch_up(&mut runs, &mut moments, seen.revision).await.map_err(of)?;
+        if runs.revision() + 1 != seen.revision {
+            return Ok(None);
+        }
+        let mut stream = Self {
+            run: found.run,
+            context,
+            viewer: viewer(asked),
+            version: asked.method.version,
+            ends_when_asked: false,
+            runs,
+            moments,
+            ready: VecDeque::new(),
+            is_over: false,
+        };
+        // What the moment of that event was told with, as far as it was not seen.
+        for moment in stream.moments.page_before(seen.revision + 1).await.map_err(of)? {
+            stream.take(&moment);
+        }
+        match seen.part {
+            Some(part) => drop(stream.ready.drain(..stream.ready.len().min(part + 1))),
+            None => stream.ready.clear(),
+        }
+        Ok(stream.runs.get(found.run).is_some().then_some(stream))
+    }
+
+    /// Returns what is told next; nothing when the task is at its end, or gone.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn next(&mut self) -> Result<Option<StreamEvent>, Error> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
+            let moment = self.moments.next().await;
+            let moment = moment.map_err(|error| {
+                Error::of(error, &self.run.to_string(), crate::Family::Standard)
+            })?;
+            let Some(moment) = moment else { return Ok(None) };
+            self.take(&moment);
+        }
+    }
+
+    /// Returns whether nothing is told behind a standing.
+    const fn ends_at(&self, standing: Standing) -> bool {
+        let shown = standing.shown(self.viewer.activated);
+        shown.is_terminal() || (self.ends_when_asked && shown.is_interrupted())
+    }
+
+    /// Takes a moment, and keeps ready what is told of it.
+    fn take(&mut self, moment: &Moment) {
+        let before = self.runs.get(self.run).map(|run| run.standing);
+        self.runs.apply(moment);
+        let revision = moment.revision;
+        if self.is_over || matches!(before, Some(Standing::Over(_))) {
+            return;
+        }
+        let (Some(state), Some(run)) = (self.runs.session(), self.runs.get(self.run)) else {
+            return;
+        };
+        let mut told: Vec<_> = made(moment).map(|update| self.update(&update, revision)).collect();
+        let woke = woke(moment).filter(|_| before != Some(Standing::Working));
+        if let (Some(woke), Some(before)) = (woke, before) {
+            told.extend(self.wake(run, before, woke, revision));
+            // The session may rest again with the same moment, as one does whose hold is lifted.
+            if run.standing != Standing::Working && run.standing != before {
+                told.extend(self.stand(state, run, revision));
+            }
+        } else if before.is_some_and(|before| before != run.standing) && !passes(moment) {
+            told.extend(self.stand(state, run, revision));
+        }
+        let is_over =
+            before.is_some_and(|before| before != run.standing) && self.ends_at(run.standing);
+        let last = told.len().saturating_sub(1);
+        let id = |part: usize| match part == last {
+            true => revision.to_string(),
+            false => format!("{revision}.{part}"),
+        };
+        let told = told.into_iter().enumerate();
+        self.ready.extend(told.map(|(part, told)| StreamEvent { id: id(part), told }));
+        self.is_over |= is_over;
+    }
+
+    fn update(&self, update: &Update, revision: u64) -> Told {
+        let task = self.run.to_string();
+        Told::Update(update.to_value(&task, &self.context, revision, self.version))
+    }
+
+    /// Tells that a pause is over.
+    fn wake(&self, run: &Run, before: Standing, woke: &Resumption, revision: u64) -> Vec<Told> {
+        let previous = before.literal();
+        let metadata = match self.viewer.activated.any() {
+            true => pause::wake_metadata(previous, woke),
+            false => Map::new(),
+        };
+        let status = Status { state: State::Working, at: woke.resumed_at, message: None };
+        let update = Update::Status { status, metadata, is_final: false };
+        let mut told = vec![self.update(&update, revision)];
+        if self.viewer.activated.states && previous.is_paused() {
+            let params = pause::resumed(&run.id.to_string(), previous, State::Working, woke);
+            told.push(Told::Frame(pause::frame(&params)));
+        }
+        told
+    }
+
+    /// Tells where the task stands now.
+    fn stand(&self, state: &Session, run: &Run, revision: u64) -> Vec<Told> {
+        let update = Update::Status {
+            status: projection::status(state, run, self.viewer),
+            metadata: projection::metadata(state, run, self.viewer),
+            is_final: self.ends_at(run.standing),
+        };
+        let mut told = vec![self.update(&update, revision)];
+        let is_paused = matches!(run.standing, Standing::Paused(_) | Standing::Interrupted);
+        if let (true, true, Some(suspended)) =
+            (self.viewer.activated.states, is_paused, state.suspended())
+        {
+            let (task, parked) = (run.id.to_string(), suspended.shown());
+            let may_resume = self.viewer.may_resume;
+            let params = pause::paused_update(&task, parked, run.standing, may_resume);
+            told.push(Told::Frame(pause::frame(&params)));
+        }
+        told
+    }
+}
+
+/// Returns what the agent has made with a moment.
+fn made(moment: &Moment) -> impl Iterator<Item = Update> {
+    moment.said.iter().filter_map(|(number, entry)| {
+        let artifact = artifact(*number, entry)?;
+        let append = entry.segment.is_some_and(|segment| segment.offset > 0);
+        let last = entry.segment.is_none_or(|segment| segment.last) || entry.aborted;
+        Some(Update::Artifact { artifact, append, last })
+    })
+}
+
+/// Returns the wake that a moment tells of.
+const fn woke(moment: &Moment) -> Option<&Resumption> {
+    match &moment.event.what {
+        What::Resumed(resumed) => Some(&resumed.resumption),
+        What::HoldLifted(lifted) => Some(&lifted.resumption),
+        _ => None,
+    }
+}
+
+/// Returns whether the same commit goes on to the end of the run: a task does not work in between.
+const fn passes(moment: &Moment) -> bool {
+    matches!(moment.event.what, What::SuspensionEnded(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_an_event_is_read_and_others_are_not() {
+        assert_eq!(Place::read("12"), Some(Place { revision: 12, part: None }));
+        assert_eq!(Place::read(" 12.1 "), Some(Place { revision: 12, part: Some(1) }));
+        for other in ["", "x", "12.", ".1", "-1", "12.x"] {
+            assert_eq!(Place::read(other), None, "{other:?}");
+        }
+    }
+}

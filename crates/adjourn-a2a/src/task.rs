@@ -1,0 +1,298 @@
+//! Tasks as peers see them: the states, and the objects of both versions.
+
+use adjourn::core::session::{Initiator, Outcome};
+use adjourn::core::time::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::message::Message;
+use crate::part::{Part, without_nulls};
+use crate::version::Version;
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Work is due, or done, or comes to rest.
+    Working,
+    /// A person has to answer, or to look.
+    InputRequired,
+    /// A person has to authenticate.
+    AuthRequired,
+    /// The agent did what it was asked to.
+    Completed,
+    /// A client ended it.
+    Canceled,
+    /// The agent did not do it.
+    Failed,
+    /// The agent would not do it.
+    Rejected,
+    /// A caller, an operator or a policy paused it.
+    PausedByClient,
+    /// The agent parked itself.
+    PausedByAgent,
+}
+
+impl State {
+    /// Returns the state of a pause.
+    pub const fn paused_by(initiator: Initiator) -> Self {
+        match initiator {
+            Initiator::Client => Self::PausedByClient,
+            Initiator::Agent => Self::PausedByAgent,
+        }
+    }
+
+    /// Returns the state of a run that is over.
+    pub const fn of_outcome(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Completed => Self::Completed,
+            Outcome::Failed => Self::Failed,
+            Outcome::Canceled => Self::Canceled,
+            Outcome::Rejected => Self::Rejected,
+        }
+    }
+
+    /// Returns whether nothing comes after it.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Canceled | Self::Failed | Self::Rejected)
+    }
+
+    /// Returns whether it waits for a message.
+    pub const fn is_interrupted(self) -> bool {
+        matches!(self, Self::InputRequired | Self::AuthRequired)
+    }
+
+    /// Returns whether it is one of the proposal's.
+    pub const fn is_paused(self) -> bool {
+        matches!(self, Self::PausedByClient | Self::PausedByAgent)
+    }
+
+    /// Returns the word of 0.3 and of the proposal.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::InputRequired => "input-required",
+            Self::AuthRequired => "auth-required",
+            Self::Completed => "completed",
+            Self::Canceled => "canceled",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+            Self::PausedByClient => "paused-by-client",
+            Self::PausedByAgent => "paused-by-agent",
+        }
+    }
+
+    /// Returns the word of a version.
+    pub fn spelled(self, version: Version) -> String {
+        match version {
+            Version::V03 => self.as_str().to_owned(),
+            Version::V10 => {
+                format!("TASK_STATE_{}", self.as_str().to_ascii_uppercase().replace('-', "_"))
+            }
+        }
+    }
+
+    /// Reads the word of either version; nothing if there is no such state.
+    pub fn read(word: &str) -> Option<Self> {
+        let word = word.strip_prefix("TASK_STATE_").unwrap_or(word);
+        let word = word.to_ascii_lowercase().replace('_', "-");
+        // A new task is working from its first commit on; 0.3's REST spells a cancel with two l.
+        let word = match word.as_str() {
+            "submitted" => "working",
+            "cancelled" => "canceled",
+            word => word,
+        };
+        const ALL: [State; 9] = [
+            State::Working,
+            State::InputRequired,
+            State::AuthRequired,
+            State::Completed,
+            State::Canceled,
+            State::Failed,
+            State::Rejected,
+            State::PausedByClient,
+            State::PausedByAgent,
+        ];
+        ALL.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+/// Where a task stands, since when, and what it says of that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    /// The state, as the peer is told it.
+    pub state: State,
+    /// Since when.
+    pub at: Timestamp,
+    /// What there is to say about it.
+    pub message: Option<Message>,
+}
+
+impl Status {
+    fn to_value(&self, task: &str, context: &str, version: Version) -> Value {
+        let message = self.message.as_ref().map(|said| said.to_value(task, context, version));
+        without_nulls(json!({
+            "state": self.state.spelled(version),
+            "message": message,
+            "timestamp": self.at.to_string(),
+        }))
+    }
+}
+
+/// Something that the agent has made: one message of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Artifact {
+    /// The message's id.
+    pub id: String,
+    /// What it says.
+    pub parts: Vec<Part>,
+    /// Whether it was broken off.
+    pub aborted: bool,
+}
+
+impl Artifact {
+    /// Returns the artifact as a version writes it.
+    pub fn to_value(&self, version: Version) -> Value {
+        let parts: Vec<_> = self.parts.iter().map(|part| part.to_value(version)).collect();
+        let metadata = self.aborted.then(|| json!({ "aborted": true }));
+        without_nulls(json!({ "artifactId": self.id, "parts": parts, "metadata": metadata }))
+    }
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// The run's id.
+    pub id: String,
+    /// The context's.
+    pub context: String,
+    /// Where it stands.
+    pub status: Status,
+    /// What the agent has made; nothing if it was not asked for.
+    pub artifacts: Vec<Artifact>,
+    /// What was said to the agent and asked by it; nothing if it was not asked for.
+    pub history: Vec<Message>,
+    /// Its pause, in the words of the extensions.
+    pub metadata: Map<String, Value>,
+    /// How many changes it has seen.
+    pub generation: u64,
+}
+
+impl Task {
+    /// Returns the task as a version writes it.
+    pub fn to_value(&self, version: Version) -> Value {
+        let list = |values: Vec<Value>| (!values.is_empty()).then_some(values);
+        let artifacts = self.artifacts.iter().map(|artifact| artifact.to_value(version));
+        let said = |said: &Message| said.to_value(&self.id, &self.context, version);
+        let history = self.history.iter().map(said);
+        without_nulls(json!({
+            "kind": (version == Version::V03).then_some("task"),
+            "id": self.id,
+            "contextId": self.context,
+            "status": self.status.to_value(&self.id, &self.context, version),
+            "artifacts": list(artifacts.collect()),
+            "history": list(history.collect()),
+            "metadata": (!self.metadata.is_empty()).then_some(&self.metadata),
+            "generation": self.generation,
+        }))
+    }
+}
+
+/// Something that a watcher of a task is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Update {
+    /// The task as it is.
+    Task(Task),
+    /// It stands elsewhere.
+    Status {
+        /// Where.
+        status: Status,
+        /// Its pause or its wake, in the words of the extensions.
+        metadata: Map<String, Value>,
+        /// Whether nothing comes behind it on this stream.
+        is_final: bool,
+    },
+    /// The agent has made something, or more of it.
+    Artifact {
+        /// What is new of it.
+        artifact: Artifact,
+        /// Whether it goes on with what was told.
+        append: bool,
+        /// Whether it is whole with it.
+        last: bool,
+    },
+}
+
+impl Update {
+    /// Returns the update as a version writes it, as of a generation of its task.
+    pub fn to_value(&self, task: &str, context: &str, generation: u64, version: Version) -> Value {
+        let (name, kind, value) = match self {
+            Self::Task(task) => ("task", None, task.to_value(version)),
+            Self::Status { status, metadata, is_final } => (
+                "statusUpdate",
+                Some("status-update"),
+                json!({
+                    "taskId": task,
+                    "contextId": context,
+                    "status": status.to_value(task, context, version),
+                    "final": (version == Version::V03).then_some(is_final),
+                    "metadata": (!metadata.is_empty()).then_some(metadata),
+                    "generation": generation,
+                }),
+            ),
+            Self::Artifact { artifact, append, last } => (
+                "artifactUpdate",
+                Some("artifact-update"),
+                json!({
+                    "taskId": task,
+                    "contextId": context,
+                    "artifact": artifact.to_value(version),
+                    "append": append,
+                    "lastChunk": last,
+                    "generation": generation,
+                }),
+            ),
+        };
+        match version {
+            Version::V10 => {
+                let mut named = Map::new();
+                named.insert(name.to_owned(), without_nulls(value));
+                named.into()
+            }
+            Version::V03 => match (kind, without_nulls(value)) {
+                (Some(kind), Value::Object(fields)) => {
+                    let kind = ("kind".to_owned(), kind.into());
+                    std::iter::once(kind).chain(fields).collect::<Map<_, _>>().into()
+                }
+                (_, value) => value,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_spelled_as_each_version_has_it_and_read_in_every_spelling() {
+        for (state, v03, v10) in [
+            (State::Working, "working", "TASK_STATE_WORKING"),
+            (State::InputRequired, "input-required", "TASK_STATE_INPUT_REQUIRED"),
+            (State::AuthRequired, "auth-required", "TASK_STATE_AUTH_REQUIRED"),
+            (State::Completed, "completed", "TASK_STATE_COMPLETED"),
+            (State::Canceled, "canceled", "TASK_STATE_CANCELED"),
+            (State::Failed, "failed", "TASK_STATE_FAILED"),
+            (State::Rejected, "rejected", "TASK_STATE_REJECTED"),
+            (State::PausedByClient, "paused-by-client", "TASK_STATE_PAUSED_BY_CLIENT"),
+            (State::PausedByAgent, "paused-by-agent", "TASK_STATE_PAUSED_BY_AGENT"),
+        ] {
+            assert_eq!(
+                (state.spelled(Version::V03).as_str(), state.spelled(Version::V10).as_str()),
+                (v03, v10)
+            );
+            assert_eq!((State::read(v03), State::read(v10)), (Some(state), Some(state)));
+        }
+        assert_eq!(State::read("TASK_STATE_CANCELLED"), Some(State::Canceled));
+        assert_eq!(State::read("TASK_STATE_SUBMITTED"), Some(State::Working));
+        assert_eq!(State::read("TASK_STATE_UNSPECIFIED"), None);
+    }
+}

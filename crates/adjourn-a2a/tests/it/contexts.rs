@@ -1,0 +1,109 @@
+//! Contexts: which session a message goes to, and lists of tasks.
+
+use adjourn_testkit::host::Fixture;
+use serde_json::{Value, json};
+
+use crate::peer::{Peer, message};
+
+const PARKS: &str = r#"{"steps": [{"await": {"reason": "ci"}}, {"say": "done"}]}"#;
+
+async fn send(peer: &Peer, id: &str, context: Option<&Value>) -> Value {
+    let mut message = message(id, &format!("do {id}"));
+    if let Some(context) = context {
+        message["contextId"] = context.clone();
+    }
+    let params = json!({ "message": message, "configuration": { "blocking": false } });
+    peer.result("message/send", params).await
+}
+
+#[tokio::test]
+async fn a_message_goes_to_the_session_of_its_context_if_that_is_idle() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, PARKS);
+    let first = send(&peer, "a", None).await;
+    let session = |task: &Value| {
+        let run = task["id"].as_str().unwrap().parse().unwrap();
+        let adjourn = fixture.adjourn();
+        async move { adjourn.session_of(run).await.unwrap().unwrap() }
+    };
+    let own = session(&first).await;
+    assert_eq!(first["contextId"], own.id().to_string());
+
+    // It is busy: another session begins, with the first as its parent and the same context.
+    let second = send(&peer, "b", Some(&first["contextId"])).await;
+    let other = session(&second).await;
+    assert_eq!(second["contextId"], first["contextId"]);
+    assert_ne!(other.id(), own.id());
+    let state = other.load().await.unwrap();
+    assert_eq!(state.parent, Some(own.id()));
+    let said = other.transcript(0, 1).await.unwrap().remove(0).1.text();
+    assert!(said.contains("first prompt: do a") && said.ends_with("do b"), "{said}");
+    assert_eq!(second["history"][0]["parts"], json!([{ "kind": "text", "text": "do b" }]));
+
+    // It is idle again: it goes on.
+    peer.result("tasks/cancel", json!({ "id": first["id"] })).await;
+    let third = send(&peer, "c", Some(&first["contextId"])).await;
+    assert_eq!(session(&third).await.id(), own.id());
+    assert_ne!(third["id"], first["id"]);
+
+    // The same message again is the same task.
+    let retried = send(&peer, "c", Some(&first["contextId"])).await;
+    assert_ne!(retried["id"], first["id"]);
+    let listed = peer.result("ListTasks", json!({ "contextId": first["contextId"] })).await;
+    let listed: Vec<_> =
+        listed["tasks"].as_array().unwrap().iter().map(|task| &task["id"]).collect();
+    for task in [&first, &second, &third] {
+        assert!(listed.contains(&&task["id"]), "{listed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_context_may_have_the_name_that_the_peer_gives_it() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, PARKS);
+    let name = json!("conversation-7");
+    let first = send(&peer, "a", Some(&name)).await;
+    assert_eq!(first["contextId"], name);
+    peer.result("tasks/cancel", json!({ "id": first["id"] })).await;
+    let second = send(&peer, "b", Some(&name)).await;
+    assert_eq!(second["contextId"], name);
+    let listed = peer.result("ListTasks", json!({ "contextId": name })).await;
+    assert_eq!(listed["totalSize"], 2);
+    assert_eq!(peer.get(first["id"].as_str().unwrap()).await["status"]["state"], "canceled");
+    let long = "x".repeat(300);
+    let params =
+        json!({ "message": { "messageId": "c", "contextId": long, "parts": [{ "text": "x" }] } });
+    assert_eq!(peer.refused("message/send", params).await.0, -32602);
+    // The task of one context is not one of another.
+    let mut wrong = message("d", "x");
+    wrong["taskId"] = second["id"].clone();
+    wrong["contextId"] = "another".into();
+    assert_eq!(peer.refused("message/send", json!({ "message": wrong })).await.0, -32602);
+}
+
+#[tokio::test]
+async fn a_list_is_turned_page_by_page_and_shows_each_task_once() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, PARKS);
+    let mut begun = Vec::new();
+    for number in 0..5 {
+        fixture.clock.advance(std::time::Duration::from_secs(1));
+        begun.push(send(&peer, &format!("m{number}"), None).await["id"].clone());
+    }
+    begun.reverse();
+    let (mut listed, mut token) = (Vec::new(), json!(""));
+    loop {
+        let page = peer.result("ListTasks", json!({ "pageSize": 2, "pageToken": token })).await;
+        let tasks = page["tasks"].as_array().unwrap();
+        assert!(tasks.len() <= 2 && page["pageSize"] == 2 && page["totalSize"] == 5, "{page}");
+        assert!(tasks.iter().all(|task| task.get("artifacts").is_none()));
+        listed.extend(tasks.iter().map(|task| task["id"].clone()));
+        token = page["nextPageToken"].clone();
+        if token == "" {
+            break;
+        }
+    }
+    assert_eq!(listed, begun);
+    let since = json!({ "statusTimestampAfter": "2026-11-16T09:00:04Z" });
+    assert_eq!(peer.result("ListTasks", since).await["tasks"].as_array().unwrap().len(), 2);
+}

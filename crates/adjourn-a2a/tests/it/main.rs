@@ -1,0 +1,15 @@
+//! A2A without sockets: what peers are told of sessions on a real store.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that fails should stop where it fails"
+)]
+
+mod contexts;
+mod peer;
+mod refusals;
+mod seed;
+mod streams;
+mod tasks;

@@ -1,0 +1,131 @@
+//! Streams: all watchers are told the same, and one who comes back goes on where it was.
+
+use adjourn_testkit::host::Fixture;
+use serde_json::{Value, json};
+
+use crate::peer::{Peer, STATES, message};
+
+fn state(event: &Value) -> &Value {
+    let update = event.get("result").unwrap_or(event);
+    update.pointer("/status/state").unwrap_or(&Value::Null)
+}
+
+#[tokio::test]
+async fn all_watchers_are_told_the_same_and_any_of_them_can_go_on_behind_any_event() {
+    let fixture = Fixture::new();
+    let peer = Peer::knowing(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    let task = peer.begin().await;
+    let subscribe = json!({ "id": task });
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        watches.push(peer.watch("tasks/resubscribe", subscribe.clone(), None).await);
+    }
+    for _ in 0..2 {
+        let handle = peer.pause(&task).await;
+        peer.result("tasks/resume", json!({ "taskId": task, "handle": handle })).await;
+    }
+    // A stream is open on a task that is paused, and from another process.
+    peer.pause(&task).await;
+    let other = Peer { activated: STATES, ..Peer::new(&fixture, "{}") };
+    let mut late = other.watch("tasks/resubscribe", subscribe.clone(), None).await;
+    assert_eq!(state(&late.next().await.unwrap().1), "paused-by-client");
+    peer.result("tasks/cancel", json!({ "id": task })).await;
+    assert_eq!(state(&late.next().await.unwrap().1), "canceled");
+    assert_eq!(late.next().await, None);
+
+    let mut all = Vec::new();
+    for watch in &mut watches {
+        all.push(watch.rest().await);
+    }
+    let first = all[0].clone();
+    assert!(all.iter().all(|told| *told == first));
+    let states: Vec<_> =
+        first.iter().map(|(_, event)| state(event)).filter(|state| !state.is_null()).collect();
+    let expected = [
+        "working",
+        "paused-by-client",
+        "working",
+        "paused-by-client",
+        "working",
+        "paused-by-client",
+        "canceled",
+    ];
+    assert_eq!(states, expected);
+    let last = &first.last().unwrap().1["result"];
+    assert_eq!((&last["kind"], &last["final"]), (&"status-update".into(), &json!(true)));
+    // Each event is behind the one before it, and the task is over when the last one is told.
+    for (index, (id, _)) in first.iter().enumerate() {
+        let mut again = peer.watch("tasks/resubscribe", subscribe.clone(), Some(id)).await;
+        assert_eq!(again.rest().await, first[index + 1..], "behind {id}");
+    }
+}
+
+#[tokio::test]
+async fn a_wake_is_told_to_those_who_activated_the_extension_and_others_see_that_it_works() {
+    let fixture = Fixture::new();
+    let mut peer = Peer::new(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    let task = peer.begin().await;
+    let subscribe = json!({ "id": task });
+    let mut plain = peer.watch("SubscribeToTask", subscribe.clone(), None).await;
+    peer.activated.pause = true;
+    let mut knowing = peer.watch("SubscribeToTask", subscribe, None).await;
+    let handle = peer.pause(&task).await;
+    peer.result("tasks/resume", json!({ "taskId": task, "handle": handle, "input": "go" })).await;
+    for watch in [&mut plain, &mut knowing] {
+        assert_eq!(
+            watch.update().await.pointer("/task/status/state"),
+            Some(&"TASK_STATE_WORKING".into())
+        );
+        let paused = watch.update().await;
+        let metadata = paused.pointer("/statusUpdate/metadata/harn/pause/state").unwrap();
+        assert_eq!(metadata, "paused-by-client");
+        assert_eq!(
+            paused.pointer("/statusUpdate/status/state"),
+            Some(&"TASK_STATE_WORKING".into())
+        );
+    }
+    let woken = plain.update().await;
+    assert_eq!(woken.pointer("/statusUpdate/metadata"), None);
+    let mut woken = knowing.update().await;
+    let metadata = woken.pointer_mut("/statusUpdate/metadata/urn:adjourn:a2a:pause:v1").unwrap();
+    metadata["resumedAt"] = Value::Null;
+    assert_eq!(
+        *metadata,
+        json!({ "previousState": "paused-by-client", "cause": "explicit_resume",
+                "hadResumeInput": true, "continueTranscript": true, "resumedAt": null })
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_ends_where_the_agent_asks_and_has_what_it_made() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let script =
+        r#"{"steps": [{"say": "I look."}, {"ask": {"question": "Mend it?"}}, {"say": "Done."}]}"#;
+    let peer = Peer::new(&fixture, script);
+    let params = json!({ "message": message("m1", "fix it") });
+    let told = peer.watch("message/stream", params, None).await.rest().await;
+    let (_, first) = told.first().unwrap();
+    assert_eq!(first["result"]["kind"], "task");
+    let task = first["result"]["id"].as_str().unwrap();
+    let (_, last) = told.last().unwrap();
+    assert_eq!((state(last), &last["result"]["final"]), (&"input-required".into(), &json!(true)));
+    // What is made is in the events, or in the task with which they begin.
+    let text = json!(told.iter().map(|(_, event)| event).collect::<Vec<_>>()).to_string();
+    assert!(text.contains("I look."), "{text}");
+
+    // One who subscribes to the question stays, and is told how it goes on.
+    let mut watch = peer.watch("tasks/resubscribe", json!({ "id": task }), None).await;
+    assert_eq!(state(&watch.next().await.unwrap().1), "input-required");
+    let answer = crate::refusals::with_task(message("m2", "yes"), task);
+    peer.result("message/send", json!({ "message": answer })).await;
+    let told = watch.rest().await;
+    let made: Vec<_> =
+        told.iter().filter(|(_, event)| event["result"]["kind"] == "artifact-update").collect();
+    assert_eq!(made.len(), 1, "{told:?}");
+    let made = &made[0].1["result"];
+    assert_eq!(made.pointer("/artifact/parts/0/text"), Some(&"Done.".into()));
+    assert_eq!((&made["append"], &made["lastChunk"]), (&json!(false), &json!(true)));
+    assert_eq!(state(&told.last().unwrap().1), "completed");
+    host.stop().await;
+}

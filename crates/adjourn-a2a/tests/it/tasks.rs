@@ -1,0 +1,297 @@
+//! Tasks as peers of both versions see them.
+
+use adjourn::core::carry::Budget;
+use adjourn::core::command::{Mode, Suspend};
+use adjourn_testkit::host::Fixture;
+use expect_test::expect;
+use serde_json::json;
+
+use crate::peer::{Peer, STATES, message, told};
+use crate::refusals::with_task;
+
+const ASKS: &str = r#"{"steps": [
+    {"say": {"text": "I look.", "think": "hm"}},
+    {"tool": {"name": "grep", "result": "3 matches"}},
+    {"ask": {"question": "Mend it?", "context": "It is slow.", "choices": ["yes", "no"]}},
+    {"say": "Done."}]}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_is_answered_by_a_message_and_the_task_has_what_was_made() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let peer = Peer::new(&fixture, ASKS);
+    let asking = peer.result("message/send", json!({ "message": message("m1", "fix it") })).await;
+    assert_eq!(asking["status"]["state"], "input-required");
+    let task = asking["id"].as_str().unwrap();
+    expect![[r#"
+        {
+          "kind": "message",
+          "messageId": "run-1-question-1",
+          "contextId": "sess-2",
+          "taskId": "run-1",
+          "role": "agent",
+          "parts": [
+            {
+              "kind": "text",
+              "text": "Mend it?\n\nIt is slow."
+            },
+            {
+              "kind": "data",
+              "data": {
+                "question": "Mend it?",
+                "context": "It is slow.",
+                "choices": [
+                  "yes",
+                  "no"
+                ]
+              }
+            }
+          ]
+        }
+    "#]]
+    .assert_eq(&told(&asking["status"]["message"]));
+    // The two families of states do not compose.
+    let params = json!({ "taskId": task });
+    assert_eq!(peer.refused("tasks/pause", params.clone()).await.0, -32011);
+    assert_eq!(peer.refused("tasks/resume", params).await.0, -32011);
+    let blank = json!({ "message": with_task(message("m2", "  "), task) });
+    assert_eq!(peer.refused("message/send", blank).await, (-32602, "EMPTY_REPLY".to_owned()));
+
+    let mut answer = with_task(message("m3", "yes"), task);
+    answer["parts"] = json!([{ "text": "yes" }]);
+    answer["role"] = "ROLE_USER".into();
+    let done = peer.result("SendMessage", json!({ "message": answer })).await;
+    let mut done = done["task"].clone();
+    // How often something was committed depends on how the commits fell together.
+    done["generation"] = 0.into();
+    expect![[r#"
+        {
+          "id": "run-1",
+          "contextId": "sess-2",
+          "status": {
+            "state": "TASK_STATE_COMPLETED",
+            "timestamp": "2026-11-16T09:00:00.000Z"
+          },
+          "artifacts": [
+            {
+              "artifactId": "m1",
+              "parts": [
+                {
+                  "text": "I look."
+                }
+              ]
+            },
+            {
+              "artifactId": "m6",
+              "parts": [
+                {
+                  "text": "Done."
+                }
+              ]
+            }
+          ],
+          "history": [
+            {
+              "messageId": "m1",
+              "contextId": "sess-2",
+              "taskId": "run-1",
+              "role": "ROLE_USER",
+              "parts": [
+                {
+                  "text": "fix it"
+                }
+              ]
+            },
+            {
+              "messageId": "run-1-question-1",
+              "contextId": "sess-2",
+              "taskId": "run-1",
+              "role": "ROLE_AGENT",
+              "parts": [
+                {
+                  "text": "Mend it?\n\nIt is slow."
+                },
+                {
+                  "data": {
+                    "question": "Mend it?",
+                    "context": "It is slow.",
+                    "choices": [
+                      "yes",
+                      "no"
+                    ]
+                  }
+                }
+              ]
+            },
+            {
+              "messageId": "m3",
+              "contextId": "sess-2",
+              "taskId": "run-1",
+              "role": "ROLE_USER",
+              "parts": [
+                {
+                  "text": "yes"
+                }
+              ]
+            }
+          ],
+          "generation": 0
+        }
+    "#]]
+    .assert_eq(&told(&done));
+    // A retry is told what came of the first one.
+    let retry = json!({ "message": with_task(message("m3", "yes"), task) });
+    assert_eq!(peer.refused("message/send", retry).await.0, -32004, "the task is over");
+    let short = peer.result("tasks/get", json!({ "id": task, "historyLength": 1 })).await;
+    assert_eq!(short["history"].as_array().unwrap().len(), 1);
+    assert_eq!(short["history"][0]["messageId"], "m3");
+    let none = peer.result("tasks/get", json!({ "id": task, "historyLength": 0 })).await;
+    assert_eq!(none.get("history"), None);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_paused_task_works_for_those_who_know_no_pauses_and_is_paused_for_those_who_do() {
+    let fixture = Fixture::new();
+    let mut peer = Peer::new(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    let task = peer.begin().await;
+    peer.pause(&task).await;
+    let shown = peer.get(&task).await;
+    assert_eq!(shown["status"]["state"], "working");
+    let words = shown.pointer("/status/message/parts/0/text").unwrap();
+    assert_eq!(words, "paused by coordinator: operator review");
+    let shown = peer.result("GetTask", json!({ "id": task })).await;
+    assert_eq!(shown["status"]["state"], "TASK_STATE_WORKING");
+    let listed = peer.result("ListTasks", json!({ "status": "TASK_STATE_WORKING" })).await;
+    assert_eq!(listed["tasks"][0]["id"], task.as_str());
+
+    peer.activated = STATES;
+    assert_eq!(peer.get(&task).await["status"]["state"], "paused-by-client");
+    let shown = peer.result("GetTask", json!({ "id": task })).await;
+    assert_eq!(shown["status"]["state"], "TASK_STATE_PAUSED_BY_CLIENT");
+    let listed = peer.result("ListTasks", json!({ "status": "TASK_STATE_WORKING" })).await;
+    assert_eq!(listed["tasks"], json!([]));
+    let before = shown["generation"].as_u64().unwrap();
+    peer.result("tasks/resume", json!({ "taskId": task })).await;
+    assert!(peer.get(&task).await["generation"].as_u64().unwrap() > before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_is_a_clients_pause_and_what_follows_its_lift_is_answered() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let peer =
+        Peer::knowing(&fixture, r#"{"steps": [{"await": {"reason": "ci"}}, {"say": "done"}]}"#);
+    let parked = peer.result("message/send", json!({ "message": message("m1", "go") })).await;
+    assert_eq!(parked["status"]["state"], "paused-by-agent", "a blocking send returns at the park");
+    let task = parked["id"].as_str().unwrap();
+    let inner = parked.pointer("/metadata/harn/pause/handle").unwrap().clone();
+    let handle = peer.pause(task).await;
+    assert_eq!(peer.get(task).await["status"]["state"], "paused-by-client");
+    let held = peer.refused("tasks/resume", json!({ "taskId": task, "handle": inner })).await;
+    assert_eq!(held, (-32011, "HELD".to_owned()));
+    let lifted = peer.result("tasks/resume", json!({ "taskId": task, "handle": handle })).await;
+    assert_eq!(
+        (&lifted["state"], &lifted["previousState"]),
+        (&"paused-by-agent".into(), &"paused-by-client".into())
+    );
+    let input =
+        json!({ "taskId": task, "input": { "build": "green" }, "continueTranscript": false });
+    let woken = peer.result("tasks/resume", input).await;
+    assert_eq!(
+        (&woken["state"], &woken["previousState"]),
+        (&"working".into(), &"paused-by-agent".into())
+    );
+    assert_eq!(
+        (&woken["hadResumeInput"], &woken["continueTranscript"]),
+        (&json!(true), &json!(false))
+    );
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_with_a_pause_in_its_metadata_pauses_and_says_nothing() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    let task = peer.begin().await;
+    let mut pause = with_task(message("m2", "(pause)"), &task);
+    pause["metadata"] = json!({ "harn": { "pause": { "reason": "from afar" } } });
+    let paused = peer.result("message/send", json!({ "message": pause })).await;
+    assert_eq!(paused.pointer("/metadata/harn/pause/reason"), Some(&"from afar".into()));
+    assert_eq!(paused["history"].as_array().unwrap().len(), 1, "{paused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_past_its_budget_is_paused_by_client_and_goes_on_with_more() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let peer = Peer::knowing(&fixture, r#"{"steps": []}"#);
+    let budget = Budget { tokens: Some(10), ..Budget::default() };
+    let script = r#"{"steps": [{"say": {"text": "a", "spend": {"tokens": 20}}}, {"say": "b"}]}"#;
+    let id = fixture.create_within(budget, script);
+    fixture.prompt(id, "go");
+    let parked = fixture.until_state(id, "suspended").await;
+    let task = parked.run().unwrap().id.to_string();
+    let shown = peer.get(&task).await;
+    assert_eq!(shown["status"]["state"], "paused-by-client");
+    let reason = shown.pointer("/metadata/harn/pause/reason").unwrap();
+    assert_eq!(reason, "budget_exceeded");
+    let refused = peer.refused("tasks/resume", json!({ "taskId": task })).await;
+    assert_eq!(refused, (-32011, "BUDGET_NOT_RAISED".to_owned()));
+    let more = json!({ "taskId": task, "addBudget": { "tokens": 100 } });
+    assert_eq!(peer.result("tasks/resume", more).await["state"], "working");
+    fixture.until_state(id, "idle").await;
+    assert_eq!(peer.get(&task).await["status"]["state"], "completed");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_lost_its_host_wants_a_person_to_look() {
+    let fixture = Fixture::new();
+    let mut peer = Peer::new(
+        &fixture,
+        r#"{"steps": [{"tool": {"name": "deploy", "ms": 60000}}, {"say": "done"}]}"#,
+    );
+    let host = fixture.host().await;
+    let task = peer.begin().await;
+    let run = task.parse().unwrap();
+    let session = fixture.adjourn().session_of(run).await.unwrap().unwrap().id();
+    fixture.until_in_flight(session, "deploy").await;
+    host.kill().await;
+    let next = fixture.host().await;
+    fixture.until_state(session, "suspended").await;
+    let shown = peer.get(&task).await;
+    assert_eq!(shown["status"]["state"], "input-required");
+    let words = shown.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
+    assert!(words.contains("deploy"), "{words}");
+    peer.activated = STATES;
+    assert_eq!(peer.get(&task).await["status"]["state"], "paused-by-client");
+    let refused = peer.refused("tasks/pause", json!({ "taskId": task })).await;
+    assert_eq!(refused, (-32011, "TASK_NOT_PAUSABLE".to_owned()));
+    let look = json!({ "message": with_task(message("m2", "it was deployed"), &task) });
+    let done = peer.result("message/send", look).await;
+    assert_eq!(done["status"]["state"], "completed");
+    next.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_over_one_face_is_the_same_over_the_other() {
+    let fixture = Fixture::new();
+    let peer = Peer::knowing(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    let task = peer.begin().await;
+    let run = task.parse().unwrap();
+    let session = fixture.adjourn().session_of(run).await.unwrap().unwrap();
+    let suspend =
+        Suspend { reason: Some("lunch".to_owned()), mode: Mode::FinishStep, ..Suspend::default() };
+    let suspension = session.suspend_as(suspend).await.unwrap();
+    let shown = peer.get(&task).await;
+    let pause = shown.pointer("/metadata/harn/pause").unwrap();
+    assert_eq!(pause["handle"], suspension.handle.to_string());
+    assert_eq!(pause["reason"], "lunch");
+    let params =
+        json!({ "taskId": task, "handle": suspension.handle.to_string(), "input": "go on" });
+    let woken = peer.result("tasks/resume", params).await;
+    let after = session.load().await.unwrap();
+    let status = serde_json::to_value(after.status()).unwrap();
+    assert_eq!((&woken["cause"], &woken["resumedAt"]), (&status["cause"], &status["resumedAt"]));
+}
