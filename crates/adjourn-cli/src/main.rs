@@ -137,7 +137,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Demo => commands::demo::run(settings, output).await,
         Verb::Run(run) => commands::run::run(settings, run, output).await,
         Verb::New(new) => commands::new::run(settings, &new, output).await,
-        Verb::Serve(_) => commands::serve::run(settings, output).await,
+        Verb::Serve(serve) => commands::serve::run(settings, serve, output).await,
         Verb::Acp(acp) => commands::acp::run(settings, acp, output).await,
         Verb::Ls(ls) => commands::ls::run(settings, &ls, output).await,
         Verb::Status(status) => commands::status::run(settings, &status, output).await,

@@ -31,8 +31,9 @@ pub use failures::FailureSettings;
 use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
-    AS, CACHE, CANCEL_GRACE, DRAIN, ENDED, Key, LISTEN, LOG, LOG_FORMAT, MAX_RUNNING, MAX_WARM,
-    ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS, STORE, TENANT_KEY, TOKEN, TOKEN_FILE, WARM_FOR,
+    A2A_PROFILE, AS, CACHE, CANCEL_GRACE, DRAIN, ENDED, Key, LISTEN, LOG, LOG_FORMAT, MAX_RUNNING,
+    MAX_WARM, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS, STORE, TENANT_KEY, TOKEN, TOKEN_FILE,
+    TOKENS_FILE, WARM_FOR,
 };
 
 /// How it is said that something is kept for ever.
@@ -87,6 +88,10 @@ pub struct Settings {
     pub listen: Held<Option<SocketAddr>>,
     token: Held<Option<String>>,
     token_file: Held<Option<PathBuf>>,
+    /// The file of the tokens that other agents show.
+    pub tokens_file: Held<Option<PathBuf>>,
+    /// In whose words other agents are told about pauses.
+    pub a2a_profile: Held<Profile>,
     pub max_running: Held<usize>,
     pub warm_for: Held<Duration>,
     pub max_warm: Held<usize>,
@@ -141,6 +146,7 @@ impl Settings {
         let (store, listen) = (arguments.store.clone(), serve.and_then(|serve| serve.listen));
         let token = serve.and_then(|serve| serve.token.clone());
         let token_file = serve.and_then(|serve| serve.token_file.clone());
+        let tokens_file = serve.and_then(|serve| serve.tokens_file.clone());
         let tenant = event.and_then(|event| event.tenant.clone());
         let source = event.and_then(|event| event.source.clone());
         let named = arguments.verb.named().map(str::to_owned);
@@ -166,6 +172,10 @@ impl Settings {
             listen: layers.pick(&LISTEN, listen, address)?.optional(),
             token: layers.pick(&TOKEN, token, text)?.optional(),
             token_file: layers.path(layers.pick(&TOKEN_FILE, token_file, path_of)?)?.optional(),
+            tokens_file: layers.path(layers.pick(&TOKENS_FILE, tokens_file, path_of)?)?.optional(),
+            a2a_profile: layers
+                .pick(&A2A_PROFILE, serve.and_then(|serve| serve.profile), one_of)?
+                .by_default(Profile::Adjourn),
             max_running: layers.pick(&MAX_RUNNING, running, count)?.by_default(host.max_running),
             warm_for: layers.pick(&WARM_FOR, None, duration)?.by_default(host.warm_for),
             max_warm: layers.pick(&MAX_WARM, None, count_or_none)?.by_default(host.max_warm),
@@ -284,6 +294,7 @@ impl Settings {
             row(&LISTEN, listen, &self.listen.source),
             row(&TOKEN, token, &self.token.source),
             row(&TOKEN_FILE, some_path(&self.token_file), &self.token_file.source),
+            row(&TOKENS_FILE, some_path(&self.tokens_file), &self.tokens_file.source),
             row(&MAX_RUNNING, Some(json!(self.max_running.value)), &self.max_running.source),
             row(&WARM_FOR, warm_for, &self.warm_for.source),
             row(&MAX_WARM, Some(json!(self.max_warm.value)), &self.max_warm.source),
@@ -299,6 +310,7 @@ impl Settings {
             row(&PROFILE, word(&self.profile.value), &self.profile.source),
             row(&STATUS_WORDS, word(&self.status_words.value), &self.status_words.source),
             row(&ON_DISCONNECT, word(&self.on_disconnect.value), &self.on_disconnect.source),
+            row(&A2A_PROFILE, word(&self.a2a_profile.value), &self.a2a_profile.source),
         ]);
         rows.extend(self.agents.values().flat_map(SettledAgent::rows));
         rows.extend(self.price_rows.iter().cloned());

@@ -1,17 +1,22 @@
-//! HTTP in front of a store: the intake of events, and how the process is.
+//! HTTP in front of a store: the intake of events, an agent that other agents talk to, and how the
+//! process is.
 //!
 //! - [`serve`] answers on a listener until it is told to stop.
 //! - [`Intake`] says where events go, and what a caller must show.
+//! - [`A2a`] is the agent, if there is one, and [`Access`] says who may do what with its tasks.
 //! - [`needs_token`] says which addresses others can reach.
 //! - [`CONNECTIONS`] is how many callers are heard at once.
 //!
 //! `POST /v1/events` takes CloudEvents in JSON: one structured event, a batch, or one in binary
 //! mode with its attributes in `ce-` headers. What is answered with 200 is stored.
-//! `GET /healthz` says whether the process is alive, `GET /readyz` whether it can do its part.
+//! `POST /a2a` takes A2A, 0.3 and 1.0, over JSON-RPC; `GET /.well-known/agent-card.json` describes the
+//! agent. `GET /healthz` says whether the process is alive, `GET /readyz` whether it can do its part.
 //!
 //! Whatever callers do, it takes a bounded number of connections and a bounded memory, and no
 //! caller keeps others from being heard.
 
+mod a2a;
+mod access;
 mod cloud_event;
 mod connections;
 mod health;
@@ -44,6 +49,9 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument as _;
+
+pub use a2a::A2a;
+pub use access::{Access, Token};
 
 use cloud_event::Form;
 use connections::{ConnectionSlot, Connections};
@@ -79,13 +87,14 @@ pub struct Intake<S: Store> {
     pub connections: usize,
 }
 
-/// Serves the intake until `stop`, and until requests that are under way then are answered.
+/// Serves the intake, and an agent if there is one, until `stop`, and until requests that are under way then are answered.
 ///
 /// # Errors
 /// None so far: a connection that cannot be accepted is one that its caller tries again.
 pub async fn serve<S: Store>(
     listener: TcpListener,
     intake: Intake<S>,
+    a2a: Option<A2a<S>>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     // What axum serves by itself waits for a request's head for ever.
@@ -93,7 +102,7 @@ pub async fn serve<S: Store>(
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(BUFFER_BYTES);
     let (most, connections) = (intake.connections.max(1), Connections::default());
     let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
-    let router = router(intake, local);
+    let router = router(intake, a2a, local);
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -158,15 +167,20 @@ pub const fn needs_token(address: &SocketAddr) -> bool {
     !address.ip().is_loopback()
 }
 
-fn router<S: Store>(intake: Intake<S>, local: bool) -> Router {
+fn router<S: Store>(intake: Intake<S>, a2a: Option<A2a<S>>, local: bool) -> Router {
     let bodies = Arc::new(Semaphore::new(BODIES_BYTES));
     let router = Router::new()
         .route("/v1/events", post(events::<S>))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready::<S>))
+        .with_state(intake);
+    let router = match a2a {
+        Some(a2a) => router.merge(a2a::routes(a2a)),
+        None => router,
+    };
+    let router = router
         .method_not_allowed_fallback(other_method)
         .fallback(nothing_there)
-        .with_state(intake)
         .layer(Extension(bodies))
         .layer(middleware::from_fn(traced));
     match local {
@@ -221,12 +235,8 @@ async fn take<S: Store>(
     // Nothing is read for strangers.
     authorised(intake.token.as_deref(), request.headers())?;
     let (head, body) = request.into_parts();
-    let body = tokio::time::timeout(BODY_TIME, whole(body, slot, bodies)).await;
     // The room that it takes is held until its events are stored.
-    let (body, _room) = body.map_err(|_| {
-        let problem = format!("the body did not arrive within {BODY_TIME:?}");
-        Problem::new(StatusCode::REQUEST_TIMEOUT, problem)
-    })??;
+    let (body, _room) = whole(body, BODY_BYTES, slot, bodies).await?;
     slot.stores();
     let headers = head.headers;
     let (events, form) = cloud_event::read(&headers, &body)?;
@@ -248,18 +258,32 @@ async fn take<S: Store>(
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// Reads a body as it arrives, as far as there is room for it.
+/// Reads a body as it arrives, as far as there is room for it and it comes in time.
 async fn whole(
+    body: Body,
+    most: usize,
+    slot: &ConnectionSlot,
+    bodies: &Arc<Semaphore>,
+) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Problem> {
+    let arrived = tokio::time::timeout(BODY_TIME, arriving(body, most, slot, bodies)).await;
+    arrived.map_err(|_| {
+        let problem = format!("the body did not arrive within {BODY_TIME:?}");
+        Problem::new(StatusCode::REQUEST_TIMEOUT, problem)
+    })?
+}
+
+async fn arriving(
     mut body: Body,
+    most: usize,
     slot: &ConnectionSlot,
     bodies: &Arc<Semaphore>,
 ) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Problem> {
     let too_large = || {
-        let problem = format!("a request may have {BODY_BYTES} bytes");
+        let problem = format!("a request may have {most} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, problem)
     };
     // One that says that it will be too large need not come.
-    if usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX) > BODY_BYTES {
+    if usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX) > most {
         return Err(too_large());
     }
     let (mut read, mut room) = (Vec::new(), None::<OwnedSemaphorePermit>);
@@ -267,7 +291,7 @@ async fn whole(
         slot.heard();
         let cut = |_| Problem::new(StatusCode::BAD_REQUEST, "the body did not arrive whole");
         let Ok(bytes) = frame.map_err(cut)?.into_data() else { continue };
-        if read.len() + bytes.len() > BODY_BYTES {
+        if read.len() + bytes.len() > most {
             return Err(too_large());
         }
         let more = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
@@ -287,20 +311,8 @@ async fn whole(
 /// Refuses a caller that does not show the token.
 fn authorised(token: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(token) = token else { return Ok(()) };
-    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let shown = shown.and_then(|value| value.split_once(' '));
-    let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    if shown
-        .map(|(_, shown)| shown.trim_start())
-        .is_some_and(|shown| same(shown.as_bytes(), token.as_bytes()))
-    {
-        return Ok(());
+    match access::bearer(headers) {
+        Some(shown) if access::same(shown.as_bytes(), token.as_bytes()) => Ok(()),
+        _ => Err(access::unauthorised()),
     }
-    Err(Problem::new(StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong"))
-}
-
-/// Compares without telling by its duration how much was right.
-fn same(one: &[u8], other: &[u8]) -> bool {
-    let differences = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
-    one.len() == other.len() && differences == 0
 }

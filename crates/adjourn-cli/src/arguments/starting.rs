@@ -118,6 +118,19 @@ pub struct Serve {
     /// A file that holds it [env: ADJOURN_TOKEN_FILE]
     #[arg(long, value_name = "PATH", conflicts_with = "token")]
     pub token_file: Option<PathBuf>,
+    /// Let other agents talk to the agent of this script, over A2A at POST /a2a
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// A file of the tokens that they show: NAME SHA256 SCOPES [TENANT] on each line
+    /// [env: ADJOURN_TOKENS_FILE]
+    #[arg(long, value_name = "PATH")]
+    pub tokens_file: Option<PathBuf>,
+    /// Let everybody on this machine talk to it without a token; on loopback addresses only
+    #[arg(long)]
+    pub insecure_open: bool,
+    /// In whose words they are told about pauses [env: ADJOURN_A2A_PROFILE] [default: adjourn]
+    #[arg(long, value_enum)]
+    pub profile: Option<Profile>,
     /// Sessions to drive at once [env: ADJOURN_MAX_RUNNING] [default: 64]
     #[arg(long, value_name = "N", value_parser = crate::settings::count)]
     pub max_running: Option<usize>,

@@ -1,5 +1,7 @@
 //! `serve`: a host that runs what is ready and wakes what is due, until it is told to stop.
 
+mod a2a;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::arguments::Serve;
 use crate::descriptors;
 use crate::failure::Failure;
 use crate::foreground::{did_not_wait, host};
@@ -25,11 +28,11 @@ const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// How long requests that are under way may take when the host stops.
 const HANG_UP: Duration = Duration::from_secs(1);
 
-pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
+pub async fn run(settings: &Settings, serve: Serve, output: &Output) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let open = async || Place::open_or_make(settings).await;
     let Some(place) = patiently(open, &mut signals).await? else { return Ok(()) };
-    let mut listening = listen(&place).await?;
+    let mut listening = listen(&place, &serve).await?;
     let join = async || host(&place, Claims::All).await;
     let Some(mut working) = patiently(join, &mut signals).await? else {
         // Closing the store would wait as long as its writer does for the lock, up to half a
@@ -42,7 +45,11 @@ pub async fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     tracing::info!(%host, pid, "serving {store}; stop with Ctrl-C");
     if output.json {
         let url = listening.as_ref().map(|listening| &listening.url);
-        let serving = json!({ "store": store, "pid": pid, "listening": url });
+        let a2a = listening.as_ref().and_then(|listening| listening.a2a_url.as_ref());
+        let mut serving = json!({ "store": store, "pid": pid, "listening": url });
+        if let (Some(url), Some(serving)) = (a2a, serving.as_object_mut()) {
+            serving.insert("a2a".to_owned(), url.as_str().into());
+        }
         output.data(&json!({ "serving": serving }).to_string());
     }
     let stopped = tokio::select! {
@@ -100,10 +107,12 @@ async fn patiently<T>(
     }
 }
 
-/// The intake of events, and how to stop it.
+/// The intake of events, the agent that others talk to, and how to stop them.
 struct Listening {
     /// The address that events are posted to.
     url: String,
+    /// The address of the agent, if there is one.
+    a2a_url: Option<String>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<std::io::Result<()>>,
 }
@@ -130,9 +139,16 @@ async fn close(listening: Option<Listening>) {
     }
 }
 
-/// Takes events over HTTP, if it is asked to.
-async fn listen(place: &Place) -> Result<Option<Listening>, Failure> {
-    let Some(address) = place.settings.listen.value else { return Ok(None) };
+/// Takes events over HTTP, and lets other agents talk to an agent, if it is asked to.
+async fn listen(place: &Place, serve: &Serve) -> Result<Option<Listening>, Failure> {
+    let Some(address) = place.settings.listen.value else {
+        return match &serve.script {
+            None => Ok(None),
+            Some(_) => Err(Failure::usage("other agents cannot reach the agent of --script")
+                .hint("say where to listen: --listen 127.0.0.1:7070")),
+        };
+    };
+    let a2a = a2a::agent(place, serve, &address)?;
     let (token, open) = place.settings.token()?;
     if needs_token(&address) && token.is_none() {
         return Err(Failure::usage(format!("{address} can be reached by others"))
@@ -152,14 +168,18 @@ async fn listen(place: &Place) -> Result<Option<Listening>, Failure> {
     let address = listener.local_addr().unwrap_or(address);
     let url = format!("http://{address}/v1/events");
     tracing::info!("listening on {url}");
+    let a2a_url = a2a.as_ref().map(|_| format!("http://{address}/a2a"));
+    if let Some(url) = &a2a_url {
+        tracing::info!("an A2A agent on {url}");
+    }
     let intake = Intake {
         adjourn: place.adjourn.clone(),
         token: token.map(Arc::from),
         connections: descriptors::connections(),
     };
     let (stop, stopped) = oneshot::channel::<()>();
-    let task = tokio::spawn(adjourn_server::serve(listener, intake, async move {
+    let task = tokio::spawn(adjourn_server::serve(listener, intake, a2a, async move {
         let _ = stopped.await;
     }));
-    Ok(Some(Listening { url, stop, task }))
+    Ok(Some(Listening { url, a2a_url, stop, task }))
 }

@@ -77,6 +77,15 @@ pub const TOKEN_FILE: Key = Key {
             Without it, and without ADJOURN_TOKEN: only loopback addresses are listened on.",
     example: r#""token""#,
 };
+pub const TOKENS_FILE: Key = Key {
+    name: "serve.tokens_file",
+    flag: "--tokens-file",
+    variable: "ADJOURN_TOKENS_FILE",
+    whole: false,
+    about: "A file of the tokens that other agents show to `adjourn serve --script`: on each line a name,\n\
+            the SHA-256 digest of the token, its scopes (read,send,pause,resume) and perhaps its tenant.",
+    example: r#""tokens""#,
+};
 pub const MAX_RUNNING: Key = Key {
     name: "host.max_running",
     flag: "--max-running",
@@ -208,6 +217,15 @@ pub const PROFILE: Key = Key {
             adjourn (each in the words it has shown to understand) or rfc (the proposals').",
     example: r#""adjourn""#,
 };
+pub const A2A_PROFILE: Key = Key {
+    name: "a2a.profile",
+    flag: "--profile",
+    variable: "ADJOURN_A2A_PROFILE",
+    whole: false,
+    about: "In whose words other agents are told about pauses of tasks:\n\
+            adjourn (each in the words it has activated) or rfc (the proposals').",
+    example: r#""adjourn""#,
+};
 pub const STATUS_WORDS: Key = Key {
     name: "acp.status_words",
     flag: "--status-words",
@@ -234,6 +252,7 @@ pub const KEYS: &[Key] = &[
     SOURCE,
     LISTEN,
     TOKEN_FILE,
+    TOKENS_FILE,
     MAX_RUNNING,
     WARM_FOR,
     MAX_WARM,
@@ -252,4 +271,5 @@ pub const KEYS: &[Key] = &[
     PROFILE,
     STATUS_WORDS,
     ON_DISCONNECT,
+    A2A_PROFILE,
 ];

@@ -8,6 +8,7 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod a2a;
 mod acp;
 mod asking;
 mod by_hand;

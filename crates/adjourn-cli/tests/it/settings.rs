@@ -48,6 +48,7 @@ fn without_anything_the_defaults_hold() {
         serve.listen  -  default
         serve.token  -  default
         serve.token_file  -  default
+        serve.tokens_file  -  default
         host.max_running  64  default
         host.warm_for  5m  default
         host.max_warm  8  default
@@ -66,6 +67,7 @@ fn without_anything_the_defaults_hold() {
         acp.profile  adjourn  default
         acp.status_words  auto  default
         acp.on_disconnect  continue  default
+        a2a.profile  adjourn  default
         the file is ~/.config/adjourn/config.toml, which is not there
     "#]]
     .assert_eq(&squeezed(&home.plain(&(told.data.clone() + &told.talk))));
@@ -91,6 +93,7 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"serve.listen","value":"127.0.0.1:7070","source":"~/.config/adjourn/config.toml:6"}
         {"key":"serve.token","value":"(hidden)","source":"ADJOURN_TOKEN"}
         {"key":"serve.token_file","value":"~/token","source":"~/.config/adjourn/config.toml:7"}
+        {"key":"serve.tokens_file","value":null,"source":"default"}
         {"key":"host.max_running","value":8,"source":"~/.config/adjourn/config.toml:10"}
         {"key":"host.warm_for","value":"5m","source":"default"}
         {"key":"host.max_warm","value":8,"source":"default"}
@@ -109,6 +112,7 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"acp.profile","value":"adjourn","source":"default"}
         {"key":"acp.status_words","value":"auto","source":"default"}
         {"key":"acp.on_disconnect","value":"suspend","source":"~/.config/adjourn/config.toml:15"}
+        {"key":"a2a.profile","value":"adjourn","source":"default"}
     "#]]
     .assert_eq(&home.plain(&told.data));
     let store = &home.jsons(&["config"])[0];

@@ -354,20 +354,62 @@ fn the_largest_commands_explain_themselves() {
         Usage: adjourn serve [OPTIONS]
 
         Options:
-          -l, --listen <ADDR:PORT>  Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
-              --token <TOKEN>       What callers must show as a bearer token; others on this machine can see it here [env: ADJOURN_TOKEN]
-              --token-file <PATH>   A file that holds it [env: ADJOURN_TOKEN_FILE]
-              --max-running <N>     Sessions to drive at once [env: ADJOURN_MAX_RUNNING] [default: 64]
-              --drain <DURATION>    How long calls in flight may go on when it stops [env: ADJOURN_DRAIN] [default: 30s]
-              --cache <N>           Sessions to keep in memory [env: ADJOURN_CACHE] [default: 4096]
-          -h, --help                Print help
+          -l, --listen <ADDR:PORT>
+                  Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
+
+              --token <TOKEN>
+                  What callers must show as a bearer token; others on this machine can see it here [env: ADJOURN_TOKEN]
+
+              --token-file <PATH>
+                  A file that holds it [env: ADJOURN_TOKEN_FILE]
+
+              --script <FILE>
+                  Let other agents talk to the agent of this script, over A2A at POST /a2a
+
+              --tokens-file <PATH>
+                  A file of the tokens that they show: NAME SHA256 SCOPES [TENANT] on each line [env: ADJOURN_TOKENS_FILE]
+
+              --insecure-open
+                  Let everybody on this machine talk to it without a token; on loopback addresses only
+
+              --profile <PROFILE>
+                  In whose words they are told about pauses [env: ADJOURN_A2A_PROFILE] [default: adjourn]
+
+                  Possible values:
+                  - adjourn: Tell each client in the words it has shown to understand
+                  - rfc:     Tell every client in the words of the proposals
+
+              --max-running <N>
+                  Sessions to drive at once [env: ADJOURN_MAX_RUNNING] [default: 64]
+
+              --drain <DURATION>
+                  How long calls in flight may go on when it stops [env: ADJOURN_DRAIN] [default: 30s]
+
+              --cache <N>
+                  Sessions to keep in memory [env: ADJOURN_CACHE] [default: 4096]
+
+          -h, --help
+                  Print help (see a summary with '-h')
 
         Options of every command:
-              --store <PATH>         The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
-              --config <PATH>        The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
-              --json                 Print one JSON object per line
-              --log <LEVEL>          What is logged on stderr [env: ADJOURN_LOG] [default: info for serve, warn for acp, off for all others] [possible values: off, error, warn, info, debug, trace]
-              --log-format <FORMAT>  How lines of the log are written [env: ADJOURN_LOG_FORMAT] [default: text] [possible values: text, json]
+              --store <PATH>
+                  The store's file [env: ADJOURN_STORE] [default: adjourn/store.db in the data directory]
+
+              --config <PATH>
+                  The configuration file [env: ADJOURN_CONFIG] [default: adjourn/config.toml in the configuration directory]
+
+              --json
+                  Print one JSON object per line
+
+              --log <LEVEL>
+                  What is logged on stderr [env: ADJOURN_LOG] [default: info for serve, warn for acp, off for all others]
+
+                  [possible values: off, error, warn, info, debug, trace]
+
+              --log-format <FORMAT>
+                  How lines of the log are written [env: ADJOURN_LOG_FORMAT] [default: text]
+
+                  [possible values: text, json]
         $ adjourn suspend --help
         Pause a session
 

@@ -32,7 +32,7 @@ async fn bounded(token: Option<&str>, connections: usize) -> Fixture {
     let address = listener.local_addr().unwrap();
     let adjourn = embed(store.clone(), Arc::new(Machine)).unwrap();
     let intake = Intake { adjourn, token: token.map(Arc::from), connections };
-    tokio::spawn(serve(listener, intake, std::future::pending()));
+    tokio::spawn(serve(listener, intake, None, std::future::pending()));
     Fixture { _directory: directory, store, address }
 }
 

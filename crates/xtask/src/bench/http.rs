@@ -43,7 +43,7 @@ pub fn intake(path: &Path) -> Result<()> {
     runtime()?.block_on(async {
         let intake =
             Intake { adjourn: open(path)?, token: None, connections: adjourn_server::CONNECTIONS };
-        Ok(adjourn_server::serve(listen().await?, intake, first_gone()).await?)
+        Ok(adjourn_server::serve(listen().await?, intake, None, first_gone()).await?)
     })
 }
 

@@ -1,0 +1,309 @@
+//! A2A over HTTP: JSON-RPC of both versions on one URL, HTTP+JSON of 1.0 below it, streams as
+//! server-sent events, and the card.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use adjourn::store::Store;
+use adjourn_a2a::rpc::{self, Headers, Reply};
+use adjourn_a2a::{
+    Activated, Answer, Asked, Caller, Error, Face, StreamEvent, TaskStream, Told, Version, error,
+    rest,
+};
+use adjourn_core::json;
+use adjourn_core::transcript::Digest;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Router};
+use futures_core::Stream;
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::access::Access;
+use crate::connections::ConnectionSlot;
+use crate::problem::Problem;
+use crate::whole;
+
+/// Where the agent is spoken to.
+const PATH: &str = "/a2a";
+const VERSION: HeaderName = HeaderName::from_static("a2a-version");
+/// The names of the header that activates extensions, in 1.0 and in 0.3.
+const EXTENSIONS: [HeaderName; 2] =
+    [HeaderName::from_static("a2a-extensions"), HeaderName::from_static("x-a2a-extensions")];
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+/// The content types that JSON may have.
+const JSON: [&str; 2] = ["application/json", "application/a2a+json"];
+/// How long a stream is silent at most, so that nobody between takes it for dead.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How many events wait for a client that reads slowly; the journal keeps the rest.
+const EVENTS: usize = 16;
+/// How long a client may keep the card.
+const CARD_AGE: &str = "public, max-age=300";
+
+/// An agent that other agents talk to, and who may.
+pub struct A2a<S: Store> {
+    /// The agent.
+    pub face: Arc<Face<S>>,
+    /// Who may do what with its tasks.
+    pub access: Access,
+}
+
+impl<S: Store> Clone for A2a<S> {
+    fn clone(&self) -> Self {
+        Self { face: Arc::clone(&self.face), access: self.access.clone() }
+    }
+}
+
+/// Returns what is answered for the agent.
+pub(crate) fn routes<S: Store>(a2a: A2a<S>) -> Router {
+    Router::new()
+        .route(PATH, post(call::<S>))
+        .route(&format!("{PATH}/"), post(call::<S>))
+        .route(&format!("{PATH}/{{*path}}"), get(by_path::<S>).post(by_path::<S>))
+        .route("/.well-known/agent-card.json", get(card::<S>))
+        .route("/.well-known/agent.json", get(card::<S>))
+        .with_state(a2a)
+}
+
+/// Describes the agent to everybody; nothing is told of its tasks.
+async fn card<S: Store>(State(a2a): State<A2a<S>>, headers: HeaderMap) -> Response {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let url = format!("http://{}{PATH}", host.unwrap_or("localhost"));
+    let card = a2a.face.card(&url, a2a.access.is_secured()).to_string();
+    let digest = Digest::of(card.as_bytes()).to_string();
+    let tag = format!("\"{}\"", digest.get(..16).unwrap_or(&digest));
+    let cached = [
+        (header::ETAG, tag.clone()),
+        (header::CACHE_CONTROL, CARD_AGE.to_owned()),
+        (header::VARY, "host".to_owned()),
+    ];
+    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        return (StatusCode::NOT_MODIFIED, cached).into_response();
+    }
+    (cached, [(header::CONTENT_TYPE, "application/json")], card).into_response()
+}
+
+/// Answers JSON-RPC.
+async fn call<S: Store>(
+    State(a2a): State<A2a<S>>,
+    Extension(slot): Extension<Arc<ConnectionSlot>>,
+    Extension(bodies): Extension<Arc<Semaphore>>,
+    request: Request,
+) -> Response {
+    let answer = async {
+        let heard = Heard::read(&a2a, &slot, &bodies, request).await?;
+        let Some(kind) = heard.kind else {
+            return Ok(object(
+                StatusCode::OK,
+                JSON[0],
+                &rpc::failure(&Value::Null, &no_json()),
+                None,
+            ));
+        };
+        let echo = heard.activated.echo();
+        let reply = a2a.face.rpc(&heard.caller, heard.headers(), &heard.body).await;
+        Ok(match reply {
+            Reply::Object(value) => {
+                // An error of JSON-RPC has the status of a success, but for what a token forbids.
+                let code = value.pointer("/error/code").and_then(Value::as_i64);
+                let status = match code {
+                    Some(error::FORBIDDEN) => StatusCode::FORBIDDEN,
+                    _ => StatusCode::OK,
+                };
+                object(status, kind, &value, echo)
+            }
+            Reply::Stream(id, stream) => {
+                events(stream, Arc::clone(&slot), echo, move |told| match told {
+                    Ok(told) => rpc::event(&id, told),
+                    Err(error) => rpc::failure(&id, &error),
+                })
+            }
+        })
+    };
+    let answer: Result<_, Problem> = answer.await;
+    slot.heard();
+    answer.unwrap_or_else(axum::response::IntoResponse::into_response)
+}
+
+/// Answers HTTP+JSON.
+async fn by_path<S: Store>(
+    State(a2a): State<A2a<S>>,
+    Extension(slot): Extension<Arc<ConnectionSlot>>,
+    Extension(bodies): Extension<Arc<Semaphore>>,
+    Path(path): Path<String>,
+    request: Request,
+) -> Response {
+    let answer = async {
+        let heard = Heard::read(&a2a, &slot, &bodies, request).await?;
+        let (kind, echo) = (heard.kind.unwrap_or(JSON[0]), heard.activated.echo());
+        Ok(match heard.ask(&a2a.face, &path).await {
+            Ok(Answer::Result(result)) => object(StatusCode::OK, kind, &result, echo),
+            Ok(Answer::Stream(stream)) => {
+                events(stream, Arc::clone(&slot), echo, |told| match told {
+                    Ok(Told::Update(told) | Told::Frame(told)) => told,
+                    Err(error) => rest::failure(&error).1,
+                })
+            }
+            Err(error) => {
+                let (status, body) = rest::failure(&error);
+                let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+                object(status, kind, &body, echo)
+            }
+        })
+    };
+    let answer: Result<_, Problem> = answer.await;
+    slot.heard();
+    answer.unwrap_or_else(axum::response::IntoResponse::into_response)
+}
+
+/// A request of a caller who is known.
+struct Heard {
+    caller: Caller,
+    head: Parts,
+    body: Vec<u8>,
+    /// The room that the body takes.
+    _room: Option<OwnedSemaphorePermit>,
+    /// The content type, as the answer mirrors it; nothing if it is not JSON.
+    kind: Option<&'static str>,
+    activated: Activated,
+}
+
+impl Heard {
+    async fn read<S: Store>(
+        a2a: &A2a<S>,
+        slot: &ConnectionSlot,
+        bodies: &Arc<Semaphore>,
+        request: Request,
+    ) -> Result<Self, Problem> {
+        // Nothing is read for strangers.
+        let caller = a2a.access.caller(request.headers())?;
+        let (head, body) = request.into_parts();
+        let (body, room) = whole(body, rpc::BODY_BYTES, slot, bodies).await?;
+        slot.stores();
+        let activated = EXTENSIONS.into_iter().flat_map(|name| head.headers.get_all(name));
+        let activated = activated.filter_map(|value| value.to_str().ok());
+        let activated = Activated::read(activated, a2a.face.profile);
+        let kind = content_type(&head.headers);
+        Ok(Self { caller, head, body, _room: room, kind, activated })
+    }
+
+    fn text(&self, name: HeaderName) -> Option<&str> {
+        self.head.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    fn headers(&self) -> Headers<'_> {
+        let version = self.text(VERSION).or_else(|| asked_version(&self.head.uri));
+        Headers { version, activated: self.activated, last_event: self.text(LAST_EVENT) }
+    }
+
+    /// Asks for what a path stands for.
+    async fn ask<S: Store>(&self, face: &Face<S>, path: &str) -> Result<Answer<S>, Error> {
+        let Headers { version, activated, last_event } = self.headers();
+        Version::check(version)?;
+        let body = match self.body.as_slice() {
+            [] => Value::Null,
+            _ if self.kind.is_none() => return Err(no_json()),
+            body => json::read(body, rpc::BODY_BYTES).map_err(|unreadable| {
+                Error::new(error::PARSE_ERROR, "PARSE_ERROR", unreadable.to_string())
+            })?,
+        };
+        let (is_get, query) = (self.head.method == Method::GET, self.head.uri.query());
+        let asked = rest::Request { is_get, path, query: query.unwrap_or_default() };
+        let (method, params) = rest::read(asked, body)?;
+        let asked = Asked { caller: &self.caller, method, activated, last_event };
+        face.ask(&asked, &params).await
+    }
+}
+
+/// Says that a body is not JSON.
+fn no_json() -> Error {
+    let problem = format!("expected {}", JSON.join(" or "));
+    Error::new(error::CONTENT_TYPE_NOT_SUPPORTED, "CONTENT_TYPE_NOT_SUPPORTED", problem)
+}
+
+/// Returns the content type of a request, as the answer mirrors it; nothing if it is not JSON.
+fn content_type(headers: &HeaderMap) -> Option<&'static str> {
+    let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    JSON.into_iter().find(|known| known.eq_ignore_ascii_case(kind))
+}
+
+/// Returns the version that a query asks for.
+fn asked_version(uri: &Uri) -> Option<&str> {
+    let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .into_iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("A2A-Version"))
+        .map(|(_, value)| value)
+}
+
+/// Answers with one object.
+fn object(
+    status: StatusCode,
+    kind: &'static str,
+    value: &Value,
+    activated: Option<String>,
+) -> Response {
+    let kind = [(header::CONTENT_TYPE, kind)];
+    echoing((status, kind, value.to_string()).into_response(), activated)
+}
+
+/// Answers with events, until the task is at its end or the client goes away.
+fn events<S: Store>(
+    mut stream: Box<TaskStream<S>>,
+    slot: Arc<ConnectionSlot>,
+    activated: Option<String>,
+    written: impl Fn(Result<Told, Error>) -> Value + Send + 'static,
+) -> Response {
+    let (sender, receiver) = mpsc::channel(EVENTS);
+    tokio::spawn(async move {
+        loop {
+            let (text, goes_on) = tokio::select! {
+                () = sender.closed() => return,
+                next = stream.next() => match next {
+                    Ok(Some(StreamEvent { id, told })) => {
+                        (format!("id: {id}\ndata: {}\n\n", written(Ok(told))), true)
+                    }
+                    Ok(None) => return,
+                    // The client comes back with the last event that it has seen.
+                    Err(error) => (format!("data: {}\n\n", written(Err(error))), false),
+                },
+                () = tokio::time::sleep(KEEP_ALIVE) => (": still here\n\n".to_owned(), true),
+            };
+            // A client that reads is not one that is only waited for.
+            slot.heard();
+            if sender.send(text).await.is_err() || !goes_on {
+                return;
+            }
+        }
+    });
+    let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    echoing((head, Body::from_stream(Received(receiver))).into_response(), activated)
+}
+
+/// Says which extensions are activated, under both names of the header.
+fn echoing(mut response: Response, activated: Option<String>) -> Response {
+    let value = activated.and_then(|names| HeaderValue::from_str(&names).ok());
+    for name in value.is_some().then_some(EXTENSIONS).into_iter().flatten() {
+        response.headers_mut().extend(value.clone().map(|value| (name, value)));
+    }
+    response
+}
+
+/// What a task of the server sends to a client.
+struct Received(mpsc::Receiver<String>);
+
+impl Stream for Received {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|text| text.map(|text| Ok(Bytes::from(text))))
+    }
+}
