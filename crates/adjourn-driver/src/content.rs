@@ -5,6 +5,7 @@
 //! nothing is lost between ACP, A2A, MCP and a model.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use adjourn_core::ledger::CallId;
 use adjourn_core::transcript::Content;
@@ -106,9 +107,11 @@ pub struct Segment {
 /// A block of content, as ACP and MCP have them: text, image, audio, resource, resource link.
 ///
 /// A thought of an agent's is a block of the type `thought` with its words as `text`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+///
+/// Clones share what is in it: a conversation is copied for every request to a model.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
-pub struct Block(Map<String, Value>);
+pub struct Block(Arc<Map<String, Value>>);
 
 /// The kinds of tools that ACP knows. Its first version has no others.
 pub const TOOL_KINDS: [&str; 10] = [
@@ -339,14 +342,14 @@ impl Block {
         let mut fields = Map::new();
         fields.insert("type".to_owned(), kind.into());
         fields.insert("text".to_owned(), Value::String(text.into()));
-        Self(fields)
+        Self(Arc::new(fields))
     }
 
     /// Takes a block as a protocol has it; nothing if it has no type, or is a text without words.
     pub fn from_fields(fields: Map<String, Value>) -> Option<Self> {
         let kind = fields.get("type")?.as_str()?;
         let worded = !matches!(kind, "text" | "thought") || fields.get("text")?.is_string();
-        worded.then_some(Self(fields))
+        worded.then(|| Self(Arc::new(fields)))
     }
 
     /// Reads a list of blocks that a person can say; nothing if the value is none.
@@ -359,7 +362,7 @@ impl Block {
     }
 
     /// Returns its fields.
-    pub const fn fields(&self) -> &Map<String, Value> {
+    pub fn fields(&self) -> &Map<String, Value> {
         &self.0
     }
 
@@ -383,21 +386,27 @@ impl Block {
 
     /// Adds words to those of a text or a thought.
     pub(crate) fn push_words(&mut self, words: &str) {
-        if let Some(Value::String(text)) = self.0.get_mut("text") {
+        if let Some(Value::String(text)) = Arc::make_mut(&mut self.0).get_mut("text") {
             text.push_str(words);
         }
     }
 
     /// Cuts the words of a text or a thought after `length` bytes, where a character ends.
     pub(crate) fn truncate_words(&mut self, length: usize) {
-        if let Some(Value::String(text)) = self.0.get_mut("text") {
+        if let Some(Value::String(text)) = Arc::make_mut(&mut self.0).get_mut("text") {
             text.truncate(length);
         }
     }
 
     /// Returns it as a JSON value.
     pub fn to_value(&self) -> Value {
-        Value::Object(self.0.clone())
+        Value::Object(Map::clone(&self.0))
+    }
+}
+
+impl Serialize for Block {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().serialize(serializer)
     }
 }
 

@@ -91,7 +91,11 @@ pub(crate) fn view_of(entries: Vec<Message>) -> Vec<ModelMessage> {
         match message.role {
             Role::Agent => {
                 let (mut calls, mut results) = (Vec::new(), Vec::new());
-                while let Some(Asked { call, result, .. }) = asked.next_if(|a| a.by == index) {
+                let mut given: Vec<_> = message.calls.into_iter().map(Some).collect();
+                while let Some(Asked { place, id, result, .. }) = asked.next_if(|a| a.by == index) {
+                    // Each place is asked for once.
+                    let Some(call) = given.get_mut(place).and_then(Option::take) else { continue };
+                    let call = CallContent { id, ..call };
                     let result = result.and_then(|result| messages.get_mut(result)?.take());
                     results.push(result_of(&call, result));
                     calls.push(call);
@@ -233,8 +237,10 @@ enum Answer {
 struct Asked {
     /// The message that asks for it.
     by: usize,
-    /// The call, by the id that it has in the view.
-    call: CallContent,
+    /// Its place among the calls of that message.
+    place: usize,
+    /// The id that it has in the view.
+    id: CallId,
     /// The message that answers it.
     result: Option<usize>,
 }
@@ -253,12 +259,13 @@ impl Calls {
         let mut latest: HashMap<&CallId, usize> = HashMap::new();
         let mut ids: HashMap<CallId, u64> = HashMap::new();
         for (by, message) in messages.iter().enumerate() {
-            for call in message.calls.iter().filter(|_| message.role == Role::Agent) {
+            let calls = message.calls.iter().filter(|_| message.role == Role::Agent);
+            for (place, call) in calls.enumerate() {
                 let known = latest.get(&call.id).and_then(|place| asked.get(*place));
                 if known.is_none_or(|known| known.result.is_some()) {
                     latest.insert(&call.id, asked.len());
-                    let call = CallContent { id: unique(&call.id, &mut ids), ..call.clone() };
-                    asked.push(Asked { by, call, result: None });
+                    let id = unique(&call.id, &mut ids);
+                    asked.push(Asked { by, place, id, result: None });
                 }
             }
             let answers_call = matches!(message.role, Role::Tool | Role::Host);
