@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use adjourn::core::Session;
 use adjourn::core::actor::{self, Actor};
+use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
 use adjourn::core::id::RunId;
 use adjourn::store::Store;
@@ -37,6 +38,8 @@ pub struct Agent {
     pub description: String,
     /// What its sessions are made from.
     pub driver: DriverSpec,
+    /// What each of its sessions may use.
+    pub budget: Budget,
     /// Whether its tasks can be paused.
     pub pausable: bool,
 }

@@ -146,6 +146,7 @@ impl<S: Store> Face<S> {
     ) -> Result<Found<S>, Error> {
         let family = asked.method.family;
         let mut create = self.as_caller(asked.caller).create_with(self.agent.driver.clone());
+        create = create.budget(self.agent.budget);
         if let Some((context, first)) = context {
             create = create.label(CONTEXT, context);
             if let Some(first) = first {

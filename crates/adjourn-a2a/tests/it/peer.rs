@@ -1,5 +1,6 @@
 //! A peer: asks a face, and reads what it is told.
 
+use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
 use adjourn::store::Sqlite;
 use adjourn_a2a::rpc::{self, Headers, Reply};
@@ -25,6 +26,7 @@ impl Peer {
             name: "rebase-worker".to_owned(),
             description: "Rebases branches".to_owned(),
             driver: DriverSpec::script(script),
+            budget: Budget::default(),
             pausable: true,
         };
         Self {

@@ -118,10 +118,10 @@ pub struct Serve {
     /// A file that holds it [env: ADJOURN_TOKEN_FILE]
     #[arg(long, value_name = "PATH", conflicts_with = "token")]
     pub token_file: Option<PathBuf>,
-    /// Let other agents talk to the agent of this script, over A2A at POST /a2a
-    #[arg(long, value_name = "FILE")]
-    pub script: Option<PathBuf>,
-    /// A file of the tokens that they show: NAME SHA256 SCOPES [TENANT] on each line
+    // What other agents talk to, over A2A at POST /a2a; without it they talk to none.
+    #[command(flatten)]
+    pub agent: AgentFlags,
+    /// A file of the tokens that other agents show: NAME SHA256 SCOPES [TENANT] on each line
     /// [env: ADJOURN_TOKENS_FILE]
     #[arg(long, value_name = "PATH")]
     pub tokens_file: Option<PathBuf>,

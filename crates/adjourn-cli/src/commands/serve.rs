@@ -142,9 +142,9 @@ async fn close(listening: Option<Listening>) {
 /// Takes events over HTTP, and lets other agents talk to an agent, if it is asked to.
 async fn listen(place: &Place, serve: &Serve) -> Result<Option<Listening>, Failure> {
     let Some(address) = place.settings.listen.value else {
-        return match &serve.script {
+        return match a2a::name(&serve.agent) {
             None => Ok(None),
-            Some(_) => Err(Failure::usage("other agents cannot reach the agent of --script")
+            Some(name) => Err(Failure::usage(format!("other agents cannot reach {name}"))
                 .hint("say where to listen: --listen 127.0.0.1:7070")),
         };
     };

@@ -82,7 +82,7 @@ pub const TOKENS_FILE: Key = Key {
     flag: "--tokens-file",
     variable: "ADJOURN_TOKENS_FILE",
     whole: false,
-    about: "A file of the tokens that other agents show to `adjourn serve --script`: on each line a name,\n\
+    about: "A file of the tokens that other agents show to `adjourn serve`: on each line a name,\n\
             the SHA-256 digest of the token, its scopes (read,send,pause,resume) and perhaps its tenant.",
     example: r#""tokens""#,
 };

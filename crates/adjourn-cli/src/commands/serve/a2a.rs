@@ -9,8 +9,8 @@ use adjourn_a2a::{Agent, Face};
 use adjourn_core::driver::Need;
 use adjourn_server::{A2a, Access, Token, needs_token};
 
-use crate::arguments::{Profile, Serve};
-use crate::commands::run::read;
+use crate::arguments::{AgentFlags, Profile, Serve};
+use crate::chosen::Chosen;
 use crate::failure::Failure;
 use crate::input_file::{self, SETTINGS_BYTES};
 use crate::place::Place;
@@ -21,24 +21,31 @@ pub fn agent(
     serve: &Serve,
     address: &SocketAddr,
 ) -> Result<Option<A2a<Sqlite>>, Failure> {
-    let Some(script) = &serve.script else { return Ok(None) };
-    let (driver, _) = read(script)?;
+    let Some(name) = name(&serve.agent) else { return Ok(None) };
+    let chosen = Chosen::by(&serve.agent, &place.settings)?.working_in(None)?;
+    let Chosen { driver, budget, .. } = chosen;
     // No person can be asked here: better no agent than one whose tasks wait for ever.
     if driver.needs.contains(&Need::Permissions) {
-        let path = script.display();
-        return Err(Failure::other(format!("{path} asks for permissions, which needs an editor"))
-            .hint(format!("an editor runs it: `adjourn acp --script {path}`")));
+        return Err(Failure::other(format!("{name} asks for permissions, which needs an editor"))
+            .hint("an editor runs it: `adjourn acp`"));
     }
     let access = access(place, serve, address)?;
-    let name = script.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
-    let description = format!("The scripted agent {name}, whose tasks can be paused and resumed");
-    let agent = Agent { name, description, driver, pausable: true };
+    let description = format!("The agent {name}, whose tasks can be paused and resumed");
+    let budget = budget.unwrap_or_default();
+    let agent = Agent { name, description, driver, budget, pausable: true };
     let profile = match place.settings.a2a_profile.value {
         Profile::Adjourn => adjourn_a2a::Profile::Adjourn,
         Profile::Rfc => adjourn_a2a::Profile::Rfc,
     };
     let face = Arc::new(Face::new(place.adjourn.clone(), agent, profile));
     Ok(Some(A2a { face, access }))
+}
+
+/// Returns what the agent is called that flags choose; nothing if they choose none.
+pub fn name(flags: &AgentFlags) -> Option<String> {
+    let script = flags.script.as_deref().and_then(Path::file_stem);
+    let script = script.map(|stem| stem.to_string_lossy().into_owned());
+    script.or_else(|| flags.agent.clone()).or_else(|| flags.model.clone())
 }
 
 /// Finds out who may talk to it.
