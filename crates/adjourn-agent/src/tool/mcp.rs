@@ -34,9 +34,11 @@
 mod config;
 mod connection;
 mod names;
+mod reading;
 mod source;
 mod tool;
 mod values;
 
-pub use config::{McpConfigError, McpServer, McpServers, McpTransport};
+pub use config::{McpServer, McpServers, McpTransport};
+pub use reading::McpConfigError;
 pub use values::McpValue;
