@@ -48,9 +48,11 @@ impl Sources {
         told.insert(failure.to_string()).then_some(failure)
     }
 
-    /// Takes note that a turn begins.
-    pub(super) fn begin_turn(&self) {
+    /// Takes note that a turn begins: what failed before is tried again, and told again.
+    pub(super) async fn begin_turn(&self) {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let closed = self.all.iter().filter(|source| !source.is_open());
+        all(closed.map(|source| source.close()).collect()).await;
     }
 
     /// Returns whether one of them has something that is worth keeping.

@@ -81,7 +81,7 @@ impl Stepping {
             }
         }
         if self.step.opening != Opening::Next {
-            self.driver.sources.begin_turn();
+            self.driver.sources.begin_turn().await;
         }
         let (toolboxes, failed) = self.driver.toolboxes(&self.step).await;
         for failure in failed {

@@ -9,7 +9,7 @@ use adjourn::{Adjourn, RunningHost, SessionRef};
 use adjourn_agent::mcp::McpServers;
 use adjourn_agent::{Agent, ScriptedModel};
 use adjourn_core::driver::DriverSpec;
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{Handle, SessionId};
 use adjourn_driver::{Driver, Drivers, Environment};
 use serde_json::json;
 
@@ -63,6 +63,16 @@ async fn engine(
 async fn declined(adjourn: &Adjourn, id: SessionId) -> Option<String> {
     let hosts = adjourn.known_hosts().await.unwrap();
     hosts.first()?.about.declines(id).map(str::to_owned)
+}
+
+/// Waits until a session is parked.
+async fn parked(session: &SessionRef) -> Handle {
+    loop {
+        if let State::Suspended(suspended) = &session.load().await.unwrap().state {
+            return suspended.park.pause.handle;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 async fn completed(session: &SessionRef) {
@@ -123,12 +133,7 @@ async fn a_parked_session_keeps_its_server_only_while_it_is_kept_warm() {
         ]));
         let (adjourn, host, spec) = engine(directory.path(), &model, &servers, warm).await;
         let session = adjourn.create_with(spec).prompt("Go.").await.unwrap();
-        let handle = loop {
-            if let State::Suspended(suspended) = &session.load().await.unwrap().state {
-                break suspended.park.pause.handle;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        };
+        let handle = parked(&session).await;
         let server = noted(directory.path(), "started").remove(0);
         if warm.is_zero() {
             until("gone", || !runs(&server)).await;
@@ -144,4 +149,30 @@ async fn a_parked_session_keeps_its_server_only_while_it_is_kept_warm() {
             until("gone", || !runs(&server)).await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_failed_is_tried_again_in_the_next_turn() {
+    let directory = tempfile::tempdir().unwrap();
+    let late = format!("test -e there || exit 1; exec {}", program());
+    let servers = McpServers::read(&json!({ "mcpServers": {
+        "demo": { "command": program() }, "late": { "command": "sh", "args": ["-c", late] },
+    } }));
+    let servers = servers.unwrap().in_directory(directory.path());
+    let model = model(json!([{ "calls": [ask("Is it there?")] }, { "text": "Done." }]));
+    // The driver is kept, and remembers what has failed.
+    let warm = Duration::from_secs(600);
+    let (adjourn, host, spec) = engine(directory.path(), &model, &servers, warm).await;
+    let session = adjourn.create_with(spec).prompt("Go.").await.unwrap();
+    let handle = parked(&session).await;
+    std::fs::write(directory.path().join("there"), "").unwrap();
+    session.prompt("yes").answering(handle).await.unwrap();
+    completed(&session).await;
+    let has = |request: usize| {
+        let tools = model.requests()[request].tools.clone();
+        tools.iter().any(|tool| tool.name == "late__echo")
+    };
+    assert_eq!((has(0), has(1)), (false, true));
+    assert_eq!(noted(directory.path(), "started").len(), 2, "the other one was kept");
+    host.stop().await.unwrap();
 }
