@@ -18,9 +18,14 @@ pub(crate) fn signature(call: &CallContent) -> String {
         Value::Null => text.extend(b"{}"),
         arguments => write(arguments, &mut text),
     }
-    let digest = Digest::of(&text).to_string();
-    let tool = limits::excerpt(&call.tool, NAME_BYTES);
-    format!("{tool}:{}", digest.get(..DIGITS).unwrap_or_default())
+    let digest = Digest::of(&text);
+    let mut signature = limits::excerpt(&call.tool, NAME_BYTES);
+    signature.push(':');
+    // Every suspension writes one for each call: what is not kept is not written.
+    let digits = digest.as_bytes().iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    let digits = digits.take(DIGITS).filter_map(|digit| char::from_digit(digit.into(), 16));
+    signature.extend(digits);
+    signature
 }
 
 /// Writes a value as JSON, with the names of every object in order.
