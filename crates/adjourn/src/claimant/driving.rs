@@ -138,14 +138,31 @@ impl<S: Store> Claimant<S> {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        let is_to_stop =
-            |signal: &Signal| signal.drain_by.is_some() || signal.revision > session.revision;
         tokio::select! {
             () = ended => {}
-            _ = stops.wait_for(is_to_stop) => {}
+            () = self.until_to_stop(session, stops) => {}
             () = self.0.clock.sleep(LET_GO) => {
                 tracing::warn!("the driver that was kept for the session has not ended in time");
             }
+        }
+    }
+
+    /// Waits until a session that has just been claimed, or this host, is to stop.
+    async fn until_to_stop(&self, session: &Session, stops: &mut watch::Receiver<Signal>) {
+        let mut seen = session.revision;
+        let is_news = |signal: &Signal, seen| signal.drain_by.is_some() || signal.revision > seen;
+        while let Ok(signal) = stops.wait_for(|signal| is_news(signal, seen)).await {
+            let (is_draining, revision) = (signal.drain_by.is_some(), signal.revision);
+            drop(signal);
+            let runs = |session: &Session| matches!(session.state, State::Running(_));
+            let still_runs = || {
+                let session = self.0.store.session(session.id).ok().flatten();
+                session.is_some_and(|session| runs(&session))
+            };
+            if is_draining || !still_runs() {
+                return;
+            }
+            seen = revision;
         }
     }
 
