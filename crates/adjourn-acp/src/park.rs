@@ -242,6 +242,9 @@ pub fn over(before: &Session, event: &Event) -> Vec<Over> {
             let how = match ended.fate {
                 Fate::Failed => "Failed: nothing had woken it in time.".to_owned(),
                 Fate::Closed => format!("Closed by {}.", event.by.who()),
+                Fate::Exported => {
+                    format!("Exported by {}: it goes on elsewhere.", event.by.who())
+                }
                 Fate::Canceled | Fate::Withdrawn | Fate::Resumed(_) => {
                     format!("Canceled by {}.", event.by.who())
                 }

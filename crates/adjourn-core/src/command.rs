@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::arrival::Arrival;
 use crate::carry::{AddBudget, Limit};
 use crate::conditions::Conditions;
+use crate::event::SealedRecord;
 use crate::id::{GateId, Handle, RequestId};
 use crate::transcript::{Content, Digest};
 
@@ -32,6 +33,8 @@ pub enum Command {
     Cancel(Cancel),
     /// Ends the session.
     Close(Close),
+    /// Ends the session, which goes on elsewhere with a portable record.
+    Export(Export),
     /// Chooses how the agent works.
     SetOption(SetOption),
 
@@ -96,6 +99,7 @@ impl Command {
             Self::Resume(_) => "resume",
             Self::Cancel(_) => "cancel",
             Self::Close(_) => "close",
+            Self::Export(_) => "export",
             Self::SetOption(_) => "set_option",
             Self::Deliver(_) => "deliver",
             Self::Expire => "expire",
@@ -282,6 +286,17 @@ pub struct Cancel {
 pub struct Close {
     /// The reason for the end, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A request to end the session here, because a portable record has been made of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Export {
+    /// The record.
+    pub record: SealedRecord,
+    /// The reason for the move, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 

@@ -20,9 +20,10 @@ use crate::transcript::Head;
 pub use payloads::{
     AnsweredKey, CallsAbandoned, CallsAsked, CallsDispatched, CallsLeft, CallsReturned,
     CancelRequested, Claimed, Drained, FiredUnderHold, HoldLaid, HoldLifted, HostLost, OptionSet,
-    ParkRequested, Progressed, RequesterLeft, Resumed, ResumedTo, RunEnded, RunStarted,
-    SessionCreated, SessionEnded, StepAborted, StepFinished, StepStarted, SuspendJoined,
-    SuspendRequested, SuspendWithdrawn, SuspendedEvent, SuspensionEnded,
+    Origin, ParkRequested, Progressed, RequesterLeft, Resumed, ResumedTo, RunEnded, RunStarted,
+    SealedRecord, SessionCreated, SessionEnded, SessionImported, StepAborted, StepFinished,
+    StepStarted, SuspendJoined, SuspendRequested, SuspendWithdrawn, SuspendedEvent,
+    SuspensionEnded,
 };
 
 /// One thing that happened to a session.
@@ -44,6 +45,9 @@ pub enum What {
     /// The session exists.
     #[serde(rename = "session_created/1")]
     SessionCreated(SessionCreated),
+    /// The session exists, and goes on from where a portable record says that it was parked.
+    #[serde(rename = "session_imported/1")]
+    SessionImported(Box<SessionImported>),
     /// A prompt was taken; work is due.
     #[serde(rename = "run_started/1")]
     RunStarted(RunStarted),
@@ -135,6 +139,7 @@ impl What {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::SessionCreated(_) => "session_created",
+            Self::SessionImported(_) => "session_imported",
             Self::RunStarted(_) => "run_started",
             Self::Claimed(_) => "claimed",
             Self::StepStarted(_) => "step_started",
@@ -163,6 +168,17 @@ impl What {
             Self::HostLost(_) => "host_lost",
             Self::OptionSet(_) => "option_set",
             Self::SessionEnded(_) => "session_ended",
+        }
+    }
+}
+
+impl What {
+    /// Returns what a session was made from, if this is how it came to be.
+    pub fn founding(&self) -> Option<&SessionCreated> {
+        match self {
+            Self::SessionCreated(created) => Some(created),
+            Self::SessionImported(imported) => Some(&imported.founding),
+            _ => None,
         }
     }
 }
@@ -206,8 +222,9 @@ impl Event {
     }
 
     /// Returns how far the transcript went after this event, if the event says so.
-    pub const fn transcript(&self) -> Option<Head> {
+    pub fn transcript(&self) -> Option<Head> {
         match &self.what {
+            What::SessionImported(imported) => Some(imported.state.transcript),
             What::RunStarted(started) => Some(started.transcript),
             What::StepStarted(started) => Some(started.transcript),
             What::Progressed(progressed) => Some(progressed.transcript),

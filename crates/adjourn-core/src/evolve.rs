@@ -10,8 +10,8 @@ use crate::carry::{AddBudget, Budget, Notes, Totals};
 use crate::command::{CallResult, Mode, ReturnedCall};
 use crate::driver::DriverSummary;
 use crate::event::{
-    CallsReturned, Event, Progressed, Resumed, ResumedTo, SessionCreated, StepFinished,
-    SuspendedEvent, What,
+    CallsReturned, Event, Progressed, Resumed, ResumedTo, SessionCreated, SessionImported,
+    StepFinished, SuspendedEvent, What,
 };
 use crate::id::{Epoch, Handle, SessionId};
 use crate::ledger::{CallState, Ledger};
@@ -39,13 +39,34 @@ impl Session {
 
     /// Returns the session that `event` creates, if it creates one.
     pub fn born(event: &Event) -> Option<Self> {
-        let What::SessionCreated(created) = &event.what else { return None };
+        let created = match &event.what {
+            What::SessionCreated(created) => created,
+            What::SessionImported(imported) => return Some(Self::arrived(imported, event.at)),
+            _ => return None,
+        };
         let SessionCreated { id, tenant, labels, parent, driver, budget, title } = created;
         let untouched = Self::untouched(*id, tenant.clone(), driver.summary(), event.at);
         let memory = Memory { title: title.clone().unwrap_or_default(), ..Memory::default() };
         let (labels, parent, budget) = (labels.clone(), *parent, *budget);
         let options = driver.options.clone();
         Some(Self { labels, parent, budget, memory, options, ..untouched })
+    }
+
+    /// Returns a session that goes on from where it was parked in another store.
+    fn arrived(imported: &SessionImported, at: Timestamp) -> Self {
+        let SessionImported { founding, state, .. } = imported;
+        Self {
+            id: founding.id,
+            tenant: founding.tenant.clone(),
+            labels: founding.labels.clone(),
+            parent: founding.parent,
+            driver: founding.driver.summary(),
+            created_at: at,
+            revision: 1,
+            at,
+            epoch: Epoch(0),
+            ..state.clone()
+        }
     }
 
     /// Returns what is known of a session whose journal cannot be read: its name, whose it is, and
@@ -90,7 +111,7 @@ impl Session {
         self.at = event.at;
         match &event.what {
             // A session is created once; see `born`.
-            What::SessionCreated(_) => {}
+            What::SessionCreated(_) | What::SessionImported(_) => {}
             What::RunStarted(started) => {
                 if self.memory.first_prompt.is_empty()
                     && let Some(content) = &started.content
@@ -582,7 +603,7 @@ impl PastSuspension {
     pub const fn cause(&self) -> Option<Cause> {
         match self.fate {
             Fate::Resumed(cause) => Some(cause),
-            Fate::Withdrawn | Fate::Canceled | Fate::Failed | Fate::Closed => None,
+            Fate::Withdrawn | Fate::Canceled | Fate::Failed | Fate::Closed | Fate::Exported => None,
         }
     }
 }

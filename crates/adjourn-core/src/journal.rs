@@ -1,8 +1,8 @@
 //! Entries: events as the journal holds them, with the decision they come from.
 //!
 //! The first entry of a decision carries its command and its facts, so that it can be decided
-//! again. The entry of a suspension carries the whole state, and so do a session's last entry and
-//! every 64th, so that loading a session is one read and a short fold.
+//! again. The entry of a suspension carries the whole state, and so do a session's last entry, the
+//! entry of an export, and every 64th, so that loading a session is one read and a short fold.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::command::Command;
-use crate::event::{Event, What};
+use crate::event::{Event, SessionImported, What};
 use crate::facts::Facts;
 use crate::json;
 use crate::lifecycle::Founding;
@@ -107,7 +107,12 @@ impl Entry {
         let mut session = before.cloned();
         let mut entries = Vec::with_capacity(events.len());
         for event in events {
-            let carries_state = matches!(event.what, What::Suspended(_) | What::SessionEnded(_));
+            let carries_state = match &event.what {
+                What::Suspended(_) | What::SessionEnded(_) => true,
+                // What a record was made from, so that it can be made again.
+                What::SuspensionEnded(ended) => ended.record.is_some(),
+                _ => false,
+            };
             let (state, next) = match session.take() {
                 Some(mut session) => {
                     let carries_state =
@@ -181,6 +186,9 @@ impl Entry {
             (Given::Creation, _, What::SessionCreated(created)) => {
                 Some(Session::create(&facts, Founding::from(created.clone())))
             }
+            (Given::Creation, _, What::SessionImported(imported)) => {
+                Some(Session::import(&facts, SessionImported::clone(imported)))
+            }
             (Given::Command(command), Some(session), _) => Some(session.decide(&facts, &command)),
             (Given::Creation, ..) | (Given::Command(_), None, _) => None,
         })
@@ -191,6 +199,16 @@ impl Entry {
     /// # Errors
     /// The state was written by a newer program, or is malformed.
     pub fn state(&self) -> Result<Option<Session>, ReadError> {
+        let Some(mut session) = self.before()? else { return Ok(None) };
+        session.evolve(&self.event);
+        Ok(Some(session))
+    }
+
+    /// Returns the state that this entry comes after, if it carries that.
+    ///
+    /// # Errors
+    /// The state was written by a newer program, or is malformed.
+    pub fn before(&self) -> Result<Option<Session>, ReadError> {
         #[derive(Deserialize)]
         struct Version {
             v: u32,
@@ -204,7 +222,6 @@ impl Entry {
         if let State::Suspended(suspended) = &mut session.state {
             suspended.park.pause.complete();
         }
-        session.evolve(&self.event);
         Ok(Some(session))
     }
 }

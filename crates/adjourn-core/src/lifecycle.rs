@@ -10,6 +10,8 @@ mod cancel;
 mod close;
 mod create;
 mod drive;
+mod export;
+mod import;
 mod option;
 mod park;
 mod prompt;
@@ -51,6 +53,7 @@ impl Session {
             Command::Resume(resume) => resume::decide(&mut draft, resume),
             Command::Cancel(cancel) => cancel::decide(&mut draft, cancel),
             Command::Close(close) => close::decide(&mut draft, close),
+            Command::Export(export) => export::decide(&mut draft, export),
             Command::SetOption(set) => option::set(&mut draft, set),
             Command::Deliver(arrival) => {
                 check_arrival(arrival)?;
@@ -158,13 +161,7 @@ impl<'a> Draft<'a> {
 
     /// Refuses one more wait that every event would have to be matched against.
     fn findable(&self, path: &str, conditions: Option<&Conditions>) -> Result<(), Rejected> {
-        let too_many = self.facts.keyless_waits >= limits::KEYLESS_WAITS;
-        if too_many && conditions.is_some_and(Conditions::is_keyless) {
-            let most = limits::KEYLESS_WAITS;
-            let problem = format!("{most} waits of this tenant have no literal name already");
-            return Err(Rejected::invalid(path, problem));
-        }
-        Ok(())
+        check_findable(self.facts, path, conditions)
     }
 
     /// Refuses to look back from a place that has not been reached: it would hide what comes.
@@ -234,6 +231,7 @@ impl Command {
             | Self::Resume(Resume { input: None, .. })
             | Self::Cancel(_)
             | Self::Close(_)
+            | Self::Export(_)
             | Self::Deliver(_)
             | Self::Expire
             | Self::Wake(_)
@@ -250,6 +248,21 @@ impl Command {
             | Self::Recover(_) => None,
         }
     }
+}
+
+/// Refuses one more wait that every event would have to be matched against.
+fn check_findable(
+    facts: &Facts,
+    path: &str,
+    conditions: Option<&Conditions>,
+) -> Result<(), Rejected> {
+    let too_many = facts.keyless_waits >= limits::KEYLESS_WAITS;
+    if too_many && conditions.is_some_and(Conditions::is_keyless) {
+        let most = limits::KEYLESS_WAITS;
+        let problem = format!("{most} waits of this tenant have no literal name already");
+        return Err(Rejected::invalid(path, problem));
+    }
+    Ok(())
 }
 
 /// Refuses facts that would not fit into the state.

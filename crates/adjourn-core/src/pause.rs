@@ -343,4 +343,6 @@ pub enum Fate {
     Failed,
     /// Its session was closed.
     Closed,
+    /// It goes on elsewhere, with a portable record.
+    Exported,
 }

@@ -185,9 +185,40 @@ pub enum Rejected {
         /// The session that has it.
         session: SessionId,
     },
+    /// No portable record can be made of the session as it stands.
+    #[error("no record can be made of the session: {why}")]
+    NotExportable {
+        /// The session.
+        session: SessionId,
+        /// What is in the way.
+        why: NotExportable,
+    },
+    /// The record was taken in before: it goes on once.
+    #[error("suspension {handle} was taken in before, as session {session}")]
+    AlreadyConsumed {
+        /// The suspension that the record is of.
+        handle: Handle,
+        /// The session that goes on with it.
+        session: SessionId,
+    },
     /// There is no such request to withdraw.
     #[error("there is no pending suspend of that caller to withdraw")]
     NothingToWithdraw,
+}
+
+/// What keeps a session from being exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotExportable {
+    /// It is not parked.
+    #[error("it is {0}, not parked")]
+    NotParked(Phase),
+    /// A client's hold lies over its agent's own wait.
+    #[error("a client holds it over its agent's own wait")]
+    Held,
+    /// It lost its host, and the outcome of a call is unknown.
+    #[error("it lost its host, and the outcome of a call is unknown")]
+    HostInterrupted,
 }
 
 /// The pause that is in the way: whose it is, why, and of which session.
@@ -240,6 +271,8 @@ impl Rejected {
             Self::OutOfStep { .. } => "OUT_OF_STEP",
             Self::NothingToCancel { .. } => "NOTHING_TO_CANCEL",
             Self::NameTaken { .. } => "NAME_TAKEN",
+            Self::NotExportable { .. } => "NOT_EXPORTABLE",
+            Self::AlreadyConsumed { .. } => "ALREADY_CONSUMED",
             Self::NothingToWithdraw => "NOTHING_TO_WITHDRAW",
         }
     }
@@ -268,6 +301,9 @@ impl Rejected {
             Self::HandleMismatch { given } => json!({ "handle": given }),
             Self::Ended { at } => json!({ "at": at.to_string() }),
             Self::NameTaken { name, session } => json!({ "name": name, "session": session }),
+            Self::AlreadyConsumed { handle, session } => {
+                json!({ "handle": handle, "session": session })
+            }
             _ => Value::Null,
         };
         match details {
@@ -282,6 +318,21 @@ impl Rejected {
             Self::BudgetNotRaised { session, used_up } => return Some(raise(*session, used_up)),
             Self::PausedByAnother(paused) if !paused.used_up.is_empty() => {
                 return Some(raise(paused.session, &paused.used_up));
+            }
+            Self::NotExportable { session, why: NotExportable::NotParked(_) } => {
+                return Some(format!("park it first with: adjourn suspend {}", session.short()));
+            }
+            Self::AlreadyConsumed { session, .. } => {
+                return Some(format!(
+                    "see what became of it with: adjourn show {}",
+                    session.short()
+                ));
+            }
+            Self::NotExportable { session, why: NotExportable::Held } => {
+                ("lift the hold", *session)
+            }
+            Self::NotExportable { session, why: NotExportable::HostInterrupted } => {
+                ("see with `adjourn log` what became of the call, and go on here", *session)
             }
             Self::Held(paused) => ("lift the hold", paused.session),
             Self::PausedByAnother(paused) => ("resume it", paused.session),

@@ -318,6 +318,8 @@ pub enum SessionEnd {
     Closed,
     /// Its driver ended it.
     Driver,
+    /// It goes on elsewhere, with a portable record.
+    Exported,
 }
 
 /// How a run ended.

@@ -95,6 +95,10 @@ fn write(session: &Session, event: &Event, is_told: impl Fn() -> bool) {
             };
             line!(info, ids(None), driver, agent, %by, "session created");
         }
+        What::SessionImported(imported) => {
+            let ids = ids(Some(imported.from.handle));
+            line!(info, ids, from = %imported.from.session, %by, "session imported");
+        }
         What::RunStarted(started) => {
             let ids = Ids { run: Some(started.run), ..ids(None) };
             line!(info, ids, %by, "run started");
@@ -214,6 +218,7 @@ fn write(session: &Session, event: &Event, is_told: impl Fn() -> bool) {
             let how = match ended.how {
                 SessionEnd::Closed => "closed",
                 SessionEnd::Driver => "by its driver",
+                SessionEnd::Exported => "exported",
             };
             line!(info, ids(None), how, %by, "session over");
         }

@@ -11,7 +11,7 @@ use crate::command::{Loss, Mode, Requester, ReturnedCall, RunEnd};
 use crate::driver::DriverSpec;
 use crate::id::{Epoch, Handle, HostId, RunId, Seq, SessionId};
 use crate::ledger::{AskedCall, CallId};
-use crate::session::{Fate, Fired, Parked, Pause, Resumption, SessionEnd, WakeReport};
+use crate::session::{Fate, Fired, Parked, Pause, Resumption, Session, SessionEnd, WakeReport};
 use crate::time::Timestamp;
 use crate::transcript::{Content, Digest, Head};
 
@@ -47,6 +47,37 @@ payload! {
         /// What the conversation is called, until the agent calls it otherwise.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
+    }
+}
+payload! {
+    /// The session exists, and goes on from where a portable record says that it was parked.
+    SessionImported {
+        /// What it is made from; its budget and title are those of the state.
+        founding: SessionCreated,
+        /// The suspension that it goes on with.
+        from: Origin,
+        /// The session as it was parked, with windows that open in this store.
+        state: Session,
+    }
+}
+payload! {
+    /// Where an imported session comes from.
+    Origin {
+        /// The session that was exported.
+        session: SessionId,
+        /// The suspension that its record is of; a store takes it in once.
+        handle: Handle,
+        /// The record, as its seal names it.
+        record: SealedRecord,
+    }
+}
+payload! {
+    /// A portable record, as its seal names it: whoever has both can tell that a record is this one.
+    SealedRecord {
+        /// The id of the key that sealed it.
+        key: String,
+        /// Its token.
+        token: String,
     }
 }
 payload! {
@@ -404,6 +435,9 @@ payload! {
         hold: Option<Handle>,
         /// How it ended.
         fate: Fate,
+        /// The record that it goes on with elsewhere, if it was exported.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        record: Option<SealedRecord>,
     }
 }
 payload! {

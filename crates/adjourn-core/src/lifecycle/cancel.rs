@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Draft, settle, suspend};
 use crate::command::{Cancel, RunEnd};
-use crate::event::{CancelRequested, SuspensionEnded, What};
+use crate::event::{CancelRequested, SealedRecord, SuspensionEnded, What};
 use crate::limits;
 use crate::rejected::Rejected;
 use crate::session::{Fate, Outcome, Prior, Quiescing, State, Stopping};
@@ -26,7 +26,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejec
                 Prior::Kept(kept) => kept.end.ends_session,
                 Prior::Idle | Prior::Run(_) => false,
             };
-            end_suspension(draft, Fate::Canceled);
+            end_suspension(draft, Fate::Canceled, None);
             settle::close_run(draft, RunEnd { ends_session, ..end });
         }
         // A second cancel changes nothing: the first one's grace is running.
@@ -46,12 +46,13 @@ pub(super) fn decide(draft: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejec
 }
 
 /// Ends the suspension, and the hold over it, without a resume.
-pub(super) fn end_suspension(draft: &mut Draft<'_>, fate: Fate) {
+pub(super) fn end_suspension(draft: &mut Draft<'_>, fate: Fate, record: Option<SealedRecord>) {
     let Some(suspended) = draft.session.suspended() else { return };
     let ended = SuspensionEnded {
         handle: suspended.park.pause.handle,
         hold: suspended.hold.as_ref().map(|hold| hold.pause.handle),
         fate,
+        record,
     };
     draft.emit(What::SuspensionEnded(ended));
 }

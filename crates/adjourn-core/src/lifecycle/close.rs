@@ -13,7 +13,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, close: &Close) -> Result<(), Rejecte
     if matches!(draft.session.state, State::Ended(_)) {
         return Ok(());
     }
-    cancel::end_suspension(draft, Fate::Closed);
+    cancel::end_suspension(draft, Fate::Closed, None);
     settle::close_run(
         draft,
         RunEnd { outcome: Outcome::Canceled, error: close.reason.clone(), ends_session: false },

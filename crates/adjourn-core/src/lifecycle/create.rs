@@ -45,11 +45,34 @@ impl Founding {
     pub fn name(&self) -> Option<&str> {
         self.labels.get(Self::NAME).map(String::as_str)
     }
+
+    /// Refuses what is out of its limits.
+    pub(super) fn check(&self) -> Result<(), Rejected> {
+        limits::name("tenant", &self.tenant)?;
+        if self.labels.len() > limits::LABELS {
+            return Err(Rejected::invalid("labels", format!("more than {}", limits::LABELS)));
+        }
+        for (key, value) in &self.labels {
+            limits::name("labels", key)?;
+            limits::text(&format!("labels.{key}"), value, limits::NAME_BYTES)?;
+        }
+        if let Some(title) = &self.title {
+            limits::name("title", title)?;
+        }
+        self.driver.check()
+    }
 }
 
 impl From<SessionCreated> for Founding {
     fn from(created: SessionCreated) -> Self {
         let SessionCreated { id, tenant, labels, parent, driver, budget, title } = created;
+        Self { id, tenant, labels, parent, driver, budget, title }
+    }
+}
+
+impl From<Founding> for SessionCreated {
+    fn from(founding: Founding) -> Self {
+        let Founding { id, tenant, labels, parent, driver, budget, title } = founding;
         Self { id, tenant, labels, parent, driver, budget, title }
     }
 }
@@ -60,21 +83,8 @@ impl Session {
     /// # Errors
     /// Which field is out of its limits.
     pub fn create(facts: &Facts, founding: Founding) -> Result<Vec<Event>, Rejected> {
-        limits::name("tenant", &founding.tenant)?;
-        if founding.labels.len() > limits::LABELS {
-            return Err(Rejected::invalid("labels", format!("more than {}", limits::LABELS)));
-        }
-        for (key, value) in &founding.labels {
-            limits::name("labels", key)?;
-            limits::text(&format!("labels.{key}"), value, limits::NAME_BYTES)?;
-        }
-        if let Some(title) = &founding.title {
-            limits::name("title", title)?;
-        }
-        founding.driver.check()?;
-        let Founding { id, tenant, labels, parent, driver, budget, title } = founding;
-        let created = SessionCreated { id, tenant, labels, parent, driver, budget, title };
-        let what = What::SessionCreated(created);
+        founding.check()?;
+        let what = What::SessionCreated(founding.into());
         Ok(vec![Event { at: facts.now, by: facts.by.clone(), what }])
     }
 }

@@ -338,7 +338,7 @@ fn past(session: &Session, given: Handle) -> Rejected {
     match past.fate {
         Fate::Resumed(cause) => Rejected::AlreadyResumed { handle, at, cause, by },
         Fate::Withdrawn => Rejected::Withdrawn { handle, at, by },
-        Fate::Closed => Rejected::Ended { at },
+        Fate::Closed | Fate::Exported => Rejected::Ended { at },
         Fate::Canceled | Fate::Failed => Rejected::NotSuspended { phase: session.phase() },
     }
 }

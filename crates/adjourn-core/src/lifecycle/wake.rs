@@ -158,6 +158,7 @@ fn fail(draft: &mut Draft<'_>) {
         handle: park.pause.handle,
         hold: hold.as_ref().map(|hold| hold.pause.handle),
         fate: Fate::Failed,
+        record: None,
     };
     draft.emit(What::SuspensionEnded(ended));
     if let Some(end) = end {

@@ -224,6 +224,14 @@ const LATER: &[(&str, &str)] = &[
     ),
 ];
 
+/// A session with as much in it as one that is exported can have.
+const EXPORTED: &str = "prompt build message=m1
+     take
+     calls look used=5 place=2
+     dispatch look
+     return look
+     await ci summary=waiting used=12 words=starting place=3 lesson=twice on=ci.* timeout=5m";
+
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -288,6 +296,15 @@ fn examples() -> BTreeMap<String, Vec<Vec<u8>>> {
     examples.insert("session_created.1-named".to_owned(), vec![named.pop().unwrap()]);
     let titled = World::founded(Founding { title: Some("Nightly".to_owned()), ..founding() });
     examples.insert("session_created.1-titled".to_owned(), titled.journal);
+    let mut exported = Play::on(full_world());
+    exported.run(EXPORTED);
+    let there = exported.world.imported(4).unwrap();
+    examples.insert("session_imported.1".to_owned(), there.journal);
+    exported.run("export reason=moved");
+    let journal = &mut exported.world.journal;
+    examples.insert("session_ended.1-exported".to_owned(), vec![journal.pop().unwrap()]);
+    journal.pop();
+    examples.insert("suspension_ended.1-exported".to_owned(), vec![journal.pop().unwrap()]);
     for (name, script) in [
         ("session_created.1-options", ""),
         ("option_set.1", "set mode ask"),
@@ -330,7 +347,7 @@ fn collect(value: &serde_json::Value, fields: &mut BTreeSet<String>) {
 fn every_kind_of_event_has_a_golden_file() {
     let examples = examples();
     let kinds = examples.keys().filter(|name| !name.contains('-')).count();
-    assert_eq!(kinds, 29, "{:?}", examples.keys());
+    assert_eq!(kinds, 30, "{:?}", examples.keys());
     for (kind, examples) in examples {
         for bytes in examples {
             let mut golden = files(&kind).take_while(|path| path.exists());

@@ -10,7 +10,7 @@ use adjourn_core::arrival::Arrival;
 use adjourn_core::carry::Usage;
 use adjourn_core::command::*;
 use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::event::What;
+use adjourn_core::event::{SealedRecord, What};
 use adjourn_core::facts::Fresh;
 use adjourn_core::id::{Epoch, Handle, RunId, Seq};
 use adjourn_core::ledger::{AskedCall, CallId, CallState};
@@ -41,6 +41,8 @@ struct Scenario {
     merges: bool,
     /// Whether a client sets an option, once.
     sets: bool,
+    /// Whether a client exports the session while it is parked.
+    exports: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +62,8 @@ struct World {
     accepted: Option<Handle>,
     /// How often each suspension was resumed, a hold lifted.
     resumed: Vec<(Handle, u8)>,
+    /// The suspension that a record was made of.
+    exported: Option<Handle>,
     /// How often each call was really dispatched.
     ran: Vec<(CallId, u8)>,
     /// Something happened that must not.
@@ -90,6 +94,7 @@ enum Action {
     /// An agent with a loop of its own breaks its turn off, as it was told to.
     Break(usize),
     SetOption,
+    Export,
 }
 
 impl Scenario {
@@ -297,6 +302,7 @@ impl Model for Scenario {
             late: false,
             accepted: None,
             resumed: Vec::new(),
+            exported: None,
             ran: Vec::new(),
             broken: None,
             made: 0,
@@ -327,6 +333,10 @@ impl Model for Scenario {
         }
         if self.sets && !in_another_mode(&world.session) {
             actions.push(Action::SetOption);
+        }
+        // Also when it is not parked, or was exported before: a caller does not know.
+        if self.exports {
+            actions.push(Action::Export);
         }
         if self.mode.is_some() && world.accepted.is_none() {
             actions.push(Action::Suspend);
@@ -458,6 +468,24 @@ impl Model for Scenario {
                     world.broken = Some("an option changed more, or less, than itself");
                 }
             }
+            Action::Export => {
+                let record =
+                    SealedRecord { key: "key-1".to_owned(), token: "nonce.mac".to_owned() };
+                let exportable = world.session.exportable().is_ok();
+                let handle = world.session.suspended().map(|parked| parked.park.pause.handle);
+                let export = Command::Export(Export { record, reason: None });
+                let done = world.give(ann(), &export).is_some();
+                if done != exportable {
+                    world.broken = Some("what can be exported is not, or the other way round");
+                }
+                if !done {
+                    return (world != *last).then_some(world);
+                }
+                world.exported = handle;
+                if world.exported.is_none() || !matches!(world.session.state, Phase::Ended(_)) {
+                    world.broken = Some("a session was exported and did not end");
+                }
+            }
             Action::Break(index) => {
                 let epoch = world.claims[index]?;
                 let usage = Usage::default();
@@ -499,6 +527,15 @@ impl Model for Scenario {
                         || !(open(CallState::Asked) || open(CallState::Dispatched))
                 },
             ),
+            Property::always(
+                "what is exported is over here, and was not resumed",
+                |_, world: &World| {
+                    world.exported.is_none_or(|handle| {
+                        matches!(world.session.state, Phase::Ended(_))
+                            && world.resumed.iter().all(|(resumed, _)| *resumed != handle)
+                    })
+                },
+            ),
             // Those that show that the model gets somewhere.
             Property::sometimes("the run completes", |_, world: &World| {
                 world.session.last_run.is_some()
@@ -506,6 +543,10 @@ impl Model for Scenario {
             Property::sometimes("it is suspended", |_, world: &World| {
                 world.session.suspended().is_some()
             }),
+            Property::sometimes(
+                "it is exported, if a client does so",
+                |model: &Scenario, world: &World| world.exported.is_some() == model.exports,
+            ),
         ]
     }
 
@@ -587,4 +628,11 @@ fn commands_that_do_two_things_and_a_crash() {
 fn an_option_that_is_set_and_a_suspend_and_an_await_and_a_crash() {
     let mode = Some(Mode::FinishStep);
     check(Scenario { awaits: true, mode, sets: true, merges: true, ..Scenario::default() });
+}
+
+#[test]
+fn an_export_and_a_suspend_and_an_await_and_a_crash() {
+    for mode in [None, Some(Mode::FinishStep)] {
+        check(Scenario { awaits: true, mode, exports: true, merges: true, ..Scenario::default() });
+    }
 }

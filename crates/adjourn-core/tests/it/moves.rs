@@ -2,6 +2,7 @@
 
 mod agents_calls;
 mod cancel;
+mod export;
 mod gates;
 mod hold;
 mod options;

@@ -46,6 +46,7 @@ const OUTSIDE: &[&str] = &[
     "resume handle=3",
     "cancel",
     "close",
+    "export",
     "event e.x",
     "event e.y",
     "event ping addressed",

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::carry::{AddBudget, Limit};
 use adjourn_core::command::*;
-use adjourn_core::event::What;
+use adjourn_core::event::{SealedRecord, What};
 use adjourn_core::id::{Epoch, Handle};
 use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::session::{Fired, Outcome};
@@ -172,6 +172,11 @@ impl Play {
                 (by, Command::Cancel(Cancel { reason, grace_ms }))
             }
             "close" => (by, Command::Close(Close { reason: args.take("reason") })),
+            "export" => {
+                let record =
+                    SealedRecord { key: "key-1".to_owned(), token: "nonce.mac".to_owned() };
+                (by, Command::Export(Export { record, reason: args.take("reason") }))
+            }
             "set" => {
                 let (option, value) = (args.word(), args.word());
                 (by, Command::SetOption(SetOption { option, value }))

@@ -66,6 +66,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("resume by an unknown handle", "resume handle=77"),
     ("cancel", "cancel"),
     ("close", "close"),
+    ("export", "export"),
     ("set option", "set mode ask"),
     ("set option to what there is not", "set mode fly"),
     ("event awaited", "event e"),
@@ -186,5 +187,5 @@ fn the_table_has_every_command_and_every_phase() {
         let (_, command) = play.command(&verb, &mut args);
         verbs.insert(command.name());
     }
-    assert_eq!(verbs.len(), 26, "{verbs:?}");
+    assert_eq!(verbs.len(), 27, "{verbs:?}");
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::arrival::Arrival;
 use adjourn_core::driver::DriverSpec;
+use adjourn_core::event::{Origin, SealedRecord, SessionImported};
 use adjourn_core::facts::{Answered, Fresh, Gate, SpanLinks};
 use adjourn_core::id::{GateId, Handle, HostId, RequestId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
@@ -100,6 +101,28 @@ impl World {
     /// A session whose agent writes code, or asks before it does.
     pub fn with_modes() -> Self {
         Self::founded(founding_with_modes())
+    }
+
+    /// A world in which the session goes on as another one does in this world, parked; its store has
+    /// had `high` events.
+    pub fn imported(&self, high: u64) -> Result<Self, Rejected> {
+        let state = self.session.clone();
+        let record = SealedRecord { key: "key-1".to_owned(), token: "nonce.mac".to_owned() };
+        let parked = state.suspended().map(|parked| parked.park.pause.handle);
+        let founding = Founding { id: session_id(2), tenant: "globex".to_owned(), ..founding() };
+        let from = Origin { session: state.id, handle: parked.unwrap_or(handle(0)), record };
+        let mut there = Self { now: self.now, made: self.made, ..Self::founded(founding.clone()) };
+        let fresh = Fresh { handle: handle(0), run: RunId::new(uuid(2, 0)) };
+        let mut facts = Facts::new(self.now, ann(), fresh);
+        facts.high = Seq(high);
+        let imported = SessionImported { founding: founding.into(), from, state };
+        let events = Session::import(&facts, imported)?;
+        let decision = Decision::new(Given::Creation, facts);
+        let (entries, session) = Entry::record(None, &decision, events.clone()).unwrap().unwrap();
+        assert_eq!(entries[0].again(None).unwrap().unwrap().unwrap(), events, "decided again");
+        there.journal = entries.iter().map(|entry| entry.encode().unwrap()).collect();
+        there.session = session;
+        Ok(there)
     }
 
     pub fn founded(founding: Founding) -> Self {
