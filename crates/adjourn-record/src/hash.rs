@@ -72,6 +72,7 @@ pub(crate) enum Domain {
     CommitRow,
     KeyId,
     KeyFile,
+    SealingFile,
     Record,
 }
 
@@ -86,6 +87,7 @@ impl Domain {
             Self::CommitRow => b"adjourn:commit-row:1\0",
             Self::KeyId => b"adjourn:key-id:1\0",
             Self::KeyFile => b"adjourn:key-file:1\0",
+            Self::SealingFile => b"adjourn:sealing-file:1\0",
             Self::Record => b"adjourn:record:1\0",
         }
     }

@@ -12,6 +12,8 @@ mod public;
 mod secret;
 
 use adjourn_core::time::Timestamp;
+use hmac::Hmac;
+use sha2::Sha256;
 
 pub use dir::{Error, KeyDir};
 pub use file::Damage;
@@ -20,10 +22,10 @@ pub use public::{
     Signature, SignatureError, Standing,
 };
 pub(crate) use secret::random;
-pub use secret::{Key, RandomnessError};
+pub use secret::{Key, RandomnessError, SealingKey};
 
 /// The keys of a process: one that signs and seals, and those it still accepts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Keys {
     current: Key,
     /// The others, with what is known of their revocation. Neither list is long: a key is made by a
@@ -31,12 +33,14 @@ pub struct Keys {
     others: Vec<(Key, Option<Revocation>)>,
     /// Public halves of keys that were revoked and whose secrets are gone.
     gone: Vec<PublicKey>,
+    /// Sealing halves of keys of others, whose records are opened here.
+    of_others: Vec<(SealingKey, Option<Revocation>)>,
 }
 
 impl Keys {
     /// Takes `key` as the only one.
     pub const fn only(key: Key) -> Self {
-        Self { current: key, others: Vec::new(), gone: Vec::new() }
+        Self { current: key, others: Vec::new(), gone: Vec::new(), of_others: Vec::new() }
     }
 
     /// Makes a key that exists in this process only.
@@ -53,6 +57,14 @@ impl Keys {
     #[must_use]
     pub fn accepting(mut self, key: Key, revoked: Option<Revocation>) -> Self {
         self.others.push((key, revoked));
+        self
+    }
+
+    /// Opens records that another process sealed, too; with a revocation, recognises and refuses
+    /// them. What that process signs is not believed for it.
+    #[must_use]
+    pub fn opening(mut self, key: SealingKey, revoked: Option<Revocation>) -> Self {
+        self.of_others.push((key, revoked));
         self
     }
 
@@ -78,12 +90,21 @@ impl Keys {
             .collect()
     }
 
-    /// Returns a key by its id, and its revocation.
-    pub(crate) fn find(&self, id: KeyId) -> Option<(&Key, Option<&Revocation>)> {
+    /// Returns one of its own keys by its id, unless that was revoked.
+    pub fn good(&self, id: KeyId) -> Option<&Key> {
+        let own = self.others.iter().filter(|(_, revoked)| revoked.is_none()).map(|(key, _)| key);
+        std::iter::once(&self.current).chain(own).find(|key| key.id() == id)
+    }
+
+    /// Starts the MAC that a key gives, and returns the key's revocation.
+    pub(crate) fn mac(&self, id: KeyId) -> Option<(Hmac<Sha256>, Option<&Revocation>)> {
         if self.current.id() == id {
-            return Some((&self.current, None));
+            return Some((self.current.mac(), None));
         }
-        let (key, revoked) = self.others.iter().find(|(key, _)| key.id() == id)?;
-        Some((key, revoked.as_ref()))
+        if let Some((key, revoked)) = self.others.iter().find(|(key, _)| key.id() == id) {
+            return Some((key.mac(), revoked.as_ref()));
+        }
+        let (key, revoked) = self.of_others.iter().find(|(key, _)| key.id() == id)?;
+        Some((key.mac(), revoked.as_ref()))
     }
 }

@@ -30,6 +30,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use adjourn_core::Session;
 use adjourn_core::id::{Handle, RunId, SessionId};
 use adjourn_core::json;
 use adjourn_core::time::Timestamp;
@@ -43,6 +44,9 @@ use token::{Nonce, Token};
 
 /// How old a record may be when the resumer says nothing else.
 pub const DEFAULT_MAX_AGE: Duration = Duration::from_secs(86_400);
+
+/// How far the clocks of two machines may be apart: a record from further in the future is not taken.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 const VERSION: u64 = 1;
 /// How long a record may be: its payload is a whole conversation, with what was shown in it.
@@ -63,6 +67,21 @@ pub struct Header {
     pub suspended_at: Timestamp,
     /// When the record ceases to be good, whatever age the resumer allows.
     pub expires_at: Option<Timestamp>,
+}
+
+impl Header {
+    /// Returns what binds a record of a suspended session to it; nothing if it is not suspended.
+    pub fn of(session: &Session) -> Option<Self> {
+        let park = &session.suspended()?.park;
+        Some(Self {
+            tenant: session.tenant.clone(),
+            session: session.id,
+            run: session.run().map(|run| run.id),
+            handle: park.pause.handle,
+            suspended_at: park.suspended_at,
+            expires_at: None,
+        })
+    }
 }
 
 /// A record, as it travels: read from text, written to text, and believed only once opened.
@@ -94,6 +113,23 @@ impl Record {
         Self::seal_with(key, header, payload, Nonce::random()?)
     }
 
+    /// Seals `payload` once more as it was sealed before with this token: with the same header,
+    /// payload and key it is the same record, byte for byte.
+    ///
+    /// # Errors
+    /// [`SealError`]: the token is none, or a value would not come back as it is.
+    pub fn seal_again(
+        key: &Key,
+        header: &Header,
+        payload: String,
+        token: &str,
+    ) -> Result<Self, SealError> {
+        let problem = "it is not a token";
+        let token: Token =
+            token.parse().map_err(|_| SealError::Unwritable { member: "token", problem })?;
+        Self::seal_with(key, header, payload, token.nonce)
+    }
+
     fn seal_with(
         key: &Key,
         header: &Header,
@@ -112,9 +148,19 @@ impl Record {
             expires_at: header.expires_at.map(|at| write_time("expiresAt", at)).transpose()?,
             payload: storable("payload", payload)?,
         };
-        let digest = record.mac(key, &nonce).finalize().into_bytes().into();
+        let digest = record.mac(key.mac(), &nonce).finalize().into_bytes().into();
         record.token = Token { nonce, digest }.to_string();
         Ok(record)
+    }
+
+    /// Returns the id of the key that it says it was sealed with.
+    pub fn kid(&self) -> &str {
+        &self.kid
+    }
+
+    /// Returns its token, which no other record has.
+    pub fn token(&self) -> &str {
+        &self.token
     }
 
     /// Opens a record: checks its token, the standing of its key, and its age.
@@ -135,8 +181,8 @@ impl Record {
         }
         let id: KeyId = read("kid", &self.kid)?;
         let token: Token = read("token", &self.token)?;
-        let (key, revoked) = keys.find(id).ok_or(OpenError::UnknownKey { key: id })?;
-        self.mac(key, &token.nonce)
+        let (mac, revoked) = keys.mac(id).ok_or(OpenError::UnknownKey { key: id })?;
+        self.mac(mac, &token.nonce)
             // Compares in constant time.
             .verify(&token.digest.into())
             .map_err(|_| OpenError::TokenMismatch { key: id })?;
@@ -159,8 +205,7 @@ impl Record {
     }
 
     /// Feeds all texts to the MAC, in an order and framing that is fixed.
-    fn mac(&self, key: &Key, nonce: &Nonce) -> Hmac<Sha256> {
-        let mut mac = key.mac();
+    fn mac(&self, mut mac: Hmac<Sha256>, nonce: &Nonce) -> Hmac<Sha256> {
         mac.update(Domain::Record.tag());
         mac.update(&self.v.to_be_bytes());
         absorb(&mut mac, &self.kid);

@@ -1,7 +1,7 @@
 //! The directory of key files.
 //!
-//! One file per key, `<id>.json`, and one per revocation, `<id>.revoked.json`; directory mode 0700,
-//! file mode 0600. Files appear whole, by renaming, so readers take no lock. Writers hold an exclusive
+//! One file per key, `<id>.json`, one per revocation, `<id>.revoked.json`, and one per key of others
+//! whose records are opened here, `<id>.sealing.json`; directory mode 0700, file mode 0600. Files appear whole, by renaming, so readers take no lock. Writers hold an exclusive
 //! lock on `.lock`, which the kernel releases if they die: two processes that both find the directory
 //! empty make one key between them.
 //!
@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use super::Keys;
 use super::file::{Damage, KeyFile, RevocationFile};
 use super::public::{KeyId, KeyRing, PublicKey, Revocation};
-use super::secret::{Key, RandomnessError};
+use super::secret::{Key, RandomnessError, SealingKey};
 
 /// Group and others: whatever they may do with a key file is too much.
 const OTHERS: u32 = 0o077;
@@ -134,6 +134,48 @@ impl KeyDir {
         Ok(public.chain(content.revoked.into_values().map(|file| file.key)).collect())
     }
 
+    /// Returns the text of a file with which another directory [accepts](Self::accept) records that
+    /// a key of this one seals: the current key, unless another is named.
+    ///
+    /// Whoever has it can seal records that pass for this user's, and sign nothing else.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn share(&self, key: Option<KeyId>) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
+        let Some(keys) = self.scan()?.into_keys() else { return Ok(None) };
+        let Some(key) = keys.good(key.unwrap_or(keys.current().id())) else { return Ok(None) };
+        let text = key.sealing_half().write();
+        text.map(Some).map_err(|damage| Error::damaged(&self.path, damage))
+    }
+
+    /// Accepts records from elsewhere, by the text that [`share`](Self::share) gives there; returns
+    /// the public half of the key that seals them.
+    ///
+    /// # Errors
+    /// The text is not such a file, which is said with the name `from`; or see [`Error`].
+    pub fn accept(&self, text: &[u8], from: &Path) -> Result<PublicKey, Error> {
+        let key = SealingKey::read(text).map_err(|damage| Error::damaged(from, damage))?;
+        let lock = self.lock()?;
+        let path = self.path.join(format!("{}{SEALING_SUFFIX}", key.id()));
+        let text = key.write().map_err(|damage| Error::damaged(&path, damage))?;
+        self.install(&lock, &path, &text)?;
+        Ok(key.public().clone())
+    }
+
+    /// Reads the public halves of keys of others whose records are opened here, with their
+    /// revocations.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn accepted(&self) -> Result<Vec<PublicKey>, Error> {
+        let content = self.scan()?;
+        let revoked = |key: &SealingKey| match content.revocation(key.id()) {
+            Some(revocation) => key.public().clone().with_revocation(revocation.clone()),
+            None => key.public().clone(),
+        };
+        Ok(content.sealing.iter().map(revoked).collect())
+    }
+
     fn reload(&self) -> Result<Keys, Error> {
         // Only deleting files by hand between two system calls leads here.
         let vanished = || Error::io("find a key in", &self.path, io::ErrorKind::NotFound.into());
@@ -222,6 +264,8 @@ struct Lock {
 #[derive(Debug, Default)]
 struct Content {
     files: Vec<KeyFile>,
+    /// Of keys of others.
+    sealing: Vec<SealingKey>,
     revoked: BTreeMap<KeyId, RevocationFile>,
 }
 
@@ -233,6 +277,12 @@ impl Content {
                 let file = KeyFile::read(text)?;
                 let found = file.key.id();
                 self.files.push(file);
+                found
+            }
+            Kind::Sealing => {
+                let key = SealingKey::read(text)?;
+                let found = key.id();
+                self.sealing.push(key);
                 found
             }
             Kind::Revocation => {
@@ -270,24 +320,34 @@ impl Content {
         });
         let held = |id| self.files.iter().any(|file| file.key.id() == id);
         let gone = self.revoked.values().filter(|file| !held(file.key.id()));
-        Some(gone.fold(keys, |keys, file| keys.remembering(file.key.clone())))
+        let keys = gone.fold(keys, |keys, file| keys.remembering(file.key.clone()));
+        Some(
+            self.sealing.iter().fold(keys, |keys, key| {
+                keys.opening(key.clone(), self.revocation(key.id()).cloned())
+            }),
+        )
     }
 }
 
 const KEY_SUFFIX: &str = ".json";
 const REVOCATION_SUFFIX: &str = ".revoked.json";
+const SEALING_SUFFIX: &str = ".sealing.json";
 
 enum Kind {
     Key,
+    Sealing,
     Revocation,
 }
 
 /// Tells what a file is by its name; what is not named for a key is not looked at.
 fn parse_name(name: &str) -> Option<(KeyId, Kind)> {
-    let (id, kind) = match name.strip_suffix(REVOCATION_SUFFIX) {
-        Some(id) => (id, Kind::Revocation),
-        None => (name.strip_suffix(KEY_SUFFIX)?, Kind::Key),
-    };
+    let suffixes = [
+        (REVOCATION_SUFFIX, Kind::Revocation),
+        (SEALING_SUFFIX, Kind::Sealing),
+        (KEY_SUFFIX, Kind::Key),
+    ];
+    let (id, kind) =
+        suffixes.into_iter().find_map(|(suffix, kind)| Some((name.strip_suffix(suffix)?, kind)))?;
     Some((id.parse().ok()?, kind))
 }
 

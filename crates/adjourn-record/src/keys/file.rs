@@ -12,7 +12,7 @@ use serde_json::error::Category;
 use zeroize::Zeroizing;
 
 use super::public::{KeyId, PublicKey};
-use super::secret::{Key, Secret};
+use super::secret::{Key, SealingKey, Secret};
 use crate::Hash;
 use crate::hash::{Domain, Hasher};
 use crate::hex::{self, Hex};
@@ -20,6 +20,7 @@ use crate::hex::{self, Hex};
 const VERSION: u32 = 1;
 const KEY: &str = "ed25519+hmac-sha256";
 const REVOCATION: &str = "revocation";
+const SEALING: &str = "hmac-sha256";
 
 /// A key, and how many were made before it in its directory.
 #[derive(Debug, Clone)]
@@ -87,6 +88,62 @@ impl KeyFile {
             .fixed(&self.key.public_bytes())
             .fixed(&self.key.signing_secret().0)
             .fixed(&self.key.sealing_secret().0)
+            .finish()
+    }
+}
+
+/// The sealing half of a key, as it travels to a process that is to open what the key seals.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SealingFields {
+    v: u32,
+    kind: String,
+    id: KeyId,
+    created: Timestamp,
+    public: Hex<32>,
+    sealing_secret: Secret,
+    /// Over all of the above: the id does not vouch for the sealing secret.
+    checksum: Hash,
+}
+
+impl SealingKey {
+    pub(super) fn write(&self) -> Result<Zeroizing<Vec<u8>>, Damage> {
+        let public = self.public();
+        let fields = SealingFields {
+            v: VERSION,
+            kind: SEALING.to_owned(),
+            id: self.id(),
+            created: public.created(),
+            public: Hex(*public.as_bytes()),
+            sealing_secret: self.secret().clone(),
+            checksum: self.checksum(),
+        };
+        let mut text = Zeroizing::new(Vec::with_capacity(1024));
+        serde_json::to_writer_pretty(&mut *text, &fields).map_err(|error| Damage::json(&error))?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    pub(super) fn read(text: &[u8]) -> Result<Self, Damage> {
+        check_preamble(text, SEALING)?;
+        let fields: SealingFields = parse(text)?;
+        let public = PublicKey::new(&fields.public.0, fields.created, None);
+        let public = public.map_err(|_| Damage::Checksum)?;
+        let key = Self::new(public, fields.sealing_secret);
+        if fields.id != key.id() {
+            return Err(Damage::OtherId { stated: fields.id, derived: key.id() });
+        }
+        if fields.checksum != key.checksum() {
+            return Err(Damage::Checksum);
+        }
+        Ok(key)
+    }
+
+    fn checksum(&self) -> Hash {
+        Hasher::new(Domain::SealingFile)
+            .fixed(&self.public().created().as_millis().to_be_bytes())
+            .fixed(self.public().as_bytes())
+            .fixed(&self.secret().0)
             .finish()
     }
 }

@@ -28,6 +28,18 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], RandomnessError> {
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(super) struct Secret(pub(super) [u8; 32]);
 
+impl Secret {
+    /// Starts a MAC under this secret.
+    fn mac(&self) -> Hmac<Sha256> {
+        // HMAC fills a short key with zeros up to the block size; doing so here makes it infallible.
+        let mut block = Zeroizing::new([0; 64]);
+        for (to, from) in block.iter_mut().zip(&self.0) {
+            *to = *from;
+        }
+        Hmac::new((&*block).into())
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("<secret>")
@@ -86,14 +98,15 @@ impl Key {
         Signature::from_bytes(self.signing.sign(message).to_bytes())
     }
 
+    /// Returns the half that seals and opens records, for a process that is to open those of this
+    /// one.
+    pub fn sealing_half(&self) -> SealingKey {
+        SealingKey { public: self.public(None), sealing: self.sealing.clone() }
+    }
+
     /// Starts a MAC under the sealing secret.
     pub(crate) fn mac(&self) -> Hmac<Sha256> {
-        // HMAC fills a short key with zeros up to the block size; doing so here makes it infallible.
-        let mut block = Zeroizing::new([0; 64]);
-        for (to, from) in block.iter_mut().zip(&self.sealing.0) {
-            *to = *from;
-        }
-        Hmac::new((&*block).into())
+        self.sealing.mac()
     }
 
     pub(super) fn signing_secret(&self) -> Secret {
@@ -115,6 +128,38 @@ impl fmt::Debug for Key {
             .field("id", &self.id)
             .field("created", &self.created)
             .finish_non_exhaustive()
+    }
+}
+
+/// The half of a key that seals and opens portable records. It signs no history.
+#[derive(Debug, Clone)]
+pub struct SealingKey {
+    public: PublicKey,
+    sealing: Secret,
+}
+
+impl SealingKey {
+    pub(super) const fn new(public: PublicKey, sealing: Secret) -> Self {
+        Self { public, sealing }
+    }
+
+    /// Returns the id of the key that it is half of.
+    pub const fn id(&self) -> KeyId {
+        self.public.id()
+    }
+
+    /// Returns the public half of that key.
+    pub const fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// Starts a MAC under the sealing secret.
+    pub(crate) fn mac(&self) -> Hmac<Sha256> {
+        self.sealing.mac()
+    }
+
+    pub(super) const fn secret(&self) -> &Secret {
+        &self.sealing
     }
 }
 

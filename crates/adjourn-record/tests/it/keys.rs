@@ -333,3 +333,41 @@ fn ephemeral_keys_differ_and_leave_no_file() {
     let unknown = OpenError::UnknownKey { key: one.current().id() };
     assert_eq!(record(&one).open(&two, NOW, None), Err(unknown));
 }
+
+#[test]
+fn a_shared_key_opens_records_elsewhere_and_signs_nothing() {
+    let ((_here, here), (_there, there)) = (dir(), dir());
+    let (own, others) = (here.load(NOW).unwrap(), there.load(NOW).unwrap());
+    let sealed = record(&own);
+    let id = own.current().id();
+    assert_eq!(sealed.open(&others, NOW, None), Err(OpenError::UnknownKey { key: id }));
+    let shared = here.share(None).unwrap().unwrap();
+    let from = Path::new("shared.json");
+    assert_eq!(there.accept(&shared, from).unwrap().id(), id);
+    let accepting = there.load(NOW).unwrap();
+    assert_eq!(sealed.open(&accepting, NOW, None).unwrap().key, id);
+    assert_eq!(accepting.current().id(), others.current().id(), "it is no key of its own");
+    assert!(there.ring().unwrap().get(id).is_none(), "what it signs is not believed");
+    assert_eq!(mode(&there.path().join(format!("{id}.sealing.json"))), 0o600);
+    let text = String::from_utf8(shared.to_vec()).unwrap();
+    assert!(!text.contains("signingSecret"), "{text}");
+    // A file that was changed is refused, whatever of it was.
+    let value: Value = serde_json::from_str(&text).unwrap();
+    for member in ["id", "created", "public", "sealingSecret", "checksum", "kind", "v"] {
+        let mut changed = value.clone();
+        changed[member] = match &value[member] {
+            Value::String(text) => {
+                let end = text.len() - 1;
+                let other = if text.ends_with('0') { "1" } else { "0" };
+                Value::from(format!("{}{other}", &text[..end]))
+            }
+            number => Value::from(number.as_u64().unwrap() + 1),
+        };
+        let refused = there.accept(changed.to_string().as_bytes(), from).unwrap_err();
+        assert!(matches!(refused, Error::Damaged { .. }), "{member}: {refused}");
+    }
+    there.revoke(&there.accepted().unwrap()[0], "stolen", NOW).unwrap();
+    let refused = sealed.open(&there.load(NOW).unwrap(), NOW, None).unwrap_err();
+    assert!(matches!(refused, OpenError::RevokedKey { .. }), "{refused}");
+    assert!(there.accepted().unwrap()[0].revoked().is_some());
+}
