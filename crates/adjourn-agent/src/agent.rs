@@ -94,7 +94,7 @@ impl Agent {
     /// # Errors
     /// The record was changed, or signed with a key that the agent does not have.
     pub fn read(&self, record: &SuspensionRecord) -> Result<Payload, ResumeError> {
-        Ok(Payload::decode(record.open(&self.inner.keys)?.payload)?)
+        Ok(<Payload>::decode(record.open(&self.inner.keys)?.payload)?)
     }
 
     /// Revokes a record: it cannot be resumed any more. Returns what had become of it before.
@@ -124,15 +124,6 @@ impl Inner {
             Some(name) => DriverSpec::named(name.clone(), json!({ "model": model })),
             None => DriverSpec::new(DriverKind::Native { model }),
         }
-    }
-}
-
-/// Returns the model that a native agent's session runs with.
-pub(crate) fn model_of(spec: &DriverSpec) -> Option<&str> {
-    match &spec.kind {
-        DriverKind::Native { model } => Some(model),
-        DriverKind::Named { config, .. } => config.get("model")?.as_str(),
-        DriverKind::Script { .. } | DriverKind::Acp { .. } => None,
     }
 }
 

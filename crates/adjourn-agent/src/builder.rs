@@ -45,7 +45,7 @@ impl Default for AgentConfig {
     fn default() -> Self {
         Self {
             name: None,
-            tenant: "default".to_owned(),
+            tenant: "local".to_owned(),
             instructions: String::new(),
             guardrails: AgentGuardrails::default(),
             prices: Prices::default(),

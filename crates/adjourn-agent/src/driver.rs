@@ -9,7 +9,6 @@ mod call;
 pub(crate) mod place;
 mod questions;
 mod recover;
-mod signature;
 mod sources;
 mod step;
 
@@ -24,7 +23,6 @@ use crate::agent::Inner;
 use crate::clock::Clock;
 use crate::events::AgentEvent;
 use active::ActiveTime;
-pub(crate) use signature::signature;
 use sources::Sources;
 
 /// Where a driver leaves events that are no parts of a step.

@@ -241,7 +241,7 @@ impl MemoryHost {
             session: Session::clone(&self.session),
             messages: self.entries.take(),
         };
-        let parked = payload.parked()?;
+        let parked = payload.session.exportable()?;
         let lifetime = self.inner.record_lifetime;
         let expires_at = lifetime.map(|lifetime| parked.suspended_at.after(lifetime));
         let key = self.inner.keys.current();

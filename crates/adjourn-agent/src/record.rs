@@ -1,19 +1,30 @@
 //! Suspension records: all that is needed to resume a run, signed.
 
-mod payload;
-
 use std::fmt;
 use std::str::FromStr;
 
+use adjourn_core::Rejected;
 use adjourn_core::time::Timestamp;
 use adjourn_record::keys::{Key, Keys};
 use adjourn_record::portable::{Header, Opened, Record, SealError};
 use serde::{Deserialize, Serialize};
 
-pub use payload::{Payload, PayloadError};
-pub(crate) use payload::{dollars, seconds};
+pub use adjourn_driver::payload::Payload;
+pub(crate) use adjourn_driver::payload::{dollars, seconds};
 
 use crate::resume::ResumeError;
+
+/// Why no record can be made of a session.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PayloadError {
+    /// The session is not suspended, or in a way that no record can be made of.
+    #[error(transparent)]
+    Refused(#[from] Rejected),
+    /// The record cannot be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+}
 
 /// A suspended run, as it travels: a JSON object that any database can keep.
 ///
@@ -39,7 +50,11 @@ impl SuspensionRecord {
         payload: &Payload,
         expires_at: Option<Timestamp>,
     ) -> Result<Self, PayloadError> {
-        let header = Header { expires_at, ..payload.header()? };
+        let session = &payload.session;
+        session.exportable()?;
+        let not_suspended = || Rejected::NotSuspended { phase: session.phase() };
+        let header = Header::of(session).ok_or_else(not_suspended)?;
+        let header = Header { expires_at, ..header };
         Ok(Record::seal(key, &header, payload.encode()).map(Self)?)
     }
 
@@ -68,12 +83,6 @@ impl FromStr for SuspensionRecord {
 impl From<Record> for SuspensionRecord {
     fn from(record: Record) -> Self {
         Self(record)
-    }
-}
-
-impl From<SealError> for PayloadError {
-    fn from(error: SealError) -> Self {
-        Self::Seal(error)
     }
 }
 

@@ -5,14 +5,11 @@ use std::time::Duration;
 use adjourn_core::Rejected;
 use adjourn_core::id::Handle;
 use adjourn_core::time::Timestamp;
+use adjourn_driver::payload::MalformedPayload;
 use adjourn_record::keys::KeyId;
-use adjourn_record::portable::{Header, Limit, OpenError};
+use adjourn_record::portable::{CLOCK_SKEW, Header, Limit, OpenError};
 
 use crate::consumed::{End, LedgerError};
-use crate::record::PayloadError;
-
-/// How far the clocks of two machines may be apart: a record from further in the future is refused.
-const CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 /// Why a record is not resumed. Nothing has changed then; in particular, the record is not consumed.
 #[derive(Debug, thiserror::Error)]
@@ -123,8 +120,8 @@ impl From<OpenError> for ResumeError {
     }
 }
 
-impl From<PayloadError> for ResumeError {
-    fn from(error: PayloadError) -> Self {
+impl From<MalformedPayload> for ResumeError {
+    fn from(error: MalformedPayload) -> Self {
         Self::Malformed { problem: error.to_string() }
     }
 }

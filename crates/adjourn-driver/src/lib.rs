@@ -7,6 +7,7 @@
 //! - A [`Part`] is what it answers with, in a stream: words, calls, reports, a park, the end.
 //! - A [`Message`] is what was said, as the transcript holds it; [`model_view`] is what a model is
 //!   shown of it.
+//! - A [`payload::Payload`] is what travels of a session in a portable record.
 //! - A [`script::Script`] is an agent that is written down, for demos and tests.
 
 mod asking;
@@ -18,8 +19,10 @@ mod cut;
 mod driver;
 mod opening;
 mod part;
+pub mod payload;
 pub mod script;
 mod segments;
+mod signature;
 mod stop;
 mod stream;
 pub mod told;
@@ -41,6 +44,7 @@ pub use driver::{
 pub use opening::{Continuation, Opening};
 pub use part::{Failure, Finish, Park, Part, Reported, RequestedCall, Words};
 pub use segments::Joining;
+pub use signature::signature;
 pub use stop::{Stop, StopWatch, breakable};
 pub use stream::{Emitter, emitting};
 pub use transcript::{ReadTranscript, Transcript, TranscriptError};

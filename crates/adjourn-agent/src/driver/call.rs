@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use adjourn_core::MARK;
 use adjourn_core::command::CallResult;
-use adjourn_driver::{Block, BoxFuture, Call, CallPart, Emitter};
+use adjourn_driver::{Block, BoxFuture, Call, CallPart, Emitter, signature};
 use serde_json::json;
 
 use super::AgentDriver;
 use super::answer::stalled;
 use super::place::Place;
-use super::signature;
 use crate::tool::{Tool, ToolCall, ToolError, ToolOutput};
 
 /// Where the failure of a call stands in the value of its result.

@@ -13,16 +13,16 @@ use adjourn_core::session::Outcome;
 use adjourn_core::{MARK, json, limits};
 use adjourn_driver::{
     Block, CallContent, Emitter, Environment, Finish, ModelMessage, ModelRole, Opening, Park, Part,
-    RequestedCall, Role, Step, TranscriptError,
+    RequestedCall, Role, Step, TranscriptError, signature,
 };
 use serde_json::{Value, json};
 
+use super::AgentDriver;
 use super::answer::{Answer, hear};
 use super::call::FAILURE;
 use super::place::Place;
 use super::recover::Flow;
 use super::sources::Found;
-use super::{AgentDriver, signature};
 use crate::events::{AgentEvent, LlmCallCompleted};
 use crate::failure::{Failure, FailureKind};
 use crate::model::{FinishReason, ModelCall, ModelError, ModelRequest};

@@ -9,10 +9,12 @@ use adjourn_core::facts::{Facts, Fresh};
 use adjourn_core::id::{Handle, RunId, SessionId};
 use adjourn_core::{Command, Founding, Rejected, Session, command};
 use adjourn_driver::Message;
+use adjourn_driver::payload::model_of;
+use adjourn_record::portable::Header;
 use uuid::Uuid;
 
 use super::commands::{Entries, apply, program};
-use crate::agent::{Inner, model_of};
+use crate::agent::Inner;
 use crate::clock::Clock;
 use crate::consumed::Consumption;
 use crate::record::{Payload, SuspensionRecord};
@@ -54,9 +56,8 @@ pub(crate) fn check(
     }
     let opened = record.open(&inner.keys)?;
     check_age(&opened.header, inner.clock.now(), terms.max_age)?;
-    let payload = Payload::decode(opened.payload)?;
-    if payload.header()? != (adjourn_record::portable::Header { expires_at: None, ..opened.header })
-    {
+    let payload = <Payload>::decode(opened.payload)?;
+    if Header::of(&payload.session) != Some(Header { expires_at: None, ..opened.header }) {
         let problem = "its payload is not that of its header".to_owned();
         return Err(ResumeError::Malformed { problem });
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use adjourn::core::event::What;
 use adjourn::core::session::{Outcome, Wait};
 use adjourn::{Adjourn, SessionRef};
-use adjourn_agent::{AddBudget, Agent, AgentGuardrails, Payload, ScriptedModel, SuspensionRecord};
+use adjourn_agent::{
+    AddBudget, Agent, AgentGuardrails, Payload, ResumeError, ScriptedModel, SuspensionRecord,
+};
 use adjourn_core::id::Handle;
 use adjourn_driver::Message;
 use serde_json::{Value, json};
@@ -124,4 +126,105 @@ async fn a_suspend_does_not_wait_until_a_failed_model_call_is_tried_again() {
     assert_eq!(model.requests().len(), 1);
     session.cancel().await.unwrap();
     host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_that_an_engine_exports_is_resumed_alone_and_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::builder(directory.path().join("agents.db")).keys(keys()).open().await;
+    let adjourn = adjourn.unwrap();
+    let (model, ran) = (model(script()), Ran::default());
+    let agent = reviewer(&adjourn, &model, &ran);
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Review it.").await.unwrap();
+    let driver = agent.clone();
+    let host = adjourn.host().driver("reviewer", move |_| driver.clone()).start().await.unwrap();
+    asked(&session).await;
+    host.stop().await.unwrap();
+    let exported = session.export().await.unwrap().record.to_string();
+    let record: SuspensionRecord = exported.parse().unwrap();
+    let payload = payload(&record);
+    for (field, value) in [
+        ("pending_question", json!("Merge it?")),
+        ("iteration_count", json!(2)),
+        ("model_id", json!("scripted")),
+        ("originating_failure_kind", Value::Null),
+    ] {
+        assert_eq!(payload[field], value, "{field}");
+    }
+    assert_eq!(payload["tool_call_history"].as_array().unwrap().len(), 3);
+    assert!(payload["last_repeat_counts"].as_object().is_some_and(|counts| !counts.is_empty()));
+    assert_eq!(payload["lessons_learned"][0]["kind"], "output_truncated");
+    for field in
+        ["run_id", "session_id", "suspended_at", "started_at", "messages", "failure_attempts"]
+    {
+        assert!(!payload[field].is_null(), "{field}");
+    }
+    let run = events(agent.resume(&record, "yes").await.unwrap()).await;
+    assert_eq!(text(&run), "Merged.");
+    let twice = agent.resume(&record, "yes").await.unwrap_err();
+    assert!(matches!(twice, ResumeError::AlreadyConsumed { .. }), "{twice}");
+}
+
+#[tokio::test]
+async fn a_run_that_was_suspended_alone_goes_on_in_an_engine() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::builder(directory.path().join("agents.db")).keys(keys()).open().await;
+    let adjourn = adjourn.unwrap();
+    let (model, ran) = (model(script()), Ran::default());
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("reviewer");
+    let agent = agent.tool(ran.tool("look")).build().unwrap();
+    let record = crate::fixture::suspended(agent.run("Review it.")).await;
+    let record = record.to_string().parse().unwrap();
+    let session = adjourn.import(record).await.unwrap();
+    assert_eq!(session.load().await.unwrap().totals.tokens(), 0);
+    let driver = agent.clone();
+    let host = adjourn.host().driver("reviewer", move |_| driver.clone()).start().await.unwrap();
+    let (_, handle) = asked_before(&session).await;
+    session.prompt("yes").answering(handle).await.unwrap();
+    let run = session.finished().await.unwrap();
+    assert_eq!(run.end.outcome, Outcome::Completed);
+    assert_eq!(session.load().await.unwrap().memory.last_words, "Merged.");
+    host.stop().await.unwrap();
+    for request in model.requests() {
+        assert_eq!(adjourn_conformance::given::providers_take(&request.messages), Ok(()));
+    }
+}
+
+/// Returns the question that a session was imported with.
+async fn asked_before(session: &SessionRef) -> (String, Handle) {
+    let state = session.load().await.unwrap();
+    let parked = &state.suspended().unwrap().park.pause;
+    let Wait::Question(question) = &parked.wait else { panic!("it asks nothing") };
+    (question.question.clone(), parked.handle)
+}
+
+#[tokio::test]
+async fn a_park_that_is_no_question_is_resumed_with_its_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::builder(directory.path().join("agents.db")).keys(keys()).open().await;
+    let adjourn = adjourn.unwrap();
+    let (model, ran) = (model(json!([{ "text": "Hurried." }])), Ran::default());
+    let agent = reviewer(&adjourn, &model, &ran);
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Review it.").await.unwrap();
+    session.suspend().reason("lunch").await.unwrap();
+    let record = SuspensionRecord::from(session.export().await.unwrap().record);
+    let run = events(agent.resume(&record, "hurry").await.unwrap()).await;
+    assert_eq!(text(&run), "Hurried.");
+    let told = format!("{:?}", model.requests());
+    assert!(told.contains("hurry") && told.contains("Review it."), "{told}");
+}
+
+#[tokio::test]
+async fn a_script_that_an_engine_exports_is_not_resumed_by_an_agent() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::builder(directory.path().join("agents.db")).keys(keys()).open().await;
+    let adjourn = adjourn.unwrap();
+    let script = adjourn_core::driver::DriverSpec::script(r#"{"steps": []}"#);
+    let session = adjourn.create_with(script).prompt("Go.").await.unwrap();
+    session.suspend().await.unwrap();
+    let record = SuspensionRecord::from(session.export().await.unwrap().record);
+    let agent = reviewer(&adjourn, &model(json!([])), &Ran::default());
+    let refused = agent.resume(&record, "yes").await.unwrap_err();
+    assert!(matches!(refused, ResumeError::OtherDriver { .. }), "{refused}");
+    adjourn.import(record.to_string().parse().unwrap()).await.unwrap();
 }

@@ -100,12 +100,12 @@ async fn a_payload_is_written_as_it_was_read() {
     };
     assert_eq!(text(&again), text(&record));
     let later = text(&record).replacen("\"schema\":1", "\"schema\":2", 1);
-    assert!(Payload::decode(&later).unwrap_err().to_string().contains("schema 2"));
+    assert!(<Payload>::decode(&later).unwrap_err().to_string().contains("schema 2"));
 }
 
 /// Seals a payload under another header than its own.
 fn sealed(payload: &str, change: impl FnOnce(&mut Header)) -> SuspensionRecord {
-    let read = Payload::decode(payload).unwrap();
+    let read = <Payload>::decode(payload).unwrap();
     let suspended = read.session.suspended().unwrap();
     let mut header = Header {
         tenant: read.session.tenant.clone(),

@@ -2,8 +2,9 @@
 
 use adjourn_core::limits;
 use adjourn_core::transcript::Digest;
-use adjourn_driver::CallContent;
 use serde_json::Value;
+
+use crate::content::CallContent;
 
 /// How much of a tool's name is in a signature.
 const NAME_BYTES: usize = 64;
@@ -12,7 +13,7 @@ const DIGITS: usize = 8;
 
 /// Returns the signature of a call: the tool's name and a hash of its arguments, in which the order
 /// of their names does not count.
-pub(crate) fn signature(call: &CallContent) -> String {
+pub fn signature(call: &CallContent) -> String {
     let mut text = Vec::new();
     match &call.arguments {
         Value::Null => text.extend(b"{}"),

@@ -1,0 +1,260 @@
+//! What a portable record holds: a parked session, what was said in it, and readings of both for
+//! people and databases.
+//!
+//! Owns the payload's JSON. How a record is sealed and opened belongs to `adjourn-record`; who may
+//! go on with it, to the library and to the store that takes it in.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::id::{RunId, SessionId};
+use adjourn_core::session::Wait;
+use adjourn_core::transcript::{Digest, Head};
+use adjourn_core::{Session, json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::content::{CallContent, Message};
+use crate::signature::signature;
+
+/// The version of the payload that is written.
+const SCHEMA: u32 = 1;
+
+/// A suspended session with everything that it takes to go on elsewhere.
+///
+/// It is written with the readings that people and databases look for (`run_id`, `pending_question`,
+/// `cumulative_cost_usd` and so on). What counts when it is read is `driver`, `state` and
+/// `messages`; the readings follow from them.
+///
+/// A library that runs the session reads what was said as [`Message`]s; a store keeps each entry as
+/// it is ([`RawEntry`]), because the journal vouches for its bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Payload<M = Message> {
+    /// What it takes to run the session.
+    pub driver: DriverSpec,
+    /// The session.
+    pub session: Session,
+    /// What was said, entry for entry.
+    pub messages: Vec<M>,
+}
+
+/// An entry of a transcript, as a payload has it.
+pub trait Said: Serialize + DeserializeOwned {
+    /// Returns the calls that were asked for with it.
+    fn calls(&self) -> Cow<'_, [CallContent]>;
+}
+
+impl Said for Message {
+    fn calls(&self) -> Cow<'_, [CallContent]> {
+        Cow::Borrowed(&self.calls)
+    }
+}
+
+/// An entry of a transcript, byte for byte as it was said.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RawEntry(Box<RawValue>);
+
+impl RawEntry {
+    /// Takes the bytes of an entry.
+    ///
+    /// # Errors
+    /// The bytes are no JSON text.
+    pub fn new(bytes: Vec<u8>) -> Result<Self, MalformedPayload> {
+        let malformed = |problem: &dyn std::fmt::Display| MalformedPayload(problem.to_string());
+        let text = String::from_utf8(bytes).map_err(|error| malformed(&error))?;
+        RawValue::from_string(text).map(Self).map_err(|error| malformed(&error))
+    }
+
+    /// Returns the bytes.
+    pub fn into_bytes(self) -> Vec<u8> {
+        String::from(Box::<str>::from(self.0)).into_bytes()
+    }
+}
+
+impl Said for RawEntry {
+    fn calls(&self) -> Cow<'_, [CallContent]> {
+        // One that this program cannot read travels all the same, and has no reading.
+        let message = Message::decode(self.0.get().as_bytes());
+        Cow::Owned(message.map(|message| message.calls).unwrap_or_default())
+    }
+}
+
+/// The text is no payload, or one of a later version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("payload of the record: {0}")]
+pub struct MalformedPayload(pub String);
+
+/// The payload as it is written. The readings have the names that the guide to suspending gives them.
+#[derive(Serialize)]
+struct Written<'a, M> {
+    schema: u32,
+    run_id: Option<RunId>,
+    session_id: SessionId,
+    agent: &'a str,
+    model_id: Option<&'a str>,
+    started_at: Option<String>,
+    suspended_at: String,
+    pending_question: Option<&'a str>,
+    pending_question_context: Option<&'a str>,
+    pending_choices: &'a [String],
+    originating_failure_kind: Option<&'a str>,
+    iteration_count: u64,
+    elapsed_seconds: f64,
+    cumulative_cost_usd: f64,
+    cumulative_prompt_tokens: u64,
+    cumulative_completion_tokens: u64,
+    tool_call_history: Vec<String>,
+    last_repeat_counts: BTreeMap<String, u64>,
+    lessons_learned: Vec<Box<RawValue>>,
+    failure_attempts: BTreeMap<String, u32>,
+    driver: &'a DriverSpec,
+    state: &'a Session,
+    messages: &'a [M],
+}
+
+/// What of it counts.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "M: DeserializeOwned"))]
+struct Read<M> {
+    schema: u32,
+    driver: DriverSpec,
+    state: Session,
+    messages: Vec<M>,
+}
+
+/// What the native agent notes in its driver's state, as far as there are readings of it. The state
+/// of other drivers has none of this.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Noted {
+    iterations: u64,
+    repeats: BTreeMap<String, u64>,
+    attempts: BTreeMap<String, u32>,
+    lessons: Vec<Box<RawValue>>,
+}
+
+impl Noted {
+    fn read(session: &Session) -> Self {
+        let state = session.driver_state.as_deref().unwrap_or("{}");
+        json::stored(state.as_bytes()).unwrap_or_default()
+    }
+}
+
+impl<M: Said> Payload<M> {
+    /// Returns the model that the session runs with, if it is a native agent's.
+    pub fn model(&self) -> Option<&str> {
+        model_of(&self.driver)
+    }
+
+    /// Returns the payload's JSON text; equal payloads have the same.
+    pub fn encode(&self) -> String {
+        let session = &self.session;
+        let (run, totals) = (session.run(), &session.totals);
+        let park = session.suspended().map(|suspended| &suspended.park);
+        let question = park.and_then(|park| match &park.pause.wait {
+            Wait::Question(question) => Some(question),
+            Wait::Open => None,
+        });
+        let noted = Noted::read(session);
+        let history = self
+            .messages
+            .iter()
+            .flat_map(|message| message.calls().iter().map(signature).collect::<Vec<_>>());
+        let written = Written {
+            schema: SCHEMA,
+            run_id: run.map(|run| run.id),
+            session_id: session.id,
+            agent: session.driver.agent(),
+            model_id: self.model(),
+            started_at: run.map(|run| run.started_at.to_string()),
+            suspended_at: park.map_or(session.at, |park| park.suspended_at).to_string(),
+            pending_question: question.map(|question| question.question.as_str()),
+            pending_question_context: question.and_then(|question| question.context.as_deref()),
+            pending_choices: question.map_or(&[], |question| question.choices.as_slice()),
+            originating_failure_kind: question
+                .and_then(|question| question.originating_failure_kind.as_deref()),
+            iteration_count: noted.iterations,
+            elapsed_seconds: seconds(run.map_or(0, |run| run.progress.active_ms)),
+            cumulative_cost_usd: dollars(totals.cost_micro_usd),
+            cumulative_prompt_tokens: totals.prompt_tokens,
+            cumulative_completion_tokens: totals.completion_tokens,
+            tool_call_history: history.collect(),
+            last_repeat_counts: noted.repeats,
+            lessons_learned: noted.lessons,
+            failure_attempts: noted.attempts,
+            driver: &self.driver,
+            state: session,
+            messages: &self.messages,
+        };
+        // No map with keys that are not text, no failing impl: this always encodes.
+        serde_json::to_string(&written).unwrap_or_default()
+    }
+
+    /// Reads a payload.
+    ///
+    /// # Errors
+    /// It is none, or one of a later version.
+    pub fn decode(text: &str) -> Result<Self, MalformedPayload> {
+        /// The one field that a payload of every version has.
+        #[derive(Deserialize)]
+        struct Versioned {
+            schema: u32,
+        }
+        let read = json::stored::<Read<M>>(text.as_bytes());
+        let schema = read.as_ref().map(|read| read.schema);
+        let schema =
+            schema.or_else(|_| json::stored::<Versioned>(text.as_bytes()).map(|v| v.schema));
+        match schema {
+            Ok(SCHEMA) | Err(_) => {}
+            Ok(other) => return Err(MalformedPayload(format!("schema {other} is not known"))),
+        }
+        let Read { driver, state: session, messages, .. } =
+            read.map_err(|error| MalformedPayload(error.to_string()))?;
+        if session.transcript.length != messages.len() as u64 {
+            let (is, said) = (messages.len(), session.transcript.length);
+            return Err(MalformedPayload(format!("it has {is} messages, and {said} were said")));
+        }
+        Ok(Self { driver, session, messages })
+    }
+}
+
+impl Payload<RawEntry> {
+    /// Takes a session out of a payload, with the bytes of what was said, which are those that the
+    /// session's journal vouched for.
+    ///
+    /// # Errors
+    /// Other words are in the payload than were said.
+    pub fn into_parts(self) -> Result<(DriverSpec, Session, Vec<Vec<u8>>), MalformedPayload> {
+        let Self { driver, session, messages } = self;
+        let said: Vec<_> = messages.into_iter().map(RawEntry::into_bytes).collect();
+        let digests: Vec<_> = said.iter().map(|entry| Digest::of(entry)).collect();
+        if Head::EMPTY.with_all(&digests) != session.transcript {
+            return Err(MalformedPayload("its messages are not those that were said".to_owned()));
+        }
+        Ok((driver, session, said))
+    }
+}
+
+/// Returns the model that a native agent's session runs with.
+pub fn model_of(spec: &DriverSpec) -> Option<&str> {
+    match &spec.kind {
+        DriverKind::Native { model } => Some(model),
+        DriverKind::Named { config, .. } => config.get("model")?.as_str(),
+        DriverKind::Script { .. } | DriverKind::Acp { .. } => None,
+    }
+}
+
+/// Returns an amount of money in US dollars.
+#[expect(clippy::cast_precision_loss, reason = "fine up to nine billion dollars")]
+pub fn dollars(micro_usd: u64) -> f64 {
+    micro_usd as f64 / 1e6
+}
+
+/// Returns a length of time in seconds.
+#[expect(clippy::cast_precision_loss, reason = "fine up to a hundred thousand years")]
+pub fn seconds(millis: u64) -> f64 {
+    millis as f64 / 1e3
+}
