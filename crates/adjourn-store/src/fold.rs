@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use adjourn_core::Session;
-use adjourn_core::event::What;
+use adjourn_core::event::{SessionImported, What};
 use adjourn_core::id::SessionId;
 use adjourn_core::journal::Entry;
 use adjourn_record::chain::{Chain, Fault, Tip};
@@ -12,7 +12,7 @@ use adjourn_record::entry;
 
 use crate::cache::Folded;
 use crate::error::Error;
-use crate::query::marks;
+use crate::query::{marks, record_mark};
 use crate::rows::{EntryNo, EntryRow, Rows, SessionRow};
 
 /// Folds a session from its journal, which is read backwards: from the head to an entry that
@@ -131,6 +131,10 @@ pub(crate) fn decode(session: SessionId, body: &[u8]) -> Result<Entry, Error> {
 pub(crate) fn founding_marks(session: SessionId, body: &[u8]) -> Vec<String> {
     match decode(session, body).map(|entry| entry.event.what) {
         Ok(What::SessionCreated(created)) => marks(&created.into()),
+        Ok(What::SessionImported(imported)) => {
+            let SessionImported { founding, from, .. } = *imported;
+            marks(&founding.into()).into_iter().chain([record_mark(from.handle)]).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use adjourn_core::conditions::EventPattern;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::SessionCreated;
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{Handle, SessionId};
 use adjourn_core::session::{Phase, State};
 use adjourn_core::time::Timestamp;
 use adjourn_core::transcript::Digest;
@@ -365,6 +365,9 @@ pub(crate) enum Mark<'a> {
     Agent(&'a str),
     Cwd(&'a str),
     Parent(SessionId),
+    /// The suspension whose record it was made from. It stays when the session is erased: a record
+    /// is taken in once.
+    Record(Handle),
 }
 
 /// How much of a text goes into an index; what is longer is cut, and compared in full elsewhere.
@@ -385,6 +388,7 @@ impl fmt::Display for Mark<'_> {
             Self::Agent(agent) => write!(f, "agent={agent}"),
             Self::Cwd(cwd) => write!(f, "cwd={}", tidy(cwd).display()),
             Self::Parent(parent) => write!(f, "parent={}", parent.uuid().as_simple()),
+            Self::Record(handle) => write!(f, "{RECORD}{}", handle.uuid().as_simple()),
         }
     }
 }
@@ -403,6 +407,19 @@ pub(crate) fn marks(founding: &Founding) -> Vec<String> {
     .chain(parent)
     .chain(labels)
     .collect()
+}
+
+/// How the mark begins that says which record a session was made from.
+const RECORD: &str = "record=";
+
+/// Returns the mark of the session that was made from the record of a suspension.
+pub(crate) fn record_mark(handle: Handle) -> String {
+    Mark::Record(handle).to_string()
+}
+
+/// Returns whether a mark stays when its session is erased.
+pub(crate) fn stays(mark: &str) -> bool {
+    mark.starts_with(RECORD)
 }
 
 /// Returns the mark of sessions with a name.

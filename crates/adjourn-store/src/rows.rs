@@ -220,6 +220,8 @@ pub trait Sessions {
     ) -> Result<SessionNo, Error>;
     /// Returns an open session of a tenant with a mark, if there is one.
     fn open_with(&mut self, tenant: TenantNo, mark: &str) -> Result<Option<SessionId>, Error>;
+    /// Returns the session with a mark, whatever has become of it, if there is one.
+    fn ever_with(&mut self, mark: &str) -> Result<Option<SessionId>, Error>;
     /// Brings the thin row up to the state.
     fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error>;
     /// Returns sessions whose deadline is not later than `now`, the earliest first.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use adjourn_core::actor::Actor;
 use adjourn_core::command::{ReleaseGate, Requester, Suspend};
-use adjourn_core::event::What;
+use adjourn_core::event::{SessionImported, What};
 use adjourn_core::facts::{Answer, Answered, Fresh, SpanLinks};
 use adjourn_core::id::{GateId, Handle, HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
@@ -32,7 +32,7 @@ use crate::committed::{Change, Committed};
 use crate::environment::Environment;
 use crate::error::{CommandError, Error};
 use crate::fold::{damaged, fold};
-use crate::query::{marks, name_mark};
+use crate::query::{marks, name_mark, record_mark};
 use crate::rows::{
     Batch, EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo,
     SessionRow, TenantNo,
@@ -158,17 +158,56 @@ impl<'a> Transaction<'a> {
         let facts = Facts::new(self.environment.now(), by, self.fresh());
         let (marks, name) = (marks(&founding), founding.name().map(str::to_owned));
         let events = Session::create(&facts, founding)?;
+        self.found(facts, events, &marks, name, &[])
+    }
+
+    /// Makes a session that goes on from where a portable record says that it was parked, with what
+    /// was said in it. A record is taken in once: the store is the ledger.
+    ///
+    /// # Errors
+    /// The record was taken in before, the session is refused, or the store fails.
+    pub fn import(
+        &mut self,
+        by: Actor,
+        imported: SessionImported,
+        said: &[Vec<u8>],
+    ) -> Result<Done, CommandError> {
+        let handle = imported.from.handle;
+        let record = record_mark(handle);
+        if let Some(session) = self.rows.ever_with(&record)? {
+            return Err(Rejected::AlreadyConsumed { handle, session }.into());
+        }
+        let founding = Founding::from(imported.founding.clone());
+        let (mut marks, name) = (marks(&founding), founding.name().map(str::to_owned));
+        marks.push(record);
+        let tenant = self.rows.tenant(&founding.tenant)?;
+        let mut facts = Facts::new(self.environment.now(), by, self.fresh());
+        facts.high = self.rows.high()?;
+        facts.keyless_waits = self.rows.keyless_waits(tenant)?;
+        let events = Session::import(&facts, imported)?;
+        self.found(facts, events, &marks, name, said)
+    }
+
+    /// Writes the first entry of a session, and what it is found by.
+    fn found(
+        &mut self,
+        facts: Facts,
+        events: Vec<Event>,
+        marks: &[String],
+        name: Option<String>,
+        said: &[Vec<u8>],
+    ) -> Result<Done, CommandError> {
         let decision = Decision::new(Given::Creation, facts);
-        let Some((entries, session)) = record(None, &decision, events)? else {
+        let Some((entries, session)) = recorded(None, &decision, events)? else {
             return Err(damaged("a session is not created by its creation").into());
         };
         let tenant = self.rows.tenant(&session.tenant)?;
         if let Some(name) = name {
             self.check_name(tenant, name)?;
         }
-        let no = self.rows.add_session(&session, tenant, &marks)?;
+        let no = self.rows.add_session(&session, tenant, marks)?;
         let row = SessionRow { no, id: session.id, tenant, head: EntryNo(0), tip: Tip::START };
-        self.append(row, None, entries, session, &[])
+        self.append(row, None, entries, session, said)
     }
 
     /// Refuses a name that could be taken for an id, or that an open session of the tenant has.
@@ -207,7 +246,7 @@ impl<'a> Transaction<'a> {
             return Ok(Done { session, events, answered });
         }
         let decision = Decision::new(Given::Command(command), facts);
-        let Some((entries, after)) = record(Some(&session), &decision, events)? else {
+        let Some((entries, after)) = recorded(Some(&session), &decision, events)? else {
             return Err(damaged("a session is gone after a command").into());
         };
         let (no, high) = (row.no, decision.facts.high);
@@ -531,8 +570,8 @@ impl<'a> Transaction<'a> {
             if let Some(id) = entry.event.message_id() {
                 self.rows.keep_message(row.no, id, entry.event.at)?;
             }
-            if let What::RunStarted(started) = &entry.event.what {
-                self.rows.add_run(started.run, row.no)?;
+            if let Some(run) = begun(&entry.event.what) {
+                self.rows.add_run(run, row.no)?;
             }
             events.push(entry.event);
         }
@@ -543,7 +582,7 @@ impl<'a> Transaction<'a> {
         self.rows.set_session(&row, &session)?;
         // Once in its life.
         let unprompted = |session: &Session| session.transcript.length == 0;
-        if before.is_some_and(unprompted)
+        if before.is_none_or(unprompted)
             && (!unprompted(&session) || matches!(session.state, State::Ended(_)))
         {
             self.rows.set_prompted(row.no)?;
@@ -567,6 +606,15 @@ impl<'a> Transaction<'a> {
     }
 }
 
+/// Returns the run that is this session's from an event on.
+fn begun(what: &What) -> Option<RunId> {
+    match what {
+        What::RunStarted(started) => Some(started.run),
+        What::SessionImported(imported) => imported.state.run().map(|run| run.id),
+        _ => None,
+    }
+}
+
 /// Returns the transcript entries that lead from one head to another, if `said` does.
 fn fitting(from: Head, to: Head, said: &[Vec<u8>]) -> Result<&[Vec<u8>], Error> {
     let digests: Vec<_> = said.iter().map(|entry| Digest::of(entry)).collect();
@@ -576,7 +624,7 @@ fn fitting(from: Head, to: Head, said: &[Vec<u8>]) -> Result<&[Vec<u8>], Error> 
     Ok(said)
 }
 
-fn record(
+fn recorded(
     before: Option<&Session>,
     decision: &Decision,
     events: Vec<Event>,

@@ -314,6 +314,6 @@ impl<'a> Search<'a> {
             return Ok(true);
         };
         let created = founding(self.connection, session.id)?.map(|entry| entry.event.what);
-        Ok(matches!(created, Some(What::SessionCreated(created)) if is_in(&created, cwd)))
+        Ok(created.as_ref().and_then(What::founding).is_some_and(|created| is_in(created, cwd)))
     }
 }

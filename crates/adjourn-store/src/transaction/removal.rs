@@ -14,7 +14,7 @@ use adjourn_core::session::State;
 use adjourn_core::{Command, Facts, Session};
 use adjourn_record::chain::Tip;
 
-use super::{Request, Transaction, damaged, record};
+use super::{Request, Transaction, damaged, recorded};
 use crate::error::{CommandError, Error};
 use crate::retention::{Pruned, Retention, before};
 use crate::rows::{EntryNo, Portion, SessionNo};
@@ -166,7 +166,7 @@ impl Transaction<'_> {
         let close = Command::Close(Close { reason: Some(UNREADABLE.to_owned()) });
         let events = before.decide(&facts, &close)?;
         let decision = Decision::new(Given::Command(close), facts);
-        let Some((entries, after)) = record(Some(&before), &decision, events)? else {
+        let Some((entries, after)) = recorded(Some(&before), &decision, events)? else {
             return Err(damaged("a session is gone after a command").into());
         };
         let no = row.no;

@@ -141,10 +141,9 @@ fn expected<S: Store>(world: &World<S>, filter: &Filter, sort: Sort) -> Vec<Sess
         .filter(|(_, session)| filter.includes(session))
         .filter(|(_, session)| {
             let created = world.store.founding(session.id).unwrap();
-            let Some(What::SessionCreated(created)) = created.map(|entry| entry.event.what) else {
-                return false;
-            };
-            let cwd = created.driver.cwd.unwrap_or_else(|| "/".to_owned());
+            let created = created.map(|entry| entry.event.what);
+            let Some(created) = created.as_ref().and_then(What::founding) else { return false };
+            let cwd = created.driver.cwd.clone().unwrap_or_else(|| "/".to_owned());
             let same = |wanted: &str| match wanted {
                 "/srv/x/../api/" => Path::new(&cwd) == Path::new("/srv/api"),
                 wanted => Path::new(&cwd) == Path::new(wanted),

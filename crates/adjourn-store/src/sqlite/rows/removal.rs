@@ -7,6 +7,7 @@ use super::said::places;
 use super::{SqliteRows, size};
 use crate::error::Error;
 use crate::fold::founding_marks;
+use crate::query::stays;
 use crate::rows::{EntryNo, Portion, Removal, SessionNo, SessionRow};
 use crate::transaction::Erased;
 
@@ -106,7 +107,7 @@ impl Removal for SqliteRows<'_> {
             .optional()?;
         let Some((first, body)) = first else { return Ok(0) };
         // What is left of one whose founding cannot be read leads nowhere.
-        for mark in founding_marks(row.id, &body) {
+        for mark in founding_marks(row.id, &body).into_iter().filter(|mark| !stays(mark)) {
             let sql = "DELETE FROM mark WHERE what = ?1 AND session = ?2";
             self.run(sql, params![mark, row.no.0])?;
         }

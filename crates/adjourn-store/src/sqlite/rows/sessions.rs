@@ -79,6 +79,14 @@ impl Sessions for SqliteRows<'_> {
         Ok(statement.query_row(params![mark, tenant.0], id).optional()?)
     }
 
+    fn ever_with(&mut self, mark: &str) -> Result<Option<SessionId>, Error> {
+        let sql = "SELECT session.id FROM mark CROSS JOIN session ON session.no = mark.session
+             WHERE mark.what = ?1 LIMIT 1";
+        let mut statement = self.prepare(sql)?;
+        let id = |row: &Row<'_>| row.get(0).map(Uuid::from_bytes).map(SessionId::new);
+        Ok(statement.query_row([mark], id).optional()?)
+    }
+
     fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error> {
         let Thin { state, owner, handle, due, since, at, gated } = Thin::of(session);
         self.run(

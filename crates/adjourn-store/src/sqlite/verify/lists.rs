@@ -55,6 +55,12 @@ impl Verification<'_> {
             }
             found.runs += 1;
         }
+        // A run that was exported and imported within one store stays its first session's.
+        if let Some(run) = imported_run(id, body) {
+            let sql = "SELECT 1 FROM run WHERE id = ?1 AND session = ?2";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            found.runs += u64::from(statement.exists(params![run.uuid().as_bytes(), no.0])?);
+        }
         Ok(found)
     }
 
@@ -79,7 +85,8 @@ impl Verification<'_> {
         }
         if count("run")? != found.runs {
             let other = self.other("run", "run.id", |id, body, run: &[u8; 16]| {
-                run_of(id, body).is_some_and(|known| known.uuid().as_bytes() == run)
+                let known = run_of(id, body).or_else(|| imported_run(id, body));
+                known.is_some_and(|known| known.uuid().as_bytes() == run)
             })?;
             other.map_or(Ok(()), |id| Err(Fault::Runs(id)))?;
         }
@@ -122,12 +129,24 @@ impl Verification<'_> {
 /// Returns the run that an entry starts. Most start none, and reading one takes longer than looking
 /// for the word.
 fn run_of(session: SessionId, body: &[u8]) -> Option<RunId> {
-    const WORD: &[u8] = b"run_started/";
-    if !body.windows(WORD.len()).any(|part| part == WORD) {
-        return None;
-    }
-    match decode(session, body).map(|entry| entry.event.what) {
-        Ok(What::RunStarted(started)) => Some(started.run),
+    match what(session, body, b"run_started/")? {
+        What::RunStarted(started) => Some(started.run),
         _ => None,
     }
+}
+
+/// Returns the run that an entry takes in from elsewhere.
+fn imported_run(session: SessionId, body: &[u8]) -> Option<RunId> {
+    match what(session, body, b"session_imported/")? {
+        What::SessionImported(imported) => imported.state.run().map(|run| run.id),
+        _ => None,
+    }
+}
+
+/// Returns what an entry says, if it has a word.
+fn what(session: SessionId, body: &[u8], word: &[u8]) -> Option<What> {
+    if !body.windows(word.len()).any(|part| part == word) {
+        return None;
+    }
+    decode(session, body).map(|entry| entry.event.what).ok()
 }
