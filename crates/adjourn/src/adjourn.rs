@@ -11,6 +11,7 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::{Command, Founding};
 use adjourn_record::keys::KeyDir;
+use adjourn_record::portable::Record;
 use adjourn_store::{CommandError, Done, Request, Sqlite, Store, Transaction};
 
 use crate::builder::AdjournBuilder;
@@ -21,11 +22,13 @@ use crate::create::CreateBuilder;
 use crate::doorbell::Hosts;
 use crate::error::{Error, StoreError};
 use crate::feed::Feed;
+use crate::import::ImportBuilder;
 use crate::key_rotation;
 use crate::live::Live;
 use crate::other_processes::OtherProcesses;
 use crate::process::Process;
 use crate::running::HostBuilder;
+use crate::sealing::Sealing;
 use crate::session_ref::SessionRef;
 use crate::values::Values;
 
@@ -59,6 +62,8 @@ pub(crate) struct Shared<S: Store> {
     other_processes: OtherProcesses,
     /// What is done for the store as long as a host works.
     beside_hosts: OnceLock<BesideHosts>,
+    /// The keys that portable records are sealed and opened with.
+    sealing: OnceLock<Sealing>,
 }
 
 /// Something that goes on as long as a host works.
@@ -110,6 +115,7 @@ impl Adjourn {
     /// Has hosts that are started from now on take up keys that are made or revoked in the directory
     /// of the keys that the store was opened with. [`Adjourn::open`] does so by itself.
     pub fn follow_keys(&self, directory: KeyDir) {
+        self.seal_with(Sealing::In(directory.clone()));
         let store = self.process().store.clone();
         let follow = move || -> BoxFuture<'static, Infallible> {
             Box::pin(key_rotation::follow(store.clone(), directory.clone()))
@@ -133,6 +139,7 @@ impl<S: Store> Adjourn<S> {
             claimants: Mutex::default(),
             other_processes: OtherProcesses::default(),
             beside_hosts: OnceLock::new(),
+            sealing: OnceLock::new(),
         };
         let by = Actor::new(Face::Library, "");
         Ok(Self { shared: Arc::new(shared), tenant: TENANT.into(), by: Arc::new(by) })
@@ -172,6 +179,11 @@ impl<S: Store> Adjourn<S> {
     /// Describes a session with all that it is made from; awaited, it is created.
     pub fn create_from(&self, founding: Founding) -> CreateBuilder<S> {
         CreateBuilder::from(self.clone(), founding)
+    }
+
+    /// Describes a session that goes on from a portable record; awaited, it is taken in.
+    pub fn import(&self, record: Record) -> ImportBuilder<S> {
+        ImportBuilder::new(self.clone(), record)
     }
 
     /// Returns the way to a session. Whether there is one shows when something is asked of it.
@@ -294,6 +306,15 @@ impl<S: Store> Adjourn<S> {
             Some(beside) => beside(),
             None => Box::pin(std::future::pending()),
         }
+    }
+
+    /// Has portable records sealed and opened with these keys; the first that are named count.
+    pub(crate) fn seal_with(&self, keys: Sealing) {
+        let _ = self.shared.sealing.set(keys);
+    }
+
+    pub(crate) fn sealing(&self) -> Option<&Sealing> {
+        self.shared.sealing.get()
     }
 
     pub(crate) fn process(&self) -> &Process<S> {

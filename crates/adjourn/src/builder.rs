@@ -12,6 +12,7 @@ use crate::adjourn::{Adjourn, TENANT};
 use crate::clock::{Clock, Machine};
 use crate::doorbell::Hosts;
 use crate::error::{Error, StoreError};
+use crate::sealing::Sealing;
 
 /// A store that is about to be opened; see [`Adjourn::builder`].
 #[must_use = "nothing is opened before it is asked to"]
@@ -134,6 +135,7 @@ impl AdjournBuilder {
             (None, Signing::With(keys)) => Some(keys),
             (None, _) => None,
         };
+        let given = keys.as_ref().filter(|_| directory.is_none()).cloned();
         let store = match keys {
             Some(keys) => {
                 let options = Options::new(path, environment, keys);
@@ -145,6 +147,9 @@ impl AdjournBuilder {
         let adjourn = Adjourn::on(store, hosts, clock)?.in_tenant(tenant);
         if let Some(directory) = directory {
             adjourn.follow_keys(directory);
+        }
+        if let Some(keys) = given {
+            adjourn.seal_with(Sealing::With(Box::new(keys)));
         }
         Ok(match by {
             Some(by) => adjourn.acting_as(by),

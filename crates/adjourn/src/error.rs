@@ -5,7 +5,10 @@ use std::sync::Arc;
 use adjourn_core::Rejected;
 use adjourn_core::actor::Actor;
 use adjourn_core::id::{Handle, RunId, SessionId};
+use adjourn_core::time::Timestamp;
+use adjourn_driver::payload::MalformedPayload;
 use adjourn_record::keys;
+use adjourn_record::portable::{Limit, OpenError, SealError};
 use adjourn_store::CommandError;
 
 /// What can go wrong with a store, in sentences that say what to do.
@@ -34,6 +37,9 @@ pub enum Error {
         /// What came instead.
         why: NotSuspended,
     },
+    /// No portable record can be made, or one is not taken in; nothing has changed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// The keys that commits are signed with cannot be read or made.
     #[error(transparent)]
     Keys(#[from] Arc<keys::Error>),
@@ -47,6 +53,90 @@ pub enum Error {
     /// The task of a host panicked; other hosts find what it had.
     #[error("the host panicked")]
     HostPanicked,
+}
+
+/// Why no portable record is made, or one is not taken in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The store was opened without keys.
+    #[error("the store was opened without keys to seal and open records with")]
+    NoKeys,
+    /// The record was changed, is too old, or was sealed with a key that is not believed here.
+    #[error(transparent)]
+    NotOpened(#[from] OpenError),
+    /// The record is from the future, by this machine's clock.
+    #[error("the record is from {suspended_at}, and it is {now} here")]
+    FromTheFuture {
+        /// When the record says that the session was suspended.
+        suspended_at: Timestamp,
+        /// What the clock of this machine shows.
+        now: Timestamp,
+    },
+    /// The record is of a session of another tenant.
+    #[error("the record is of a session of the tenant {record:?}, and this is {here:?}")]
+    OtherTenant {
+        /// The tenant that the record names.
+        record: String,
+        /// The tenant that it was to be taken in for.
+        here: String,
+    },
+    /// The record is genuine, and what it holds cannot be read here.
+    #[error(transparent)]
+    Malformed(#[from] MalformedPayload),
+    /// The record cannot be sealed.
+    #[error(transparent)]
+    NotSealed(#[from] SealError),
+}
+
+impl RecordError {
+    /// Returns the word for this refusal, for programs.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoKeys => "NO_KEYS",
+            Self::NotOpened(OpenError::Version { .. }) => "UNKNOWN_VERSION",
+            Self::NotOpened(OpenError::UnknownKey { .. }) => "UNKNOWN_KEY",
+            Self::NotOpened(OpenError::TokenMismatch { .. }) => "SUSPENSION_TOKEN_MISMATCH",
+            Self::NotOpened(OpenError::RevokedKey { .. }) => "REVOKED_KEY",
+            Self::NotOpened(OpenError::Expired { .. }) => "SUSPENSION_EXPIRED",
+            Self::NotOpened(_) | Self::Malformed(_) => "MALFORMED_RECORD",
+            Self::FromTheFuture { .. } => "FROM_THE_FUTURE",
+            Self::OtherTenant { .. } => "OTHER_TENANT",
+            Self::NotSealed(_) => "NOT_SEALED",
+        }
+    }
+
+    /// Returns what a person can do about it, if there is something to say.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotOpened(OpenError::Version { .. }) => {
+                "a newer version of this program wrote it"
+            }
+            Self::NotOpened(OpenError::UnknownKey { .. }) => {
+                "where it was exported, `adjourn keys share FILE` writes the key that opens it; \
+                 `adjourn keys accept FILE` takes that here"
+            }
+            Self::NotOpened(OpenError::TokenMismatch { .. }) => {
+                "it was changed on the way: `adjourn export`, where it comes from, gives it again"
+            }
+            Self::NotOpened(OpenError::RevokedKey { .. }) => {
+                "where it comes from, `adjourn export` seals it again with a key that is good"
+            }
+            Self::NotOpened(OpenError::Expired { limit: Limit::MaxAge { .. }, .. }) => {
+                "--max-age takes older ones, and `--max-age none` those of any age"
+            }
+            Self::NotOpened(OpenError::Malformed { .. }) => {
+                "it is no record, or only part of one: `adjourn export` gives it again"
+            }
+            Self::FromTheFuture { .. } => {
+                "set the clock of this machine, or of the one that it comes from"
+            }
+            Self::OtherTenant { .. } => "set `tenant` to the one that it is of",
+            Self::NoKeys | Self::NotOpened(_) | Self::Malformed(_) | Self::NotSealed(_) => {
+                return None;
+            }
+        })
+    }
 }
 
 /// What came before a suspension that was pending.
@@ -82,6 +172,7 @@ impl Error {
         match self {
             Self::Refused(refused) => refused.remedy(),
             Self::Keys(error) => error.hint(),
+            Self::Record(error) => error.hint().map(str::to_owned),
             Self::Store(error) => error.hint().map(str::to_owned),
             Self::Unexpected(_) => Some(
                 "this is a defect of adjourn and not of the store: please report it".to_owned(),

@@ -1,7 +1,7 @@
 //! What has happened in a session and what was said in it, read piece by piece.
 
 use adjourn_core::Session;
-use adjourn_core::event::{SessionCreated, What};
+use adjourn_core::event::SessionCreated;
 use adjourn_core::journal::Entry;
 use adjourn_core::ledger::AskedCall;
 use adjourn_driver::{CallContent, Message};
@@ -19,10 +19,7 @@ impl<S: Store> SessionRef<S> {
     /// The store fails, or another program wrote what this one cannot read.
     pub async fn created(&self) -> Result<Option<SessionCreated>, Error> {
         let founding = self.adjourn().process().store.founding(self.id())?;
-        Ok(founding.and_then(|entry| match entry.event.what {
-            What::SessionCreated(created) => Some(created),
-            _ => None,
-        }))
+        Ok(founding.and_then(|entry| entry.event.what.founding().cloned()))
     }
 
     /// Returns a page of the session's journal, from a revision on. Entries that were pruned are

@@ -66,6 +66,7 @@ mod find;
 mod finished;
 mod history;
 mod host;
+mod import;
 mod key_rotation;
 mod known_hosts;
 pub mod live;
@@ -82,6 +83,7 @@ mod reception;
 mod ring;
 mod running;
 pub mod script;
+mod sealing;
 mod session_ref;
 mod shown;
 mod slots;
@@ -103,11 +105,12 @@ pub use claimant::Claimant;
 pub use committing::Committing;
 pub use config::{Claims, Config};
 pub use create::CreateBuilder;
-pub use error::{Error, NotSuspended, StoreError};
+pub use error::{Error, NotSuspended, RecordError, StoreError};
 pub use failures::Failures;
 pub use find::Meant;
 pub use finished::FinishedRun;
 pub use host::Host;
+pub use import::ImportBuilder;
 pub use known_hosts::KnownHost;
 pub use live_moments::{LiveMoment, LiveMoments, LiveWatchBuilder};
 pub use maintenance::restore;
@@ -120,9 +123,9 @@ pub use running::{HostBuilder, RunningHost};
 pub use session_ref::SessionRef;
 pub use shown::Showing;
 pub use verbs::{
-    Accepted, CancelBuilder, Canceled, CloseBuilder, Closed, PromptBuilder, Prompted,
-    RemoveBuilder, ResumeBuilder, SetOptionBuilder, SuspendBuilder, Suspension, TakenOver,
-    TakeoverBuilder, WithdrawBuilder, Withdrawn, Woken,
+    Accepted, CancelBuilder, Canceled, CloseBuilder, Closed, ExportBuilder, Exported,
+    PromptBuilder, Prompted, RemoveBuilder, ResumeBuilder, SetOptionBuilder, SuspendBuilder,
+    Suspension, TakenOver, TakeoverBuilder, WithdrawBuilder, Withdrawn, Woken,
 };
 pub use watch::Moment;
 
@@ -137,10 +140,18 @@ pub mod store {
     };
 }
 
-pub mod keys {
-    //! The keys that commits are signed with.
+pub mod record {
+    //! Portable records: signed snapshots of parked sessions that leave the store.
 
-    pub use adjourn_record::keys::{Error, KeyDir, KeyId, KeyRing, Keys, PublicKey};
+    pub use adjourn_record::portable::{DEFAULT_MAX_AGE, Limit, OpenError, Record, SealError};
+}
+
+pub mod keys {
+    //! The keys that commits are signed with, and portable records sealed.
+
+    pub use adjourn_record::keys::{
+        Error, Key, KeyDir, KeyId, KeyRing, Keys, PublicKey, SealingKey,
+    };
 }
 
 /// The lifecycle: sessions as they are, commands, events of the journal, refusals.

@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::moments::WatchBuilder;
 use crate::process::Process;
 use crate::verbs::{
-    CancelBuilder, CloseBuilder, PromptBuilder, RemoveBuilder, ResumeBuilder, SetOptionBuilder,
-    SuspendBuilder, TakeoverBuilder, WithdrawBuilder,
+    CancelBuilder, CloseBuilder, ExportBuilder, PromptBuilder, RemoveBuilder, ResumeBuilder,
+    SetOptionBuilder, SuspendBuilder, TakeoverBuilder, WithdrawBuilder,
 };
 
 /// The way to one session: what can be asked of it. Cheap to clone.
@@ -133,6 +133,15 @@ impl<S: Store> SessionRef<S> {
     /// Resolves at the commit that ends it.
     pub fn close(&self) -> CloseBuilder<S> {
         CloseBuilder::new(self.clone(), Close::default())
+    }
+
+    /// Ends the session here, because it goes on elsewhere: returns a signed record of it, which
+    /// [`Adjourn::import`] takes in, and which `adjourn-agent` resumes if it is a native agent's.
+    ///
+    /// Resolves at the commit that ends it. Only a parked session is exported; one that is held, or
+    /// that lost its host, is not.
+    pub fn export(&self) -> ExportBuilder<S> {
+        ExportBuilder::new(self.clone())
     }
 
     /// Ends the session, and erases what happened in it.

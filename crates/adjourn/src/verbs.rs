@@ -2,6 +2,7 @@
 
 mod cancel;
 mod close;
+mod export;
 mod prompt;
 mod remove;
 mod resume;
@@ -12,6 +13,7 @@ mod withdraw;
 
 pub use cancel::{CancelBuilder, Canceled};
 pub use close::{CloseBuilder, Closed};
+pub use export::{ExportBuilder, Exported};
 pub use prompt::{PromptBuilder, Prompted};
 pub use remove::RemoveBuilder;
 pub use resume::{ResumeBuilder, Woken};

@@ -6,7 +6,6 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use adjourn_core::Command;
 use adjourn_core::command::Resume;
 use adjourn_core::driver::DriverSpec;
-use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Prior, State};
 use adjourn_driver::{Client, Driver, Environment};
@@ -140,10 +139,9 @@ impl<S: Store> Claimant<S> {
         if let Some(spec) = self.specs().get(&id) {
             return Ok(Some(Arc::clone(spec)));
         }
-        let spec = self.0.store.founding(id)?.and_then(|entry| match entry.event.what {
-            What::SessionCreated(created) => Some(Arc::new(created.driver)),
-            _ => None,
-        });
+        let founding = self.0.store.founding(id)?;
+        let spec = founding.as_ref().and_then(|entry| entry.event.what.founding());
+        let spec = spec.map(|founding| Arc::new(founding.driver.clone()));
         if let Some(spec) = &spec {
             self.remember(id, Arc::clone(spec));
         }

@@ -27,6 +27,7 @@ mod hung;
 mod killing;
 mod live_moments;
 mod log;
+mod moving;
 mod options;
 mod outcomes;
 mod own_loop;

@@ -1,0 +1,257 @@
+//! Sessions that move: exported to a signed record, and taken in elsewhere.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjourn::core::event::What;
+use adjourn::core::id::SessionId;
+use adjourn::core::rejected::NotExportable;
+use adjourn::core::session::{Cause, SessionEnd, State};
+use adjourn::core::time::Timestamp;
+use adjourn::core::{Rejected, Session};
+use adjourn::keys::{Key, Keys};
+use adjourn::record::{OpenError, Record};
+use adjourn::{Adjourn, Error, RecordError, SessionRef};
+use adjourn_record::keys::Revocation;
+use adjourn_testkit::VirtualClock;
+use serde_json::{Value, json};
+
+fn key(number: u8) -> Key {
+    Key::from_secrets(Timestamp::from_millis(0), &[number; 32], &[number; 32])
+}
+
+async fn open(directory: &Path, name: &str, keys: Keys, clock: &VirtualClock) -> Adjourn {
+    let builder = Adjourn::builder(directory.join(name)).keys(keys).clock(Arc::new(clock.clone()));
+    builder.open().await.unwrap()
+}
+
+/// Makes a session in which something was said, and parks it.
+async fn parked(adjourn: &Adjourn) -> SessionRef {
+    let created = adjourn.create("reviewer").label("team", "infra").title("Nightly");
+    let session = created.prompt("Review it.").await.unwrap();
+    session.suspend().reason("lunch").await.unwrap();
+    session
+}
+
+/// Two stores that trust the same key, and a session that is parked in the first.
+async fn two(directory: &Path, clock: &VirtualClock) -> (Adjourn, Adjourn, SessionRef) {
+    let here = open(directory, "here.db", Keys::only(key(1)), clock).await;
+    let trusting = Keys::only(key(2)).opening(key(1).sealing_half(), None);
+    let there = open(directory, "there.db", trusting, clock).await;
+    let session = parked(&here).await;
+    (here, there, session)
+}
+
+async fn is_whole(adjourn: &Adjourn, keys: &Keys) {
+    adjourn.verify(keys.ring(), None).await.unwrap().unwrap();
+}
+
+fn ended(session: &Session) -> SessionEnd {
+    match &session.state {
+        State::Ended(ended) => ended.how,
+        state => panic!("it has not ended: {state:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_parked_session_goes_on_in_another_store_with_all_that_it_knew() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let (here, there, session) = two(directory.path(), &clock).await;
+    let before = session.load().await.unwrap();
+    let exported = session.export().reason("moved".to_owned()).await.unwrap();
+    assert_eq!(ended(&exported.commit.unwrap().session), SessionEnd::Exported);
+    let refused = session.resume().await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Rejected::Ended { .. })), "{refused}");
+    let record: Record = exported.record.to_string().parse().unwrap();
+    let moved = there.import(record).name("mine").await.unwrap();
+    let after = moved.load().await.unwrap();
+    assert_ne!(after.id, before.id);
+    assert_eq!(after.transcript, before.transcript);
+    assert_eq!((&after.totals, &after.budget), (&before.totals, &before.budget));
+    assert_eq!(after.memory, before.memory);
+    assert_eq!(after.labels["team"], "infra");
+    assert_eq!(after.labels["name"], "mine");
+    let handle = |session: &Session| session.suspended().unwrap().park.pause.handle;
+    assert_eq!(handle(&after), handle(&before));
+    let run = before.run().unwrap().id;
+    assert_eq!(there.session_of(run).await.unwrap().map(|of| of.id()), Some(after.id));
+    moved.resume().await.unwrap();
+    assert!(matches!(moved.load().await.unwrap().state, State::Ready(_)));
+    is_whole(&here, &Keys::only(key(1))).await;
+    is_whole(&there, &Keys::only(key(2))).await;
+    // And back, into the store that it comes from.
+    moved.suspend().await.unwrap();
+    let back = moved.export().await.unwrap().record;
+    let refused = here.import(back.clone()).await.unwrap_err();
+    assert!(refused.hint().is_some(), "{refused}");
+    drop((here, session));
+    let trusting = Keys::only(key(1)).opening(key(2).sealing_half(), None);
+    let here = open(directory.path(), "here.db", trusting, &clock).await;
+    let back = here.import(back).await.unwrap();
+    assert_eq!(back.load().await.unwrap().transcript, before.transcript);
+    is_whole(&here, &Keys::only(key(1))).await;
+}
+
+#[tokio::test]
+async fn what_was_exported_is_had_again_byte_for_byte() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let (here, _there, session) = two(directory.path(), &clock).await;
+    let id = session.id();
+    let first = session.export().await.unwrap().record.to_string();
+    let again = session.export().await.unwrap();
+    assert!(again.commit.is_none());
+    assert_eq!(again.record.to_string(), first);
+    drop((here, session));
+    let export = async |keys: Keys| {
+        let here = open(directory.path(), "here.db", keys, &clock).await;
+        here.session(id).export().await.unwrap().record
+    };
+    let rotated = export(Keys::only(key(3)).accepting(key(1), None)).await;
+    assert_eq!(rotated.to_string(), first, "the key that sealed it is still good");
+    let at = Timestamp::from_millis(1);
+    let revoked = Revocation { at, reason: "it leaked".to_owned() };
+    let revoked = export(Keys::only(key(3)).accepting(key(1), Some(revoked))).await;
+    assert_eq!(revoked.kid(), key(3).id().to_string());
+}
+
+#[tokio::test]
+async fn a_record_is_taken_in_once_by_a_store_however_many_try() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let (_here, there, session) = two(directory.path(), &clock).await;
+    let record = session.export().await.unwrap().record;
+    let tries: Vec<_> = (0..8)
+        .map(|_| {
+            let (there, record) = (there.clone(), record.clone());
+            tokio::spawn(async move { there.import(record).await.map(|moved| moved.id()) })
+        })
+        .collect();
+    let mut taken: Vec<SessionId> = Vec::new();
+    for tried in tries {
+        match tried.await.unwrap() {
+            Ok(id) => taken.push(id),
+            Err(Error::Refused(Rejected::AlreadyConsumed { .. })) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let [id] = taken[..] else { panic!("{taken:?} went on") };
+    // Also when what became of it is gone.
+    there.session(id).remove().even_at_work().await.unwrap();
+    let refused = there.import(record).await.unwrap_err();
+    let Error::Refused(refused @ Rejected::AlreadyConsumed { session, .. }) = refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(session, id);
+    assert!(refused.remedy().unwrap().contains("adjourn show"), "{refused}");
+    is_whole(&there, &Keys::only(key(2))).await;
+}
+
+/// Takes in a record that was changed as JSON.
+async fn changed(
+    adjourn: &Adjourn,
+    record: &Record,
+    change: impl FnOnce(&mut Value),
+) -> RecordError {
+    let mut value = serde_json::to_value(record).unwrap();
+    change(&mut value);
+    let record = match value.to_string().parse::<Record>() {
+        Ok(record) => record,
+        Err(error) => return error.into(),
+    };
+    match adjourn.import(record).await.unwrap_err() {
+        Error::Record(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_is_not_good_is_refused_and_says_what_to_do() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let (_here, there, session) = two(directory.path(), &clock).await;
+    let record = session.export().await.unwrap().record;
+    let value = serde_json::to_value(&record).unwrap();
+    for member in value.as_object().unwrap().keys().filter(|member| *member != "v") {
+        let error = changed(&there, &record, |value| {
+            let text = value[member].as_str().unwrap();
+            // Another one of the same form: a digit, a letter, a space.
+            let last = text.char_indices().rev().find(|(_, c)| c.is_ascii_alphanumeric());
+            let (at, old) = last.unwrap();
+            let new = if old == '1' { '2' } else { '1' };
+            value[member] = json!(format!("{}{new}{}", &text[..at], &text[at + 1..]));
+        })
+        .await;
+        assert!(
+            matches!(
+                error,
+                RecordError::NotOpened(
+                    OpenError::TokenMismatch { .. }
+                        | OpenError::UnknownKey { .. }
+                        | OpenError::Malformed { .. }
+                )
+            ),
+            "{member}: {error}"
+        );
+    }
+    let later = changed(&there, &record, |value| value["v"] = json!(2)).await;
+    assert_eq!(later.reason(), "UNKNOWN_VERSION");
+    let timeless = changed(&there, &record, |value| {
+        value.as_object_mut().unwrap().remove("suspendedAt");
+    })
+    .await;
+    assert_eq!(timeless.reason(), "MALFORMED_RECORD");
+    let stranger = open(directory.path(), "x.db", Keys::only(key(9)), &clock).await;
+    let unknown = changed(&stranger, &record, |_| {}).await;
+    assert_eq!(unknown.reason(), "UNKNOWN_KEY");
+    assert!(unknown.hint().unwrap().contains("adjourn keys share"), "{unknown}");
+    let at = Timestamp::from_millis(1);
+    let revoked = Some(Revocation { at, reason: "it leaked".to_owned() });
+    let revoked = Keys::only(key(2)).opening(key(1).sealing_half(), revoked);
+    let revoking = open(directory.path(), "y.db", revoked, &clock).await;
+    assert_eq!(changed(&revoking, &record, |_| {}).await.reason(), "REVOKED_KEY");
+    let other = there.clone().in_tenant("acme");
+    assert_eq!(changed(&other, &record, |_| {}).await.reason(), "OTHER_TENANT");
+    clock.advance(Duration::from_secs(25 * 60 * 60));
+    let old = changed(&there, &record, |_| {}).await;
+    assert_eq!(old.reason(), "SUSPENSION_EXPIRED");
+    assert!(old.hint().unwrap().contains("--max-age"), "{old}");
+    clock.set_back(Duration::from_secs(26 * 60 * 60));
+    let early = changed(&there, &record, |_| {}).await;
+    assert_eq!(early.reason(), "FROM_THE_FUTURE");
+    clock.set_ahead(Duration::from_secs(40 * 60 * 60));
+    there.import(record).max_age(None).await.unwrap();
+}
+
+#[tokio::test]
+async fn only_a_parked_session_is_exported() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let here = open(directory.path(), "here.db", Keys::only(key(1)), &clock).await;
+    let idle = here.create("reviewer").await.unwrap();
+    let Error::Refused(refused) = idle.export().await.unwrap_err() else { panic!("not refused") };
+    assert!(
+        matches!(refused, Rejected::NotExportable { why: NotExportable::NotParked(_), .. }),
+        "{refused}"
+    );
+    assert!(refused.remedy().unwrap().contains("adjourn suspend"), "{refused}");
+    let nobody = here.session(SessionId::new(here.clock().uuid()));
+    assert!(matches!(nobody.export().await, Err(Error::NotFound(_))));
+}
+
+#[tokio::test]
+async fn a_deadline_that_has_passed_on_the_way_wakes_at_once() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let (here, there, _) = two(directory.path(), &clock).await;
+    let session = here.create("reviewer").prompt("Wait.").await.unwrap();
+    session.suspend().timeout(Duration::from_secs(30 * 60)).await.unwrap();
+    let record = session.export().await.unwrap().record;
+    clock.advance(Duration::from_secs(60 * 60));
+    let host = there.host().start().await.unwrap();
+    let moved = there.import(record).await.unwrap();
+    let mut moments = moved.watch().await.unwrap();
+    let resumed = loop {
+        if let What::Resumed(resumed) = moments.next().await.unwrap().unwrap().event.what.clone() {
+            break resumed;
+        }
+    };
+    assert_eq!(resumed.resumption.cause, Cause::Timeout);
+    host.stop().await.unwrap();
+}
