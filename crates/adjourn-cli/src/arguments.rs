@@ -2,6 +2,7 @@
 
 mod acting;
 mod looking;
+mod moving;
 mod starting;
 mod upkeep;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use acting::{Event, Mode, OnTimeout, Prompt, Reasoned, Resume, Rm, Suspend, Takeover};
 pub use looking::{Log, Since, Wait, WaitFor};
+pub use moving::{Accept, Export, Import, Share};
 pub use starting::{Acp, AgentFlags, New, OnDisconnect, Profile, Run, Serve, StatusWords};
 pub use upkeep::{Backup, Completions, Config, Keys, Man, Prune, Restore, Revoke};
 
@@ -84,6 +86,10 @@ pub enum Verb {
     Cancel(Reasoned),
     /// End a session
     Close(Reasoned),
+    /// Write a signed record of a parked session, with which it goes on elsewhere, and end it here
+    Export(Export),
+    /// Go on with a session from a signed record
+    Import(Import),
     /// Take a session from a host that hangs, for whichever host is free to go on with
     Takeover(Takeover),
     /// Remove sessions for good: end them, and erase what happened and was said in them
@@ -94,7 +100,7 @@ pub enum Verb {
     Backup(Backup),
     /// Put a backup in the place of the store, and keep what was there
     Restore(Restore),
-    /// List, rotate or revoke the keys that commits are signed with
+    /// List, rotate, revoke or share the keys that commits and records are signed with
     #[command(subcommand)]
     Keys(Keys),
     /// Show what is set, and where each value came from
@@ -115,6 +121,8 @@ impl Verb {
             Self::Prompt(prompt) => &prompt.by,
             Self::Resume(resume) => &resume.by,
             Self::Cancel(reasoned) | Self::Close(reasoned) => &reasoned.by,
+            Self::Export(export) => &export.by,
+            Self::Import(import) => &import.by,
             Self::Takeover(takeover) => &takeover.by,
             Self::Rm(rm) => &rm.by,
             _ => return None,

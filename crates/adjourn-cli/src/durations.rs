@@ -49,6 +49,18 @@ pub fn timeout(text: &str) -> Result<Duration, String> {
     Ok(timeout)
 }
 
+/// How old something may be; nothing if its age does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Age(pub Option<Duration>);
+
+/// Reads an age, or `none`.
+pub fn age(text: &str) -> Result<Age, String> {
+    match text {
+        "none" => Ok(Age(None)),
+        text => duration(text).map(Some).map(Age),
+    }
+}
+
 /// Returns all of a duration, down to milliseconds, in the way it is read.
 pub fn exact(duration: Duration) -> String {
     let millis = duration.as_millis();

@@ -145,7 +145,9 @@ impl From<Rejected> for Failure {
             Rejected::HandleRequired { handle } => Some(format!("add --handle {handle}")),
             Rejected::Held { .. }
             | Rejected::PausedByAnother { .. }
-            | Rejected::BudgetNotRaised { .. } => refused.remedy(),
+            | Rejected::BudgetNotRaised { .. }
+            | Rejected::NotExportable { .. }
+            | Rejected::AlreadyConsumed { .. } => refused.remedy(),
             Rejected::ConditionsDiffer { .. } => {
                 Some("suspend without conditions to join it, or resume it first".to_owned())
             }
@@ -218,12 +220,19 @@ impl Failure {
 
 impl From<adjourn::Error> for Failure {
     fn from(error: adjourn::Error) -> Self {
-        use adjourn::Error::{HostPanicked, Keys, NotFound, NotSuspended, Refused, Store};
+        use adjourn::Error::{HostPanicked, Keys, NotFound, NotSuspended, Record, Refused, Store};
         match error {
             Refused(refused) => refused.into(),
             NotFound(id) => Self::no_session(id),
             NotSuspended { why, .. } => Self::refused("WITHDRAWN", format!("not suspended: {why}")),
             Keys(error) => Self::keys(&error),
+            Record(error) => {
+                let failure = Self::refused(error.reason(), error.to_string());
+                match error.hint() {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            }
             Store(error) => error.into(),
             HostPanicked => Self::other(error.to_string()),
             other => Self::other(other.to_string()),

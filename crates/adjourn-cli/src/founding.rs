@@ -66,7 +66,7 @@ impl Given {
 }
 
 /// Reads a name, as the store will.
-fn name(text: &str) -> Result<String, String> {
+pub fn name(text: &str) -> Result<String, String> {
     match limits::session_name(NAME, text) {
         Err(Rejected::Invalid { problem, .. }) => Err(problem),
         Err(other) => Err(other.to_string()),

@@ -224,6 +224,14 @@ fn detail(what: &What) -> String {
             let error = ended.end.error.as_deref().unwrap_or_default();
             format!("{} {error}", ended.end.outcome.as_str())
         }
+        What::SessionImported(imported) => {
+            let from = &imported.from;
+            format!("{} from {}", from.handle, from.session)
+        }
+        What::SuspensionEnded(ended) => match &ended.record {
+            Some(record) => format!("{} exported, sealed with {}", ended.handle, record.key),
+            None => String::new(),
+        },
         _ => String::new(),
     }
 }

@@ -33,6 +33,7 @@ mod log_lines;
 mod logging;
 mod native;
 mod place;
+mod private_file;
 mod question;
 mod settings;
 mod signals;
@@ -151,6 +152,8 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Event(event) => commands::event::run(settings, event, output).await,
         Verb::Cancel(cancel) => commands::cancel::run(settings, cancel, output).await,
         Verb::Close(close) => commands::close::run(settings, close, output).await,
+        Verb::Export(export) => commands::export::run(settings, export, output).await,
+        Verb::Import(import) => commands::import::run(settings, import, output).await,
         Verb::Takeover(takeover) => commands::takeover::run(settings, &takeover, output).await,
         Verb::Rm(rm) => commands::rm::run(settings, &rm, output).await,
         Verb::Prune(prune) => commands::prune::run(settings, &prune, output).await,

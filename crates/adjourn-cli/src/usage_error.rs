@@ -27,7 +27,7 @@ const WORDS: &[(&[&str], &str)] = &[
 ];
 
 /// Commands that end or remove something: a slip of the finger must not lead to them.
-const DESTRUCTIVE: &[&str] = &["cancel", "close", "prune", "restore", "rm", "takeover"];
+const DESTRUCTIVE: &[&str] = &["cancel", "close", "export", "prune", "restore", "rm", "takeover"];
 
 /// Turns what the reader of arguments found into a failure, in this program's own words.
 pub fn told(error: &clap::Error) -> Failure {

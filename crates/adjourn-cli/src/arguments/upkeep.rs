@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::{Accept, Share};
 use crate::durations::duration;
 
 #[derive(Debug, Subcommand)]
@@ -15,6 +16,10 @@ pub enum Keys {
     Rotate,
     /// Revoke a key: what it signed is marked, what it sealed is refused
     Revoke(Revoke),
+    /// Write the half of a key that opens records, for a machine that is to import them
+    Share(Share),
+    /// Accept records of another machine, by the file that `keys share` wrote there
+    Accept(Accept),
 }
 
 #[derive(Debug, Args)]

@@ -1,12 +1,16 @@
 //! `keys`: what commits are signed with, and what is still believed.
 
+use std::path::Path;
+
 use adjourn::clock::{Environment as _, Machine};
 use adjourn::keys::{KeyDir, KeyId, PublicKey};
 use serde_json::{Value, json};
 
-use crate::arguments::{Keys, Revoke};
+use crate::arguments::{Accept, Keys, Revoke, Share};
 use crate::failure::Failure;
+use crate::input_file;
 use crate::place::{Place, keys_of};
+use crate::private_file::PrivateFile;
 use crate::settings::Settings;
 use crate::terminal::Output;
 
@@ -15,6 +19,8 @@ pub async fn run(settings: &Settings, keys: &Keys, output: &Output) -> Result<()
         Keys::List => list(settings, output).await,
         Keys::Rotate => rotate(settings, output).await,
         Keys::Revoke(which) => revoke(settings, which, output).await,
+        Keys::Share(share) => self::share(settings, share, output),
+        Keys::Accept(accept) => self::accept(settings, accept, output),
     }
 }
 
@@ -67,13 +73,20 @@ async fn known(settings: &Settings) -> Result<Vec<Known>, Failure> {
             Known { key: key.clone(), state }
         })
         .collect();
+    // Those of others, whose records are opened here.
+    let others = directory.as_ref().map(KeyDir::accepted).transpose()?.unwrap_or_default();
+    all.extend(others.into_iter().filter(|key| own.get(key.id()).is_none()).map(|key| {
+        let state = if key.revoked().is_some() { "revoked" } else { "records" };
+        Known { key, state }
+    }));
     all.sort_by_key(|known| (known.key.created(), known.key.id()));
     // Without a store there is nothing more to know.
     if settings.store().is_ok()
         && let Some(place) = Place::look_if_there(settings).await?
     {
         let others = place.adjourn.known_keys().await?;
-        let others = others.iter().filter(|key| own.get(key.id()).is_none());
+        let known: Vec<_> = all.iter().map(|known| known.key.id()).collect();
+        let others = others.iter().filter(|key| !known.contains(&key.id()));
         all.extend(others.map(|key| Known { key: key.clone(), state: "missing" }));
     }
     Ok(all)
@@ -131,6 +144,51 @@ async fn revoke(settings: &Settings, which: &Revoke, output: &Output) -> Result<
     if known.state == "current" {
         made(directory.load(Machine.now())?.current().id(), output);
     }
+    Ok(())
+}
+
+/// Writes what another machine needs to open records that are sealed here.
+fn share(settings: &Settings, share: &Share, output: &Output) -> Result<(), Failure> {
+    let file = match share.to.as_path() {
+        path if path == Path::new("-") => None,
+        path => Some(PrivateFile::begin(path, share.force)?),
+    };
+    let directory = keys_of(settings)?;
+    let text = match directory.share(None)? {
+        Some(text) => text,
+        None => {
+            directory.load(Machine.now())?;
+            directory.share(None)?.ok_or_else(|| Failure::other("there is no key to share"))?
+        }
+    };
+    match file {
+        Some(file) => {
+            file.finish(&text)?;
+            let path = share.to.display().to_string();
+            output.object(&json!({ "file": path }), &path);
+        }
+        None => output.bytes(&text),
+    }
+    output.talk(
+        "whoever has it can make records that `adjourn import` takes where it is accepted: send it \
+         over a channel you trust, and delete it once `adjourn keys accept` has read it there",
+    );
+    Ok(())
+}
+
+/// Accepts records that are sealed on another machine.
+fn accept(settings: &Settings, accept: &Accept, output: &Output) -> Result<(), Failure> {
+    let text = input_file::read(&accept.from, input_file::SETTINGS_BYTES).map_err(|error| {
+        Failure::usage(format!("cannot read {}: {error}", accept.from.display()))
+    })?;
+    let directory = keys_of(settings)?;
+    // Records are opened beside a key of one's own.
+    directory.load(Machine.now())?;
+    let key = directory.accept(text.as_bytes(), &accept.from)?;
+    let shown = Known { key, state: "records" };
+    output.object(&shown.json(), &shown.text());
+    output
+        .talk("records that are sealed with it are taken in here; `adjourn keys revoke` ends that");
     Ok(())
 }
 

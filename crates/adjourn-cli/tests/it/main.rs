@@ -27,6 +27,7 @@ mod layers;
 mod limits;
 mod logs;
 mod modes;
+mod moving;
 mod native;
 mod output;
 mod principal;

@@ -308,12 +308,14 @@ fn the_program_explains_itself() {
           event        Tell the store that something happened
           cancel       End the run of a session
           close        End a session
+          export       Write a signed record of a parked session, with which it goes on elsewhere, and end it here
+          import       Go on with a session from a signed record
           takeover     Take a session from a host that hangs, for whichever host is free to go on with
           rm           Remove sessions for good: end them, and erase what happened and was said in them
           prune        Drop events and answers that are no longer needed, and with --ended old sessions
           backup       Write a copy of the store
           restore      Put a backup in the place of the store, and keep what was there
-          keys         List, rotate or revoke the keys that commits are signed with
+          keys         List, rotate, revoke or share the keys that commits and records are signed with
           config       Show what is set, and where each value came from
           completions  Print a completion script for a shell
           man          Print the manual page, or write the pages of all commands to a directory

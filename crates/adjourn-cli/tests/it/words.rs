@@ -29,7 +29,7 @@ fn words_of_other_programs_lead_to_the_command_that_is_meant() {
 #[test]
 fn no_slip_leads_to_a_command_that_ends_or_removes_something() {
     let home = Home::new();
-    let verbs = ["cancel", "close", "prune", "restore", "rm", "takeover"];
+    let verbs = ["cancel", "close", "export", "prune", "restore", "rm", "takeover"];
     for verb in verbs {
         for end in 1..verb.len() {
             for typed in [format!("{}x", &verb[..end]), verb[..end].to_owned(), format!("x{verb}")]

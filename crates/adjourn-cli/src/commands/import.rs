@@ -1,0 +1,55 @@
+//! `import`: a session goes on from a signed record.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use adjourn::record::{OpenError, Record};
+use adjourn::{Error, RecordError};
+
+use crate::arguments::Import;
+use crate::failure::Failure;
+use crate::filter::unlike;
+use crate::input_file;
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::terminal::Output;
+
+/// How long a record may be.
+const MOST: usize = 256 * 1024 * 1024;
+
+pub async fn run(settings: &Settings, import: Import, output: &Output) -> Result<(), Failure> {
+    let record = read(&import.from)?;
+    let place = Place::open_or_make(settings).await?;
+    let mut taking = place.adjourn.import(record);
+    if let Some(age) = import.max_age {
+        taking = taking.max_age(age.0);
+    }
+    for (key, value) in unlike(&import.labels)? {
+        taking = taking.label(key, value);
+    }
+    if let Some(name) = import.name {
+        taking = taking.name(name);
+    }
+    if let Some(cwd) = import.cwd {
+        let absolute = std::path::absolute(&cwd).unwrap_or(cwd);
+        taking = taking.cwd(absolute.to_string_lossy());
+    }
+    let (_, commit) = taking.with_commit().await?;
+    place.tell(&commit.session, output).await
+}
+
+/// Reads a record from a file, or from stdin.
+fn read(from: &Path) -> Result<Record, Failure> {
+    let text = match from {
+        from if from == Path::new("-") => {
+            let mut text = String::new();
+            let read = std::io::stdin().lock().take(MOST as u64).read_to_string(&mut text);
+            read.map(|_| text)
+        }
+        from => input_file::read(from, MOST),
+    };
+    let text =
+        text.map_err(|error| Failure::usage(format!("cannot read {}: {error}", from.display())))?;
+    let record = text.parse().map_err(|error: OpenError| Error::from(RecordError::from(error)));
+    Ok(record?)
+}
