@@ -1,7 +1,7 @@
 //! Answers to those who wait: prompts, resumes and suspends.
 
+use adjourn::Moment;
 use adjourn::store::Store;
-use adjourn::watch::Moment;
 use adjourn_core::command::Mode;
 use adjourn_core::event::What;
 use adjourn_core::session::{Outcome, Quiescing, State, Stopping};

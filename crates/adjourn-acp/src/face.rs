@@ -165,14 +165,12 @@ impl<S: Store> Face<S> {
 
     /// Returns whether a living host drives a session.
     pub(crate) fn is_driven(&self, session: &Session) -> bool {
-        session
-            .owner()
-            .is_some_and(|owner| self.adjourn.hosts().is_alive(owner.host).unwrap_or(false))
+        session.owner().is_some_and(|owner| self.adjourn.is_alive(owner.host).unwrap_or(false))
     }
 
     /// Returns the living host that keeps the agent of a session warm, if one does.
     pub(crate) fn keeper_of(&self, id: SessionId) -> Option<HostId> {
-        self.adjourn.hosts().keeper_of(id)
+        self.adjourn.keeper_of(id)
     }
 
     /// Returns the actor that a client's commands are journaled under.

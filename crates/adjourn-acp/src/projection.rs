@@ -10,9 +10,9 @@
 
 use std::sync::atomic::Ordering;
 
+use adjourn::Moment;
 use adjourn::store::Store;
 use adjourn::telling::{self, Told};
-use adjourn::watch::Moment;
 use adjourn_core::Session;
 use adjourn_core::command::{CallResult, ReturnedCall};
 use adjourn_core::event::{SuspendedEvent, What};

@@ -88,7 +88,7 @@ impl<S: Store> Attachment<S> {
     fn say_where_permission_is_asked(&mut self, calls: Vec<CallId>) {
         let owner = self.view.as_ref().and_then(|view| view.session.owner());
         let Some(host) = owner.map(|owner| owner.host) else { return };
-        let shown = self.face.adjourn.hosts().shown_by(host).contains(&self.id);
+        let shown = self.face.adjourn.is_shown_by(host, self.id);
         for id in calls {
             let words = if shown { ELSEWHERE } else { NOWHERE };
             self.update(&update::call(self.peer.version, &id, Call::Pending, Some(words)));

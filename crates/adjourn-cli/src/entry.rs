@@ -4,7 +4,7 @@
 //! The journal's own bytes are hashed and signed, and stay as they are; only what is printed is
 //! made easier to read.
 
-use adjourn::watch::Moment;
+use adjourn::Moment;
 use adjourn_core::Event;
 use adjourn_core::time::Timestamp;
 use adjourn_driver::Message;

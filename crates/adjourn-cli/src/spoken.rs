@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use adjourn::Moment;
 use adjourn::live::{Delta, Missed};
 use adjourn::telling::{Piece, Telling, Told, ends_words};
-use adjourn::watch::Moment;
 use adjourn_core::Session;
 use adjourn_driver::{Joining, Message, Role, Words};
 use serde_json::json;

@@ -149,7 +149,7 @@ impl Process {
 
     /// Returns the living host that keeps the agent of a session warm, of whichever process.
     pub fn keeper_of(&self, session: &str) -> Option<HostId> {
-        self.face.adjourn.hosts().keeper_of(session.parse().unwrap())
+        self.face.adjourn.keeper_of(session.parse().unwrap())
     }
 
     /// Returns how often the store was read so far.

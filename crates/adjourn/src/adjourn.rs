@@ -8,7 +8,7 @@ use adjourn_core::Session;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Loss, Recover};
 use adjourn_core::driver::DriverSpec;
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::{Command, Founding};
 use adjourn_record::keys::KeyDir;
 use adjourn_record::portable::Record;
@@ -30,7 +30,6 @@ use crate::process::Process;
 use crate::running::HostBuilder;
 use crate::sealing::Sealing;
 use crate::session_ref::SessionRef;
-use crate::values::Values;
 
 /// A store, and the way to its sessions, events and hosts. Cheap to clone.
 ///
@@ -130,10 +129,14 @@ impl<S: Store> Adjourn<S> {
     ///
     /// # Errors
     /// The store cannot be read.
+    #[cfg(feature = "testing")]
     pub fn on(store: S, hosts: Hosts, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let (live, values) = (Live::default(), Values::default());
-        let feed = Feed::new(store.clone(), hosts.clone(), values.clone())?;
-        let process = Process { store, hosts, clock, feed, live, values };
+        Self::of(store, hosts, clock)
+    }
+
+    /// Works on a store that is open already, with the hosts that work on it.
+    pub(crate) fn of(store: S, hosts: Hosts, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let process = Process::new(store, hosts, clock)?;
         let shared = Shared {
             process,
             claimants: Mutex::default(),
@@ -233,8 +236,26 @@ impl<S: Store> Adjourn<S> {
         Actor::clone(&self.by)
     }
 
+    /// Returns whether a host is alive, in whichever process.
+    ///
+    /// # Errors
+    /// Its lock cannot be looked at, which says nothing about the host.
+    pub fn is_alive(&self, host: HostId) -> std::io::Result<bool> {
+        self.hosts().is_alive(host)
+    }
+
+    /// Returns whether a client of a host's process sees a session.
+    pub fn is_shown_by(&self, host: HostId, session: SessionId) -> bool {
+        self.hosts().shown_by(host).contains(&session)
+    }
+
+    /// Returns the host that keeps the driver of a parked session warm, if one does.
+    pub fn keeper_of(&self, session: SessionId) -> Option<HostId> {
+        self.hosts().keeper_of(session)
+    }
+
     /// Returns the hosts that work on the store, of all processes.
-    pub fn hosts(&self) -> &Hosts {
+    pub(crate) fn hosts(&self) -> &Hosts {
         &self.process().hosts
     }
 

@@ -144,7 +144,7 @@ impl AdjournBuilder {
             None => Sqlite::look(&path, environment, cache)?,
         };
         let hosts = Hosts::beside(store.path());
-        let adjourn = Adjourn::on(store, hosts, clock)?.in_tenant(tenant);
+        let adjourn = Adjourn::of(store, hosts, clock)?.in_tenant(tenant);
         if let Some(directory) = directory {
             adjourn.follow_keys(directory);
         }

@@ -30,10 +30,8 @@ use crate::declined::{Again, Declined};
 use crate::doorbell::{Hosts, Presence};
 use crate::drive::Signal;
 use crate::feed::{Feed, Work};
-use crate::live::Live;
 use crate::process::Process;
 use crate::ring::Ring;
-use crate::values::Values;
 use announcement::{Announcing, unannounced};
 use claims::Left;
 use upkeep::Upkeep;
@@ -94,6 +92,7 @@ impl<S: Store> Host<S> {
     ///
     /// # Errors
     /// The store or the directory of its hosts cannot be written.
+    #[cfg(feature = "testing")]
     pub async fn join(
         store: S,
         hosts: Hosts,
@@ -101,10 +100,7 @@ impl<S: Store> Host<S> {
         drivers: Arc<dyn Drivers>,
         config: Config,
     ) -> Result<Self, Error> {
-        let (live, values) = (Live::default(), Values::default());
-        let feed = Feed::new(store.clone(), hosts.clone(), values.clone())?;
-        let process = Process { store, hosts, clock, feed, live, values };
-        Self::join_process(process, drivers, config).await
+        Self::join_process(Process::new(store, hosts, clock)?, drivers, config).await
     }
 
     /// Announces a host in a process that may have others, and watchers of its own.

@@ -43,11 +43,13 @@
 //! ([`SessionRef::journal`], [`Adjourn::query`], [`Adjourn::tally`], [`Adjourn::backup`], the first
 //! page of a long [`SessionRef::watch`]) are made on another thread, and hold up no task.
 //!
-//! What lies beneath is here for faces and tools: [`Host`] and [`Claimant`], the [`feed`] of
-//! commits, [`watch`] and [`live`] text, and the [`script`]ed driver.
+//! What lies beneath is here for faces and tools: [`Claimant`], the [`feed`] of commits, [`live`]
+//! text, and the [`script`]ed driver.
 
 pub mod about;
 mod adjourn;
+#[cfg(feature = "testing")]
+pub mod bell;
 mod builder;
 mod claimant;
 pub mod clock;
@@ -56,6 +58,9 @@ mod config;
 mod create;
 mod debug;
 mod declined;
+#[cfg(not(feature = "testing"))]
+mod doorbell;
+#[cfg(feature = "testing")]
 pub mod doorbell;
 mod drive;
 mod ending;
@@ -93,6 +98,9 @@ mod transcript;
 mod values;
 mod verbs;
 mod warm;
+#[cfg(not(feature = "testing"))]
+mod watch;
+#[cfg(feature = "testing")]
 pub mod watch;
 
 pub use adjourn::{Adjourn, TENANT};
@@ -109,15 +117,17 @@ pub use error::{Error, NotSuspended, RecordError, StoreError};
 pub use failures::Failures;
 pub use find::Meant;
 pub use finished::FinishedRun;
+#[cfg(feature = "testing")]
 pub use host::Host;
 pub use import::ImportBuilder;
 pub use known_hosts::KnownHost;
 pub use live_moments::{LiveMoment, LiveMoments, LiveWatchBuilder};
-pub use maintenance::restore;
+pub use maintenance::{living_at, restore};
 pub use moments::{Moments, WatchBuilder};
 pub use publish::{Event, NotPublished, Published};
 pub use readiness::NotReady;
 pub use reception::Reception;
+#[cfg(feature = "testing")]
 pub use ring::Ring;
 pub use running::{HostBuilder, RunningHost};
 pub use session_ref::SessionRef;

@@ -11,6 +11,7 @@ use adjourn_store::{Metrics, Pruned, Retention, Size, Store};
 
 use crate::adjourn::Adjourn;
 use crate::clock::Machine;
+use crate::doorbell::Hosts;
 use crate::error::Error;
 use crate::off_thread::off_thread;
 
@@ -135,6 +136,12 @@ impl Adjourn {
     pub fn unread_log(&self) -> Option<PathBuf> {
         self.process().store.unread_log()
     }
+}
+
+/// Returns how many hosts and watchers of a store are alive, of all processes, without opening it.
+pub async fn living_at(store: &Path) -> usize {
+    let store = store.canonicalize().unwrap_or_else(|_| store.to_owned());
+    Hosts::beside(&store).living().len()
 }
 
 /// Puts a copy of the store in `from` in the place of `store`, and keeps what was there.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use adjourn_store::{Error, Store};
+
 use crate::clock::Clock;
 use crate::doorbell::Hosts;
 use crate::feed::Feed;
@@ -23,4 +25,13 @@ pub(crate) struct Process<S: Clone> {
     pub(crate) live: Live,
     /// Values that sessions are given here, and that are stored nowhere.
     pub(crate) values: Values,
+}
+
+impl<S: Store> Process<S> {
+    /// Begins to share a store that is open already, with the hosts that work on it.
+    pub(crate) fn new(store: S, hosts: Hosts, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let (live, values) = (Live::default(), Values::default());
+        let feed = Feed::new(store.clone(), hosts.clone(), values.clone())?;
+        Ok(Self { store, hosts, clock, feed, live, values })
+    }
 }

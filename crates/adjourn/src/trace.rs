@@ -264,8 +264,6 @@ impl fmt::Display for Calls<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
-
     use std::io;
     use std::sync::Mutex;
 

@@ -2,24 +2,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::event::Event;
-use adjourn_core::id::{HostId, SessionId};
+use adjourn_core::id::SessionId;
 use adjourn_core::journal::{Entry, STATE_EVERY};
 use adjourn_core::transcript::Head;
 use adjourn_driver::Message;
 use adjourn_store::rows::EntryNo;
 use adjourn_store::{Change, Error, Store};
 
-use crate::clock::Clock;
-use crate::doorbell::{Hosts, Presence};
 use crate::feed::{Feed, Following, Found};
-use crate::ring::Ring;
 
-/// How often a watcher looks without being rung.
-const LOOK: Duration = Duration::from_millis(250);
 /// Entries read at a time.
 const PAGE: usize = 256;
 /// How much of what was said is read at a time, unless one moment has more.
@@ -146,6 +140,7 @@ impl<S: Store> Watcher<S> {
     }
 
     /// Returns the session that is watched.
+    #[cfg(feature = "testing")]
     pub const fn id(&self) -> SessionId {
         self.id
     }
@@ -274,48 +269,12 @@ impl<S: Store> Watcher<S> {
     ///
     /// # Errors
     /// The store fails.
+    #[cfg(feature = "testing")]
     pub fn rest(&mut self) -> Result<Vec<Moment>, Error> {
         let mut all = self.page()?;
         while self.is_behind() {
             all.extend(self.page()?);
         }
         Ok(all)
-    }
-}
-
-/// Rings when another process has committed something; a process that only watches has one.
-#[derive(Debug)]
-pub struct Bell(Option<Presence>);
-
-impl Bell {
-    /// Hangs up a bell among those of the hosts.
-    pub fn new(hosts: &Hosts, clock: &dyn Clock) -> Self {
-        // Watchers end by Ctrl-C, and no host may be there that clears away after them.
-        hosts.sweep();
-        // Where none can be hung up, one looks a few times a second.
-        Self(hosts.join(HostId::new(clock.uuid())).ok())
-    }
-
-    /// Waits until there may be something new.
-    pub async fn rung(&self) {
-        self.rung_for(|_| true).await;
-    }
-
-    /// Waits until there may be something new of a session.
-    pub async fn rung_of(&self, id: SessionId) {
-        self.rung_for(|ring| ring.concerns(id)).await;
-    }
-
-    async fn rung_for(&self, concerns: impl Fn(&Ring) -> bool) {
-        let rung = async {
-            match &self.0 {
-                Some(presence) => while !concerns(&presence.rung().await) {},
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = rung => {}
-            () = tokio::time::sleep(LOOK) => {}
-        }
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adjourn::clock::Machine;
-use adjourn::watch::Bell;
+use adjourn::Moments;
+use adjourn_core::id::SessionId;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::Marking;
@@ -49,9 +49,12 @@ async fn host(scene: &Scene, max_running: usize) {
     }
 }
 
+/// Hears all that other processes ring for, as those do who wait for a session.
 async fn watch(scene: &Scene) {
-    let bell = Bell::new(&scene.hosts(), &Machine);
+    let adjourn = scene.embed();
+    let nothing = adjourn.session(SessionId::new(adjourn.clock().uuid()));
+    let moments = Moments::from_start(&nothing);
     loop {
-        bell.rung().await;
+        moments.changed().await.expect("the store works");
     }
 }

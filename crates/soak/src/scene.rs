@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use adjourn::Adjourn;
-use adjourn::doorbell::Hosts;
 use adjourn_testkit::store::{TENANT, keys};
 
 /// A directory with a store and the marks of its agents' tools.
@@ -38,11 +37,6 @@ impl Scene {
     pub fn embed(&self) -> Adjourn {
         let opening = Adjourn::builder(self.store()).keys(keys()).tenant(TENANT);
         opening.open_blocking().expect("the store opens")
-    }
-
-    /// Returns the hosts of the store.
-    pub fn hosts(&self) -> Hosts {
-        Hosts::beside(&self.store())
     }
 
     /// Returns the files that hosts and watchers keep beside the store.

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use adjourn::Moment;
 use adjourn::telling::ends_words;
-use adjourn::watch::Moment;
 use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
 use adjourn_driver::Joining;

@@ -1,7 +1,6 @@
 //! `restore`: puts a backup in the place of the store.
 
-use adjourn::doorbell::Hosts;
-use adjourn::restore;
+use adjourn::{living_at, restore};
 use serde_json::json;
 
 use crate::arguments::Restore;
@@ -12,7 +11,7 @@ use crate::terminal::{Output, warn};
 pub async fn run(settings: &Settings, given: &Restore, output: &Output) -> Result<(), Failure> {
     let store = &settings.store()?.value;
     let own = store.canonicalize().unwrap_or_else(|_| store.clone());
-    let living = Hosts::beside(&own).living().len();
+    let living = living_at(&own).await;
     if living > 0 {
         let who =
             if living == 1 { "process drives or watches" } else { "processes drive or watch" };

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use adjourn::bell::Bell;
 use adjourn::clock::{Clock, Machine};
 use adjourn::doorbell::Hosts;
 use adjourn::script::Scripted;
-use adjourn::watch::Bell;
 use adjourn::{Config, Host};
 use adjourn_core::id::HostId;
 use adjourn_store::{Environment as _, Store as _};

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use adjourn::bell::Bell;
 use adjourn::live::Delta;
-use adjourn::watch::{Bell, Watcher};
+use adjourn::watch::Watcher;
 use adjourn_core::id::SessionId;
 use adjourn_driver::{Joining, Message, Role, model_view};
 use adjourn_store::Sqlite;

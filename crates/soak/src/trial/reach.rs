@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjourn::SessionRef;
-use adjourn::clock::Machine;
-use adjourn::watch::Bell;
 use adjourn_core::Session;
 use adjourn_core::command::Mode;
 use adjourn_core::id::SessionId;
@@ -126,7 +124,6 @@ pub async fn run(directory: &Path, program: PathBuf) -> Vec<Figure> {
 }
 
 struct Bench {
-    scene: Scene,
     client: Client,
     program: Program,
 }
@@ -135,7 +132,7 @@ impl Bench {
     fn new(directory: &Path, program: PathBuf) -> Self {
         let scene = Scene::at(directory);
         let program = Program::new(program, scene.clone());
-        Self { client: Client::new(&scene), program, scene }
+        Self { client: Client::new(&scene), program }
     }
 
     /// Sets sessions to work, and waits until they are as described.
@@ -187,16 +184,17 @@ impl Bench {
         }
     }
 
-    /// Suspends sessions, and returns how soon after the acknowledgement somebody has seen it who
-    /// looks when the bell rings.
+    /// Suspends sessions, and returns how soon after the acknowledgement a program has seen it that
+    /// watches them.
     async fn watched(&self, sessions: Vec<SessionId>) -> Vec<Duration> {
-        let bell = Bell::new(&self.scene.hosts(), &Machine);
         let mut times = Vec::new();
         for id in sessions {
             self.interrupt(id).await;
             let start = Instant::now();
+            let watch = self.client.adjourn().session(id).watch().from_now();
+            let mut moments = watch.await.expect("a session stays");
             while self.session(id).await.suspended().is_none() {
-                bell.rung().await;
+                moments.next().await.expect("the store works");
             }
             times.push(start.elapsed());
         }
