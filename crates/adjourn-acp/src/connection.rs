@@ -19,7 +19,7 @@ use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span};
 
 use crate::content;
-use crate::face::{Face, OnDisconnect};
+use crate::face::{Face, OnDisconnect, named};
 use crate::inbox::Ask;
 use crate::initialize::initialize;
 use crate::options::{Choice, SetConfigOption, SetMode};
@@ -278,7 +278,8 @@ impl<S: Store> Connection<S> {
         if self.peer.is_some() {
             return Err(Error::new(INVALID_REQUEST, "the connection is initialized already"));
         }
-        let (peer, introduction) = initialize(&request, self.face.options.profile)?;
+        let (peer, introduction) =
+            initialize(&request, self.face.options.profile, self.face.options.mcp)?;
         let (client, version) = (&peer.name, peer.version);
         self.span.record("client", client);
         tracing::info!(client, ?version, "client connected");
@@ -314,10 +315,15 @@ impl<S: Store> Connection<S> {
                 return Err(Error::invalid("cwd", "not the directory the session works in"));
             }
         }
-        let servers = attach.mcp_servers.clone().unwrap_or_default();
+        let servers = attach.mcp_servers.clone();
+        if let Some(servers) = &servers {
+            named(servers)?;
+        }
         let mut wish = attach.wish(peer)?;
         // Behind the last refusal, and before the session can be woken.
-        self.face.provide(session, content::secrets(&servers));
+        if let Some(servers) = &servers {
+            self.face.replace_servers(session, servers);
+        }
         if load {
             wish.replay = Replay::From(1);
         }

@@ -50,8 +50,12 @@ pub enum StatusWords {
 pub struct Options {
     /// What drives a new session, but for the directory and the MCP servers that its client names.
     pub driver: DriverSpec,
+    /// What the MCP servers of that driver are given, in memory alone.
+    pub values: BTreeMap<String, McpValues>,
     /// What a new session may use before it parks.
     pub budget: Budget,
+    /// Whether sessions have the tools of MCP servers that clients name.
+    pub mcp: bool,
     /// Which words a client is taken to understand.
     pub profile: Profile,
     /// In which words `session/status` answers.
@@ -76,6 +80,15 @@ pub struct Face<S: Store> {
     pub options: Options,
 }
 
+/// Checks that MCP servers have names.
+pub(crate) fn named(servers: &[Map<String, Value>]) -> Result<(), Error> {
+    let nameless = |server: &Map<String, Value>| !server.get("name").is_some_and(Value::is_string);
+    match servers.iter().position(nameless) {
+        Some(index) => Err(Error::invalid(format!("mcpServers[{index}].name"), "expected a text")),
+        None => Ok(()),
+    }
+}
+
 impl<S: Store> Face<S> {
     /// Registers a client that sees a session, and what it can be asked for besides permissions.
     pub(crate) fn attend(&self, id: SessionId, abilities: ClientAbilities) -> Viewer {
@@ -90,25 +103,28 @@ impl<S: Store> Face<S> {
         servers: Vec<Map<String, Value>>,
     ) -> Result<SessionId, Error> {
         let cwd = absolute(&cwd)?;
-        for (index, server) in servers.iter().enumerate() {
-            if !server.get("name").is_some_and(Value::is_string) {
-                let path = format!("mcpServers[{index}].name");
-                return Err(Error::invalid(path, "expected a text"));
-            }
-        }
+        named(&servers)?;
         let values = secrets(&servers);
         let mut driver = self.options.driver.clone();
         driver.cwd = Some(cwd);
-        // A server of the client's takes the place of the agent's own of the same name.
-        let named = |server: &Value| server.get("name").cloned();
-        let own = std::mem::take(&mut driver.mcp_servers).into_iter();
-        let given: Vec<Value> = servers.into_iter().map(without_secrets).collect();
-        let own = own.filter(|own| given.iter().all(|given| named(given) != named(own)));
-        driver.mcp_servers = own.chain(given.iter().cloned()).collect();
+        driver.mcp_servers = servers.into_iter().map(without_secrets).collect();
         let creating = self.adjourn.create_with(driver).budget(self.options.budget);
         let session = creating.by(Self::by(peer)).await?;
+        self.provide(session.id(), self.options.values.clone());
         self.provide(session.id(), values);
         Ok(session.id())
+    }
+
+    /// Gives a session the MCP servers that a client names when it comes back, in memory alone: they
+    /// take the place of those that the session was made with.
+    pub(crate) fn replace_servers(&self, session: SessionId, servers: &[Map<String, Value>]) {
+        let described = servers.iter().cloned().map(without_secrets).collect();
+        let values = Environment {
+            mcp_servers: secrets(servers),
+            servers: Some(described),
+            ..Environment::default()
+        };
+        self.adjourn.session(session).provide(values);
     }
 
     /// Gives a session what its MCP servers are to have, in memory alone.

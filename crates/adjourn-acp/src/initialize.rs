@@ -9,7 +9,11 @@ use crate::rpc::{Error, UNSUPPORTED_VERSION};
 use crate::suspension::SuspendCapabilities;
 
 /// Returns the client that introduces itself, and how it is answered.
-pub(crate) fn initialize(request: &Initialize, profile: Profile) -> Result<(Peer, Value), Error> {
+pub(crate) fn initialize(
+    request: &Initialize,
+    profile: Profile,
+    mcp: bool,
+) -> Result<(Peer, Value), Error> {
     let version = match request.protocol_version {
         0 => {
             let data = json!({ "requested": 0, "supported": [1, 2] });
@@ -23,11 +27,11 @@ pub(crate) fn initialize(request: &Initialize, profile: Profile) -> Result<(Peer
         Version::V1 => (&request.client_info, &request.client_capabilities),
         Version::V2 => (&request.info, &request.capabilities),
     };
-    Ok((Peer::new(version, profile, info, capabilities), introduction(version)))
+    Ok((Peer::new(version, profile, info, capabilities), introduction(version, mcp)))
 }
 
-/// Returns what this agent is and can do.
-fn introduction(version: Version) -> Value {
+/// Returns what this agent is and can do; `mcp` says whether it connects MCP servers.
+fn introduction(version: Version, mcp: bool) -> Value {
     let extension = json!({
         "version": 1,
         "modes": [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion],
@@ -46,7 +50,7 @@ fn introduction(version: Version) -> Value {
             let capabilities = json!({
                 "loadSession": true,
                 "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
-                "mcpCapabilities": { "http": false, "sse": false },
+                "mcpCapabilities": { "http": mcp, "sse": false },
                 "sessionCapabilities": {
                     "list": {}, "delete": {}, "resume": {}, "close": {}, "status": {},
                     "_meta": { EXTENSION: extension },
@@ -60,14 +64,16 @@ fn introduction(version: Version) -> Value {
             })
         }
         Version::V2 => {
-            let capabilities = json!({
+            let mut capabilities = json!({
                 "session": {
                     "prompt": { "image": {}, "audio": {}, "embeddedContext": {} },
-                    "mcp": { "stdio": {} },
                     "delete": {}, "status": {},
                     "_meta": { EXTENSION: extension },
                 },
             });
+            if mcp {
+                capabilities["session"]["mcp"] = json!({ "stdio": {}, "http": {} });
+            }
             json!({
                 "protocolVersion": 2,
                 "info": info,

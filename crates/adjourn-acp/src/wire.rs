@@ -34,7 +34,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
     ///
     /// # Cancel safety
     /// Dropped before it is done, nothing is lost that the client has sent and was not answered.
-    pub async fn greet(&mut self, profile: Profile) -> std::io::Result<bool> {
+    pub async fn greet(&mut self, profile: Profile, mcp: bool) -> std::io::Result<bool> {
         while self.peer.is_none() {
             let mut answer = Outgoing::default();
             match self.lines.next().await? {
@@ -44,7 +44,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
                 Some(Line::Whole(line)) => match Incoming::read(line) {
                     Ok(Incoming::Request { id, method, params }) if method == "initialize" => {
                         let greeted =
-                            params.read().and_then(|request| initialize(&request, profile));
+                            params.read().and_then(|request| initialize(&request, profile, mcp));
                         let result = greeted.map(|(peer, introduction)| {
                             self.peer = Some(Arc::new(peer));
                             introduction

@@ -1,21 +1,25 @@
 //! What is to run a session, as it was typed: an agent with a model, or a script.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use adjourn::script::Script;
 use adjourn_core::carry::Budget;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::limits::DRIVER_SPEC_BYTES;
+use adjourn_driver::McpValues;
 
 use crate::arguments::AgentFlags;
 use crate::failure::Failure;
 use crate::input_file;
-use crate::native::{Definition, models};
+use crate::native::{Definition, models, tools};
 use crate::settings::Settings;
 
 /// What is to run a session.
 pub struct Chosen {
     pub driver: DriverSpec,
+    /// What its MCP servers are given, in memory alone.
+    pub values: BTreeMap<String, McpValues>,
     /// What a session may use before it parks, unless its maker says otherwise.
     pub budget: Option<Budget>,
     /// How many prompts it is made for.
@@ -39,8 +43,16 @@ impl Chosen {
             (None, Some(model)) => Definition::with_model(model.clone()),
             (None, None) => return Err(nothing_chosen(settings)),
         };
-        let driver = definition.spec()?;
-        Ok(Self { driver, budget: definition.budget, runs: 1, is_script: false })
+        let tools = tools(flags.tools.iter().map(String::as_str))
+            .map_err(|problem| Failure::usage(format!("--tools: {problem}")))?;
+        let definition = Definition {
+            tools: if tools.is_empty() { definition.tools.clone() } else { tools },
+            allow_all: definition.allow_all || flags.allow_all,
+            mcp: flags.mcp.clone().or_else(|| definition.mcp.clone()),
+            ..definition
+        };
+        let (driver, values) = (definition.spec()?, definition.values()?);
+        Ok(Self { driver, values, budget: definition.budget, runs: 1, is_script: false })
     }
 
     /// Reads a script from its file.
@@ -52,7 +64,8 @@ impl Chosen {
         let (needs, options) = (script.needs(), script.options());
         let driver = DriverSpec { needs, options, ..DriverSpec::script(source) };
         let runs = script.runs().unwrap_or(1).max(1);
-        Ok(Self { driver, budget: None, runs, is_script: true })
+        let values = BTreeMap::new();
+        Ok(Self { driver, values, budget: None, runs, is_script: true })
     }
 
     /// Says which directory the session works in: the one that is named, or for an agent the current

@@ -10,12 +10,14 @@ use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Outcome, Phase, State};
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use crate::durations::span;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupted, drives, interrupt};
 use crate::liveness::Living;
 use crate::native::ProgramDrivers;
+use crate::permission::{Asked, AtTerminal, next_asked, permit};
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
@@ -95,18 +97,31 @@ const fn rests(session: &Session) -> bool {
     matches!(session.state, State::Idle | State::Suspended(_) | State::Ended(_))
 }
 
-/// Runs a host in this process, where no person can be asked for permissions, and returns how to
-/// stop it.
-pub async fn host(place: &Place, claims: Claims) -> Result<Stop, Failure> {
-    host_with(place, claims, ProgramDrivers::new(place)).await
+/// Runs a host in this process, and returns how to stop it. Where it is there for one session, a
+/// person at the terminal can be asked for permissions.
+pub async fn host(place: &Place, claims: Claims, output: &Output) -> Result<Stop, Failure> {
+    let drivers = ProgramDrivers::new(place);
+    match claims {
+        Claims::Only(session) if output.keyboard().is_some() => {
+            let (terminal, asked) = AtTerminal::new(session);
+            let mut stop = host_with(place, claims, drivers.asking(Arc::new(terminal))).await?;
+            stop.heard.asked = Some(asked);
+            Ok(stop)
+        }
+        Claims::Only(_) | Claims::All => host_with(place, claims, drivers).await,
+    }
 }
 
 /// Runs a host in this process for a session that a command is about to give work to, if no other
 /// host can run it: a command in the foreground may go before the work is done.
-pub async fn host_if_no_other(place: &Place, session: &Session) -> Result<Option<Stop>, Failure> {
+pub async fn host_if_no_other(
+    place: &Place,
+    session: &Session,
+    output: &Output,
+) -> Result<Option<Stop>, Failure> {
     let living = Living::of(place).await?;
     match living.nobody_for(session.id) || living.refusal(session).is_some() {
-        true => host(place, Claims::Only(session.id)).await.map(Some),
+        true => host(place, Claims::Only(session.id), output).await.map(Some),
         false => Ok(None),
     }
 }
@@ -128,25 +143,33 @@ pub async fn host_with(
         .failures(failures.policy())
         .about(format!(r#"{{"pid":{}}}"#, std::process::id()))
         .retention(Retention { ended: ended.value, ..Retention::of_hosts() });
-    let mut words = None;
+    let mut heard = Heard::default();
     match claims {
         Claims::All => {}
         // A command that stays with one session is told of that one.
         Claims::Only(id) => {
             host = host.only(id);
-            words = Some(place.adjourn.live().watch(id));
+            heard.words = Some(place.adjourn.live().watch(id));
         }
     }
     let host = host.start().await?;
-    Ok(Stop { claims, words, host })
+    Ok(Stop { claims, heard, host })
 }
 
 /// A host that works until it is told to stop.
 pub struct Stop {
     claims: Claims,
-    /// The words of the one session that it claims, from its first one on.
-    words: LiveWords,
+    heard: Heard,
     host: RunningHost,
+}
+
+/// What comes from the one session that a host of this process is there for.
+#[derive(Default)]
+struct Heard {
+    /// Its words, from the first one on.
+    words: LiveWords,
+    /// The calls that a person at the terminal has to allow.
+    asked: Option<mpsc::Receiver<Asked>>,
 }
 
 impl Stop {
@@ -241,18 +264,20 @@ pub async fn stay(
     signals: &mut Signals,
     output: &Output,
 ) -> Result<Stayed, Failure> {
-    let mut words = None;
-    let stayed = stay_hearing(&mut words, place, from, until, working, signals, output).await;
+    let mut heard = Heard::default();
+    let stayed = stay_hearing(&mut heard, place, from, until, working, signals, output).await;
     // What is said from now on is for the next stay.
-    if let (Some(working), Some(words)) = (working, words) {
-        working.words = Some(words);
+    if let Some(working) = working {
+        let Heard { words, asked } = heard;
+        working.heard.words = words.or(working.heard.words.take());
+        working.heard.asked = asked.or(working.heard.asked.take());
     }
     stayed
 }
 
-/// Stays with a session, and takes the words of this process's own host as they come.
+/// Stays with a session, and takes what comes from this process's own host as it comes.
 async fn stay_hearing(
-    words: &mut LiveWords,
+    Heard { words, asked }: &mut Heard,
     place: &Place,
     from: &Session,
     until: Until,
@@ -306,13 +331,16 @@ async fn stay_hearing(
                 return Err(Failure::other(message).hint(hint));
             }
             (None, refusal) if refusal.is_some() || living.nobody_for(id) => {
-                *working = Some(host(place, Claims::Only(id)).await?);
+                *working = Some(host(place, Claims::Only(id), output).await?);
             }
             _ => {}
         }
         let own = drives(working.as_ref(), session);
         if listening.spoken.is_live() && words.is_none() {
-            *words = working.as_mut().and_then(|working| working.words.take());
+            *words = working.as_mut().and_then(|working| working.heard.words.take());
+        }
+        if asked.is_none() {
+            *asked = working.as_mut().and_then(|working| working.heard.asked.take());
         }
         loop {
             tokio::select! {
@@ -322,6 +350,12 @@ async fn stay_hearing(
                     if listening.spoken.hear(heard, output) {
                         break;
                     }
+                }
+                call = next_asked(asked) => {
+                    if let Some(ended) = permit(call, working, signals, output).await? {
+                        return Ok(Stayed::Ended(ended, Some(Box::new(listening))));
+                    }
+                    break;
                 }
                 ended = signals.next() => {
                     return Ok(Stayed::Ended(ended, Some(Box::new(listening))));

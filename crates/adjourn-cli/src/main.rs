@@ -32,6 +32,7 @@ mod liveness;
 mod log_lines;
 mod logging;
 mod native;
+mod permission;
 mod place;
 mod private_file;
 mod question;

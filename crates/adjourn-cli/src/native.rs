@@ -10,5 +10,5 @@ mod drivers;
 pub mod models;
 mod policy;
 
-pub use definition::Definition;
+pub use definition::{Definition, tools};
 pub use drivers::ProgramDrivers;

@@ -70,7 +70,7 @@ impl Keyboard {
     }
 
     /// Forgets what was typed before a question was shown: a line, and the beginning of one.
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         // A terminal that cannot forget it shows it, so that it can be taken back by hand.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         if self.lines.try_recv().is_ok() {
@@ -79,7 +79,7 @@ impl Keyboard {
     }
 
     /// Waits for the next line; nothing if the input is over.
-    async fn line(&mut self) -> Option<String> {
+    pub async fn line(&mut self) -> Option<String> {
         if !self.reading {
             self.next.send(()).ok()?;
             self.reading = true;

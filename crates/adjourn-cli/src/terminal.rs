@@ -1,13 +1,16 @@
 //! Where output goes: data to stdout, talk to stderr; colour and a live line on a terminal only.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tokio::sync::Mutex;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::failure::Failure;
+use crate::question::Keyboard;
 
 /// How often a live line moves.
 const FRAME: Duration = Duration::from_millis(120);
@@ -74,6 +77,8 @@ pub struct Output {
     logs_json: Cell<bool>,
     /// Why data could not be written; what would follow it is not written either.
     broken: RefCell<Option<io::Error>>,
+    /// What is typed at the terminal, once that was asked for.
+    keyboard: OnceCell<Option<Rc<Mutex<Keyboard>>>>,
 }
 
 /// Says what must be known on stderr, also if stdout is for a program.
@@ -99,7 +104,15 @@ impl Output {
             started: Instant::now(),
             logs_json: Cell::new(false),
             broken: RefCell::new(None),
+            keyboard: OnceCell::new(),
         }
+    }
+
+    /// Returns what is typed at the terminal, if there is a person who can be asked. There is one
+    /// keyboard, however many ask.
+    pub fn keyboard(&self) -> Option<Rc<Mutex<Keyboard>>> {
+        let open = || Keyboard::at_terminal(self).map(|keyboard| Rc::new(Mutex::new(keyboard)));
+        self.keyboard.get_or_init(open).clone()
     }
 
     /// Prints data: on a terminal nothing that others wrote moves the cursor, in a pipe it stays as it

@@ -154,6 +154,9 @@ pub struct Environment {
     pub variables: BTreeMap<String, String>,
     /// What MCP servers are given, by the names that the session knows them by.
     pub mcp_servers: BTreeMap<String, McpValues>,
+    /// MCP servers, without values, that a client has named instead of those that the session was
+    /// created with.
+    pub servers: Option<Vec<Value>>,
 }
 
 /// Values that an MCP server is given. They live in memory alone.
@@ -173,11 +176,12 @@ impl Environment {
     }
 
     /// Returns these values with others added, which hold where both have one: a variable by its
-    /// name, an MCP server with all that it is given.
+    /// name, an MCP server with all that it is given, the list of servers as a whole.
     #[must_use]
     pub fn with(mut self, others: Self) -> Self {
         self.variables.extend(others.variables);
         self.mcp_servers.extend(others.mcp_servers);
+        self.servers = others.servers.or(self.servers);
         self
     }
 }
@@ -188,6 +192,7 @@ impl std::fmt::Debug for Environment {
         f.debug_struct("Environment")
             .field("variables", &self.variables.keys())
             .field("mcp_servers", &self.mcp_servers)
+            .field("servers", &self.servers)
             .finish()
     }
 }

@@ -38,6 +38,15 @@ impl Editor {
         Self { agent, log: Vec::new(), next: 1 }
     }
 
+    /// Starts an agent that some arguments describe, and introduces an editor.
+    pub fn of_agent(home: &Home, arguments: &[&str], greeting: &Value) -> Self {
+        let mut command = home.command(&[&["acp"], arguments].concat());
+        let agent = Process::start(command.stderr(Stdio::inherit()));
+        let mut editor = Self { agent, log: Vec::new(), next: 1 };
+        editor.call("initialize", greeting.clone()).unwrap();
+        editor
+    }
+
     /// Starts an agent, and introduces an editor that knows nothing of suspensions.
     pub fn v1(home: &Home, script: &str) -> Self {
         Self::greeted(home, script, &[], &json!({ "protocolVersion": 1 }))

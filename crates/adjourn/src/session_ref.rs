@@ -116,7 +116,11 @@ impl<S: Store> SessionRef<S> {
     /// They are forgotten when the session is over, whichever process ends or removes it.
     pub fn provide(&self, values: Environment) {
         let Process { store, feed, values: all, .. } = self.adjourn().process();
-        all.provide(self.id(), values);
+        if all.provide(self.id(), values) {
+            // A driver that is kept was made with the servers of before.
+            let hosts = self.adjourn().claimants().clone();
+            hosts.iter().for_each(|host| host.end_outdated(self.id()));
+        }
         // From here on the feed tells when it is over.
         match store.session(self.id()) {
             Ok(Some(session)) if matches!(session.state, State::Ended(_)) => all.forget(self.id()),

@@ -20,11 +20,14 @@ struct Given {
 }
 
 impl Values {
-    /// Adds values of a session, which hold from its next claim on.
-    pub(crate) fn provide(&self, session: SessionId, values: Environment) {
+    /// Adds values of a session, which hold from its next claim on; returns whether it has other MCP
+    /// servers with them.
+    pub(crate) fn provide(&self, session: SessionId, values: Environment) -> bool {
         let mut all = self.all();
         let known = all.entry(session).or_default();
+        let others = values.servers.is_some() && values.servers != known.values.servers;
         known.values = std::mem::take(&mut known.values).with(values);
+        others
     }
 
     /// Returns the values of a session.

@@ -126,6 +126,11 @@ impl Warm {
         if is_stale { keeping.drivers.remove(&id).map(Stale::from) } else { None }
     }
 
+    /// Takes out the driver of a session, because what it was made with has changed.
+    pub(crate) fn take_outdated(&self, id: SessionId) -> Option<Stale> {
+        self.kept().drivers.remove(&id).map(Stale::from)
+    }
+
     /// Takes out all of them, and keeps none from now on.
     pub(crate) fn close(&self) -> Vec<Stale> {
         let mut keeping = self.kept();

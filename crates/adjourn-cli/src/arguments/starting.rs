@@ -19,8 +19,18 @@ pub struct AgentFlags {
     /// An agent of the settings, [agent.NAME]; what other flags say goes before what it has
     #[arg(short, long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// Tools for files and commands in the agent's directory, with commas between them: read, list,
+    /// search, write, edit, run; or all
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub tools: Vec<String>,
+    /// Let tools run without asking for permission
+    #[arg(long)]
+    pub allow_all: bool,
+    /// A file of MCP servers, {"mcpServers": {…}}, whose tools the agent has
+    #[arg(long, value_name = "FILE")]
+    pub mcp: Option<PathBuf>,
     /// A script instead of an agent: every step is written down
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["model", "agent"])]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["model", "agent", "tools", "mcp"])]
     pub script: Option<PathBuf>,
 }
 

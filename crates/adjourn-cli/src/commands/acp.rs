@@ -35,7 +35,7 @@ pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), F
             output.talk("waiting for the store: another process keeps it locked");
             let started = tokio::select! {
                 started = &mut starting => Some(started),
-                () = gone(&mut editor, profile(settings)) => None,
+                () = gone(&mut editor, profile(settings), acp.agent.script.is_none()) => None,
                 _ = signals.next() => None,
             };
             let Some(started) = started else {
@@ -54,9 +54,9 @@ pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), F
 }
 
 /// Greets an editor, and waits until it has gone.
-async fn gone(editor: &mut Editor, profile: adjourn_acp::Profile) {
+async fn gone(editor: &mut Editor, profile: adjourn_acp::Profile, mcp: bool) {
     // What it says behind its greeting is for the agent, which may start yet.
-    if let Ok(true) = editor.greet(profile).await {
+    if let Ok(true) = editor.greet(profile, mcp).await {
         std::future::pending::<()>().await;
     }
 }
@@ -164,7 +164,9 @@ const fn profile(settings: &Settings) -> adjourn_acp::Profile {
 fn options(settings: &Settings, chosen: Chosen) -> Options {
     Options {
         driver: chosen.driver,
+        values: chosen.values,
         budget: chosen.budget.unwrap_or_default(),
+        mcp: !chosen.is_script,
         profile: profile(settings),
         status: match settings.status_words.value {
             StatusWords::Auto => adjourn_acp::StatusWords::ByVersion,

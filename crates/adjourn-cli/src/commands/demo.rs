@@ -57,7 +57,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     let id = create(&place, founding).await?;
     let mut tour = Tour { watcher: Watch::from_start(&place, id), place, output };
     tour.talk("A host runs a scripted agent; everything it does is committed before it counts.");
-    let working = host(&tour.place, Claims::Only(id)).await?;
+    let working = host(&tour.place, Claims::Only(id), output).await?;
     say(&tour.place, id, "build and deploy").await?;
     tour.until(Phase::Suspended).await?;
 
@@ -69,7 +69,7 @@ async fn guide(settings: &Settings, directory: &Scratch, output: &Output) -> Res
     tokio::time::sleep(READ).await;
 
     tour.talk("Another host starts, finds the event, and wakes the agent: once.");
-    let working = host(&tour.place, Claims::Only(id)).await?;
+    let working = host(&tour.place, Claims::Only(id), output).await?;
     tour.until(Phase::Asking).await?;
     tour.talk("A deadline woke it, too, and now it asks. We answer: north.");
     tokio::time::sleep(READ).await;

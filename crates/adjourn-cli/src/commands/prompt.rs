@@ -14,7 +14,7 @@ pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result
     let id = place.find(&prompt.which.session).await?;
     let text = typed(prompt.text)?;
     let session = place.recovered(id, output).await?;
-    let working = host_for(&place, &session, prompt.detach).await?;
+    let working = host_for(&place, &session, prompt.detach, output).await?;
     match say(&place, id, &text).await {
         Ok(session) => go_on(&place, &session, working, prompt.detach, output).await,
         Err(refused) => Err(dismiss(working, refused).await),

@@ -77,7 +77,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     if let Some(added) = resume.add_budget {
         wake = wake.add_budget(added);
     }
-    let working = host_for(&place, &session, resume.detach).await?;
+    let working = host_for(&place, &session, resume.detach, output).await?;
     let woken = match wake.await {
         Ok(woken) => woken,
         Err(refused) => return Err(dismiss(working, refused.into()).await),
@@ -101,10 +101,11 @@ pub async fn host_for(
     place: &Place,
     session: &Session,
     detach: bool,
+    output: &Output,
 ) -> Result<Option<Stop>, Failure> {
     // To one that is at work, a command gives nothing to do.
     let rests = matches!(session.state, State::Idle | State::Suspended(_));
-    if detach || !rests { Ok(None) } else { host_if_no_other(place, session).await }
+    if detach || !rests { Ok(None) } else { host_if_no_other(place, session, output).await }
 }
 
 /// Stops a host that has nothing to do, because the command was refused.
@@ -139,7 +140,7 @@ pub async fn go_on(
     }
     let mut signals = Signals::new()?;
     if !hosted {
-        working = Some(host(place, Claims::Only(id)).await?);
+        working = Some(host(place, Claims::Only(id), output).await?);
     }
     let stayed = stay(place, session, Until::Parked, &mut working, &mut signals, output).await;
     if let Ok(Stayed::Ended(ended, listening)) = stayed {

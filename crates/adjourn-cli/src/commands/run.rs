@@ -6,6 +6,8 @@ use adjourn_core::driver::Need;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Founding, Rejected, Session};
+use adjourn_driver::Environment;
+use tokio::sync::Mutex;
 
 use crate::arguments::Run;
 use crate::chosen::Chosen;
@@ -27,11 +29,15 @@ const GO: &str = "go";
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
     let chosen = Chosen::by(&run.agent, settings)?.working_in(run.cwd.as_ref())?;
     // No person can be asked here: better no session than one that waits for ever.
-    if chosen.driver.needs.contains(&Need::Permissions)
-        && let Some(path) = run.agent.script.as_ref().map(|path| path.display())
-    {
-        return Err(Failure::other(format!("{path} asks for permissions, which needs an editor"))
-            .hint(format!("an editor runs it: `adjourn acp --script {path}`")));
+    if chosen.driver.needs.contains(&Need::Permissions) && output.keyboard().is_none() {
+        return Err(match run.agent.script.as_ref().map(|path| path.display()) {
+            Some(path) => {
+                Failure::other(format!("{path} asks for permissions, which needs an editor"))
+                    .hint(format!("an editor runs it: `adjourn acp --script {path}`"))
+            }
+            None => Failure::other("its tools ask for permissions, and nobody can be asked here")
+                .hint("--allow-all lets them run; or run it at a terminal, or in an editor"),
+        });
     }
     let task = match run.task.or(run.prompt) {
         Some(task) => typed(task)?,
@@ -42,21 +48,24 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         }
     };
     let place = Place::open_or_make(settings).await?;
-    let Chosen { driver, budget, runs, .. } = chosen;
+    let Chosen { driver, values, budget, runs, .. } = chosen;
     let founding = run.given.founding(&place, driver, budget).await?;
+    // Before it is made: it is claimed with the same commit.
+    let values = Environment { mcp_servers: values, ..Environment::default() };
+    place.adjourn.session(founding.id).provide(values);
     // One commit: a session that is made and never prompted would keep its name, and do nothing.
     let made = place.adjourn.create_from(founding).prompt(task.as_str()).with_commit();
     let (session, made) = made.await?;
     let (id, mut prompted) = (session.id(), made.session);
     output.talk(&format!("[{id}]"));
     let mut signals = Signals::new()?;
-    let mut working = host_if_no_other(&place, &prompted).await?;
-    let mut keyboard = if run.detach { None } else { Keyboard::at_terminal(output) };
+    let mut working = host_if_no_other(&place, &prompted, output).await?;
+    let keyboard = if run.detach { None } else { output.keyboard() };
     for number in 1..=runs {
         if number > 1 {
             prompted = say(&place, id, &task).await?;
         }
-        let stayed = match &mut keyboard {
+        let stayed = match &keyboard {
             None => {
                 let until = if run.detach { Until::Parked } else { Until::Idle };
                 stay(&place, &prompted, until, &mut working, &mut signals, output).await
@@ -134,7 +143,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
 async fn answer(
     place: &Place,
     prompted: Arc<Session>,
-    keyboard: &mut Keyboard,
+    keyboard: &Mutex<Keyboard>,
     working: &mut Option<Stop>,
     signals: &mut Signals,
     output: &Output,
@@ -145,7 +154,8 @@ async fn answer(
             Stayed::Done(session) if session.phase() == Phase::Asking => session,
             stayed => return Ok(stayed),
         };
-        from = match ask(place, &session, keyboard, working, signals, output).await? {
+        let mut keyboard = keyboard.lock().await;
+        from = match ask(place, &session, &mut keyboard, working, signals, output).await? {
             Reply::Said(session) | Reply::Moved(session) => session,
             Reply::Open => return Ok(Stayed::Done(session)),
             Reply::Ended(ended) => return Ok(Stayed::Ended(ended, None)),

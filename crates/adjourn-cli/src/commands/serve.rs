@@ -33,7 +33,7 @@ pub async fn run(settings: &Settings, serve: Serve, output: &Output) -> Result<(
     let open = async || Place::open_or_make(settings).await;
     let Some(place) = patiently(open, &mut signals).await? else { return Ok(()) };
     let mut listening = listen(&place, &serve).await?;
-    let join = async || host(&place, Claims::All).await;
+    let join = async || host(&place, Claims::All, output).await;
     let Some(mut working) = patiently(join, &mut signals).await? else {
         // Closing the store would wait as long as its writer does for the lock, up to half a
         // minute; all that is in its queue is the announcement of a host that never was.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use adjourn_agent::directory::DirectoryTool;
 use adjourn_agent::{Action, AgentGuardrails, FailureKind};
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,15 @@ pub struct NativeConfig {
     /// What the model is told that it is, and how it is to work.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instructions: String,
+    /// The tools that it has for files and commands below the session's directory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<DirectoryTool>,
+    /// Whether its tools run without a permission.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub allow_all: bool,
+    /// Its own MCP servers, without values; those of a client are beside its configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<Value>,
     /// How far it may go before it asks.
     #[serde(default)]
     pub guardrails: AgentGuardrails,
@@ -42,6 +52,9 @@ impl NativeConfig {
             model,
             answers,
             instructions: String::new(),
+            tools: Vec::new(),
+            allow_all: false,
+            servers: Vec::new(),
             guardrails: AgentGuardrails::default(),
             policy: BTreeMap::new(),
         }
@@ -66,6 +79,11 @@ impl NativeConfig {
         let read = serde_json::from_value(config.clone());
         Some(read.map_err(|error| format!("its agent cannot be read: {error}")))
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[cfg(test)]

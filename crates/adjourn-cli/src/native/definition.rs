@@ -1,16 +1,40 @@
 //! An agent that is to be given a session: what flags and settings say of it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use adjourn_agent::directory::DirectoryTool;
+use adjourn_agent::mcp::McpServers;
 use adjourn_agent::{Action, AgentGuardrails, FailureKind};
 use adjourn_core::carry::Budget;
-use adjourn_core::driver::DriverSpec;
+use adjourn_core::driver::{DriverSpec, Need};
+use adjourn_driver::McpValues;
 
 use super::models;
 use crate::failure::Failure;
 
 /// What an agent is called that is not one of the settings.
 const NAME: &str = "native";
+
+/// Tools that change something, which a person has to allow.
+const CHANGING: &[DirectoryTool] = &[DirectoryTool::Write, DirectoryTool::Edit, DirectoryTool::Run];
+
+/// Reads a list of tools; `all` is all of them.
+///
+/// # Errors
+/// What is none of them.
+pub fn tools<'a>(words: impl Iterator<Item = &'a str>) -> Result<Vec<DirectoryTool>, String> {
+    let mut tools = Vec::new();
+    for word in words {
+        match word.trim() {
+            "all" => tools.extend(DirectoryTool::ALL),
+            word => tools.push(word.parse().map_err(|error| format!("{error}; or all"))?),
+        }
+    }
+    tools.sort_unstable();
+    tools.dedup();
+    Ok(tools)
+}
 
 /// An agent, as it was asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +45,12 @@ pub struct Definition {
     pub model: String,
     /// What the model is told that it is, and how it is to work.
     pub instructions: String,
+    /// The tools that it has for files and commands.
+    pub tools: Vec<DirectoryTool>,
+    /// Whether its tools run without a permission.
+    pub allow_all: bool,
+    /// The file of its MCP servers.
+    pub mcp: Option<PathBuf>,
     /// What a session may use before it parks.
     pub budget: Option<Budget>,
     /// How far it may go before it asks.
@@ -44,9 +74,33 @@ impl Definition {
         let mut config = models::named(&self.model)
             .map_err(|problem| Failure::usage(format!("{from}: {problem}")))?;
         config.instructions.clone_from(&self.instructions);
+        config.tools.clone_from(&self.tools);
+        config.allow_all = self.allow_all;
         config.guardrails = self.guardrails;
         config.policy.clone_from(&self.policy);
         let name = self.name.as_deref().unwrap_or(NAME);
-        Ok(DriverSpec::named(name, config.to_value()))
+        config.servers = self.servers()?.descriptions();
+        let mut spec = DriverSpec::named(name, config.to_value());
+        // Which tools of MCP servers ask is known when these are connected. Where nobody can be
+        // asked, calls of those do not run, and the model is told.
+        let asks = self.tools.iter().any(|tool| CHANGING.contains(tool));
+        if asks && !self.allow_all {
+            spec.needs.insert(Need::Permissions);
+        }
+        Ok(spec)
+    }
+
+    /// Returns what its MCP servers are given, in memory alone.
+    pub fn values(&self) -> Result<BTreeMap<String, McpValues>, Failure> {
+        Ok(self.servers()?.values())
+    }
+
+    fn servers(&self) -> Result<McpServers, Failure> {
+        let Some(path) = &self.mcp else { return Ok(McpServers::default()) };
+        let from = match &self.name {
+            Some(name) => format!("--mcp, or agent.{name}.mcp"),
+            None => "--mcp".to_owned(),
+        };
+        McpServers::load(path).map_err(|error| Failure::usage(format!("{from}: {error}")))
     }
 }

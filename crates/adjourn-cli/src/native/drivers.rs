@@ -1,16 +1,21 @@
 //! The drivers of this program: scripts, and its own agent.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use adjourn::clock::Clock;
 use adjourn::permission::Permissions;
 use adjourn::script::Scripted;
+use adjourn_agent::directory::DirectoryTools;
+use adjourn_agent::mcp::McpServers;
 use adjourn_agent::{Agent, DefaultPolicy, Prices};
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
 use adjourn_driver::{Client, Driver, Drivers, Environment};
+use serde_json::Value;
 
 use super::config::NativeConfig;
+use super::definition::Definition;
 use super::models;
 use super::policy::SettledPolicy;
 use crate::place::Place;
@@ -19,13 +24,18 @@ use crate::place::Place;
 pub struct ProgramDrivers {
     scripted: Scripted,
     prices: Prices,
+    /// The agents of this host's settings, whose files have values for their MCP servers.
+    agents: BTreeMap<String, Definition>,
 }
 
 impl ProgramDrivers {
     /// Makes drivers where no client can be asked for permissions.
     pub fn new(place: &Place) -> Self {
         let scripted = Scripted::new(Arc::<dyn Clock>::clone(&place.clock));
-        Self { scripted, prices: place.settings.prices.clone() }
+        let settings = &place.settings;
+        let agents = settings.agents.iter();
+        let agents = agents.map(|(name, agent)| (name.clone(), agent.definition.clone())).collect();
+        Self { scripted, prices: settings.prices.clone(), agents }
     }
 
     /// Says which clients can be asked for permissions.
@@ -36,8 +46,23 @@ impl ProgramDrivers {
     }
 
     /// Makes an agent.
-    fn agent(&self, name: &str, config: &NativeConfig) -> Result<Agent, String> {
+    fn agent(&self, name: &str, spec: &DriverSpec, config: &NativeConfig) -> Result<Agent, String> {
         let model = models::make(config)?;
+        let mut servers = servers(spec, config)?;
+        let mut tools = Vec::new();
+        if let Some(cwd) = &spec.cwd {
+            servers = servers.in_directory(cwd);
+        }
+        if config.allow_all {
+            servers = servers.allow_all();
+        }
+        if !config.tools.is_empty() {
+            let cwd = spec.cwd.as_deref().unwrap_or(".");
+            let directory = DirectoryTools::open(cwd)
+                .map_err(|error| format!("its directory {cwd} cannot be used: {error}"))?;
+            let directory = if config.allow_all { directory.allow_all() } else { directory };
+            tools = directory.tools(config.tools.iter().copied());
+        }
         let otherwise = DefaultPolicy { llm_max_retries: config.guardrails.llm_max_retries };
         let policy = SettledPolicy { actions: config.policy.clone(), otherwise };
         Agent::builder_with(model)
@@ -46,6 +71,8 @@ impl ProgramDrivers {
             .guardrails(config.guardrails)
             .prices(self.prices.clone())
             .recovery_policy(policy)
+            .tools(tools)
+            .mcp_servers(&servers)
             .await_resumption()
             // An engine has the store for what a record would hold: nothing is signed with them.
             .ephemeral_keys()
@@ -54,11 +81,21 @@ impl ProgramDrivers {
     }
 }
 
+/// Returns the MCP servers of a session: its agent's, and in their place those that a client calls by
+/// the same name.
+fn servers(spec: &DriverSpec, config: &NativeConfig) -> Result<McpServers, String> {
+    let read = |servers: &Vec<Value>| {
+        McpServers::read(&Value::Array(servers.clone()))
+            .map_err(|error| format!("its MCP servers: {error}"))
+    };
+    Ok(read(&config.servers)?.with(read(&spec.mcp_servers)?))
+}
+
 impl Drivers for ProgramDrivers {
     fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String> {
         match (&spec.kind, NativeConfig::of(spec)) {
             (DriverKind::Named { name, .. }, Some(config)) => {
-                Ok(Box::new(self.agent(name, &config?)?))
+                Ok(Box::new(self.agent(name, spec, &config?)?))
             }
             _ => self.scripted.make(spec),
         }
@@ -68,8 +105,21 @@ impl Drivers for ProgramDrivers {
         self.scripted.lacks(session, spec)
     }
 
+    fn lacks_values(&self, spec: &DriverSpec, environment: &Environment) -> Option<String> {
+        // What cannot be read is told when the driver is made.
+        servers(spec, &NativeConfig::of(spec)?.ok()?).ok()?.lacks(environment)
+    }
+
     fn environment(&self, spec: &DriverSpec) -> Environment {
-        Environment::of_process(spec)
+        let environment = Environment::of_process(spec);
+        let DriverKind::Named { name, .. } = &spec.kind else { return environment };
+        let own = self.agents.get(name).and_then(|agent| agent.values().ok());
+        match own {
+            Some(mcp_servers) => {
+                environment.with(Environment { mcp_servers, ..Environment::default() })
+            }
+            None => environment,
+        }
     }
 
     fn client(&self, session: SessionId) -> Arc<dyn Client> {

@@ -1,8 +1,9 @@
 //! Agents of the settings, and what models cost.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use adjourn_agent::mcp::McpServers;
 use adjourn_agent::{
     Action, Agent, AgentGuardrails, BuildError, FailureKind, Price, Prices, ScriptedModel,
 };
@@ -14,12 +15,12 @@ use super::tree::{Entry, Node};
 use super::{Row, Source};
 use crate::failure::Failure;
 use crate::founding::budget;
-use crate::native::{Definition, models};
+use crate::native::{Definition, models, tools};
 
 /// Names that lists give agents which are no agents of the settings.
 const TAKEN: &[&str] = &["acp", "named", "native", "script"];
 /// What an agent may have, for hints.
-const FIELDS: &str = "model, instructions, budget, guardrails, policy";
+const FIELDS: &str = "model, instructions, tools, allow_all, mcp, budget, guardrails, policy";
 
 /// An agent of the settings.
 #[derive(Debug, Clone)]
@@ -77,6 +78,23 @@ fn agent(file: &File, name: &str, entry: &Entry) -> Result<SettledAgent, Failure
             "instructions" => {
                 definition.instructions = value.text().map_err(wrong)?.to_owned();
                 say(key, json!(definition.instructions), value.line);
+            }
+            "tools" => {
+                let words = value.texts().map_err(wrong)?;
+                definition.tools = tools(words.iter().copied()).map_err(wrong)?;
+                say(key, json!(words), value.line);
+            }
+            "allow_all" => {
+                definition.allow_all = value.truth().map_err(wrong)?;
+                say(key, json!(definition.allow_all), value.line);
+            }
+            "mcp" => {
+                let written = Path::new(value.text().map_err(wrong)?);
+                let directory = file.path.as_deref().and_then(Path::parent);
+                let path = directory.unwrap_or(Path::new("")).join(written);
+                McpServers::load(&path).map_err(|error| wrong(error.to_string()))?;
+                say(key, json!(path.display().to_string()), value.line);
+                definition.mcp = Some(path);
             }
             "budget" => {
                 let text = value.text().map_err(wrong)?;

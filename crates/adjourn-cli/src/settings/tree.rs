@@ -69,6 +69,28 @@ impl Entry {
         }
     }
 
+    /// Returns whether something is so.
+    ///
+    /// # Errors
+    /// What is found instead.
+    pub fn truth(&self) -> Result<bool, String> {
+        match &self.value {
+            Node::Truth(truth) => Ok(*truth),
+            _ => Err(self.instead_of("true or false")),
+        }
+    }
+
+    /// Returns a list of texts.
+    ///
+    /// # Errors
+    /// What is found instead.
+    pub fn texts(&self) -> Result<Vec<&str>, String> {
+        match &self.value {
+            Node::List(entries) => entries.iter().map(Self::text).collect(),
+            _ => Err(self.instead_of("a list of strings")),
+        }
+    }
+
     /// Returns the values of a section, by name.
     ///
     /// # Errors

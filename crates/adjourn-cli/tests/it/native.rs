@@ -1,7 +1,9 @@
 //! Real agents at the command line, with models that answer from a file.
 
 mod agents;
+mod editors;
 mod killed;
+mod tools;
 
 use serde_json::{Value, json};
 

@@ -207,6 +207,13 @@ impl<S: Store> Claimant<S> {
         }
     }
 
+    /// Ends the driver that is kept for a session, because what it was made with has changed.
+    pub(crate) fn end_outdated(&self, id: SessionId) {
+        if let Some(stale) = self.0.warm.take_outdated(id) {
+            self.end_stale(stale);
+        }
+    }
+
     /// Begins to end every driver that is kept, and keeps none from now on: the host stops.
     pub(crate) fn end_kept_drivers(&self) {
         for stale in self.0.warm.close() {

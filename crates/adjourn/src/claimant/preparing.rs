@@ -115,9 +115,16 @@ impl<S: Store> Claimant<S> {
     /// Makes the driver of a session, or says why it cannot be run here; nothing if there is no
     /// such session.
     pub(crate) fn driver(&self, id: SessionId) -> Result<Option<Made>, Error> {
-        let Some(spec) = self.spec(id)? else { return Ok(None) };
+        let Some(mut spec) = self.spec(id)? else { return Ok(None) };
+        let given = self.0.values.of(id);
+        if let Some(servers) =
+            given.servers.as_ref().filter(|servers| **servers != spec.mcp_servers)
+        {
+            spec =
+                Arc::new(DriverSpec { mcp_servers: servers.clone(), ..DriverSpec::clone(&spec) });
+        }
         let drivers = &self.0.drivers;
-        let environment = drivers.environment(&spec).with(self.0.values.of(id));
+        let environment = drivers.environment(&spec).with(given);
         let lacks = drivers.lacks(id, &spec);
         Ok(Some(match lacks.or_else(|| drivers.lacks_values(&spec, &environment)) {
             Some(why) => Err((why, Again::Soon)),

@@ -1,0 +1,109 @@
+//! Agents in editors: what they say, ask and use is told over ACP, and MCP servers of a client are
+//! connected.
+
+use serde_json::{Value, json};
+
+use super::model;
+use super::tools::{CALLS, SERVER, results};
+use crate::acp::editor::Editor;
+use crate::home::Home;
+
+const ASKS: &str = r#"
+{"thought": "hm", "text": "I look.", "calls": [{"tool": "read_file", "arguments": {"path": "notes.txt"}}], "usage": {"prompt_tokens": 50, "completion_tokens": 10, "cost_usd": 0.01}}
+{"text": "Two match.", "calls": [{"tool": "ask_user", "arguments": {"question": "Which?", "choices": ["raw", "monthly"]}}]}
+{"text": "Loaded."}
+"#;
+
+fn greeting(version: u64) -> Value {
+    match version {
+        1 => json!({ "protocolVersion": 1 }),
+        _ => {
+            json!({ "protocolVersion": 2, "info": { "name": "ed", "version": "1" }, "capabilities": {} })
+        }
+    }
+}
+
+fn updates(editor: &Editor, kind: &str) -> Vec<Value> {
+    let updates = editor.heard().map(|message| message["params"]["update"].clone());
+    updates.filter(|update| update["sessionUpdate"] == kind).collect()
+}
+
+#[test]
+fn an_editor_sees_words_thoughts_calls_and_a_question() {
+    let home = Home::new();
+    home.file("notes.txt", "some notes");
+    let model = model(&home, ASKS);
+    let arguments = ["--model", &model, "--tools", "read"];
+    let mut editor = Editor::of_agent(&home, &arguments, &greeting(1));
+    let cwd = home.path("");
+    let made = editor.call("session/new", json!({ "cwd": cwd, "mcpServers": [] })).unwrap();
+    let session = made["sessionId"].as_str().unwrap().to_owned();
+    let prompt = editor.prompt(&session, "load it");
+    assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn");
+    let text = |kind: &str| -> String {
+        let chunks = updates(&editor, kind);
+        chunks.iter().filter_map(|chunk| chunk["content"]["text"].as_str()).collect()
+    };
+    assert!(text("agent_thought_chunk").contains("hm"), "{}", editor.dialog());
+    let words = text("agent_message_chunk");
+    assert!(words.contains("I look.") && words.contains("Two match."), "{words}");
+    assert!(words.contains("Which?"), "a question is asked in words: {words}");
+    let calls = [updates(&editor, "tool_call"), updates(&editor, "tool_call_update")].concat();
+    let about = |call: &&Value| call["title"] == "Read notes.txt";
+    assert_eq!(calls.iter().find(about).unwrap()["kind"], "read");
+    assert!(json!(calls).to_string().contains("some notes"), "{calls:?}");
+    let used = updates(&editor, "usage_update");
+    assert!(!used.is_empty(), "{}", editor.dialog());
+    let prompt = editor.prompt(&session, "raw");
+    assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn");
+    assert!(json!(updates(&editor, "agent_message_chunk")).to_string().contains("Loaded."));
+    assert_eq!(editor.close(), 0);
+}
+
+#[test]
+fn mcp_is_advertised_where_it_works() {
+    let home = Home::new();
+    let model = model(&home, ASKS);
+    let advertised = |arguments: &[&str], version| {
+        let mut editor = Editor::of_agent(&home, arguments, &greeting(version));
+        let told = editor.heard().find_map(|message| message.get("result").cloned()).unwrap();
+        editor.hang_up();
+        match version {
+            1 => told["agentCapabilities"]["mcpCapabilities"].clone(),
+            _ => told["capabilities"]["session"]["mcp"].clone(),
+        }
+    };
+    let script = home.file("script.json", r#"{"steps": [{"say": "x"}]}"#);
+    let (native, scripted) = (["--model", &model], ["--script", &script]);
+    assert_eq!(advertised(&native, 1), json!({ "http": true, "sse": false }));
+    assert_eq!(advertised(&native, 2), json!({ "stdio": {}, "http": {} }));
+    assert_eq!(advertised(&scripted, 1), json!({ "http": false, "sse": false }));
+    assert_eq!(advertised(&scripted, 2), Value::Null);
+}
+
+/// What a client names when it comes back holds, whatever the session was made with.
+#[test]
+fn servers_that_a_client_names_when_it_comes_back_take_the_place_of_the_stored_ones() {
+    let home = Home::new();
+    let (server, model) = (home.file("server.sh", SERVER), model(&home, CALLS));
+    let described = |word: &str| {
+        json!([{ "name": "words", "command": "/bin/sh", "args": [server, word],
+                 "env": [{ "name": "WORD", "value": word }] }])
+    };
+    let arguments = ["--model", &model];
+    for method in ["session/load", "session/resume"] {
+        let mut editor = Editor::of_agent(&home, &arguments, &greeting(1));
+        let new = json!({ "cwd": home.path(""), "mcpServers": described("four") });
+        let made = editor.call("session/new", new).unwrap();
+        let session = made["sessionId"].as_str().unwrap().to_owned();
+        let prompt = editor.prompt(&session, "go");
+        assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn");
+        assert_eq!(results(&home, &session), ["the word has 4 letters"], "{}", editor.dialog());
+        let attach = json!({ "sessionId": session, "cwd": home.path(""), "mcpServers": described("another") });
+        editor.call(method, attach).unwrap();
+        let prompt = editor.prompt(&session, "go on");
+        assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn");
+        assert_eq!(results(&home, &session)[1], "the word has 7 letters", "{method}");
+        assert_eq!(editor.close(), 0);
+    }
+}

@@ -1,0 +1,187 @@
+//! Agents with tools: they ask for permission at the terminal, and nothing runs twice.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::{model, only_session, said};
+use crate::home::{Home, signal};
+use crate::pty::OnTerminal;
+
+const WRITES: &str = r#"
+{"text": "I write.", "calls": [{"tool": "write_file", "arguments": {"path": "a.txt", "content": "hello"}}]}
+{"text": "Over."}
+"#;
+
+/// A server whose one tool says what its variable `WORD` holds.
+pub const SERVER: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "words", "version": "1"}}' ;;
+    *'"tools/list"'*) result='{"tools": [{"name": "word", "description": "Says a word.", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}}]}' ;;
+    *'"tools/call"'*) result='{"content": [{"type": "text", "text": "the word has '${#WORD}' letters"}]}' ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc": "2.0", "id": %s, "result": %s}\n' "$id" "$result"
+done
+"#;
+
+/// A model that calls the tool of that server, waits, and calls it again.
+pub const CALLS: &str = r#"
+{"calls": [{"tool": "words__word", "arguments": {"n": 1}}]}
+{"text": "I wait.", "calls": [{"tool": "await_resumption", "arguments": {"reason": "more"}}]}
+{"calls": [{"tool": "words__word", "arguments": {"n": 2}}]}
+{"text": "Over."}
+"#;
+
+/// Returns what tools have said in a session.
+pub fn results(home: &Home, session: &str) -> Vec<String> {
+    let said = home.jsons(&["log", session, "--transcript"]).into_iter();
+    let results = said.filter(|said| said["role"] == "tool");
+    results.map(|said| said["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn killed_in_a_tool_it_does_not_run_twice() {
+    let home = Home::new();
+    let command = "echo ran >> ran.txt; exec sleep 20";
+    let call = json!({ "tool": "run_command", "arguments": { "command": command } });
+    let answers = format!("{}\n{{\"text\": \"Over.\"}}\n", json!({ "calls": [call] }));
+    let (model, cwd) = (model(&home, &answers), home.path("").display().to_string());
+    let arguments =
+        ["run", "go", "--model", &model, "--tools", "run", "--allow-all", "--cwd", &cwd];
+    let running = home.command(&arguments).spawn().unwrap();
+    let id = home.until_in_flight("run_command");
+    while !home.path("ran.txt").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    signal(&running, Signal::KILL);
+    running.wait_with_output().unwrap();
+    let serving = home.serve();
+    let parked = home.until(&id, "state", "suspended");
+    assert_eq!(parked["unknownCalls"], json!(["run_command"]), "{parked}");
+    assert_eq!(home.told(&["resume", &id, "--detach"]).code, 0);
+    home.until(&id, "outcome", "completed");
+    assert_eq!(std::fs::read_to_string(home.path("ran.txt")).unwrap(), "ran\n");
+    assert_eq!(serving.terminate(), 0);
+}
+
+#[test]
+fn a_terminal_is_asked_whether_a_call_may_run() {
+    for (typed, written, told) in [
+        ("1\n", true, "wrote"),
+        ("no\n", false, "not run: the user does not allow it"),
+        ("use b.txt\n", false, "not run: the user says: use b.txt"),
+    ] {
+        let home = Home::new();
+        let (model, cwd) = (model(&home, WRITES), home.path("").display().to_string());
+        let arguments = ["run", "go", "--model", &model, "--tools", "write", "--cwd", &cwd];
+        let mut terminal = OnTerminal::start_typing(home.command(&arguments), 100);
+        terminal.until("May it call write_file? Write a.txt\r\n  1  yes, this time\r\n");
+        terminal.until("> ");
+        assert!(!home.path("a.txt").exists(), "it asks first");
+        terminal.type_in(typed);
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{screen}");
+        assert!(screen.contains("Over."), "{screen}");
+        assert_eq!(home.path("a.txt").exists(), written, "{typed:?}: {screen}");
+        let result = results(&home, &only_session(&home)).concat().to_lowercase();
+        assert!(result.contains(&told.to_lowercase()), "{typed:?}: {result}");
+    }
+}
+
+#[test]
+fn ctrl_c_at_a_permission_suspends_and_a_resume_asks_again() {
+    let home = Home::new();
+    let (model, cwd) = (model(&home, WRITES), home.path("").display().to_string());
+    let arguments = ["run", "go", "--model", &model, "--tools", "write", "--cwd", &cwd];
+    let terminal = OnTerminal::start_typing(home.command(&arguments), 100);
+    terminal.until("May it call write_file?");
+    terminal.until("> ");
+    terminal.signal(Signal::INT);
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 130, "{screen}");
+    assert!(screen.contains("suspended; it goes on where it stopped"), "{screen}");
+    let id = only_session(&home);
+    let mut terminal = OnTerminal::start_typing(home.command(&["resume", &id]), 100);
+    terminal.until("May it call write_file?");
+    terminal.until("> ");
+    terminal.type_in("1\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert_eq!(std::fs::read_to_string(home.path("a.txt")).unwrap(), "hello");
+}
+
+#[test]
+fn where_nobody_can_be_asked_it_says_what_lets_it_run() {
+    let home = Home::new();
+    let (model, cwd) = (model(&home, WRITES), home.path("").display().to_string());
+    let arguments = ["run", "go", "--model", &model, "--tools", "write", "--cwd", &cwd];
+    let told = home.told(&arguments);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.talk.contains("--allow-all lets them run"), "{told:?}");
+    let told = home.told(&[&arguments[..], &["--allow-all"]].concat());
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.talk.contains("→ write_file: Write a.txt"), "{told:?}");
+    assert_eq!(std::fs::read_to_string(home.path("a.txt")).unwrap(), "hello");
+    let told = home.told(&["run", "go", "--model", &model, "--tools", "fly"]);
+    assert!(told.talk.contains("--tools: \"fly\" is none of read, write, edit"), "{told:?}");
+}
+
+#[test]
+fn mcp_servers_are_connected_and_their_values_are_stored_nowhere() {
+    let home = Home::new();
+    let server = home.file("server.sh", SERVER);
+    let word = "tell-no-one-of-this";
+    let servers = json!({ "mcpServers": { "words": {
+        "command": "sh", "args": [server], "env": { "WORD": word } } } });
+    let servers = home.file("mcp.json", &servers.to_string());
+    let model = model(&home, CALLS);
+    let arguments = ["run", "go", "--model", &model, "--mcp", &servers, "--name", "r", "--detach"];
+    let told = home.told(&arguments);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(results(&home, "r"), ["the word has 19 letters"], "{told:?}");
+    for file in std::fs::read_dir(home.path(".local/share/adjourn")).unwrap() {
+        let path = file.unwrap().path();
+        let bytes = if path.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+        let found = bytes.windows(word.len()).any(|window| window == word.as_bytes());
+        assert!(!found, "{} holds it", path.display());
+    }
+    // A host that has no value leaves it to others, and says what is missing.
+    let serving = home.serve();
+    assert_eq!(home.told(&["resume", "r", "--detach"]).code, 0);
+    let ready = home.until("r", "state", "ready");
+    let lacks = |shown: &Value| shown["notice"].as_str().is_some_and(|n| n.contains("WORD"));
+    let mut shown = ready;
+    while !lacks(&shown) {
+        shown = home.json(&["show", "r"]);
+    }
+    assert_eq!(serving.terminate(), 0);
+    // One whose environment has it goes on.
+    let mut resuming = home.command(&["resume", "r"]);
+    let told = home.ended({
+        resuming.env("WORD", "four");
+        resuming
+    });
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(results(&home, "r")[1], "the word has 4 letters");
+    assert_eq!(said(&home, "r").last().unwrap().1, "Over.");
+}
+
+#[test]
+fn a_host_without_the_key_of_a_model_says_how_to_give_it() {
+    let home = Home::new();
+    let told = home.told(&["new", "--model", "openai/gpt-5", "--name", "r"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let serving = home.serve();
+    assert_eq!(home.told(&["prompt", "r", "go", "--detach"]).code, 0);
+    let mut shown = home.until("r", "state", "ready");
+    let says = |shown: &Value| {
+        shown["notice"].as_str().is_some_and(|notice| notice.contains("set OPENAI_API_KEY"))
+    };
+    while !says(&shown) {
+        shown = home.json(&["show", "r"]);
+    }
+    assert_eq!(shown["state"], "ready");
+    assert_eq!(serving.terminate(), 0);
+}
