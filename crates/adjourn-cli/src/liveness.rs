@@ -215,9 +215,11 @@ impl Living {
 
 /// Says what starts a host that can run a session.
 pub fn starts(session: &Session) -> &'static str {
-    match session.driver.needs.contains(&Need::Permissions) {
-        true => "an editor runs it: `adjourn acp --script …`",
-        false => "start `adjourn serve`",
+    let asks = session.driver.needs.contains(&Need::Permissions);
+    match (asks, session.driver.name.is_some()) {
+        (true, true) => "`adjourn resume` at a terminal runs it, or an editor",
+        (true, false) => "an editor runs it: `adjourn acp --script …`",
+        (false, _) => "start `adjourn serve`",
     }
 }
 

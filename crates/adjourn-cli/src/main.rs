@@ -161,10 +161,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Backup(backup) => commands::backup::run(settings, &backup, output).await,
         Verb::Keys(keys) => commands::keys::run(settings, &keys, output).await,
         Verb::Restore(restore) => commands::restore::run(settings, &restore, output).await,
-        Verb::Config(_) => {
-            commands::config::run(settings, output);
-            Ok(())
-        }
+        Verb::Config(_) => commands::config::run(settings, output),
         // Answered above.
         Verb::Completions(_) | Verb::Man(_) => Ok(()),
     }

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use crate::settings::{KEYS, Settings};
+use crate::failure::Failure;
+use crate::settings::{KEYS, Settings, SettledAgent};
 use crate::terminal::{Output, fill, width};
 
-pub fn run(settings: &Settings, output: &Output) {
+pub fn run(settings: &Settings, output: &Output) -> Result<(), Failure> {
     let rows = settings.rows();
     let text = |value: &Option<serde_json::Value>| match value {
         None => "-".to_owned(),
@@ -23,6 +24,7 @@ pub fn run(settings: &Settings, output: &Output) {
         let there = if settings.file_is_there { "" } else { ", which is not there" };
         output.talk(&format!("the file is {}{there}", file.display()));
     }
+    settings.agents.values().try_for_each(SettledAgent::check)
 }
 
 /// Prints a file with every setting, commented out.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use adjourn_agent::mcp::McpServers;
 use adjourn_agent::{
     Action, Agent, AgentGuardrails, BuildError, FailureKind, Price, Prices, ScriptedModel,
 };
@@ -32,6 +31,11 @@ pub struct SettledAgent {
 }
 
 impl SettledAgent {
+    /// Checks what only a look at other files shows: those of its model and its MCP servers.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.definition.spec().map(|_| ())
+    }
+
     /// Returns what the file says of it.
     pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
         self.said.iter().map(|(key, value, line)| {
@@ -92,7 +96,6 @@ fn agent(file: &File, name: &str, entry: &Entry) -> Result<SettledAgent, Failure
                 let written = Path::new(value.text().map_err(wrong)?);
                 let directory = file.path.as_deref().and_then(Path::parent);
                 let path = directory.unwrap_or(Path::new("")).join(written);
-                McpServers::load(&path).map_err(|error| wrong(error.to_string()))?;
                 say(key, json!(path.display().to_string()), value.line);
                 definition.mcp = Some(path);
             }

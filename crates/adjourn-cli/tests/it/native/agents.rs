@@ -48,6 +48,11 @@ fn an_agent_is_run_by_its_name_and_listed_by_it() {
 fn what_holds_for_agents_is_shown_with_its_place() {
     let home = Home::new();
     home.config(&settings("usd=5"));
+    let told = home.told(&["config"]);
+    assert_eq!(told.code, 2, "its model is not there: {told:?}");
+    assert!(told.talk.contains("agent.reviewer.model: cannot read "), "{told:?}");
+    assert_eq!(home.told(&["event", "x"]).code, 0, "other commands do not need it");
+    model(&home, ANSWERS);
     let rows = home.jsons(&["config"]);
     let row = |key: &str| {
         let row = rows.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("no {key}"));
