@@ -88,6 +88,8 @@ pub async fn permit(
         }
         ended = signals.next() => {
             output.break_line();
+            // No answer is no refusal: the call waits until it is taken back, or asked about again.
+            tokio::spawn(async move { answer.closed().await });
             return Ok(Some(ended));
         }
         failure = host_ended(working) => {

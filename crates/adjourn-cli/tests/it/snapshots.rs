@@ -365,8 +365,23 @@ fn the_largest_commands_explain_themselves() {
               --token-file <PATH>
                   A file that holds it [env: ADJOURN_TOKEN_FILE]
 
-              --script <FILE>
-                  Let other agents talk to the agent of this script, over A2A at POST /a2a
+          -m, --model <MODEL>
+                  The model of the agent: openai/MODEL, anthropic/MODEL, or scripted:FILE for answers from a file
+
+          -a, --agent <NAME>
+                  An agent of the settings, [agent.NAME]; what other flags say goes before what it has
+
+              --tools <TOOLS>
+                  Tools for files and commands in the agent's directory, with commas between them: read, list, search, write, edit, run; or all
+
+              --allow-all
+                  Let tools run without asking for permission
+
+              --mcp <FILE>
+                  A file of MCP servers, {"mcpServers": {…}}, whose tools the agent has
+
+          -s, --script <FILE>
+                  A script instead of an agent: every step is written down
 
               --tokens-file <PATH>
                   A file of the tokens that they show: NAME SHA256 SCOPES [TENANT] on each line [env: ADJOURN_TOKENS_FILE]

@@ -69,7 +69,7 @@ fn killed_in_a_tool_it_does_not_run_twice() {
 #[test]
 fn a_terminal_is_asked_whether_a_call_may_run() {
     for (typed, written, told) in [
-        ("1\n", true, "wrote"),
+        ("1\n", true, "a.txt has 5 bytes"),
         ("no\n", false, "not run: the user does not allow it"),
         ("use b.txt\n", false, "not run: the user says: use b.txt"),
     ] {
