@@ -29,7 +29,7 @@ lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 .PHONY: sdk-clients
-sdk-clients: ## Installs the ACP clients that the tests drive adjourn with, into the build directory
+sdk-clients: ## Installs the clients that the tests drive adjourn with, into the build directory
 	crates/adjourn-cli/tests/sdk/install.sh "$${CARGO_TARGET_DIR:-target}/sdk-clients"
 
 .PHONY: test-editors

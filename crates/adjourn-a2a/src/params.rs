@@ -82,7 +82,6 @@ impl<'a> Params<'a> {
     /// # Errors
     /// There is none.
     pub fn id(self) -> Result<&'a str, Error> {
-        // 1.0 calls a task by its name in some drafts; all of them have the id last.
         self.text("id")?.ok_or_else(|| Error::invalid("id", "is required"))
     }
 

@@ -27,7 +27,7 @@ pub struct Headers<'a> {
 
 /// What a request is answered.
 pub enum Reply<S: Store> {
-    /// One object, and whether the caller may not do what was asked for.
+    /// One object: a result, or an error.
     Object(Value),
     /// Events, each an answer to the request of this id.
     Stream(Value, Box<TaskStream<S>>),

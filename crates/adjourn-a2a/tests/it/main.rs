@@ -9,6 +9,7 @@
 
 mod contexts;
 mod peer;
+mod races;
 mod refusals;
 mod seed;
 mod streams;

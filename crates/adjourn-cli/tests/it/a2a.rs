@@ -1,5 +1,7 @@
 //! A2A over real HTTP, with the program.
 
+mod sdk;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 

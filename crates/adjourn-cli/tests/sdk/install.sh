@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the ACP clients that the tests drive adjourn with, in the versions that are pinned here,
-# into a directory: the official SDKs, the Python SDK's example clients, and acpx. With --acp-cli
-# also acp-cli, which has to be compiled.
+# Installs the clients that the tests drive adjourn with, in the versions that are pinned here, into a
+# directory: the official SDKs of ACP, the Python SDK's example clients, and acpx; the official Python
+# SDKs of A2A 0.3 and 1.0. With --acp-cli also acp-cli, which has to be compiled.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -9,19 +9,22 @@ into=$1
 acp_cli=0.3.1
 # They are copied beside what they pin, so that they tell whether it is what they ask for.
 pins=(node/package.json node/package-lock.json node/.npmrc
-	python/requirements.txt python/examples.sha256)
+	python/requirements.txt python/examples.sha256
+	a2a/requirements-0.3.txt a2a/requirements-1.0.txt)
 
 is_installed() {
-	local pin
+	local pin python
 	for pin in "${pins[@]}"; do
 		cmp -s "$here/$pin" "$into/$pin" || return 1
 	done
 	# A virtual environment stops working when the Python that made it goes away.
-	"$into/python/bin/python" -c '' 2>/dev/null
+	for python in python a2a/0.3 a2a/1.0; do
+		"$into/$python/bin/python" -c '' 2>/dev/null || return 1
+	done
 }
 
 fail() {
-	echo "error: the tests drive adjourn with ACP clients, and need $1" >&2
+	echo "error: the tests drive adjourn with clients, and need $1" >&2
 	exit 1
 }
 
@@ -42,7 +45,7 @@ fi
 npm --version >/dev/null 2>&1 || fail "npm"
 python3 -c 'import ensurepip, venv' 2>/dev/null || fail "Python's venv and pip modules"
 
-echo "installing the ACP clients that the tests drive adjourn with"
+echo "installing the clients that the tests drive adjourn with"
 mkdir -p "$(dirname "$into")"
 # All or nothing: what is half installed never stands where the tests look.
 new=$(mktemp -d "$into.XXXXXX")
@@ -68,5 +71,13 @@ tar --extract --gzip --file "$new"/python/agent_client_protocol-*.tar.gz \
 	--directory "$new/python" --strip-components 1 --wildcards '*/examples/*'
 rm "$new"/python/agent_client_protocol-*.tar.gz
 cp "$here"/python/{requirements.txt,examples.sha256} "$new/python/"
+mkdir "$new/a2a"
+for version in 0.3 1.0; do
+	python3 -m venv "$new/a2a/$version"
+	"$new/a2a/$version/bin/python" -m pip install --quiet --disable-pip-version-check \
+		--no-deps --only-binary :all: -r "$here/a2a/requirements-$version.txt"
+	"$new/a2a/$version/bin/python" -m pip check --quiet
+	cp "$here/a2a/requirements-$version.txt" "$new/a2a/"
+done
 rm -rf "$into"
 mv "$new" "$into"

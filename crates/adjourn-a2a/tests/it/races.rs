@@ -1,0 +1,77 @@
+//! Many peers at once, on one task.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use adjourn_testkit::dice::Dice;
+use adjourn_testkit::host::Fixture;
+use serde_json::{Value, json};
+
+use crate::peer::{Peer, STATES};
+
+const PEERS: usize = 32;
+const MOVES: usize = 20;
+
+/// What is known of the handles that were given out: how often each was resumed by its name.
+type Handles = Arc<Mutex<BTreeMap<String, usize>>>;
+
+/// Pauses or resumes at random; every answer is a success or the right refusal.
+async fn play(peer: &Peer, task: &str, handles: &Handles, dice: &mut Dice) {
+    for _ in 0..MOVES {
+        if dice.once_in(2) {
+            let paused = peer.result("tasks/pause", json!({ "taskId": task })).await;
+            assert_eq!(paused["state"], "paused-by-client");
+            let handle = paused["handle"].as_str().unwrap().to_owned();
+            handles.lock().unwrap().entry(handle).or_default();
+            continue;
+        }
+        let known: Vec<_> = handles.lock().unwrap().keys().cloned().collect();
+        let handle = match known.len() {
+            0 => None,
+            _ if dice.once_in(3) => None,
+            // The last ones are those that may be in force.
+            count => Some(known[count - 1 - dice.index(count.min(3))].clone()),
+        };
+        let answer = peer.ask("tasks/resume", json!({ "taskId": task, "handle": handle })).await;
+        let reason = answer.pointer("/error/data/0/reason").and_then(Value::as_str);
+        match (reason, &handle) {
+            (None, Some(handle)) => {
+                assert_eq!(answer["result"]["previousState"], "paused-by-client");
+                *handles.lock().unwrap().get_mut(handle).unwrap() += 1;
+            }
+            (None, None) => assert_eq!(answer["result"]["state"], "working"),
+            (Some("TASK_NOT_PAUSED"), None) => {}
+            // The last sixteen are remembered, older ones are nobody's.
+            (Some("ALREADY_RESUMED" | "SUSPENSION_HANDLE_MISMATCH"), Some(_)) => {}
+            _ => panic!("{handle:?}: {answer}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_peers_who_pause_and_resume_one_task_each_pause_is_ended_once() {
+    let fixture = Fixture::new();
+    let peer = Arc::new(Peer::new(&fixture, r#"{"steps": [{"say": "done"}]}"#));
+    let task = peer.begin().await;
+    let (handles, mut dice) = (Handles::default(), Dice::drawn());
+    let mut playing = tokio::task::JoinSet::new();
+    for _ in 0..PEERS {
+        let (peer, task, handles) = (Arc::clone(&peer), task.clone(), Arc::clone(&handles));
+        let mut dice = dice.fork();
+        playing.spawn(async move { play(&peer, &task, &handles, &mut dice).await });
+    }
+    while let Some(played) = playing.join_next().await {
+        played.unwrap();
+    }
+    for (handle, resumed) in handles.lock().unwrap().iter() {
+        assert!(*resumed <= 1, "{handle} was resumed {resumed} times");
+    }
+    // Whoever reads the whole journal finds the task as this peer has it.
+    let fresh = Peer::new(&fixture, "{}");
+    assert_eq!(fresh.get(&task).await, peer.get(&task).await);
+    let last = peer.pause(&task).await;
+    let knowing = Peer { activated: STATES, ..fresh };
+    let shown = knowing.get(&task).await;
+    assert_eq!(shown["status"]["state"], "paused-by-client");
+    assert_eq!(shown.pointer("/metadata/harn/pause/handle"), Some(&last.into()));
+}

@@ -1,0 +1,37 @@
+"""What the SDKs have no methods for: the pause, as plain JSON-RPC."""
+
+import asyncio
+
+
+class Raw:
+    def __init__(self, http, url):
+        self.http, self.url = http, url
+
+    async def call(self, method, params):
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = (await self.http.post(self.url, json=body)).json()
+        assert "result" in answer, answer
+        return answer["result"]
+
+    async def pause_and_wake(self, task):
+        """Lays a hold over the agent's own wait, lifts it, and wakes the agent."""
+        paused = await self.call("tasks/pause", {"taskId": task, "reason": "review"})
+        assert paused["state"] == "paused-by-client", paused
+        lifted = await self.call("tasks/resume", {"taskId": task, "handle": paused["handle"]})
+        assert lifted["state"] == "paused-by-agent", lifted
+        woken = await self.call("tasks/resume", {"taskId": task, "input": "ci is green"})
+        assert woken["state"] == "working", woken
+
+
+class Pauses:
+    """The pauses that a client is told of in metadata; the first one is held, lifted and ended."""
+
+    def __init__(self, raw):
+        self.raw, self.seen, self.waking = raw, [], None
+
+    def look(self, task, metadata):
+        pause = ((metadata or {}).get("harn") or {}).get("pause")
+        if pause:
+            self.seen.append(pause["state"])
+            if self.waking is None:
+                self.waking = asyncio.create_task(self.raw.pause_and_wake(task))

@@ -1,0 +1,89 @@
+"""a2a-sdk 1.x as a client: python v10.py URL BINDING. Prints what it was told, as JSON."""
+
+import asyncio
+import json
+import sys
+import uuid
+
+import httpx
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+from raw import Pauses, Raw
+
+
+def message(text, **about):
+    return pb.Message(
+        message_id=str(uuid.uuid4()), role=pb.ROLE_USER, parts=[pb.Part(text=text)], **about
+    )
+
+
+async def main(url, binding):
+    async with httpx.AsyncClient(timeout=60) as http:
+        card = await A2ACardResolver(http, url).get_agent_card()
+        config = ClientConfig(
+            httpx_client=http, supported_protocol_bindings=[binding], use_client_preference=True
+        )
+        client = ClientFactory(config).create(card)
+        raw = Raw(http, f"{url}/a2a")
+        pauses, states, task = Pauses(raw), [], None
+
+        async def told(request):
+            nonlocal task
+            async for event in client.send_message(pb.SendMessageRequest(message=request)):
+                if event.HasField("task"):
+                    task, shown = event.task, event.task
+                elif event.HasField("status_update"):
+                    shown = event.status_update
+                else:
+                    continue
+                states.append(pb.TaskState.Name(shown.status.state))
+                pauses.look(task.id, MessageToDict(shown.metadata))
+
+        await told(message("merge it"))
+        await pauses.waking
+        asked = states[-1]
+        await told(message("yes", task_id=task.id, context_id=task.context_id))
+        done = await client.get_task(pb.GetTaskRequest(id=task.id))
+
+        # Another task, which is watched while it is paused, and canceled.
+        sent = await raw.call(
+            "message/send",
+            {"message": {"messageId": "other", "role": "user", "parts": [{"kind": "text", "text": "x"}]}},
+        )
+        await raw.call("tasks/pause", {"taskId": sent["id"]})
+        watched = []
+
+        async def watch(begun):
+            async for event in client.subscribe(pb.SubscribeToTaskRequest(id=sent["id"])):
+                watched.append(event.WhichOneof("payload"))
+                begun.set()
+
+        begun = asyncio.Event()
+        watching = asyncio.create_task(watch(begun))
+        await begun.wait()
+        canceled = await client.cancel_task(pb.CancelTaskRequest(id=sent["id"]))
+        await watching
+        listed = await client.list_tasks(pb.ListTasksRequest(page_size=1))
+        try:
+            await client.get_task(pb.GetTaskRequest(id="nope"))
+        except Exception as error:
+            unknown = type(error).__name__
+        print(
+            json.dumps(
+                {
+                    "card": card.name,
+                    "paused": sorted(set(pauses.seen)),
+                    "asked": asked,
+                    "done": pb.TaskState.Name(done.status.state),
+                    "said": done.artifacts[-1].parts[0].text,
+                    "canceled": pb.TaskState.Name(canceled.status.state),
+                    "watched": watched,
+                    "listed": [len(listed.tasks), bool(listed.next_page_token)],
+                    "unknown": unknown,
+                }
+            )
+        )
+
+
+asyncio.run(main(*sys.argv[1:]))
