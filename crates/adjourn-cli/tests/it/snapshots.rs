@@ -384,7 +384,7 @@ fn the_largest_commands_explain_themselves() {
                   A script instead of an agent: every step is written down
 
               --tokens-file <PATH>
-                  A file of the tokens that they show: NAME SHA256 SCOPES [TENANT] on each line [env: ADJOURN_TOKENS_FILE]
+                  A file of the tokens that other agents show: NAME SHA256 SCOPES [TENANT] on each line [env: ADJOURN_TOKENS_FILE]
 
               --insecure-open
                   Let everybody on this machine talk to it without a token; on loopback addresses only
