@@ -64,16 +64,15 @@ fn introduction(version: Version, mcp: bool) -> Value {
             })
         }
         Version::V2 => {
-            let mut capabilities = json!({
-                "session": {
-                    "prompt": { "image": {}, "audio": {}, "embeddedContext": {} },
-                    "delete": {}, "status": {},
-                    "_meta": { EXTENSION: extension },
-                },
-            });
+            let mut session = object(json!({
+                "prompt": { "image": {}, "audio": {}, "embeddedContext": {} },
+                "delete": {}, "status": {},
+                "_meta": { EXTENSION: extension },
+            }));
             if mcp {
-                capabilities["session"]["mcp"] = json!({ "stdio": {}, "http": {} });
+                session.insert("mcp".to_owned(), json!({ "stdio": {}, "http": {} }));
             }
+            let capabilities = json!({ "session": session });
             json!({
                 "protocolVersion": 2,
                 "info": info,

@@ -12,7 +12,7 @@ use adjourn::core::conditions::{Conditions, Spelling};
 use adjourn::core::driver::DriverSpec;
 use adjourn::core::id::{RunId, SessionId};
 use adjourn::core::session::Phase;
-use adjourn::core::{Rejected, Session};
+use adjourn::core::{Rejected, Session, json as core_json};
 use adjourn::{Adjourn, Error, Event as Occurrence, Moments, RunningHost};
 use adjourn_agent::Effect;
 use adjourn_agent::{
@@ -44,7 +44,7 @@ fn every_scenario_that_a_model_can_play_holds() {
     let mut why = BTreeMap::<_, Vec<_>>::new();
     let all = scenarios().unwrap();
     for (file, text) in &all {
-        let scenario: Value = serde_json::from_str(text).unwrap();
+        let scenario: Value = core_json::stored(text.as_bytes()).unwrap();
         if let Err(untold) = native::part(&scenario["script"]) {
             left_out.push(file.as_str());
             why.entry(untold).or_default().push(file.as_str());
@@ -344,7 +344,7 @@ impl Player {
         });
         // The agent's own state says how many answers of this run it has had.
         let state = session.driver_state.as_deref().unwrap_or("{}");
-        let state: Value = serde_json::from_str(state).unwrap();
+        let state: Value = core_json::stored(state.as_bytes()).unwrap();
         let begun = state["run"] == json!(run);
         let answered = state["iterations"].as_u64().filter(|_| begun).unwrap_or(0);
         let answers = self.role.runs.get(number).or(self.role.runs.last()).unwrap();

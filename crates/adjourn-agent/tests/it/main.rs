@@ -5,6 +5,7 @@
 //! the tables.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
     reason = "a test that fails should stop where it fails"

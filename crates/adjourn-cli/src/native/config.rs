@@ -31,7 +31,7 @@ pub struct NativeConfig {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<DirectoryTool>,
     /// Whether its tools run without a permission.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_all: bool,
     /// Its own MCP servers, without values; those of a client are beside its configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -79,11 +79,6 @@ impl NativeConfig {
         let read = serde_json::from_value(config.clone());
         Some(read.map_err(|error| format!("its agent cannot be read: {error}")))
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
-const fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 #[cfg(test)]
