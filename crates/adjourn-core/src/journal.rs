@@ -76,6 +76,35 @@ struct Stored<S> {
     session: S,
 }
 
+/// A decision that is to be recorded: its events, and where they lead.
+#[derive(Debug)]
+pub struct Decided {
+    /// The session after the events.
+    pub session: Session,
+    /// What happens; nothing if the command changes nothing.
+    pub events: Vec<Event>,
+    /// The state that each of the events carries.
+    pub(crate) states: Vec<CarriedState>,
+}
+
+/// The state before an event, if the event's entry carries it.
+#[derive(Debug)]
+pub(crate) struct CarriedState(Result<Option<Box<RawValue>>, serde_json::Error>);
+
+impl CarriedState {
+    /// Returns what the entry of an event carries of the session that it happens to.
+    pub(crate) fn of(event: &Event, before: &Session) -> Self {
+        let carries_state = match &event.what {
+            What::Suspended(_) | What::SessionEnded(_) => true,
+            // What a record was made from, so that it can be made again.
+            What::SuspensionEnded(ended) if ended.record.is_some() => true,
+            _ => (before.revision + 1).is_multiple_of(STATE_EVERY),
+        };
+        let stored = Stored { v: STATE_VERSION, session: before };
+        Self(carries_state.then(|| raw(&stored)).transpose())
+    }
+}
+
 /// Why an entry cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -92,44 +121,44 @@ pub enum ReadError {
 }
 
 impl Entry {
-    /// Turns what was decided into entries, and returns the session they lead to.
+    /// Turns the creation of a session into entries, and returns the session.
     ///
-    /// `before` is the session that decided, or nothing if the decision creates one. Returns
-    /// nothing if the events do not begin a session and there is none.
+    /// Returns nothing if the events do not begin a session.
+    ///
+    /// # Errors
+    /// Only if a value cannot be encoded, which no value of this crate does.
+    pub fn record_creation(
+        decision: &Decision,
+        events: Vec<Event>,
+    ) -> Result<Option<(Vec<Self>, Session)>, serde_json::Error> {
+        let mut rest = events.iter();
+        let Some(mut session) = rest.next().and_then(Session::born) else { return Ok(None) };
+        let mut states = vec![CarriedState(Ok(None))];
+        for event in rest {
+            states.push(CarriedState::of(event, &session));
+            session.evolve(event);
+        }
+        Self::record(decision, Decided { session, events, states }).map(Some)
+    }
+
+    /// Turns what was decided into entries, and returns the session they lead to.
     ///
     /// # Errors
     /// Only if a value cannot be encoded, which no value of this crate does.
     pub fn record(
-        before: Option<&Session>,
         decision: &Decision,
-        events: Vec<Event>,
-    ) -> Result<Option<(Vec<Self>, Session)>, serde_json::Error> {
-        let mut session = before.cloned();
+        decided: Decided,
+    ) -> Result<(Vec<Self>, Session), serde_json::Error> {
+        let Decided { session, events, states } = decided;
+        let before = session.revision.saturating_sub(events.len() as u64);
         let mut entries = Vec::with_capacity(events.len());
-        for event in events {
-            let carries_state = match &event.what {
-                What::Suspended(_) | What::SessionEnded(_) => true,
-                // What a record was made from, so that it can be made again.
-                What::SuspensionEnded(ended) => ended.record.is_some(),
-                _ => false,
-            };
-            let (state, next) = match session.take() {
-                Some(mut session) => {
-                    let carries_state =
-                        carries_state || (session.revision + 1).is_multiple_of(STATE_EVERY);
-                    let stored = Stored { v: STATE_VERSION, session: &session };
-                    let state = if carries_state { Some(raw(&stored)?) } else { None };
-                    session.evolve(&event);
-                    (state, Some(session))
-                }
-                None => (None, Session::born(&event)),
-            };
-            let Some(next) = next else { return Ok(None) };
+        for ((event, CarriedState(state)), revision) in
+            events.into_iter().zip(states).zip(before + 1..)
+        {
             let decision = if entries.is_empty() { Some(raw(decision)?) } else { None };
-            entries.push(Self { revision: next.revision, event, decision, state });
-            session = Some(next);
+            entries.push(Self { revision, event, decision, state: state? });
         }
-        Ok(session.map(|session| (entries, session)))
+        Ok((entries, session))
     }
 
     /// Returns the entry's bytes.

@@ -29,6 +29,7 @@ use crate::conditions::Conditions;
 use crate::event::{Event, What};
 use crate::facts::{Facts, Needs};
 use crate::id::Epoch;
+use crate::journal::{CarriedState, Decided};
 use crate::limits;
 use crate::rejected::Rejected;
 use crate::session::{Owner, PendingPause, Quiescing, Session, State, Stopping};
@@ -44,48 +45,18 @@ impl Session {
     /// # Errors
     /// Why the command was refused. Nothing changes then.
     pub fn decide(&self, facts: &Facts, command: &Command) -> Result<Vec<Event>, Rejected> {
-        check_facts(facts)?;
-        let mut draft = Draft::new(self, facts);
-        match command {
-            Command::Prompt(prompt) => prompt::decide(&mut draft, prompt),
-            Command::Suspend(suspend) => suspend::decide(&mut draft, suspend),
-            Command::Withdraw(withdraw) => suspend::withdraw(&mut draft, withdraw),
-            Command::Resume(resume) => resume::decide(&mut draft, resume),
-            Command::Cancel(cancel) => cancel::decide(&mut draft, cancel),
-            Command::Close(close) => close::decide(&mut draft, close),
-            Command::Export(export) => export::decide(&mut draft, export),
-            Command::SetOption(set) => option::set(&mut draft, set),
-            Command::Deliver(arrival) => {
-                check_arrival(arrival)?;
-                wake::deliver(&mut draft, arrival);
-                Ok(())
-            }
-            Command::Expire => {
-                wake::expire(&mut draft);
-                Ok(())
-            }
-            Command::Wake(wake) => wake::decide(&mut draft, wake),
-            Command::ReleaseGate(release) => {
-                suspend::release(&mut draft, release);
-                Ok(())
-            }
-            Command::Claim => drive::claim(&mut draft),
-            Command::Take(take) => drive::take(&mut draft, take),
-            Command::StartStep(start) => drive::start_step(&mut draft, start),
-            Command::Progress(progress) => drive::progress(&mut draft, progress),
-            Command::AskCalls(ask) => drive::ask_calls(&mut draft, ask),
-            Command::AbortStep(abort) => drive::abort_step(&mut draft, abort),
-            Command::Dispatch(dispatch) => drive::dispatch(&mut draft, dispatch),
-            Command::ReturnCalls(calls) => drive::return_calls(&mut draft, calls),
-            Command::FinishStep(finish) => drive::finish_step(&mut draft, finish),
-            Command::FinishRun(finish) => drive::finish_run(&mut draft, finish),
-            Command::Await(wait) => park::await_resumption(&mut draft, wait),
-            Command::Ask(ask) => park::ask(&mut draft, ask),
-            Command::Abandon(owned) => recover::abandon(&mut draft, owned),
-            Command::Drain(owned) => recover::drain(&mut draft, owned),
-            Command::Recover(recover) => recover::decide(&mut draft, recover),
-        }?;
-        draft.finish(command)
+        Ok(Draft::new(self, facts).decide(command)?.events)
+    }
+
+    /// Decides as [`Session::decide`] does; returns also what the journal holds of it, so that no
+    /// event is folded a second time to be recorded.
+    ///
+    /// # Errors
+    /// Why the command was refused. Nothing changes then.
+    pub fn decide_recorded(&self, facts: &Facts, command: &Command) -> Result<Decided, Rejected> {
+        let draft = Draft { states: Some(Vec::new()), ..Draft::new(self, facts) };
+        let Draft { session, events, states, .. } = draft.decide(command)?;
+        Ok(Decided { session, events, states: states.unwrap_or_default() })
     }
 
     /// Returns what a transaction must look up before it can decide `command`.
@@ -133,11 +104,57 @@ struct Draft<'a> {
     facts: &'a Facts,
     session: Session,
     events: Vec<Event>,
+    /// The state that each event carries into the journal, if it is to be recorded.
+    states: Option<Vec<CarriedState>>,
 }
 
 impl<'a> Draft<'a> {
     fn new(session: &Session, facts: &'a Facts) -> Self {
-        Self { facts, session: session.clone(), events: Vec::new() }
+        Self { facts, session: session.clone(), events: Vec::new(), states: None }
+    }
+
+    fn decide(mut self, command: &Command) -> Result<Self, Rejected> {
+        check_facts(self.facts)?;
+        match command {
+            Command::Prompt(prompt) => prompt::decide(&mut self, prompt),
+            Command::Suspend(suspend) => suspend::decide(&mut self, suspend),
+            Command::Withdraw(withdraw) => suspend::withdraw(&mut self, withdraw),
+            Command::Resume(resume) => resume::decide(&mut self, resume),
+            Command::Cancel(cancel) => cancel::decide(&mut self, cancel),
+            Command::Close(close) => close::decide(&mut self, close),
+            Command::Export(export) => export::decide(&mut self, export),
+            Command::SetOption(set) => option::set(&mut self, set),
+            Command::Deliver(arrival) => {
+                check_arrival(arrival)?;
+                wake::deliver(&mut self, arrival);
+                Ok(())
+            }
+            Command::Expire => {
+                wake::expire(&mut self);
+                Ok(())
+            }
+            Command::Wake(wake) => wake::decide(&mut self, wake),
+            Command::ReleaseGate(release) => {
+                suspend::release(&mut self, release);
+                Ok(())
+            }
+            Command::Claim => drive::claim(&mut self),
+            Command::Take(take) => drive::take(&mut self, take),
+            Command::StartStep(start) => drive::start_step(&mut self, start),
+            Command::Progress(progress) => drive::progress(&mut self, progress),
+            Command::AskCalls(ask) => drive::ask_calls(&mut self, ask),
+            Command::AbortStep(abort) => drive::abort_step(&mut self, abort),
+            Command::Dispatch(dispatch) => drive::dispatch(&mut self, dispatch),
+            Command::ReturnCalls(calls) => drive::return_calls(&mut self, calls),
+            Command::FinishStep(finish) => drive::finish_step(&mut self, finish),
+            Command::FinishRun(finish) => drive::finish_run(&mut self, finish),
+            Command::Await(wait) => park::await_resumption(&mut self, wait),
+            Command::Ask(ask) => park::ask(&mut self, ask),
+            Command::Abandon(owned) => recover::abandon(&mut self, owned),
+            Command::Drain(owned) => recover::drain(&mut self, owned),
+            Command::Recover(recover) => recover::decide(&mut self, recover),
+        }?;
+        self.finish(command)
     }
 
     /// Returns the time of this decision: the clock, or the last event's time if the clock went back.
@@ -148,6 +165,9 @@ impl<'a> Draft<'a> {
     /// Takes one more event into the decision.
     fn emit(&mut self, what: What) {
         let event = Event { at: self.now(), by: self.facts.by.clone(), what };
+        if let Some(states) = &mut self.states {
+            states.push(CarriedState::of(&event, &self.session));
+        }
         self.session.evolve(&event);
         self.events.push(event);
     }
@@ -193,8 +213,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Hands the events out, unless the state they lead to has no room for what they add.
-    fn finish(self, command: &Command) -> Result<Vec<Event>, Rejected> {
+    /// Returns the decision, unless the state they lead to has no room for what they add.
+    fn finish(self, command: &Command) -> Result<Self, Rejected> {
         let room = command.room();
         if let Some(room) = room
             && !self.events.is_empty()
@@ -203,7 +223,7 @@ impl<'a> Draft<'a> {
             let path = command.name();
             return Err(Rejected::invalid(path, format!("the session would exceed {room} bytes")));
         }
-        Ok(self.events)
+        Ok(self)
     }
 }
 

@@ -198,7 +198,8 @@ impl<'a> Transaction<'a> {
         said: &[Vec<u8>],
     ) -> Result<Done, CommandError> {
         let decision = Decision::new(Given::Creation, facts);
-        let Some((entries, session)) = recorded(None, &decision, events)? else {
+        let recorded = Entry::record_creation(&decision, events).map_err(unencodable)?;
+        let Some((entries, session)) = recorded else {
             return Err(damaged("a session is not created by its creation").into());
         };
         let tenant = self.rows.tenant(&session.tenant)?;
@@ -240,15 +241,13 @@ impl<'a> Transaction<'a> {
         }
         let (mut facts, heard) = self.facts(&row, &session, by, &command)?;
         facts.spans = spans;
-        let events = session.decide(&facts, &command)?;
-        if events.is_empty() {
+        let decided = session.decide_recorded(&facts, &command)?;
+        if decided.events.is_empty() {
             let answered = facts.answered.map(|answered| answered.answer);
-            return Ok(Done { session, events, answered });
+            return Ok(Done { session, events: Vec::new(), answered });
         }
         let decision = Decision::new(Given::Command(command), facts);
-        let Some((entries, after)) = recorded(Some(&session), &decision, events)? else {
-            return Err(damaged("a session is gone after a command").into());
-        };
+        let (entries, after) = Entry::record(&decision, decided).map_err(unencodable)?;
         let (no, high) = (row.no, decision.facts.high);
         let done = self.append(row, Some(&session), entries, after, &said)?;
         if heard < high && done.session.suspended().is_some() {
@@ -624,12 +623,9 @@ fn fitting(from: Head, to: Head, said: &[Vec<u8>]) -> Result<&[Vec<u8>], Error> 
     Ok(said)
 }
 
-fn recorded(
-    before: Option<&Session>,
-    decision: &Decision,
-    events: Vec<Event>,
-) -> Result<Option<(Vec<Entry>, Session)>, Error> {
-    Entry::record(before, decision, events).map_err(|error| damaged(&error.to_string()))
+#[expect(clippy::needless_pass_by_value, reason = "it is what an error is turned into another by")]
+fn unencodable(error: serde_json::Error) -> Error {
+    damaged(&error.to_string())
 }
 
 /// Refuses events that are out of their limits.

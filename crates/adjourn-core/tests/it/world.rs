@@ -118,7 +118,8 @@ impl World {
         let imported = SessionImported { founding: founding.into(), from, state };
         let events = Session::import(&facts, imported)?;
         let decision = Decision::new(Given::Creation, facts);
-        let (entries, session) = Entry::record(None, &decision, events.clone()).unwrap().unwrap();
+        let recorded = Entry::record_creation(&decision, events.clone()).unwrap();
+        let (entries, session) = recorded.unwrap();
         assert_eq!(entries[0].again(None).unwrap().unwrap().unwrap(), events, "decided again");
         there.journal = entries.iter().map(|entry| entry.encode().unwrap()).collect();
         there.session = session;
@@ -131,7 +132,8 @@ impl World {
         let facts = Facts::new(now, ann(), fresh);
         let events = Session::create(&facts, founding).unwrap();
         let decision = Decision::new(Given::Creation, facts);
-        let (entries, session) = Entry::record(None, &decision, events.clone()).unwrap().unwrap();
+        let recorded = Entry::record_creation(&decision, events.clone()).unwrap();
+        let (entries, session) = recorded.unwrap();
         assert_eq!(entries[0].again(None).unwrap().unwrap().unwrap(), events, "decided again");
         let journal = entries.iter().map(|entry| entry.encode().unwrap()).collect();
         Self {
@@ -186,13 +188,13 @@ impl World {
     pub fn give(&mut self, by: Actor, command: Command) -> Result<Vec<Event>, Rejected> {
         let facts = self.facts(by, &command);
         let before = self.session.clone();
-        let events = self.session.decide(&facts, &command)?;
+        let decided = self.session.decide_recorded(&facts, &command)?;
+        let events = decided.events.clone();
         if events.is_empty() {
             return Ok(events);
         }
         let decision = Decision::new(Given::Command(command), facts);
-        let (entries, after) =
-            Entry::record(Some(&before), &decision, events.clone()).unwrap().unwrap();
+        let (entries, after) = Entry::record(&decision, decided).unwrap();
         self.session = after;
         for event in &events {
             self.index(event);

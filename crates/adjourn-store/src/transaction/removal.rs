@@ -9,12 +9,12 @@ use std::time::Duration;
 use adjourn_core::actor::Actor;
 use adjourn_core::command::Close;
 use adjourn_core::id::SessionId;
-use adjourn_core::journal::{Decision, Given};
+use adjourn_core::journal::{Decision, Entry, Given};
 use adjourn_core::session::State;
 use adjourn_core::{Command, Facts, Session};
 use adjourn_record::chain::Tip;
 
-use super::{Request, Transaction, damaged, recorded};
+use super::{Request, Transaction, damaged, unencodable};
 use crate::error::{CommandError, Error};
 use crate::retention::{Pruned, Retention, before};
 use crate::rows::{EntryNo, Portion, SessionNo};
@@ -164,11 +164,9 @@ impl Transaction<'_> {
         let before = Session::unreadable(id, &tenant, row.tip.revision);
         let facts = Facts::new(self.now(), by, self.fresh());
         let close = Command::Close(Close { reason: Some(UNREADABLE.to_owned()) });
-        let events = before.decide(&facts, &close)?;
+        let decided = before.decide_recorded(&facts, &close)?;
         let decision = Decision::new(Given::Command(close), facts);
-        let Some((entries, after)) = recorded(Some(&before), &decision, events)? else {
-            return Err(damaged("a session is gone after a command").into());
-        };
+        let (entries, after) = Entry::record(&decision, decided).map_err(unencodable)?;
         let no = row.no;
         self.rows.unsubscribe(&row)?;
         self.append(row, Some(&before), entries, after, &[])?;
