@@ -18,6 +18,7 @@ mod sidecar;
 mod signers;
 mod tail;
 mod tally;
+mod teller;
 mod turnstile;
 mod verify;
 mod writer;
@@ -50,6 +51,7 @@ use points::Points;
 use rows::Known;
 use sidecar::{Looked, Sidecar};
 use signers::{known_signer, register};
+use teller::Teller;
 use turnstile::{PATIENCE, beside};
 use writer::{Counters, Job, Writer};
 
@@ -182,7 +184,7 @@ impl Sqlite {
             next_keys: Arc::clone(&next_keys),
             cache: Arc::clone(&cache),
             counters: Arc::clone(&counters),
-            listeners: Arc::clone(&listeners),
+            teller: Teller::new(Arc::clone(&listeners)),
             known: Known::default(),
             last_took: Duration::ZERO,
             full: false,

@@ -1,5 +1,5 @@
 //! The one thread of a process that writes: it drains a bounded queue into one transaction, each
-//! command in a savepoint of its own, and tells everybody when the commit is durable.
+//! command in a savepoint of its own, and has everybody told when the commit is durable.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,9 +23,10 @@ use super::points::{Point, Points};
 use super::rows::{Known, SqliteRows, given_up, signed, unsigned};
 use super::schema;
 use super::signers::register;
+use super::teller::{Answers, Teller};
 use super::turnstile::Turnstile;
 use crate::cache::Cache;
-use crate::committed::{Committed, Listeners};
+use crate::committed::Committed;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::transaction::Transaction;
@@ -79,8 +80,8 @@ pub(super) struct Writer {
     pub(super) next_keys: Arc<Mutex<Option<Keys>>>,
     pub(super) cache: Arc<Cache>,
     pub(super) counters: Arc<Counters>,
-    /// Those who are told of what is committed.
-    pub(super) listeners: Arc<Listeners>,
+    /// Tells listeners and callers what was committed.
+    pub(super) teller: Teller,
     /// What the commands of the transaction that is open need not read again.
     pub(super) known: Known,
     /// How long the last commit took, from its signature on.
@@ -106,9 +107,7 @@ impl Writer {
             });
             span.in_scope(|| self.log_room(&committed, &changes));
             drop(span);
-            if committed.is_ok() {
-                self.listeners.tell(&changes);
-            } else {
+            if committed.is_err() {
                 // What was cached on the way may never have happened.
                 self.cache.clear();
                 if !self.connection.is_autocommit() {
@@ -122,12 +121,11 @@ impl Writer {
                     told.push(job);
                 }
             }
-            for job in told {
-                job.tell(committed.clone());
-            }
+            self.teller.tell(Answers { committed, changes, told }, !queue.is_empty());
             self.counters.retries.store(self.turnstile.retries, Ordering::Relaxed);
             self.turnstile.after_commit();
         }
+        self.teller.finish();
         self.opened.close([&self.connection]);
     }
 
@@ -253,7 +251,7 @@ impl Writer {
     ) -> Result<bool, Error> {
         let mut rows = SqliteRows::writing(&self.connection, &self.known);
         let mut transaction = Transaction::new(&mut rows, &*self.environment, &self.cache)
-            .listened_to(!self.listeners.is_empty());
+            .listened_to(self.teller.is_listened_to());
         // A panic of one caller must not take the others' answers with it.
         let result = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
         let undo = match result {

@@ -36,14 +36,15 @@ fn nothing_is_acknowledged_before_the_commit_that_holds_it() {
     while committed < CALLERS {
         writer.passes(Point::Locked);
         writer.stands_at(Point::BeforeCommit);
-        assert_eq!(told(&mut callers), committed, "told before the commit");
+        // Callers of an earlier group may be told beside the next one, by a thread of its own.
+        assert!(told(&mut callers) <= committed, "told before the commit");
         assert_eq!(suspended(&fixture), committed, "others see what is not committed");
         writer.go_on();
 
         writer.stands_at(Point::AfterCommit);
         let durable = suspended(&fixture);
         assert!(durable > committed, "nothing is committed");
-        assert_eq!(told(&mut callers), committed, "told before the commit returned");
+        assert!(told(&mut callers) <= committed, "told before the commit returned");
         committed = durable;
         writer.go_on();
     }

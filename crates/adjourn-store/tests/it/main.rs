@@ -26,6 +26,7 @@ mod rows_written;
 mod signing;
 mod smoke;
 mod tampering;
+mod telling;
 mod torn;
 mod unreadable;
 
