@@ -150,7 +150,11 @@ usd?: number,
 /**
  * The tokens that are added.
  */
-tokens?: number, };
+tokens?: number, 
+/**
+ * The steps that a run may have more.
+ */
+steps?: number, };
 
 /**
  * `session/update` with `sessionUpdate: "suspended"`.

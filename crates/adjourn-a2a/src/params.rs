@@ -252,11 +252,13 @@ impl Resume {
 fn budget(add: Params<'_>) -> Result<AddBudget, Error> {
     let wrong = |field: &str, problem: &str| Error::invalid(format!("addBudget{field}"), problem);
     let tokens = add.number("tokens").map_err(|_| wrong(".tokens", "expected a whole number"))?;
+    let steps = add.number("steps").map_err(|_| wrong(".steps", "expected a whole number"))?;
+    let (tokens, iterations) = (tokens.unwrap_or_default(), steps.unwrap_or_default());
     let usd =
         add.get("usd").map(|usd| usd.as_f64().ok_or_else(|| wrong(".usd", "expected a number")));
     let usd = usd.transpose()?;
-    if tokens.unwrap_or_default() == 0 && usd.is_none() {
-        return Err(wrong("", "expected usd, tokens or both"));
+    if tokens == 0 && iterations == 0 && usd.is_none() {
+        return Err(wrong("", "expected usd, tokens or steps"));
     }
     let micros = usd.unwrap_or_default() * 1e6;
     let least = if usd.is_some() { 0.5 } else { 0.0 };
@@ -269,7 +271,7 @@ fn budget(add: Params<'_>) -> Result<AddBudget, Error> {
         reason = "it was just found to be a positive number of moderate size"
     )]
     let cost_micro_usd = micros.round() as u64;
-    Ok(AddBudget { cost_micro_usd, tokens: tokens.unwrap_or_default() })
+    Ok(AddBudget { cost_micro_usd, tokens, iterations })
 }
 
 /// `tasks/list`.
@@ -376,9 +378,18 @@ mod tests {
             refused(&json!({ "addBudget": {} }), Resume::read),
             (-32602, "addBudget".to_owned())
         );
-        let raised = json!({ "addBudget": { "usd": 1.5, "tokens": 10 } });
-        let raised = Resume::read(Params::read(&raised).unwrap()).unwrap().budget.unwrap();
-        assert_eq!((raised.cost_micro_usd, raised.tokens), (1_500_000, 10));
+        let raised = |add: Value| {
+            let params = json!({ "addBudget": add });
+            Resume::read(Params::read(&params).unwrap()).unwrap().budget.unwrap()
+        };
+        let both = AddBudget { cost_micro_usd: 1_500_000, tokens: 10, iterations: 0 };
+        assert_eq!(raised(json!({ "usd": 1.5, "tokens": 10 })), both);
+        let steps = AddBudget { iterations: 3, ..AddBudget::default() };
+        assert_eq!(raised(json!({ "steps": 3 })), steps);
+        assert_eq!(
+            refused(&json!({ "addBudget": { "steps": "three" } }), Resume::read),
+            (-32602, "addBudget.steps".to_owned())
+        );
     }
 
     #[test]

@@ -159,11 +159,13 @@ impl Wish {
     /// The amount is no amount.
     pub fn budget(&self) -> Result<Option<carry::AddBudget>, Error> {
         let Some(add) = &self.fields.add_budget else { return Ok(None) };
-        if add.usd.is_none() && add.tokens.is_none() {
-            return Err(Error::invalid("addBudget", "expected usd, tokens or both"));
+        if add.usd.is_none() && add.tokens.is_none() && add.steps.is_none() {
+            return Err(Error::invalid("addBudget", "expected usd, tokens or steps"));
         }
-        if add.tokens == Some(0) {
-            return Err(Error::invalid("addBudget.tokens", "expected a whole number from 1 on"));
+        for (path, count) in [("addBudget.tokens", add.tokens), ("addBudget.steps", add.steps)] {
+            if count == Some(0) {
+                return Err(Error::invalid(path, "expected a whole number from 1 on"));
+            }
         }
         let micros = add.usd.unwrap_or_default() * 1e6;
         let least = if add.usd.is_some() { 0.5 } else { 0.0 };
@@ -176,7 +178,11 @@ impl Wish {
             reason = "it was just found to be a positive number of moderate size"
         )]
         let cost_micro_usd = micros.round() as u64;
-        Ok(Some(carry::AddBudget { cost_micro_usd, tokens: add.tokens.unwrap_or_default() }))
+        Ok(Some(carry::AddBudget {
+            cost_micro_usd,
+            tokens: add.tokens.unwrap_or_default(),
+            iterations: add.steps.unwrap_or_default(),
+        }))
     }
 }
 
@@ -475,7 +481,7 @@ mod tests {
             wish.and_then(|wish| wish.budget()).map_err(|error| error.message)
         };
         for (budget, problem) in [
-            (serde_json::json!({}), "addBudget: expected usd, tokens or both"),
+            (serde_json::json!({}), "addBudget: expected usd, tokens or steps"),
             (serde_json::json!({ "usd": 0 }), "addBudget.usd: expected a positive amount"),
             (serde_json::json!({ "usd": -1, "tokens": 5 }), "addBudget.usd: expected a positive"),
             (serde_json::json!({ "usd": 0.000_000_1 }), "addBudget.usd: expected a positive"),
@@ -483,13 +489,19 @@ mod tests {
                 serde_json::json!({ "tokens": 0 }),
                 "addBudget.tokens: expected a whole number from 1",
             ),
+            (
+                serde_json::json!({ "usd": 1, "steps": 0 }),
+                "addBudget.steps: expected a whole number from 1",
+            ),
             (serde_json::json!({ "usd": 1, "eur": 1 }), "there is no field \"eur\" here"),
         ] {
             let refused = added(budget.clone()).unwrap_err();
             assert!(refused.contains(problem), "{budget}: {refused}");
         }
-        let five = carry::AddBudget { cost_micro_usd: 5_000_000, tokens: 7 };
+        let five = carry::AddBudget { cost_micro_usd: 5_000_000, tokens: 7, iterations: 0 };
         assert_eq!(added(serde_json::json!({ "usd": 5, "tokens": 7 })), Ok(Some(five)));
+        let steps = carry::AddBudget { iterations: 3, ..carry::AddBudget::default() };
+        assert_eq!(added(serde_json::json!({ "steps": 3 })), Ok(Some(steps)));
         assert_eq!(added(Value::Null), Ok(None));
     }
 

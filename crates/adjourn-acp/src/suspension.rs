@@ -163,6 +163,10 @@ message! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "artifacts", ts(optional, type = "number"))]
         tokens: Option<u64>,
+        /// The steps that a run may have more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "artifacts", ts(optional, type = "number"))]
+        steps: Option<u64>,
     }
 }
 

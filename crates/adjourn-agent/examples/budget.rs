@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Err(ResumeError::BudgetNotRaised) = agent.resume(&record, "Go on.").await {
         println!("Without money it does not go on.");
     }
-    let more = AddBudget { cost_micro_usd: 100_000, tokens: 0 };
+    let more = AddBudget { cost_micro_usd: 100_000, ..AddBudget::default() };
     let run = agent.resume(&record, "Go on.").add_budget(more).await?;
     let done = run.result().await;
     println!("The agent says: {}", done.text);

@@ -84,6 +84,17 @@ pub struct AddBudget {
     /// Tokens.
     #[serde(skip_serializing_if = "is_zero")]
     pub tokens: u64,
+    /// Steps that a run may have more.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub iterations: u64,
+}
+
+impl AddBudget {
+    /// Returns whether money or tokens are added, which a session has spent for good; steps are
+    /// counted anew when their limit has stopped it.
+    pub const fn is_to_spend(&self) -> bool {
+        self.cost_micro_usd > 0 || self.tokens > 0
+    }
 }
 
 impl Budget {
@@ -97,6 +108,7 @@ impl Budget {
         };
         raise(&mut self.cost_micro_usd, add.cost_micro_usd);
         raise(&mut self.tokens, add.tokens);
+        raise(&mut self.iterations, add.iterations);
         self
     }
 
@@ -340,7 +352,10 @@ mod tests {
     #[test]
     fn raising_an_unlimited_budget_leaves_it_unlimited() {
         let budget = Budget { tokens: Some(10), ..Budget::default() };
-        let raised = budget.raised(AddBudget { cost_micro_usd: 5, tokens: 5 });
+        let raised = budget.raised(AddBudget { cost_micro_usd: 5, tokens: 5, iterations: 5 });
         assert_eq!(raised, Budget { tokens: Some(15), ..Budget::default() });
+        let budget = Budget { iterations: Some(2), ..Budget::default() };
+        let raised = budget.raised(AddBudget { cost_micro_usd: 5, tokens: 5, iterations: 5 });
+        assert_eq!(raised, Budget { iterations: Some(7), ..Budget::default() });
     }
 }

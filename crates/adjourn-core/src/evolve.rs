@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::carry::{AddBudget, Budget, Notes, Totals};
+use crate::carry::{Budget, Notes, Totals};
 use crate::command::{CallResult, Mode, ReturnedCall};
 use crate::driver::DriverSummary;
 use crate::event::{
@@ -290,7 +290,7 @@ impl Session {
                 if let State::Suspended(suspended) = &mut self.state {
                     suspended.hold = None;
                     // The budget that stopped the agent has been raised already.
-                    if lifted.added.is_some_and(|added| added != AddBudget::default()) {
+                    if lifted.added.is_some_and(|added| added.is_to_spend()) {
                         suspended.park.pause.limit = None;
                     }
                 }

@@ -93,6 +93,7 @@ impl Place {
                 self.added.cost_micro_usd =
                     self.added.cost_micro_usd.saturating_add(added.cost_micro_usd);
                 self.added.tokens = self.added.tokens.saturating_add(added.tokens);
+                self.added.iterations = self.added.iterations.saturating_add(added.iterations);
             }
             if asked == Some(FailureKind::LoopDetected) && report.input.is_some() {
                 self.decay(hard);

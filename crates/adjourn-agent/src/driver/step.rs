@@ -127,8 +127,8 @@ impl Stepping {
     /// Returns the limit that the run has reached.
     fn limit_reached(&self, tools_took: Duration) -> Option<Failure> {
         let (session, limits) = (&self.step.session, &self.driver.inner.limits);
-        let answers = self.place.iterations;
-        if answers >= limits.max_iterations {
+        let (answers, added) = (self.place.iterations, &self.place.added);
+        if answers >= limits.max_iterations.saturating_add(added.iterations) {
             let why = format!("The run has had {answers} answers of the model, as many as it may");
             return Some(Failure::new(FailureKind::IterationLimit, why));
         }
@@ -139,7 +139,7 @@ impl Stepping {
             let why = format!("The run has worked for {worked} s, and may for {limit} s");
             return Some(Failure::new(FailureKind::TimeLimit, why));
         }
-        let (totals, added) = (&session.totals, &self.place.added);
+        let totals = &session.totals;
         let cost = limits.max_cost_micro_usd.map(|max| max.saturating_add(added.cost_micro_usd));
         if let Some(max) = cost.filter(|max| totals.cost_micro_usd >= *max) {
             let (used, max) = (dollars(totals.cost_micro_usd), dollars(max));

@@ -100,7 +100,7 @@ async fn a_budget_of_the_guardrails_is_raised_by_a_resume_in_an_engine_too() {
     let host = adjourn.host().driver("reader", move |_| agent.clone()).start().await.unwrap();
     let (_, handle) = asked(&session).await;
     assert_eq!(session.load().await.unwrap().totals.tokens(), 200);
-    let more = AddBudget { cost_micro_usd: 0, tokens: 100 };
+    let more = AddBudget { tokens: 100, ..AddBudget::default() };
     session.resume().handle(handle).input("go on").add_budget(more).await.unwrap();
     let run = session.finished().await.unwrap();
     assert_eq!(run.end.outcome, Outcome::Completed);

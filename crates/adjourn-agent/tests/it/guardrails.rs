@@ -60,7 +60,7 @@ async fn a_budget_that_is_used_up_asks_and_goes_on_when_it_is_raised() {
     let record = asked.suspension_record;
     let refused = agent.resume(&record, "go on").await.unwrap_err();
     assert!(matches!(refused, ResumeError::BudgetNotRaised), "{refused}");
-    let more = |cost_micro_usd| AddBudget { cost_micro_usd, tokens: 0 };
+    let more = |cost_micro_usd| AddBudget { cost_micro_usd, ..AddBudget::default() };
     // A tenth of a dollar more is 0.35: one more answer, and it asks again.
     let run = agent.resume(&record, "go on").add_budget(more(100_000)).await.unwrap();
     let again = question(&events(run).await);
@@ -185,4 +185,24 @@ async fn agt_48_to_50_parked_time_is_free_and_only_the_limit_that_was_hit_starts
         _ => None,
     });
     assert_eq!(snapshot.unwrap().iteration_count, 2, "counted from the answer on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_a_resume_adds_are_added_to_the_guardrail() {
+    let call = |n: usize| json!({ "tool": "work", "arguments": { "n": n } });
+    let calls = (1..5).map(|n| json!({ "calls": [call(n)] }));
+    let turns: Vec<_> = calls.chain([json!({ "text": "Done." })]).collect();
+    let works =
+        FunctionTool::new("work", "Works.", |_: Value| async { Ok::<_, ToolError>("worked") });
+    let guardrails = AgentGuardrails { max_iterations: 1, ..AgentGuardrails::default() };
+    let model = model(json!(turns));
+    let agent = agent(&model).guardrails(guardrails).tool(works).build().unwrap();
+    let limit = question(&events(agent.run("Work.")).await);
+    let more = AddBudget { iterations: 2, ..AddBudget::default() };
+    let run = agent.resume(&limit.suspension_record, "go on").add_budget(more).await.unwrap();
+    let again = question(&events(run).await);
+    assert_eq!(again.originating_failure_kind, Some(FailureKind::IterationLimit));
+    assert_eq!(payload(&again.suspension_record)["iteration_count"], json!(3));
+    let run = agent.resume(&again.suspension_record, "go on").await.unwrap();
+    assert_eq!(text(&events(run).await), "Done.");
 }

@@ -100,7 +100,7 @@ pub struct Resume {
     /// Makes a retry harmless
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
-    /// Raise the budget: usd=5, tokens=20000, or both with a comma between them
+    /// Raise the budget: usd=5, tokens=20000, steps=50, with commas between them
     #[arg(long, value_name = "AMOUNTS", value_parser = add_budget, allow_hyphen_values = true)]
     pub add_budget: Option<AddBudget>,
     /// Only commit; a host that is there runs it

@@ -84,7 +84,7 @@ fn every_flag_for_people() {
         2> hint: a text that begins like this needs quotes of its own: '"{x}"'
         ? 2
         $ adjourn resume sess:1 --add-budget usd=5,usd=1
-        2> error: --add-budget: expected amounts like usd=5, tokens=20000 or usd=5,tokens=20000, not "usd=5,usd=1"
+        2> error: --add-budget: expected amounts like usd=5, tokens=20000 or usd=5,tokens=20000,steps=50, not "usd=5,usd=1"
         2> hint: `--help` after the command says more
         ? 2
         $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=5,tokens=20000 --detach
@@ -131,7 +131,7 @@ fn every_flag_for_programs() {
         {"error":{"reason":"USAGE","message":"--input: not JSON: it goes astray in line 1, column 2","hint":"a text that begins like this needs quotes of its own: '\"{x}\"'"}}
         ? 2
         $ adjourn resume sess:1 --add-budget usd=5,usd=1 --json
-        {"error":{"reason":"USAGE","message":"--add-budget: expected amounts like usd=5, tokens=20000 or usd=5,tokens=20000, not \"usd=5,usd=1\"","hint":"`--help` after the command says more"}}
+        {"error":{"reason":"USAGE","message":"--add-budget: expected amounts like usd=5, tokens=20000 or usd=5,tokens=20000,steps=50, not \"usd=5,usd=1\"","hint":"`--help` after the command says more"}}
         ? 2
         $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=5,tokens=20000 --detach --json
         {"resumed":{"handle":"suspend:0","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME"}}

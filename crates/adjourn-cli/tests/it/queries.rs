@@ -202,7 +202,7 @@ fn what_is_spelled_badly_is_refused_with_what_was_expected() {
         (&["ls", "--parent", "nobody"], "there is no session \"nobody\""),
         (&["new", "--script", "x", "--budget", "5usd"], "--budget: expected amounts like usd=5"),
         (&["new", "--script", "x", "--name", "sess-1"], "--name: expected a name that does not"),
-        (&["resume", "waiting", "--add-budget", "steps=5"], "--add-budget: steps are counted"),
+        (&["resume", "waiting", "--add-budget", "steps=0"], "--add-budget: expected amounts like"),
     ] {
         let told = home.told(arguments);
         assert!(matches!(told.code, 2 | 4), "{arguments:?}: {told:?}");
@@ -391,6 +391,29 @@ fn a_session_that_passes_its_budget_parks_until_it_has_more() {
         (&"client".into(), &"iteration_limit".into())
     );
     assert_eq!(home.told(&["resume", parked["sessionId"].as_str().unwrap()]).code, 0);
+}
+
+#[test]
+fn a_resume_raises_how_many_steps_a_run_may_have() {
+    let home = Home::new();
+    let steps = vec![r#"{"say": "on"}"#; 6].join(", ");
+    let script = home.file("script.json", &format!(r#"{{"steps": [{steps}]}}"#));
+    let new = ["run", "--script", &script, "--detach", "--name"];
+    let said = || home.told(&["log", "busy", "--transcript"]).data.matches("agent  on").count();
+    home.told(&[&new[..], &["busy", "--budget", "steps=1"]].concat());
+    assert_eq!((said(), &home.json(&["show", "busy"])["reason"]), (1, &"iteration_limit".into()));
+    // The steps are counted anew, and there are two more of them.
+    let told = home.told(&["resume", "busy", "--add-budget", "steps=2"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let shown = home.json(&["show", "busy"]);
+    assert_eq!((said(), &shown["reason"]), (4, &"iteration_limit".into()), "{shown}");
+    assert_eq!(shown["budget"]["iterations"], 3, "{shown}");
+    let told = home.told(&["resume", "busy", "--add-budget", "steps=1,tokens=5,usd=1"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let shown = home.json(&["show", "busy"]);
+    assert_eq!((said(), &shown["outcome"]), (6, &"completed".into()), "{shown}");
+    // What had no limit has none.
+    assert_eq!(shown["budget"].to_string(), r#"{"iterations":4}"#);
 }
 
 #[test]

@@ -511,7 +511,7 @@ fn the_largest_commands_explain_themselves() {
           -i, --input <JSON>           A value for the agent; - reads it from stdin
               --fresh                  Start the turn with a digest instead of the whole transcript
               --idempotency-key <KEY>  Makes a retry harmless
-              --add-budget <AMOUNTS>   Raise the budget: usd=5, tokens=20000, or both with a comma between them
+              --add-budget <AMOUNTS>   Raise the budget: usd=5, tokens=20000, steps=50, with commas between them
           -d, --detach                 Only commit; a host that is there runs it
               --as <NAME>              Who asks, as the journal and refusals name them [env: ADJOURN_AS] [default: the user's name]
           -h, --help                   Print help

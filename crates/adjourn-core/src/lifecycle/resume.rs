@@ -203,7 +203,7 @@ pub(super) fn budget_allows(
     if park.pause.limit != Some(Limit::BudgetExceeded) {
         return Ok(());
     }
-    let raised = added.is_some_and(|added| added != AddBudget::default());
+    let raised = added.is_some_and(|added| added.is_to_spend());
     let budget = session.budget.raised(added.unwrap_or_default());
     let used_up = budget.used_up(&session.totals);
     if !raised || !used_up.is_empty() {

@@ -204,6 +204,32 @@ const LATER: &[(&str, &str)] = &[
      suspend",
     ),
     (
+        "resumed.1-steps",
+        "prompt build
+         claim
+         step
+         suspend reason=review limit=iteration_limit
+         finish
+         resume steps=3",
+    ),
+    (
+        "hold_lifted.1-steps",
+        "prompt build
+         claim
+         step
+         await ci
+         suspend
+         resume steps=3",
+    ),
+    (
+        "suspend_withdrawn.1-steps",
+        "prompt build
+         claim
+         step
+         suspend
+         resume steps=3",
+    ),
+    (
         "suspended.1-joined",
         "prompt build
          claim

@@ -11,7 +11,7 @@ mod args;
 use std::fmt::Write as _;
 
 use adjourn_core::actor::{Actor, Face};
-use adjourn_core::carry::{AddBudget, Limit};
+use adjourn_core::carry::Limit;
 use adjourn_core::command::*;
 use adjourn_core::event::{SealedRecord, What};
 use adjourn_core::id::{Epoch, Handle};
@@ -156,14 +156,13 @@ impl Play {
                 (by, Command::Withdraw(Withdraw { request }))
             }
             "resume" => {
-                let add = args.number("tokens");
                 let resume = Resume {
                     handle: args.take("handle").map(|name| self.handle(&name)),
                     input: args.take("input").map(|text| Content::text(&text)),
                     continue_transcript: !args.flag("fresh"),
                     idempotency_key: args.take("key"),
                     message_id: args.take("message"),
-                    add_budget: add.map(|tokens| AddBudget { tokens, cost_micro_usd: 0 }),
+                    add_budget: args.add_budget(),
                 };
                 (by, Command::Resume(resume))
             }
@@ -192,8 +191,7 @@ impl Play {
             }
             "expire" => (host_actor(1), Command::Expire),
             "wake" => {
-                let add = args.number("tokens");
-                let add_budget = add.map(|tokens| AddBudget { tokens, cost_micro_usd: 0 });
+                let add_budget = args.add_budget();
                 (host_actor(1), Command::Wake(Wake { reason: None, add_budget }))
             }
             "ungate" => {

@@ -74,8 +74,10 @@ async fn a_session_that_has_spent_its_budget_parks_until_it_has_more() {
     assert_eq!(words(&fixture, id), ["one", "two"], "what was paid for is kept, nothing follows");
     assert_needs_budget(&fixture, id);
     // Half a cent is what it has spent too much.
-    let cents = |cents: u64| Some(AddBudget { cost_micro_usd: cents * 10_000, tokens: 0 });
-    resume(&fixture, id, Some(AddBudget { cost_micro_usd: 5_000, tokens: 0 })).unwrap_err();
+    let cents =
+        |cents: u64| Some(AddBudget { cost_micro_usd: cents * 10_000, ..AddBudget::default() });
+    resume(&fixture, id, Some(AddBudget { cost_micro_usd: 5_000, ..AddBudget::default() }))
+        .unwrap_err();
     resume(&fixture, id, cents(1)).unwrap();
     let parked = fixture.until(id, "parked again", |session| {
         session.state.name() == "suspended" && session.totals.cost_micro_usd == 35_000
@@ -98,7 +100,8 @@ async fn a_run_whose_last_step_spends_the_budget_keeps_its_outcome() {
     let parked = fixture.until_state(id, "suspended").await;
     assert_parked_by_the_budget(&parked);
     assert_needs_budget(&fixture, id);
-    resume(&fixture, id, Some(AddBudget { cost_micro_usd: 20_000, tokens: 0 })).unwrap();
+    resume(&fixture, id, Some(AddBudget { cost_micro_usd: 20_000, ..AddBudget::default() }))
+        .unwrap();
     let done = fixture.until_state(id, "idle").await;
     assert_eq!(done.last_run.as_ref().unwrap().outcome, Outcome::Completed);
     assert_eq!(words(&fixture, id), ["dear"], "it is not said twice");
@@ -116,8 +119,9 @@ async fn tokens_have_a_budget_of_their_own() {
     let parked = fixture.until_state(id, "suspended").await;
     assert_parked_by_the_budget(&parked);
     assert_eq!(parked.totals.tokens(), 100);
-    resume(&fixture, id, Some(AddBudget { cost_micro_usd: 1, tokens: 0 })).unwrap_err();
-    resume(&fixture, id, Some(AddBudget { cost_micro_usd: 0, tokens: 1 })).unwrap();
+    resume(&fixture, id, Some(AddBudget { cost_micro_usd: 1, ..AddBudget::default() }))
+        .unwrap_err();
+    resume(&fixture, id, Some(AddBudget { tokens: 1, ..AddBudget::default() })).unwrap();
     fixture.until_state(id, "idle").await;
     host.stop().await;
 }

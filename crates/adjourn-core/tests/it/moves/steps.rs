@@ -164,6 +164,41 @@ fn limits_stop_the_next_step_and_only_their_own_counter_starts_again() {
 }
 
 #[test]
+fn a_resume_adds_steps_to_those_that_a_run_may_have() {
+    use crate::world::{World, founding};
+    use adjourn_core::carry::Budget;
+
+    let limited = |iterations| {
+        let budget = Budget { iterations, tokens: Some(1_000_000), ..Budget::default() };
+        Play::on(World::founded(adjourn_core::Founding { budget, ..founding() }))
+    };
+    let stopped = "! LIMIT_REACHED: the next step is stopped by iteration_limit";
+    let one = "claim\nstep\nfinish\nstep";
+    // Before the limit is met, what is added comes on top of what is left.
+    let mut play = limited(Some(1));
+    play.run("prompt build");
+    assert!(play.run(one).contains(stopped));
+    play.run("suspend mode=interrupt_immediate\nresume steps=1");
+    assert_eq!(play.world.session.budget.iterations, Some(2));
+    assert!(play.run(one).contains(stopped));
+    // After it, the steps are counted anew, within the larger limit.
+    play.run("suspend mode=interrupt_immediate limit=iteration_limit\nresume steps=1");
+    assert_eq!(play.world.session.budget.iterations, Some(3));
+    let steps = play.run("claim\nstep\nfinish\nstep\nfinish\nstep\nfinish\nstep");
+    assert_eq!(steps.matches("LIMIT_REACHED").count(), 1, "{steps}");
+    assert!(steps.ends_with(&format!("{stopped}\n")), "{steps}");
+    // What has no limit gets none.
+    let mut play = limited(None);
+    play.run("suspend\nresume steps=1");
+    assert_eq!(play.world.session.budget.iterations, None);
+    // Steps are no money.
+    let mut play = limited(Some(1));
+    play.run("prompt build\nclaim\nstep\nsuspend limit=budget_exceeded\nfinish");
+    assert!(play.run("resume steps=5").contains("! BUDGET_NOT_RAISED"));
+    assert!(!play.run("resume steps=5 tokens=1").contains("  ! "));
+}
+
+#[test]
 fn a_step_that_is_broken_off_after_the_model_spoke_is_counted() {
     let mut play = Play::new();
     play.run(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use adjourn_core::carry::{Notes, Usage};
+use adjourn_core::carry::{AddBudget, Notes, Usage};
 use adjourn_core::command::*;
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::ledger::{AskedCall, CallId};
@@ -64,6 +64,16 @@ impl Args {
 
     pub(super) fn number(&mut self, key: &str) -> Option<u64> {
         self.take(key).map(|value| value.parse().unwrap())
+    }
+
+    /// What a resume or a wake adds to the budget.
+    pub(super) fn add_budget(&mut self) -> Option<AddBudget> {
+        let (tokens, iterations) = (self.number("tokens"), self.number("steps"));
+        (tokens.is_some() || iterations.is_some()).then(|| AddBudget {
+            tokens: tokens.unwrap_or_default(),
+            iterations: iterations.unwrap_or_default(),
+            ..AddBudget::default()
+        })
     }
 
     pub(super) fn grace(&mut self) -> Option<u64> {
