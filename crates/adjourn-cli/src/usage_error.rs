@@ -101,7 +101,7 @@ fn unknown_argument(error: &clap::Error, named: &str) -> Failure {
         let (failure, used) =
             (Failure::usage(format!("{typed:?} is one argument too many")), used(error));
         return failure.hint(match used.starts_with("usage: adjourn run ") {
-            true => format!("`-p {typed:?}` gives it as the prompt"),
+            true => "a task of several words is put in quotes".to_owned(),
             false => used,
         });
     }

@@ -164,9 +164,9 @@ fn a_mistake_is_told_with_what_was_typed_and_without_bad_guesses() {
     let erases = "`adjourn rm ID` erases that, too";
     let cases: &[(&[&str], &str, &str)] = &[
         (
-            &["run", "-s", "x", "ship it"],
-            "\"ship it\" is one argument too many",
-            "hint: `-p \"ship it\"` gives it as the prompt\n",
+            &["run", "-s", "x", "ship", "it"],
+            "\"it\" is one argument too many",
+            "hint: a task of several words is put in quotes\n",
         ),
         (
             &["status", "of it"],
