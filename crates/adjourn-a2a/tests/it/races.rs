@@ -40,9 +40,9 @@ async fn play(peer: &Peer, task: &str, handles: &Handles, dice: &mut Dice) {
                 *handles.lock().unwrap().get_mut(handle).unwrap() += 1;
             }
             (None, None) => assert_eq!(answer["result"]["state"], "working"),
-            (Some("TASK_NOT_PAUSED"), None) => {}
-            // The last sixteen are remembered, older ones are nobody's.
-            (Some("ALREADY_RESUMED" | "SUSPENSION_HANDLE_MISMATCH"), Some(_)) => {}
+            // The last sixteen handles are remembered; an older one belongs to no pause.
+            (Some("TASK_NOT_PAUSED"), None)
+            | (Some("ALREADY_RESUMED" | "SUSPENSION_HANDLE_MISMATCH"), Some(_)) => {}
             _ => panic!("{handle:?}: {answer}"),
         }
     }
