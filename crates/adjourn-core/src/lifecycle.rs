@@ -59,6 +59,15 @@ impl Session {
         Ok(Decided { session, events, states: states.unwrap_or_default() })
     }
 
+    /// Decides as [`Session::decide`] does; returns the session after the events, for a host that
+    /// keeps no journal of them.
+    ///
+    /// # Errors
+    /// Why the command was refused. Nothing changes then.
+    pub fn decide_state(&self, facts: &Facts, command: &Command) -> Result<Self, Rejected> {
+        Ok(Draft::new(self, facts).decide(command)?.session)
+    }
+
     /// Returns what a transaction must look up before it can decide `command`.
     pub fn needs<'a>(&'a self, command: &'a Command) -> Needs<'a> {
         let mut needs = Needs::default();

@@ -64,10 +64,7 @@ pub(super) fn apply(
     command: &Command,
 ) -> Result<(), Rejected> {
     let fresh = Fresh { handle: Handle::new(Uuid::now_v7()), run: RunId::new(Uuid::now_v7()) };
-    let events = session.decide(&Facts::new(clock.now(), by, fresh), command)?;
-    for event in &events {
-        session.evolve(event);
-    }
+    *session = session.decide_state(&Facts::new(clock.now(), by, fresh), command)?;
     Ok(())
 }
 
