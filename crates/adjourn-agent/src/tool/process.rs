@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
@@ -56,7 +55,8 @@ impl ProcessGroup {
 
     /// Lets the program end by itself within `grace`, asks it to within as much time again, and
     /// kills what is left then. Returns how the program ended.
-    pub(super) async fn end(mut self, grace: Duration) -> Option<ExitStatus> {
+    #[cfg(feature = "mcp")]
+    pub(super) async fn end(mut self, grace: std::time::Duration) -> Option<ExitStatus> {
         for ask in [None, Some(Signal::TERM), Some(Signal::KILL)] {
             if let Some(signal) = ask {
                 self.signal(signal);
