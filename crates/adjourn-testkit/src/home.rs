@@ -215,6 +215,41 @@ impl Home {
         }
     }
 
+    /// Waits until a session's status is as it is wanted, and returns it.
+    pub fn until_shown(&self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let start = Instant::now();
+        loop {
+            let status = self.json(&["show", id]);
+            if wanted(&status) {
+                return status;
+            }
+            assert!(start.elapsed() < PATIENCE, "it stays {status}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until there is a session, and the first one in the list is as it is wanted.
+    pub fn until_first(&self, wanted: impl Fn(&Value) -> bool) {
+        let start = Instant::now();
+        loop {
+            let sessions = self.sessions();
+            if sessions.first().is_some_and(&wanted) {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "they stay {sessions:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until a file is there.
+    pub fn until_there(&self, path: &str) {
+        let start = Instant::now();
+        while !self.path(path).exists() {
+            assert!(start.elapsed() < PATIENCE, "{path} is never written");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Waits until a session's status has a value.
     pub fn until(&self, id: &str, key: &str, value: &str) -> Value {
         let start = Instant::now();

@@ -1,7 +1,5 @@
 //! Agents whose process is killed go on in another, and nothing runs twice.
 
-use std::time::Duration;
-
 use rustix::process::Signal;
 
 use super::{model, said};
@@ -51,9 +49,7 @@ fn while_it_asks_and_while_it_is_parked() {
     // A terminal that is closed in the hard way, while the question is open.
     let arguments = ["run", "load", "--model", &model, "--name", "loader"];
     let running = home.command(&arguments).spawn().unwrap();
-    while home.sessions().first().is_none_or(|session| session["wait"] != "question") {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    home.until_first(|session| session["wait"] == "question");
     signal(&running, Signal::KILL);
     running.wait_with_output().unwrap();
     assert_eq!(home.json(&["show", "loader"])["question"], "Which?");

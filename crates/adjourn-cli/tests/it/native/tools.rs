@@ -52,9 +52,7 @@ fn killed_in_a_tool_it_does_not_run_twice() {
         ["run", "go", "--model", &model, "--tools", "run", "--allow-all", "--cwd", &cwd];
     let running = home.command(&arguments).spawn().unwrap();
     let id = home.until_in_flight("run_command");
-    while !home.path("ran.txt").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    home.until_there("ran.txt");
     signal(&running, Signal::KILL);
     running.wait_with_output().unwrap();
     let serving = home.serve();
@@ -150,12 +148,9 @@ fn mcp_servers_are_connected_and_their_values_are_stored_nowhere() {
     // A host that has no value leaves it to others, and says what is missing.
     let serving = home.serve();
     assert_eq!(home.told(&["resume", "r", "--detach"]).code, 0);
-    let ready = home.until("r", "state", "ready");
     let lacks = |shown: &Value| shown["notice"].as_str().is_some_and(|n| n.contains("WORD"));
-    let mut shown = ready;
-    while !lacks(&shown) {
-        shown = home.json(&["show", "r"]);
-    }
+    let shown = home.until_shown("r", lacks);
+    assert_eq!(shown["state"], "ready");
     assert_eq!(serving.terminate(), 0);
     // One whose environment has it goes on.
     let mut resuming = home.command(&["resume", "r"]);
@@ -175,13 +170,10 @@ fn a_host_without_the_key_of_a_model_says_how_to_give_it() {
     assert_eq!(told.code, 0, "{told:?}");
     let serving = home.serve();
     assert_eq!(home.told(&["prompt", "r", "go", "--detach"]).code, 0);
-    let mut shown = home.until("r", "state", "ready");
     let says = |shown: &Value| {
         shown["notice"].as_str().is_some_and(|notice| notice.contains("set OPENAI_API_KEY"))
     };
-    while !says(&shown) {
-        shown = home.json(&["show", "r"]);
-    }
+    let shown = home.until_shown("r", says);
     assert_eq!(shown["state"], "ready");
     assert_eq!(serving.terminate(), 0);
 }
