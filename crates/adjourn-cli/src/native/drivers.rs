@@ -18,11 +18,14 @@ use super::config::NativeConfig;
 use super::definition::Definition;
 use super::models;
 use super::policy::SettledPolicy;
+use super::unattended::Unattended;
 use crate::place::Place;
 
 /// Makes the drivers of every session that this program can run.
 pub struct ProgramDrivers {
     scripted: Scripted,
+    /// Whether there are clients that can be asked for permissions.
+    asks: bool,
     prices: Prices,
     /// The agents of this host's settings, whose files have values for their MCP servers.
     agents: BTreeMap<String, Definition>,
@@ -35,13 +38,14 @@ impl ProgramDrivers {
         let settings = &place.settings;
         let agents = settings.agents.iter();
         let agents = agents.map(|(name, agent)| (name.clone(), agent.definition.clone())).collect();
-        Self { scripted, prices: settings.prices.clone(), agents }
+        Self { scripted, asks: false, prices: settings.prices.clone(), agents }
     }
 
     /// Says which clients can be asked for permissions.
     #[must_use]
     pub fn asking(mut self, permissions: Arc<dyn Permissions>) -> Self {
         self.scripted = self.scripted.asking(permissions);
+        self.asks = true;
         self
     }
 
@@ -123,6 +127,9 @@ impl Drivers for ProgramDrivers {
     }
 
     fn client(&self, session: SessionId) -> Arc<dyn Client> {
-        self.scripted.client(session)
+        match self.asks {
+            true => self.scripted.client(session),
+            false => Arc::new(Unattended),
+        }
     }
 }

@@ -163,6 +163,42 @@ fn mcp_servers_are_connected_and_their_values_are_stored_nowhere() {
     assert_eq!(said(&home, "r").last().unwrap().1, "Over.");
 }
 
+/// Which tools of a server ask is known when it is connected, so a host begins without knowing.
+#[test]
+fn a_call_of_a_server_that_nobody_can_allow_says_what_lets_it_run() {
+    let home = Home::new();
+    let hint = r#""readOnlyHint": true"#;
+    assert!(SERVER.contains(hint));
+    let changing = SERVER.replace(hint, r#""readOnlyHint": false"#);
+    let server = home.file("server.sh", &changing);
+    let model = model(&home, CALLS);
+    let run = |allowed: Value, name: &str| {
+        let servers = json!({ "mcpServers": { "words": {
+            "command": "sh", "args": [server], "alwaysAllow": allowed } } });
+        let servers = home.file("mcp.json", &servers.to_string());
+        let arguments = ["run", "go", "--model", &model, "--mcp", &servers, "--name", name];
+        let told = home.told(&[&arguments[..], &["--detach"]].concat());
+        assert_eq!(told.code, 0, "{told:?}");
+        (results(&home, name).concat(), told.talk)
+    };
+    let (result, talk) = run(json!([]), "asking");
+    for told in [&result, &talk] {
+        assert!(told.contains("not run: nobody can be asked here; --allow-all or"), "{told}");
+        assert!(told.contains("or a person at a terminal or in an editor"), "{told}");
+    }
+    let (result, _) = run(json!(["word"]), "allowed");
+    assert_eq!(result, "the word has 0 letters");
+    // A host in the background logs it.
+    let mut serving = home.serve();
+    assert_eq!(home.told(&["resume", "asking", "--detach"]).code, 0);
+    home.until("asking", "outcome", "completed");
+    serving.signal(Signal::TERM);
+    let lines = std::iter::from_fn(|| Some(serving.line()).filter(|line| !line.is_empty()));
+    let log: String = lines.collect();
+    assert!(log.contains("not run: nobody can be asked here"), "{log}");
+    assert!(log.contains("words__word"), "{log}");
+}
+
 #[test]
 fn a_host_without_the_key_of_a_model_says_how_to_give_it() {
     let home = Home::new();
