@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ModelUsage;
 
-/// The price of a model, in US dollars per million tokens.
+/// The price of a model, in US dollars per million tokens, and what they buy at most at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -21,6 +21,9 @@ pub struct Price {
     /// as others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
+    /// How many tokens the model has room for, which clients are told beside what it uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
 }
 
 /// Prices by the model's id. There is no list of them built in: it would be wrong by tomorrow.
@@ -39,6 +42,11 @@ impl Prices {
     pub fn with(mut self, model: impl Into<String>, price: Price) -> Self {
         self.0.insert(model.into(), price);
         self
+    }
+
+    /// Returns how many tokens a model has room for, if that is known.
+    pub fn context_tokens(&self, model: &str) -> Option<u64> {
+        self.0.get(model)?.context_tokens
     }
 
     /// Returns what a call cost in millionths of a US dollar: what its provider says, else what its
@@ -81,8 +89,13 @@ pub(crate) fn micro_usd(usd: f64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const PRICE: Price =
-        Price { prompt: 3.0, completion: 15.0, cached_prompt: None, cache_write: None };
+    const PRICE: Price = Price {
+        prompt: 3.0,
+        completion: 15.0,
+        cached_prompt: None,
+        cache_write: None,
+        context_tokens: None,
+    };
 
     fn usage(prompt: u64, completion: u64) -> ModelUsage {
         let (prompt_tokens, completion_tokens) = (Some(prompt), Some(completion));

@@ -184,6 +184,7 @@ fn shown(shown: &Shown) -> String {
     };
     match shown {
         Shown::Plan(entries) => format!("[plan: {}]", named(entries, "content")),
+        Shown::Context { used, size: 0 } => format!("[context: {used} tokens]"),
         Shown::Context { used, size } => format!("[context: {used} of {size} tokens]"),
         Shown::Commands(commands) => format!("[commands: {}]", named(commands, "name")),
         Shown::Mode(mode) => format!("[mode: {mode}]"),

@@ -162,7 +162,7 @@ pub enum Shown {
     Context {
         /// Tokens in the context.
         used: u64,
-        /// Tokens that it has room for.
+        /// Tokens that it has room for; 0 if that is not known.
         size: u64,
     },
     /// Commands that a person can type, as ACP has them.

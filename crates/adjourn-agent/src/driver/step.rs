@@ -13,7 +13,7 @@ use adjourn_core::session::Outcome;
 use adjourn_core::{MARK, json, limits};
 use adjourn_driver::{
     Block, CallContent, Emitter, Environment, Finish, ModelMessage, ModelRole, Opening, Park, Part,
-    RequestedCall, Role, Step, TranscriptError, signature,
+    RequestedCall, Role, Shown, Step, TranscriptError, signature,
 };
 use serde_json::{Value, json};
 
@@ -201,6 +201,12 @@ impl Stepping {
             active_ms: millis(answer.took),
         };
         self.out.emit(Part::Spent(spent)).await;
+        // The next request holds all of it.
+        let used = spent.prompt_tokens.saturating_add(spent.completion_tokens);
+        if used > 0 {
+            let size = inner.config.prices.context_tokens(model).unwrap_or(0);
+            self.out.emit(Part::Shown(Shown::Context { used, size })).await;
+        }
         if let Ok(reason) = &answer.end {
             self.driver.tell(|| {
                 AgentEvent::LlmCallCompleted(LlmCallCompleted {

@@ -94,8 +94,8 @@ impl Speech {
                 self.is_broken = true;
                 return Taken::Over;
             }
-            // This agent lets its host run every call, shows nothing beside words, and has a policy
-            // of its own.
+            // This agent lets its host run every call and has a policy of its own. What it shows
+            // beside words is in its events, too.
             Part::Reported(_) | Part::Shown(_) | Part::Failed(_) => {}
         }
         Taken::GoOn

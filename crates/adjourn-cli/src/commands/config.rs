@@ -69,4 +69,5 @@ const AGENTS: &str = r#"
 #[prices."anthropic/claude-sonnet-4-5"]
 #prompt = 3.0
 #completion = 15.0
+#context_tokens = 200000
 "#;

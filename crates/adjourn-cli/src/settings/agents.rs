@@ -21,6 +21,9 @@ const TAKEN: &[&str] = &["acp", "named", "native", "script"];
 /// What an agent may have, for hints.
 const FIELDS: &str = "model, instructions, tools, allow_all, mcp, budget, guardrails, policy";
 
+/// What is said of a model's price.
+const PRICE_FIELDS: &[&str] = &["prompt", "completion", "context_tokens"];
+
 /// An agent of the settings.
 #[derive(Debug, Clone)]
 pub struct SettledAgent {
@@ -185,19 +188,24 @@ pub(super) fn prices(file: &File) -> Result<(Prices, Vec<Row>), Failure> {
         let fields =
             entry.section().map_err(|problem| wrong(entry.line, format!(": {problem}")))?;
         if let Some((key, value)) =
-            fields.iter().find(|(key, _)| !matches!(key.as_str(), "prompt" | "completion"))
+            fields.iter().find(|(key, _)| !PRICE_FIELDS.contains(&key.as_str()))
         {
             let failure = wrong(value.line, format!(": there is no setting {key:?}"));
-            return Err(failure.hint("expected prompt and completion"));
+            return Err(failure.hint("expected prompt and completion, and context_tokens if known"));
         }
         let amount = |key: &str| {
             let missing = || wrong(entry.line, format!(": {key} is missing"));
             let value = fields.get(key).ok_or_else(missing)?;
             value.amount().map_err(|problem| wrong(value.line, format!(".{key}: {problem}")))
         };
+        let tokens = |value: &Entry| match value.value {
+            Node::Whole(tokens) if tokens > 0 => Ok(tokens),
+            _ => Err(wrong(value.line, ".context_tokens: expected a number of tokens".to_owned())),
+        };
         let price = Price {
             prompt: amount("prompt")?,
             completion: amount("completion")?,
+            context_tokens: fields.get("context_tokens").map(tokens).transpose()?,
             ..Price::default()
         };
         let path = file.path.clone().unwrap_or_default();

@@ -79,6 +79,8 @@ pub(super) struct Speech {
     modes: Option<SessionOption>,
     /// The mode that the agent has set by itself, until the driver would be told of it.
     pub(super) own_mode: Option<String>,
+    /// How much of the context is used; it stands behind all that is said in the step.
+    context: Option<Shown>,
     /// Since when something of it has waited, and how long that may take.
     waits: Option<(Duration, Duration)>,
     pub(super) ending: Ending,
@@ -127,6 +129,7 @@ impl Speech {
             last_words: None,
             modes: session.options.iter().find(|option| option.is_mode()).cloned(),
             own_mode: None,
+            context: None,
             waits: None,
             ending: Ending::default(),
         }
@@ -237,6 +240,8 @@ impl Speech {
     /// Ends the step: returns what it leaves behind, and what was said and is not committed.
     pub(super) fn end(&mut self) -> (StepEnd, Vec<Message>) {
         self.close();
+        let context = self.context.take().map(|shown| self.of_step(Message::showing(shown)));
+        self.entries.extend(context);
         let entries = std::mem::take(&mut self.entries);
         let step = StepEnd {
             entries: digests(&entries),
@@ -398,6 +403,11 @@ impl Speech {
         {
             self.notes.options.insert(SessionOption::MODE.to_owned(), mode.clone());
             self.own_mode = Some(mode.clone());
+        }
+        // It is told with an answer, whose words and calls are one message: it must not part them.
+        if self.open.is_some() && matches!(shown, Shown::Context { .. }) {
+            self.context = Some(shown);
+            return;
         }
         // What was said before it stands before it.
         self.cut();

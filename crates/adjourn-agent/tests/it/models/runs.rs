@@ -227,7 +227,7 @@ async fn a_call_is_answered_and_all_that_was_used_is_counted() {
         "data: [DONE]\n\n".to_owned(),
     ]);
     let price =
-        Price { prompt: 1.0, completion: 10.0, cached_prompt: Some(0.5), cache_write: None };
+        Price { prompt: 1.0, completion: 10.0, cached_prompt: Some(0.5), ..Price::default() };
     for priced in [true, false] {
         let server = Server::start(vec![calls.clone(), says("Done.")]).await;
         let ran = Ran::default();

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::model;
 use super::tools::{CALLS, SERVER, results};
+use super::{model, said};
 use crate::acp::editor::Editor;
 use crate::home::Home;
 
@@ -56,6 +56,45 @@ fn an_editor_sees_words_thoughts_calls_and_a_question() {
     assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn");
     assert!(json!(updates(&editor, "agent_message_chunk")).to_string().contains("Loaded."));
     assert_eq!(editor.close(), 0);
+}
+
+/// The size of a context is told where the settings have it, and is 0 where they do not.
+#[test]
+fn an_editor_is_told_after_each_answer_what_was_used() {
+    let answers = r#"
+{"text": "I look.", "calls": [{"tool": "read_file", "arguments": {"path": "notes.txt"}}], "usage": {"prompt_tokens": 50, "completion_tokens": 10, "cost_usd": 0.01}}
+{"text": "It has some.", "usage": {"prompt_tokens": 80, "completion_tokens": 5, "cost_usd": 0.02}}
+"#;
+    for (settings, size) in [
+        ("", 0),
+        ("[prices.scripted]\nprompt = 1.0\ncompletion = 2.0\ncontext_tokens = 1000\n", 1000),
+    ] {
+        for version in [1, 2] {
+            let home = Home::new();
+            home.file("notes.txt", "some notes");
+            home.config(settings);
+            let model = model(&home, answers);
+            let arguments = ["--model", &model, "--tools", "read"];
+            let mut editor = Editor::of_agent(&home, &arguments, &greeting(version));
+            let new = json!({ "cwd": home.path(""), "mcpServers": [] });
+            let made = editor.call("session/new", new).unwrap();
+            let session = made["sessionId"].as_str().unwrap().to_owned();
+            let prompt = editor.prompt(&session, "look");
+            editor.answer(prompt).unwrap();
+            home.until(&session, "outcome", "completed");
+            let used = |tokens: u64, dollars: f64| {
+                json!({ "sessionUpdate": "usage_update", "used": tokens, "size": size,
+                        "cost": { "amount": dollars, "currency": "USD" } })
+            };
+            // The editor is told all that was said before it gets this answer.
+            editor.call("session/list", json!({})).unwrap();
+            let told = updates(&editor, "usage_update");
+            assert_eq!(told, [used(60, 0.01), used(85, 0.03)], "{}", editor.dialog());
+            let said = said(&home, &session);
+            assert_eq!(said[1].1, "I look.", "an answer and its calls stay one message: {said:?}");
+            assert_eq!(editor.close(), 0);
+        }
+    }
 }
 
 #[test]
