@@ -79,7 +79,7 @@ pub(super) struct Speech {
     modes: Option<SessionOption>,
     /// The mode that the agent has set by itself, until the driver would be told of it.
     pub(super) own_mode: Option<String>,
-    /// How much of the context is used; it stands behind all that is said in the step.
+    /// How much of the context is used; it stands behind the message that is being said.
     context: Option<Shown>,
     /// Since when something of it has waited, and how long that may take.
     waits: Option<(Duration, Duration)>,
@@ -240,8 +240,6 @@ impl Speech {
     /// Ends the step: returns what it leaves behind, and what was said and is not committed.
     pub(super) fn end(&mut self) -> (StepEnd, Vec<Message>) {
         self.close();
-        let context = self.context.take().map(|shown| self.of_step(Message::showing(shown)));
-        self.entries.extend(context);
         let entries = std::mem::take(&mut self.entries);
         let step = StepEnd {
             entries: digests(&entries),
@@ -288,7 +286,7 @@ impl Speech {
     /// Returns the calls that the step ends with, as the ledger has them, and adds the message
     /// that asks for them to what was said.
     pub(super) fn ask(&mut self) -> Vec<AskedCall> {
-        self.close();
+        self.close_words();
         let calls = std::mem::take(&mut self.ending.calls);
         ask_calls(&mut self.entries, calls, self.step, self.transcript)
     }
@@ -454,8 +452,15 @@ impl Speech {
         self.entries.extend(segment);
     }
 
-    /// Ends the message that is being said: it is whole.
+    /// Ends the message that is being said, and shows what stands behind it.
     fn close(&mut self) {
+        self.close_words();
+        let context = self.context.take().map(|shown| self.of_step(Message::showing(shown)));
+        self.entries.extend(context);
+    }
+
+    /// Ends the message that is being said: it is whole.
+    fn close_words(&mut self) {
         let Some(mut open) = self.open.take() else { return };
         let message = if open.committed == 0 {
             open.segment(true).map(|message| Message { segment: None, ..message })
