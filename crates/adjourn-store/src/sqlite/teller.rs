@@ -67,7 +67,8 @@ impl Teller {
     pub(super) fn tell(&mut self, answers: Answers, others_wait: bool) {
         let is_behind =
             self.thread.as_ref().is_some_and(|thread| thread.left.load(Ordering::Acquire) > 0);
-        if !is_behind && !(others_wait && answers.told.len() > FEW) {
+        let is_handed_on = is_behind || (others_wait && answers.told.len() > FEW);
+        if !is_handed_on {
             return answers.tell(&self.listeners);
         }
         if self.thread.is_none() {
