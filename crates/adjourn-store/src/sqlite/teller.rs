@@ -67,10 +67,14 @@ impl Teller {
     pub(super) fn tell(&mut self, answers: Answers, others_wait: bool) {
         let is_behind =
             self.thread.as_ref().is_some_and(|thread| thread.left.load(Ordering::Acquire) > 0);
-        let is_handed_on = is_behind || (others_wait && answers.told.len() > FEW);
-        if !is_handed_on {
-            return answers.tell(&self.listeners);
+        if is_behind || (others_wait && answers.told.len() > FEW) {
+            self.hand_over(answers);
+        } else {
+            answers.tell(&self.listeners);
         }
+    }
+
+    fn hand_over(&mut self, answers: Answers) {
         if self.thread.is_none() {
             self.thread = Thread::start(&self.listeners);
         }
@@ -111,5 +115,60 @@ fn run(receiver: &Receiver<Answers>, listeners: &Listeners, left: &AtomicUsize) 
     while let Ok(answers) = receiver.recv() {
         answers.tell(listeners);
         left.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::super::writer::Undo;
+    use super::*;
+    use crate::transaction::Transaction;
+
+    /// The commit that a caller was told of, whether it is durable, and the thread that told it.
+    type Heard = Arc<Mutex<Vec<(usize, bool, Option<String>)>>>;
+
+    struct Caller {
+        commit: usize,
+        heard: Heard,
+    }
+
+    impl Job for Caller {
+        fn run(&mut self, _: &mut Transaction<'_>) -> Result<(), Undo> {
+            Ok(())
+        }
+
+        fn undone(&mut self, _: Option<Error>) {}
+
+        fn tell(self: Box<Self>, committed: Result<(), Error>) {
+            let thread = std::thread::current().name().map(str::to_owned);
+            self.heard.lock().unwrap().push((self.commit, committed.is_ok(), thread));
+        }
+    }
+
+    fn answers(commit: usize, callers: usize, heard: &Heard) -> Answers {
+        let caller = || -> Box<dyn Job> { Box::new(Caller { commit, heard: Arc::clone(heard) }) };
+        let committed = if commit == 2 { Err(Error::Closed) } else { Ok(()) };
+        let told = std::iter::repeat_with(caller).take(callers).collect();
+        Answers { committed, changes: Committed::default(), told }
+    }
+
+    #[test]
+    fn commits_are_told_in_order_on_the_other_thread_while_commands_wait() {
+        let (mut teller, heard) = (Teller::new(Arc::default()), Heard::default());
+        teller.tell(answers(0, 1, &heard), true);
+        for commit in 1..20 {
+            // One without callers that wait behind it comes behind those that do, all the same.
+            teller.tell(answers(commit, FEW + 1, &heard), commit % 3 > 0);
+        }
+        teller.finish();
+        let heard = heard.lock().unwrap();
+        assert_eq!(heard.len(), 1 + 19 * (FEW + 1), "everybody is told before the end");
+        assert!(heard.is_sorted_by_key(|(commit, ..)| *commit), "{heard:?}");
+        assert!(heard.iter().all(|(commit, durable, _)| *durable == (*commit != 2)), "{heard:?}");
+        let by = |commit: usize| heard.iter().find(|told| told.0 == commit).unwrap().2.as_deref();
+        assert_ne!(by(0), Some("adjourn-teller"), "one caller is told at once");
+        assert_eq!(by(1), Some("adjourn-teller"), "many are told beside the next commit");
     }
 }
