@@ -46,6 +46,8 @@ pub fn prepare(path: &Path) -> Result<Conversation> {
     wait(adjourn.session(id).prompt("a long story"))?;
     let host = HostId::new(Machine.uuid());
     let by = actor::Actor::new(actor::Face::Host, "").on(host);
+    // It is not measured how the conversation is had: the steps of a host, without one that has to
+    // make a hundred thousand commits for them. They are commands that only hosts give.
     let claim = Request::new(id, by.clone(), Command::Claim);
     let epoch = wait(adjourn.transact(move |tx| tx.command(claim)))?.session.epoch;
     for first in (0..MESSAGES).step_by(TOGETHER) {

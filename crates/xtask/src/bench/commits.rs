@@ -134,6 +134,7 @@ pub fn messages(place: &Path, figures: &mut Figures) -> Result<()> {
     let mut sessions = Vec::new();
     for messages in [10, 10_000] {
         let id = create(&adjourn, "{}")?;
+        // It is not measured how the past is made: in one commit, which no verb makes.
         wait(adjourn.transact(move |tx| -> Result<(), CommandError> {
             for number in 0..messages {
                 tx.command(prompt(id, &format!("message {number} {}", "x".repeat(200))))?;

@@ -32,6 +32,7 @@ pub fn prepare(path: &Path) -> Result<()> {
     let adjourn = open(path)?;
     let value = json!({ "onEvent": "deploy.done:web" });
     let conditions = Conditions::parse(&value, Spelling::Camel)?;
+    // It is not measured how they are added: many in one commit, which no verb makes.
     let added = adjourn.transact(move |tx| -> Result<(), CommandError> {
         for number in 0..RARE {
             let labels = [("team".to_owned(), "web".to_owned())].into();

@@ -7,11 +7,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use adjourn::feed::Following;
-use adjourn::{Adjourn, Claimant, SessionRef};
+use adjourn::{Adjourn, Claimant, Moments, SessionRef};
 use adjourn_core::Session;
+use adjourn_core::event::What;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use tokio::task::JoinSet;
 
 use super::child::{processor_time, runtime};
@@ -38,7 +39,7 @@ pub fn measure(place: &Path, log: &Log, figures: &mut Figures) -> Result<()> {
         Work::of(&place.join("counted.db"), 1, Through::Library, |_, runs| runs < COUNTED)?;
     figures.add("run_commits", counted.each(counted.commits));
     figures.add("run_commands", counted.each(counted.commands));
-    let beneath = Work::of(&place.join("beneath.db"), SESSIONS, Through::Claimant, in_span)?;
+    let beneath = Work::of(&place.join("beneath.db"), SESSIONS, Through::Beneath, in_span)?;
     let many = Work::of(&place.join("runs.db"), SESSIONS, Through::Library, in_span)?;
     figures.add("run_cycles_per_s_n64", many.per_second());
     figures.add("run_cpu_us", many.cpu_us());
@@ -118,13 +119,14 @@ where
     result
 }
 
-/// How clients give their commands.
+/// Through what clients prompt, resume and wait.
 #[derive(Clone, Copy)]
 enum Through {
-    /// As a program does.
+    /// The verbs of the library and what it tells of a session, as a program does.
     Library,
-    /// As the library does, beneath its verbs.
-    Claimant,
+    /// What the library itself is made of: the other side of `run_library_percent_n64`, which by
+    /// definition is beneath the verbs.
+    Beneath,
 }
 
 /// Those who prompt and resume sessions.
@@ -140,12 +142,7 @@ impl Clients<'_> {
         let start = Instant::now();
         let mut tasks = JoinSet::new();
         for id in ids.iter().copied() {
-            let client = Client {
-                session: self.adjourn.session(id),
-                claimant: self.claimant.clone(),
-                through: self.through,
-                following: self.adjourn.feed().follow(id),
-            };
+            let mut client = self.client(id).await?;
             tasks.spawn(async move {
                 let mut runs = 0;
                 while go_on(start, runs) {
@@ -161,28 +158,74 @@ impl Clients<'_> {
         }
         Ok(total)
     }
+
+    async fn client(&self, id: SessionId) -> Result<Client> {
+        let session = self.adjourn.session(id);
+        Ok(match self.through {
+            Through::Library => {
+                let moments = session.watch().from_now().await?;
+                Client::Library(Box::new(Library { session, moments }))
+            }
+            Through::Beneath => {
+                let following = self.adjourn.feed().follow(id);
+                Client::Beneath(Beneath { session, claimant: self.claimant.clone(), following })
+            }
+        })
+    }
 }
 
-/// Whoever prompts and resumes one session.
-struct Client {
-    session: SessionRef,
-    claimant: Claimant,
-    through: Through,
-    following: Following,
+/// A client that prompts and resumes one session.
+enum Client {
+    Library(Box<Library>),
+    Beneath(Beneath),
 }
 
 impl Client {
     /// One run, from the prompt to the end.
+    async fn run(&mut self) -> Result<()> {
+        match self {
+            Self::Library(client) => client.run().await,
+            Self::Beneath(client) => client.run().await,
+        }
+    }
+}
+
+/// A client as a program is one that embeds the library.
+struct Library {
+    session: SessionRef,
+    moments: Moments,
+}
+
+impl Library {
+    async fn run(&mut self) -> Result<()> {
+        self.session.prompt("go").await?;
+        self.until(|what| matches!(what, What::Suspended(_))).await?;
+        self.session.resume().await?;
+        self.until(|what| matches!(what, What::RunEnded(_))).await
+    }
+
+    async fn until(&mut self, is_it: impl Fn(&What) -> bool) -> Result<()> {
+        while let Some(moment) = self.moments.next().await? {
+            if is_it(&moment.event.what) {
+                return Ok(());
+            }
+        }
+        bail!("the session has ended")
+    }
+}
+
+/// A client that gives its commands to the host's claimant and follows the feed, as the verbs do.
+struct Beneath {
+    session: SessionRef,
+    claimant: Claimant,
+    following: Following,
+}
+
+impl Beneath {
     async fn run(&self) -> Result<()> {
-        match self.through {
-            Through::Library => drop(self.session.prompt("go").await?),
-            Through::Claimant => drop(self.claimant.give(prompt(self.session.id(), "go")).await?),
-        }
+        self.claimant.give(prompt(self.session.id(), "go")).await?;
         self.until(|session| session.suspended().is_some()).await?;
-        match self.through {
-            Through::Library => drop(self.session.resume().await?),
-            Through::Claimant => drop(self.claimant.give(resume(self.session.id())).await?),
-        }
+        self.claimant.give(resume(self.session.id())).await?;
         self.until(|session| matches!(session.state, State::Idle)).await
     }
 
