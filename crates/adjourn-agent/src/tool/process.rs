@@ -7,9 +7,26 @@ use std::process::{ExitStatus, Stdio};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-/// Words in the name of a variable that say that its value is a secret.
-const SECRET_WORDS: &[&str] =
-    &["KEY", "KEYS", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS"];
+/// What says anywhere in the name of a variable that its value is a secret.
+const SECRET_PARTS: &[&str] = &[
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "TOKEN",
+    "SECRET",
+    "CREDENTIAL",
+    "APIKEY",
+    "API_KEY",
+    "PRIVATE",
+];
+
+/// What says so as a word of the name, also in the plural or with a number: inside other words it
+/// says nothing, as in `KEYBOARD`.
+const SECRET_WORDS: &[&str] = &["KEY", "PWD", "AUTH", "AUTHORIZATION", "PASS", "COOKIE"];
+
+/// Variables that sound like secrets and are none: the working directory, the one before it, and
+/// where the agent listens that signs for git and ssh.
+const NO_SECRETS: &[&str] = &["PWD", "OLDPWD", "SSH_AUTH_SOCK"];
 
 /// A program with all that it has started and not put into another group.
 ///
@@ -80,11 +97,20 @@ impl Drop for ProcessGroup {
 pub(super) fn without_secrets(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
-    let is_secret = |name: &OsString| {
-        let name = name.to_string_lossy().to_uppercase();
-        name.split(['_', '-', '.']).any(|word| SECRET_WORDS.contains(&word))
+    variables.filter(|(name, _)| !is_secret(&name.to_string_lossy())).collect()
+}
+
+/// Returns whether the name of a variable says that its value is a secret.
+fn is_secret(name: &str) -> bool {
+    let upper = name.to_uppercase();
+    let is_secret_word = |word: &str| {
+        let word = word.trim_end_matches(|last: char| last.is_ascii_digit());
+        let one = word.strip_suffix('S').unwrap_or(word);
+        SECRET_WORDS.contains(&word) || SECRET_WORDS.contains(&one)
     };
-    variables.filter(|(name, _)| !is_secret(name)).collect()
+    !NO_SECRETS.contains(&name)
+        && (SECRET_PARTS.iter().any(|part| upper.contains(part))
+            || upper.split(['_', '-', '.']).any(is_secret_word))
 }
 
 #[cfg(test)]
@@ -93,17 +119,52 @@ mod tests {
 
     #[test]
     fn variables_that_say_that_they_are_secrets_are_not_passed_on() {
-        let variables = [
-            ("PATH", "/bin"),
-            ("OPENAI_API_KEY", "hush"),
-            ("github_token", "hush"),
-            ("AWS_SECRET_ACCESS_KEY", "hush"),
-            ("KEYBOARD", "qwerty"),
-            ("CARGO_HOME", "/cargo"),
+        let secrets = [
+            "OPENAI_API_KEY",
+            "github_token",
+            "AWS_SECRET_ACCESS_KEY",
+            "PGPASSWORD",
+            "MY_PASSWORDS",
+            "SSH_PASSPHRASE",
+            "MYSQL_PWD",
+            "mysql_pwd",
+            "APIKEY",
+            "MY_APIKEY_FILE",
+            "GITHUBTOKEN",
+            "API_TOKENS",
+            "KEY2",
+            "KEYS",
+            "KEYS2",
+            "OPENAI_KEY_2",
+            "SIGNING.KEY",
+            "CREDENTIAL",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "PRIVATE_PEM",
+            "HTTP_AUTH",
+            "NPM_CONFIG__AUTH",
+            "ADJOURN_MCP_SRV_AUTHORIZATION",
+            "DB_PASS",
+            "SESSION_COOKIE",
+            "COOKIES",
         ];
-        let variables = variables.map(|(name, value)| (name.into(), value.into()));
-        let kept = without_secrets(variables.into_iter());
+        let others = [
+            "PATH",
+            "PWD",
+            "OLDPWD",
+            "SSH_AUTH_SOCK",
+            "KEYBOARD",
+            "MONKEY",
+            "AUTHOR",
+            "GIT_AUTHOR_NAME",
+            "COMPASS",
+            "BYPASS_CACHE",
+            "CARGO_HOME",
+            "S",
+            "2",
+        ];
+        let variables = secrets.iter().chain(&others);
+        let kept = without_secrets(variables.map(|name| (name.into(), "value".into())));
         let names: Vec<_> = kept.iter().map(|(name, _)| name.to_str().unwrap()).collect();
-        assert_eq!(names, ["PATH", "KEYBOARD", "CARGO_HOME"]);
+        assert_eq!(names, others);
     }
 }
