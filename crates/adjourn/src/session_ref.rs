@@ -95,8 +95,8 @@ impl<S: Store> SessionRef<S> {
 
     /// Chooses how the agent works, for instance its mode, whatever the session is doing.
     ///
-    /// Resolves at the commit that does so. A session that is parked stays parked; an agent that runs
-    /// is told at once.
+    /// Resolves at the commit that does so. A session that is parked stays parked; an agent whose
+    /// step runs is told at once, any other with its next step.
     pub fn set_option(
         &self,
         option: impl Into<String>,
@@ -116,9 +116,12 @@ impl<S: Store> SessionRef<S> {
     /// They are forgotten when the session is over, whichever process ends or removes it.
     pub fn provide(&self, values: Environment) {
         let Process { store, feed, values: all, .. } = self.adjourn().process();
-        if all.provide(self.id(), values) {
+        let hosts = self.adjourn().claimants().clone();
+        // A host that keeps a driver of the session has read what the session was created with.
+        let spec = hosts.iter().find_map(|host| host.spec(self.id()).ok().flatten());
+        let stored = spec.as_ref().map_or(&[][..], |spec| &spec.mcp_servers);
+        if all.provide(self.id(), values, stored) {
             // A driver that is kept was made with the servers of before.
-            let hosts = self.adjourn().claimants().clone();
             hosts.iter().for_each(|host| host.end_outdated(self.id()));
         }
         // From here on the feed tells when it is over.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjourn_core::id::SessionId;
 use adjourn_driver::Environment;
+use serde_json::Value;
 
 /// The values that sessions are given in this process. Cheap to clone.
 ///
@@ -21,13 +22,21 @@ struct Given {
 
 impl Values {
     /// Adds values of a session, which hold from its next claim on; returns whether it has other MCP
-    /// servers with them.
-    pub(crate) fn provide(&self, session: SessionId, values: Environment) -> bool {
+    /// servers with them, or servers that are given other values. `stored` are the servers that the
+    /// session was created with: naming them again changes nothing.
+    pub(crate) fn provide(
+        &self,
+        session: SessionId,
+        values: Environment,
+        stored: &[Value],
+    ) -> bool {
         let mut all = self.all();
-        let known = all.entry(session).or_default();
-        let others = values.servers.is_some() && values.servers != known.values.servers;
-        known.values = std::mem::take(&mut known.values).with(values);
-        others
+        let known = &mut all.entry(session).or_default().values;
+        let before = known.clone();
+        *known = std::mem::take(known).with(values);
+        let were = before.servers.as_deref().unwrap_or(stored);
+        known.servers.as_deref().unwrap_or(stored) != were
+            || known.mcp_servers != before.mcp_servers
     }
 
     /// Returns the values of a session.
