@@ -26,6 +26,8 @@ pub struct Chosen {
     pub runs: usize,
     /// Whether it is a script, which needs no task.
     pub is_script: bool,
+    /// Why it cannot be run by this process, which other hosts may be able to.
+    lacks: Option<String>,
 }
 
 impl Chosen {
@@ -52,7 +54,16 @@ impl Chosen {
             ..definition
         };
         let (driver, values) = (definition.spec()?, definition.values()?);
-        Ok(Self { driver, values, budget: definition.budget, runs: 1, is_script: false })
+        let lacks = definition.lacks();
+        Ok(Self { driver, values, budget: definition.budget, runs: 1, is_script: false, lacks })
+    }
+
+    /// Refuses what this process cannot run itself, before there is a session that waits for it.
+    pub fn run_here(self) -> Result<Self, Failure> {
+        match &self.lacks {
+            Some(why) => Err(Failure::usage(why.clone())),
+            None => Ok(self),
+        }
     }
 
     /// Reads a script from its file.
@@ -65,7 +76,7 @@ impl Chosen {
         let driver = DriverSpec { needs, options, ..DriverSpec::script(source) };
         let runs = script.runs().unwrap_or(1).max(1);
         let values = BTreeMap::new();
-        Ok(Self { driver, values, budget: None, runs, is_script: true })
+        Ok(Self { driver, values, budget: None, runs, is_script: true, lacks: None })
     }
 
     /// Says which directory the session works in: the one that is named, or for an agent the current

@@ -11,8 +11,16 @@ use adjourn_driver::Message;
 use serde_json::{Map, Value, json};
 
 /// Fields that hold a time; the journal has it as a number.
-const TIMES: &[&str] =
-    &["at", "time", "createdAt", "requestedAt", "suspendedAt", "resumedAt", "abandonAt"];
+const TIMES: &[&str] = &[
+    "at",
+    "time",
+    "createdAt",
+    "startedAt",
+    "requestedAt",
+    "suspendedAt",
+    "resumedAt",
+    "abandonAt",
+];
 /// Fields that hold what others wrote, in their own words; times in them are text already.
 const THEIRS: &[&str] = &["conditions", "driver", "labels", "meta", "value"];
 

@@ -27,7 +27,10 @@ use crate::view::View;
 const GO: &str = "go";
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
-    let chosen = Chosen::by(&run.agent, settings)?.working_in(run.cwd.as_ref())?;
+    let mut chosen = Chosen::by(&run.agent, settings)?.working_in(run.cwd.as_ref())?;
+    if !run.detach {
+        chosen = chosen.run_here()?;
+    }
     // No person can be asked here: better no session than one that waits for ever.
     if chosen.driver.needs.contains(&Need::Permissions) && output.keyboard().is_none() {
         return Err(match run.agent.script.as_ref().map(|path| path.display()) {

@@ -90,6 +90,12 @@ impl Definition {
         Ok(spec)
     }
 
+    /// Returns why its model cannot be had in this process, such as a key that is missing.
+    pub fn lacks(&self) -> Option<String> {
+        let config = models::named(&self.model).ok()?;
+        models::make(&config).err()
+    }
+
     /// Returns what its MCP servers are given, in memory alone.
     pub fn values(&self) -> Result<BTreeMap<String, McpValues>, Failure> {
         Ok(self.servers()?.values())

@@ -22,7 +22,7 @@ pub fn agent(
     address: &SocketAddr,
 ) -> Result<Option<A2a<Sqlite>>, Failure> {
     let Some(name) = name(&serve.agent) else { return Ok(None) };
-    let chosen = Chosen::by(&serve.agent, &place.settings)?.working_in(None)?;
+    let chosen = Chosen::by(&serve.agent, &place.settings)?.run_here()?.working_in(None)?;
     let Chosen { driver, budget, .. } = chosen;
     // No person can be asked here: better no agent than one whose tasks wait for ever.
     if driver.needs.contains(&Need::Permissions) {

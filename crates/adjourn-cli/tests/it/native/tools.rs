@@ -199,6 +199,21 @@ fn a_call_of_a_server_that_nobody_can_allow_says_what_lets_it_run() {
     assert!(log.contains("words__word"), "{log}");
 }
 
+/// A session that waits for a key would run later, beside the one that is made when there is a key.
+#[test]
+fn what_runs_an_agent_itself_refuses_a_model_without_its_key() {
+    let home = Home::new();
+    let port = ["serve", "--listen", "127.0.0.1:0", "--insecure-open", "--model", "openai/gpt-5"];
+    for arguments in
+        [&["run", "go", "--model", "openai/gpt-5"][..], &["acp", "--model", "openai/gpt-5"], &port]
+    {
+        let told = home.told(arguments);
+        assert_eq!(told.code, 2, "{arguments:?}: {told:?}");
+        assert!(told.talk.contains("set OPENAI_API_KEY"), "{arguments:?}: {told:?}");
+    }
+    assert_eq!(home.told(&["ls", "--all", "--json"]).data, "", "there is no session that waits");
+}
+
 #[test]
 fn a_host_without_the_key_of_a_model_says_how_to_give_it() {
     let home = Home::new();
