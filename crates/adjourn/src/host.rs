@@ -306,19 +306,23 @@ impl<S: Store> Host<S> {
         match driven {
             // It is left to hosts that can read it; the other sessions go on.
             Ok(Err(error)) if error.is_of_a_session() => {
-                let declined = match self.store.session(id) {
+                let (run, declined) = match self.store.session(id) {
                     // Its journal can be read; what was said in it cannot, and would not be if this
                     // host claimed it again.
-                    Ok(Some(session)) => Declined::new(error.to_string(), &session, Again::Never),
-                    Ok(None) | Err(_) => Declined::unreadable(&error),
+                    Ok(Some(session)) => {
+                        let why = error.to_string();
+                        let run = session.run().map(|run| run.id);
+                        (run, Declined::new(why, &session, Again::Never))
+                    }
+                    Ok(None) | Err(_) => (None, Declined::unreadable(&error)),
                 };
-                self.decline(id, declined);
+                self.decline(id, run, declined);
                 self.undriven = true;
                 Ok(())
             }
             Ok(Err(error)) if error.passes() => {
                 let left = format!("{error}; session {id} is not given back before the host ends");
-                self.note(id, &format!("{left}, and the next host takes it over"));
+                self.note(id, None, &format!("{left}, and the next host takes it over"));
                 Err(error)
             }
             Ok(result) => result,
@@ -332,7 +336,8 @@ impl<S: Store> Host<S> {
         match self.store.session(id) {
             Ok(Some(session)) => {
                 let why = "its driver panicked".to_owned();
-                self.decline(id, Declined::new(why, &session, Again::Never));
+                let run = session.run().map(|run| run.id);
+                self.decline(id, run, Declined::new(why, &session, Again::Never));
             }
             Ok(None) => {}
             Err(error) if error.is_of_a_session() => {}

@@ -51,12 +51,28 @@ pub(crate) fn committed(changes: &[Arc<Change>]) {
         return;
     }
     for (index, change) in changes.iter().enumerate() {
+        let mut run = run_before(change);
         for event in &change.events {
-            write(&change.session, event, || {
+            if let What::RunStarted(started) = &event.what {
+                run = Some(started.run);
+            }
+            write(&change.session, run, event, || {
                 was_made_ready(changes.iter().take(index), change.session.id)
             });
         }
     }
+}
+
+/// Returns the run that the first event of a change is about. The session is as the last event
+/// left it: its run may be over by then, or be another one.
+fn run_before(change: &Change) -> Option<RunId> {
+    let of_event = |event: &Event| match &event.what {
+        What::RunEnded(ended) => Some(Some(ended.run)),
+        What::RunStarted(_) => Some(None),
+        _ => None,
+    };
+    let of_session = || change.session.run().map(|run| run.id);
+    change.events.iter().find_map(of_event).unwrap_or_else(of_session)
 }
 
 /// Returns whether changes made a session ready to be claimed, which is a line of its own.
@@ -66,9 +82,8 @@ fn was_made_ready<'a>(mut changes: impl Iterator<Item = &'a Arc<Change>>, id: Se
 }
 
 /// A claim is news where another process, or an earlier commit, made the session ready.
-fn claim(session: &Session, claimed: &Claimed, is_told: bool) {
-    let run = session.run().map(|run| run.id);
-    let ids = Ids { session: session.id, run, handle: None, host: Some(claimed.host) };
+fn claim(ids: Ids, claimed: &Claimed, is_told: bool) {
+    let ids = Ids { host: Some(claimed.host), ..ids };
     let epoch = display(claimed.epoch);
     match is_told {
         true => line!(debug, ids, epoch, "claimed"),
@@ -76,14 +91,11 @@ fn claim(session: &Session, claimed: &Claimed, is_told: bool) {
     }
 }
 
-/// Writes a line about one event; `is_told` says whether the commit made the session ready.
-fn write(session: &Session, event: &Event, is_told: impl Fn() -> bool) {
-    let ids = |handle: Option<Handle>| Ids {
-        session: session.id,
-        run: session.run().map(|run| run.id),
-        handle,
-        host: event.by.host,
-    };
+/// Writes a line about one event and the run it is about; `is_told` says whether the commit made
+/// the session ready.
+fn write(session: &Session, run: Option<RunId>, event: &Event, is_told: impl Fn() -> bool) {
+    let ids =
+        |handle: Option<Handle>| Ids { session: session.id, run, handle, host: event.by.host };
     let by = &event.by;
     match &event.what {
         What::SessionCreated(created) => {
@@ -99,17 +111,16 @@ fn write(session: &Session, event: &Event, is_told: impl Fn() -> bool) {
             let ids = ids(Some(imported.from.handle));
             line!(info, ids, from = %imported.from.session, %by, "session imported");
         }
-        What::RunStarted(started) => {
-            let ids = Ids { run: Some(started.run), ..ids(None) };
-            line!(info, ids, %by, "run started");
+        What::RunStarted(_) => {
+            line!(info, ids(None), %by, "run started");
         }
-        What::Claimed(claimed) => claim(session, claimed, is_told()),
+        What::Claimed(claimed) => claim(ids(None), claimed, is_told()),
         What::StepStarted(started) => {
             line!(debug, ids(None), step = started.number, "step started");
         }
         What::Progressed(progressed) => {
-            let calls = Calls(&progressed.started);
-            line!(debug, ids(None), %calls, returned = progressed.returned.len(), "step goes on");
+            let call_ids = Calls(&progressed.started);
+            line!(debug, ids(None), %call_ids, returned = progressed.returned.len(), "step goes on");
         }
         What::StepFinished(_) => line!(debug, ids(None), "step finished"),
         What::StepAborted(_) => line!(debug, ids(None), "step broken off"),
@@ -117,13 +128,13 @@ fn write(session: &Session, event: &Event, is_told: impl Fn() -> bool) {
             line!(debug, ids(None), calls = asked.calls.len(), "calls asked for");
         }
         What::CallsDispatched(dispatched) => {
-            line!(debug, ids(None), calls = %Calls(&dispatched.calls), "calls started");
+            line!(debug, ids(None), call_ids = %Calls(&dispatched.calls), "calls started");
         }
         What::CallsReturned(returned) => {
             line!(debug, ids(None), calls = returned.calls.len(), "calls returned");
         }
         What::CallsLeft(left) if left.unknown.is_empty() => {
-            line!(debug, ids(None), calls = %Calls(&left.not_run), "calls not run");
+            line!(debug, ids(None), call_ids = %Calls(&left.not_run), "calls not run");
         }
         What::CallsLeft(left) => unknown_calls(ids(None), &left.unknown),
         What::CallsAbandoned(abandoned) => unknown_calls(ids(None), &abandoned.calls),

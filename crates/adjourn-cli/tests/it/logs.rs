@@ -101,6 +101,11 @@ fn a_log_in_text_has_steps_and_calls_where_it_is_asked_for_them() {
     let step = line("DEBUG step started");
     assert!(step.contains(&format!(" session={id} run=run-")), "{step}");
     assert!(line("INFO parked").contains(" handle=suspend-"), "{said}");
+    // Also those of a decision that ends the run.
+    assert!(line("DEBUG step finished").contains(&format!(" session={id} run=run-")), "{said}");
+    for line in said.lines().filter(|line| line.contains(&format!(" session={id}"))) {
+        assert!(line.contains(&format!(" session={id} run=run-")), "{line}");
+    }
     // Nothing is there that a terminal would take for a command.
     assert!(!said.contains('\u{1b}'), "{said:?}");
     // Words and secrets are not in it at this level, either.
@@ -253,7 +258,8 @@ fn the_log_of_a_host_names_a_session_that_it_leaves_to_others_and_why() {
     // What a driver says in its own words is for those who look for defects.
     let words: Vec<_> = said.lines().filter(|line| line.contains("permission")).collect();
     assert!(!words.is_empty() && words.iter().all(|line| line.contains(" DEBUG ")), "{said}");
-    assert!(lines[0].contains(&format!("session={id} host=host-")), "{said}");
+    assert!(lines[0].contains(&format!("session={id} run=run-")), "{said}");
+    assert!(lines[0].contains(" host=host-"), "{said}");
     assert!(!said.contains(UNSAID), "{said}");
 }
 

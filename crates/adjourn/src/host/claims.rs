@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::session::State;
 use adjourn_store::rows::SessionNo;
 use adjourn_store::{Error, Store};
 use tokio::time::Instant;
+use tracing::field::display;
 
 use super::{Host, about};
 use crate::claimant::{Equipment, Prepared};
@@ -149,7 +150,7 @@ impl<S: Store> Host<S> {
         match self.try_driver(id) {
             // A session that cannot be read must not hold up the others.
             Err(error) if error.is_of_a_session() => {
-                self.decline(id, Declined::unreadable(&error));
+                self.decline(id, None, Declined::unreadable(&error));
                 Ok(None)
             }
             made => Ok(made?.map(|equipment| self.claimant.prepared(id, slot, equipment))),
@@ -172,7 +173,8 @@ impl<S: Store> Host<S> {
             }
             Some(Err((why, again))) => {
                 if let Some(session) = self.store.session(id)? {
-                    self.decline(id, Declined::by_driver(why, &session, again));
+                    let run = session.run().map(|run| run.id);
+                    self.decline(id, run, Declined::by_driver(why, &session, again));
                 }
                 Ok(None)
             }
@@ -198,17 +200,18 @@ impl<S: Store> Host<S> {
         Ok(())
     }
 
-    /// Leaves a session to others, for a while or for good.
-    pub(super) fn decline(&mut self, id: SessionId, declined: Declined) {
+    /// Leaves a session, and its run if that is known, to others, for a while or for good.
+    pub(super) fn decline(&mut self, id: SessionId, run: Option<RunId>, declined: Declined) {
         if self.declined.get(&id).is_none_or(|known| known.why != declined.why) {
             let (session, host, why) = (id, self.id, declined.kind());
+            let run = run.map(display);
             match declined.is_fault() {
-                true => tracing::warn!(%session, %host, "left to other hosts: {why}"),
+                true => tracing::warn!(%session, run, %host, "left to other hosts: {why}"),
                 // Another host may have what it lacks, or this one later: a client to ask, say.
-                false => tracing::info!(%session, %host, "left to other hosts: {why}"),
+                false => tracing::info!(%session, run, %host, "left to other hosts: {why}"),
             }
             if let Some(words) = declined.words() {
-                tracing::debug!(%session, %host, "its driver says: {words}");
+                tracing::debug!(%session, run, %host, "its driver says: {words}");
             }
         }
         // Which of them are still there cannot be told cheaply; those that are come back at once.

@@ -100,7 +100,11 @@ impl<S: Store> Host<S> {
                     self.give_back((id, owner.epoch)).await?;
                 }
                 Err(error) if error.is_of_a_session() => {
-                    self.note(id, &format!("{error}; it is driven again when it can be read"));
+                    self.note(
+                        id,
+                        None,
+                        &format!("{error}; it is driven again when it can be read"),
+                    );
                     self.store.transact(move |tx| tx.let_unreadable_go(id)).await?;
                 }
                 Err(error) => return Err(error),
