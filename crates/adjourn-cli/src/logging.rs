@@ -105,6 +105,18 @@ fn level(settings: &Settings, verb: &Verb) -> LevelFilter {
     }
 }
 
+/// Writes what is said to a person among the lines of a log in JSON, as an object without a level:
+/// it is no line of the log, and no level leaves it out.
+pub fn say(message: &str) {
+    let Some(lines) = LINES.get() else { return };
+    let now = Machine.now().to_string();
+    let line = serde_json::json!({ "timestamp": now, "message": message });
+    // A program does not wait for the reader of its stderr here, either.
+    if lines.try_send(Line::Text(format!("{line}\n").into_bytes())).is_err() {
+        DROPPED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Waits a moment until what was logged is written.
 pub fn end() {
     let Some(lines) = LINES.get() else { return };

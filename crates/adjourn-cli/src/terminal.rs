@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::failure::Failure;
+use crate::logging;
 use crate::question::Keyboard;
 
 /// How often a live line moves.
@@ -186,7 +187,7 @@ impl Output {
     /// Says something to the person who watches, not to the reader of the data.
     pub fn talk(&self, line: &str) {
         if self.logs_json.get() {
-            tracing::info!("{line}");
+            logging::say(line);
         } else if !self.json {
             self.clear();
             // What others wrote is in it.

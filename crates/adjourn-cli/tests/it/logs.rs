@@ -308,6 +308,21 @@ fn a_failure_is_a_line_of_a_log_in_json() {
 }
 
 #[test]
+fn what_a_command_says_is_an_object_without_a_level_in_a_log_in_json() {
+    let home = Home::new();
+    home.parked(PARKS);
+    home.parked(PARKS);
+    let told = home.told(&["ls", "--limit", "1", "--log", "warn", "--log-format", "json"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let lines = lines(&told.talk);
+    let goes_on = |line: &&Value| line["message"].as_str().unwrap().starts_with("there are more:");
+    let said = lines.iter().find(goes_on).unwrap_or_else(|| panic!("{told:?}"));
+    assert!(said["message"].as_str().unwrap().contains(" --after "), "{said}");
+    assert!(said["timestamp"].as_str().unwrap().ends_with('Z'), "{said}");
+    assert!(lines.iter().all(|line| line.get("level").is_none()), "{told:?}");
+}
+
+#[test]
 fn commands_in_the_foreground_log_only_when_they_are_asked() {
     let home = Home::new();
     home.config("[log]\nlevel = \"debug\"");
