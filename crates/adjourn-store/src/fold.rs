@@ -133,7 +133,7 @@ pub(crate) fn founding_marks(session: SessionId, body: &[u8]) -> Vec<String> {
         Ok(What::SessionCreated(created)) => marks(&created.into()),
         Ok(What::SessionImported(imported)) => {
             let SessionImported { founding, from, .. } = *imported;
-            marks(&founding.into()).into_iter().chain([record_mark(from.handle)]).collect()
+            marks(&founding.into()).into_iter().chain([record_mark(&from)]).collect()
         }
         _ => Vec::new(),
     }

@@ -17,7 +17,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::store::Listed;
 use adjourn_core::conditions::EventPattern;
 use adjourn_core::driver::DriverSpec;
-use adjourn_core::event::SessionCreated;
+use adjourn_core::event::{Origin, SessionCreated};
 use adjourn_core::id::{Handle, SessionId};
 use adjourn_core::session::{Phase, State};
 use adjourn_core::time::Timestamp;
@@ -301,9 +301,11 @@ pub(crate) enum Mark<'a> {
     Agent(&'a str),
     Cwd(&'a str),
     Parent(SessionId),
-    /// The suspension whose record it was made from. It stays when the session is erased: a record
-    /// is taken in once.
-    Record(Handle),
+    /// The record that it was made from: whose it is, and of which suspension. A session is exported
+    /// once, and a record that is sealed anew is still the same one; but a suspension that moves on
+    /// keeps its handle, and goes on as another session. It stays when the session is erased: a
+    /// record is taken in once.
+    Record(SessionId, Handle),
 }
 
 /// How much of a text goes into an index; what is longer is cut, and compared in full elsewhere.
@@ -324,7 +326,10 @@ impl fmt::Display for Mark<'_> {
             Self::Agent(agent) => write!(f, "agent={agent}"),
             Self::Cwd(cwd) => write!(f, "cwd={}", tidy(cwd).display()),
             Self::Parent(parent) => write!(f, "parent={}", parent.uuid().as_simple()),
-            Self::Record(handle) => write!(f, "{RECORD}{}", handle.uuid().as_simple()),
+            Self::Record(session, handle) => {
+                let (session, handle) = (session.uuid(), handle.uuid());
+                write!(f, "{RECORD}{}:{}", session.as_simple(), handle.as_simple())
+            }
         }
     }
 }
@@ -348,9 +353,9 @@ pub(crate) fn marks(founding: &Founding) -> Vec<String> {
 /// How the mark begins that says which record a session was made from.
 const RECORD: &str = "record=";
 
-/// Returns the mark of the session that was made from the record of a suspension.
-pub(crate) fn record_mark(handle: Handle) -> String {
-    Mark::Record(handle).to_string()
+/// Returns the mark of the session that was made from a record.
+pub(crate) fn record_mark(from: &Origin) -> String {
+    Mark::Record(from.session, from.handle).to_string()
 }
 
 /// Returns whether a mark stays when its session is erased.

@@ -172,9 +172,9 @@ impl<'a> Transaction<'a> {
         imported: SessionImported,
         said: &[Vec<u8>],
     ) -> Result<Done, CommandError> {
-        let handle = imported.from.handle;
-        let record = record_mark(handle);
+        let record = record_mark(&imported.from);
         if let Some(session) = self.rows.ever_with(&record)? {
+            let handle = imported.from.handle;
             return Err(Rejected::AlreadyConsumed { handle, session }.into());
         }
         let founding = Founding::from(imported.founding.clone());

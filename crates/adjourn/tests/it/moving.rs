@@ -146,6 +146,63 @@ async fn a_record_is_taken_in_once_by_a_store_however_many_try() {
     is_whole(&there, &Keys::only(key(2))).await;
 }
 
+/// A suspension keeps its handle wherever it goes; the ledger knows its records apart.
+#[tokio::test]
+async fn a_parked_session_moves_there_and_back_as_often_as_it_likes_without_waking() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let trusting =
+        |mine: u8, other: u8| Keys::only(key(mine)).opening(key(other).sealing_half(), None);
+    let here = open(directory.path(), "here.db", trusting(1, 2), &clock).await;
+    let there = open(directory.path(), "there.db", trusting(2, 1), &clock).await;
+    let mut session = parked(&here).await;
+    let before = session.load().await.unwrap();
+    let mut used: Vec<(&Adjourn, Record)> = Vec::new();
+    // The last one is taken in by the store that it comes from.
+    for to in [&there, &here, &there, &here, &here] {
+        let record = session.export().await.unwrap().record;
+        session = to.import(record.clone()).await.unwrap();
+        used.push((to, record));
+    }
+    let after = session.load().await.unwrap();
+    assert_eq!(after.transcript, before.transcript);
+    assert_eq!(
+        after.suspended().unwrap().park.pause.handle,
+        before.suspended().unwrap().park.pause.handle
+    );
+    for (by, record) in used {
+        let refused = by.import(record).await.unwrap_err();
+        assert!(matches!(refused, Error::Refused(Rejected::AlreadyConsumed { .. })), "{refused}");
+    }
+    session.resume().await.unwrap();
+    is_whole(&here, &Keys::only(key(1))).await;
+    is_whole(&there, &Keys::only(key(2))).await;
+}
+
+#[tokio::test]
+async fn a_record_that_is_sealed_anew_since_its_key_was_revoked_is_the_same_record() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let here = open(directory.path(), "here.db", Keys::only(key(1)), &clock).await;
+    let trusting = Keys::only(key(2)).opening(key(1).sealing_half(), None);
+    let there =
+        open(directory.path(), "there.db", trusting.opening(key(3).sealing_half(), None), &clock);
+    let there = there.await;
+    let session = parked(&here).await;
+    let first = session.export().await.unwrap().record;
+    let moved = there.import(first.clone()).await.unwrap();
+    let id = session.id();
+    drop((here, session));
+    let revoked = Revocation { at: Timestamp::from_millis(1), reason: "it leaked".to_owned() };
+    let keys = Keys::only(key(3)).accepting(key(1), Some(revoked));
+    let here = open(directory.path(), "here.db", keys, &clock).await;
+    let anew = here.session(id).export().await.unwrap().record;
+    assert_ne!(anew.token(), first.token());
+    let refused = there.import(anew).await.unwrap_err();
+    let Error::Refused(Rejected::AlreadyConsumed { session, .. }) = refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(session, moved.id());
+}
+
 /// Takes in a record that was changed as JSON.
 async fn changed(
     adjourn: &Adjourn,
