@@ -143,6 +143,12 @@ impl Warm {
         self.kept().drivers.keys().copied().collect()
     }
 
+    /// Tells other hosts, as long as what it returns is held, that a driver of a session is there
+    /// and is being ended.
+    pub(crate) fn show(&self, id: SessionId) -> Showing {
+        self.list.show(id)
+    }
+
     /// Returns whether a driver of a session is kept here, or is being ended.
     pub(crate) fn shows(&self, id: SessionId) -> bool {
         self.list.contains(id)

@@ -171,9 +171,14 @@ impl<S: Store> Claimant<S> {
     async fn keep_or_end(&self, session: &Session, epoch: Epoch, mut driver: Box<dyn Driver>) {
         let rests = matches!(session.state, State::Suspended(_) | State::Idle);
         let rests = rests && session.epoch == epoch;
-        let mut keeps = || catch_unwind(AssertUnwindSafe(|| driver.keep())).unwrap_or(false);
-        if !(rests && self.0.warm.has_room() && keeps()) {
-            return end(driver.as_mut(), self.0.clock.as_ref()).await;
+        let keeps = catch_unwind(AssertUnwindSafe(|| driver.keep())).unwrap_or(false);
+        if !(rests && self.0.warm.has_room() && keeps) {
+            // Other hosts wait until what it has outside has ended. Most have nothing there, and
+            // their sessions come to rest without a list being written.
+            let showing = keeps.then(|| self.0.warm.show(session.id));
+            end(driver.as_mut(), self.0.clock.as_ref()).await;
+            drop(driver);
+            return drop(showing);
         }
         let followed = self.0.feed.wake_host(session.id);
         let now = self.0.clock.elapsed();

@@ -61,6 +61,39 @@ async fn a_moment() {
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
+/// Waits until a host tells others no more that a driver of a session is there.
+async fn until_not_shown(fixture: &Fixture, host: HostId, id: SessionId) {
+    within(async {
+        while fixture.hosts().kept_by(host).contains(&id) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
+
+/// A host that keeps nothing ends it behind the commit that parks the session.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_that_is_not_kept_has_ended_before_another_host_runs_a_step() {
+    let player = Player { dies: Dies::WhenItMay, ..Player::new(vec![awaiting()]) };
+    let fixture = Fixture::new();
+    let config = Config { max_warm: 0, ..Config::default() };
+    let host = fixture.host_as(Arc::new(player.clone()), config).await;
+    let id = fixture.create_with(spec());
+    fixture.prompt(id, "go");
+    fixture.until_state(id, "suspended").await;
+    player.until_ended(&[1]).await;
+    let other = fixture.host_with(Arc::new(elsewhere(&player))).await;
+    resume(&fixture, &other, id).await;
+    a_moment().await;
+    assert_eq!(player.log.lock().unwrap().lives, [(1, "began")], "the other host waits");
+    player.may_end.send_replace(true);
+    fixture.until_state(id, "idle").await;
+    let lives = player.log.lock().unwrap().lives.clone();
+    assert_eq!(lives[..3], [(1, "began"), (1, "ended"), (2, "began")]);
+    other.stop().await;
+    host.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kept_driver_has_ended_before_another_host_runs_a_step() {
     let kept = Kept::by_one_that(Dies::WhenItMay).await;
@@ -131,6 +164,7 @@ async fn a_host_that_hangs_is_waited_for_no_longer_than_a_second_and_a_dead_one_
         fixture.prompt(id, "go");
         fixture.until_state(id, "suspended").await;
         player.until_ended(&[1]).await;
+        until_not_shown(&fixture, host.id, id).await;
         let silent = HostId::new(fixture.clock.uuid());
         let presence = fixture.hosts().join(silent).unwrap();
         let presence = alive.then_some(presence);
@@ -198,11 +232,6 @@ async fn a_claim_between_the_park_and_the_keeping_leaves_no_driver_behind() {
     fixture.until_state(id, "idle").await;
     player.may_be_kept.send_replace(true);
     player.until_ended(&[1]).await;
-    within(async {
-        while fixture.hosts().kept_by(host.id()).contains(&id) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until_not_shown(&fixture, host.id(), id).await;
     other.stop().await;
 }
