@@ -113,7 +113,8 @@ impl<S: Store> Drive<S> {
                     if let Err((refused, said)) = self.progress(&mut speech).await? {
                         drop(stream);
                         end(driver, self.clock.as_ref()).await;
-                        let (step, rest) = speech.end();
+                        // No more of the message comes: its stream is gone.
+                        let (step, rest) = speech.break_off();
                         let said = said.into_iter().chain(rest).collect();
                         return self.refused(refused, step, said).await;
                     }

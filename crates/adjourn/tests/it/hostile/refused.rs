@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjourn_core::ledger::CallId;
 use adjourn_core::{Session, limits};
-use adjourn_driver::{CallContent, Message, Park, Part, Reported, RequestedCall};
+use adjourn_driver::{CallContent, Joining, Message, Park, Part, Reported, RequestedCall};
 use adjourn_store::Store as _;
 
 use super::{Player, ask, call, calls, outcome, play, say, shown, spec};
@@ -13,7 +13,6 @@ use crate::points::Points;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_driver_that_wants_the_impossible_fails_its_run_and_its_words_are_kept() {
-    let long = "x".repeat(limits::DRIVER_STATE_BYTES + 1);
     let many: Vec<_> = (0..=limits::OPEN_CALLS).map(|number| format!("c{number}")).collect();
     let many: Vec<_> = many.iter().map(String::as_str).collect();
     let unasked = Part::Calls(vec![RequestedCall::new(call("a")), ask("q", " ")]);
@@ -28,7 +27,6 @@ async fn a_driver_that_wants_the_impossible_fails_its_run_and_its_words_are_kept
     let arguments = (0..200).fold(serde_json::Value::Null, |inner, _| serde_json::json!([inner]));
     let nested = RequestedCall::new(CallContent { arguments, ..call("deep") });
     for (why, impossible, not_run) in [
-        ("driverState: longer than 65536 bytes", Part::State(long), 0),
         ("another open call has this id", calls(&["a", "a"]), 1),
         ("more than 64 calls open at once", calls(&many), many.len()),
         ("calls[0].tool: must not be empty", calls(&[""]), 1),
@@ -55,6 +53,24 @@ async fn a_driver_that_wants_the_impossible_fails_its_run_and_its_words_are_kept
         assert_eq!(player.ran(), Vec::<String>::new(), "{why}");
         assert!(session.calls.is_empty(), "{why}");
     }
+}
+
+/// Its stream is dropped: the rest of what it was saying never comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_a_refusal_cuts_short_is_told_as_aborted() {
+    let long = "x".repeat(limits::DRIVER_STATE_BYTES + 1);
+    let player = Player::new(vec![vec![say("half"), Part::State(long)]]);
+    let (fixture, session) = play(&player).await;
+    assert_eq!(outcome(&session), "failed");
+    let error = session.last_run.as_ref().unwrap().error.as_deref().unwrap();
+    assert!(error.contains("driverState: longer than 65536 bytes"), "{error}");
+    let said = fixture.said(session.id);
+    let words: Vec<_> = said.iter().map(Message::text).collect();
+    assert_eq!(words, ["go", "half"], "the words are kept");
+    let mut joining = Joining::default();
+    assert!(joining.take(1, &said[1]).is_none(), "and the message has no end");
+    assert!(joining.break_off().iter().all(|(_, message)| message.aborted));
+    assert_eq!(shown(&fixture, session.id), Vec::<String>::new(), "no model takes it for whole");
 }
 
 /// What calls are given is kept in the transcript, and the state has none of it.
