@@ -69,7 +69,7 @@ pub struct Appended {
 /// Whoever is told of the commits of this process.
 pub trait Listener: Send + Sync {
     /// Takes note of a commit, before those are answered whose commands are in it. It is called on
-    /// the thread that writes, so it must not wait.
+    /// the thread that writes or on the one that tells, so it must not wait.
     fn committed(&self, committed: &Committed);
 }
 

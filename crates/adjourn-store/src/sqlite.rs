@@ -51,7 +51,7 @@ use points::Points;
 use rows::Known;
 use sidecar::{Looked, Sidecar};
 use signers::{known_signer, register};
-use teller::Teller;
+use teller::{Teller, Tells};
 use turnstile::{PATIENCE, beside};
 use writer::{Counters, Job, Writer};
 
@@ -117,6 +117,8 @@ struct Inner {
     environment: Arc<dyn Environment>,
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     writer: Option<std::thread::JoinHandle<()>>,
+    /// The thread that tells of commits beside the writer.
+    tells: Tells,
     /// What the next commit is to be signed with, if that changes.
     next_keys: Arc<Mutex<Option<Keys>>>,
     readers: Mutex<Vec<Connection>>,
@@ -174,6 +176,7 @@ impl Sqlite {
         let next_keys = Arc::new(Mutex::new(None));
         let opened = Arc::new(Opened::new(path, file, incarnation).with_log()?);
         let (queue, receiver) = mpsc::channel(QUEUE);
+        let tells = Tells::default();
         let writer = Writer {
             connection,
             turnstile,
@@ -184,7 +187,7 @@ impl Sqlite {
             next_keys: Arc::clone(&next_keys),
             cache: Arc::clone(&cache),
             counters: Arc::clone(&counters),
-            teller: Teller::new(Arc::clone(&listeners)),
+            teller: Teller::new(Arc::clone(&listeners), tells.clone()),
             known: Known::default(),
             last_took: Duration::ZERO,
             full: false,
@@ -199,6 +202,7 @@ impl Sqlite {
             environment,
             queue: Some(queue),
             writer: Some(writer),
+            tells,
             next_keys,
             readers: Mutex::new(Vec::new()),
             cache,
@@ -247,6 +251,7 @@ impl Sqlite {
             environment,
             queue: None,
             writer: None,
+            tells: Tells::default(),
             next_keys: Arc::default(),
             readers: Mutex::new(vec![connection]),
             cache: Arc::new(Cache::new(cache)),
@@ -373,8 +378,12 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // The queue ends, the writer finishes what is in it, and the file is closed.
         self.queue = None;
+        // A caller or a listener may drop the last clone on the thread that writes, or on the one
+        // that tells, which the writer waits for: then nothing can wait for the writer here.
+        let here = std::thread::current().id();
         if let Some(writer) = self.writer.take()
-            && writer.thread().id() != std::thread::current().id()
+            && writer.thread().id() != here
+            && !self.tells.is_on(here)
         {
             let _ = writer.join();
         }

@@ -1,11 +1,11 @@
 //! The feed: what is committed, brought to the tasks of this process that wait for it.
 //!
-//! Commits of this process come from the thread that writes them, with everything that they
-//! changed, so that a task that follows a session need not read anything. Commits of other processes
-//! are found in the journal, from the last place on that was seen: when a ring says that they are
-//! there, and at least a few times a second, because rings can be lost. Either way only the tasks
-//! are woken that follow the session, so that the price of a commit does not depend on how many
-//! sessions are attached or run.
+//! Commits of this process come from the thread that writes them, or from the one that tells of
+//! them, with everything that they changed, so that a task that follows a session need not read
+//! anything. Commits of other processes are found in the journal, from the last place on that was
+//! seen: when a ring says that they are there, and at least a few times a second, because rings can
+//! be lost. Either way only the tasks are woken that follow the session, so that the price of a
+//! commit does not depend on how many sessions are attached or run.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

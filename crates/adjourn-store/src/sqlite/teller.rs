@@ -4,10 +4,10 @@
 //! commit need not wait until hundreds of tasks are woken. What was committed first is told first,
 //! on whichever of the two threads.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
 
 use super::writer::Job;
 use crate::committed::{Committed, Listeners};
@@ -43,6 +43,23 @@ impl Answers {
 pub(super) struct Teller {
     listeners: Arc<Listeners>,
     thread: Option<Thread>,
+    tells: Tells,
+}
+
+/// Which thread tells of commits beside the writer; none before there was reason to start one.
+#[derive(Clone, Default)]
+pub(super) struct Tells(Arc<Mutex<Option<ThreadId>>>);
+
+impl Tells {
+    /// Returns whether a thread is the one that tells.
+    pub(super) fn is_on(&self, thread: ThreadId) -> bool {
+        *self.thread() == Some(thread)
+    }
+
+    fn thread(&self) -> MutexGuard<'_, Option<ThreadId>> {
+        // Nothing that is done with it can leave it half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The thread that tells, once there was reason to start it.
@@ -54,8 +71,8 @@ struct Thread {
 }
 
 impl Teller {
-    pub(super) const fn new(listeners: Arc<Listeners>) -> Self {
-        Self { listeners, thread: None }
+    pub(super) const fn new(listeners: Arc<Listeners>, tells: Tells) -> Self {
+        Self { listeners, thread: None, tells }
     }
 
     /// Returns whether there are listeners.
@@ -77,6 +94,8 @@ impl Teller {
     fn hand_over(&mut self, answers: Answers) {
         if self.thread.is_none() {
             self.thread = Thread::start(&self.listeners);
+            // Known before it is given anything to tell.
+            *self.tells.thread() = self.thread.as_ref().map(|thread| thread.handle.thread().id());
         }
         let Some(thread) = &self.thread else { return answers.tell(&self.listeners) };
         thread.left.fetch_add(1, Ordering::AcqRel);
@@ -120,8 +139,6 @@ fn run(receiver: &Receiver<Answers>, listeners: &Listeners, left: &AtomicUsize) 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::super::writer::Undo;
     use super::*;
     use crate::transaction::Transaction;
@@ -156,7 +173,7 @@ mod tests {
 
     #[test]
     fn commits_are_told_in_order_on_the_other_thread_while_commands_wait() {
-        let (mut teller, heard) = (Teller::new(Arc::default()), Heard::default());
+        let (mut teller, heard) = (Teller::new(Arc::default(), Tells::default()), Heard::default());
         teller.tell(answers(0, 1, &heard), true);
         for commit in 1..20 {
             // One without callers that wait behind it comes behind those that do, all the same.

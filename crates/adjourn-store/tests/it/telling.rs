@@ -1,10 +1,12 @@
 //! Listeners and callers are told of commits in their order, however busy the store is.
 
 use std::collections::HashSet;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use adjourn_core::id::SessionId;
-use adjourn_store::{Committed, Listener, Store as _};
+use adjourn_store::{Committed, Error, Listener, Sqlite, Store as _};
 
 use crate::fixture::{Fixture, prompt};
 
@@ -56,4 +58,48 @@ fn listeners_hear_of_a_commit_in_order_and_before_its_callers() {
     });
     let last = store.last_entry().unwrap();
     assert_eq!(told.0.lock().unwrap().0, last.0, "everything was told");
+}
+
+/// A listener that drops the last clone of the store where commits are told beside the writer.
+struct Last(Mutex<Option<(Sqlite, Receiver<()>)>>, Sender<&'static str>);
+
+impl Listener for Last {
+    fn committed(&self, _: &Committed) {
+        if std::thread::current().name() != Some("adjourn-teller") {
+            return;
+        }
+        if let Some((store, is_last)) = self.0.lock().unwrap().take() {
+            self.1.send("told").unwrap();
+            is_last.recv().unwrap();
+            drop(store);
+            self.1.send("closed").unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_store_can_be_closed_on_the_thread_that_tells() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let (is_last, heard_last) = channel();
+    let (says, heard) = channel();
+    let last = Last(Mutex::new(Some((store.clone(), heard_last))), says);
+    let listener: Arc<dyn Listener> = Arc::new(last);
+    store.listen(Arc::downgrade(&listener));
+    // Commands that wait for the writer make it leave the telling to the other thread.
+    let mut told = None;
+    while told.is_none() {
+        let (go, may_go) = channel();
+        drop(store.transact(move |_| {
+            may_go.recv().unwrap();
+            Ok::<_, Error>(())
+        }));
+        (0..1000).for_each(|_| drop(store.transact(|_| Ok::<_, Error>(()))));
+        // It is gone if the queue is still full of those before.
+        let _ = go.send(());
+        told = heard.recv_timeout(Duration::from_secs(1)).ok();
+    }
+    drop(store);
+    is_last.send(()).unwrap();
+    assert_eq!(heard.recv_timeout(Duration::from_secs(20)), Ok("closed"));
 }
