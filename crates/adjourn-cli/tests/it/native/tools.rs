@@ -75,7 +75,12 @@ fn a_terminal_is_asked_whether_a_call_may_run() {
         let (model, cwd) = (model(&home, WRITES), home.path("").display().to_string());
         let arguments = ["run", "go", "--model", &model, "--tools", "write", "--cwd", &cwd];
         let mut terminal = OnTerminal::start_typing(home.command(&arguments), 100);
-        terminal.until("May it call write_file? Write a.txt\r\n  1  yes, this time\r\n");
+        terminal.until("May it call write_file? Write a.txt\r\n");
+        for shown in
+            ["\r\n  path: a.txt\r\n", "\r\n  content: hello\r\n", "  1  yes, this time\r\n"]
+        {
+            terminal.until(shown);
+        }
         terminal.until("> ");
         assert!(!home.path("a.txt").exists(), "it asks first");
         terminal.type_in(typed);
@@ -86,6 +91,82 @@ fn a_terminal_is_asked_whether_a_call_may_run() {
         let result = results(&home, &only_session(&home)).concat().to_lowercase();
         assert!(result.contains(&told.to_lowercase()), "{typed:?}: {result}");
     }
+}
+
+/// Starts a run whose model makes one call, and returns what is shown when it asks for it.
+fn asked(home: &Home, call: &Value) -> (OnTerminal, String) {
+    let answers = format!("{}\n{{\"text\": \"Over.\"}}\n", json!({ "calls": [call] }));
+    let (model, cwd) = (model(home, &answers), home.path("").display().to_string());
+    let arguments = ["run", "go", "--model", &model, "--tools", "all", "--cwd", &cwd];
+    let terminal = OnTerminal::start_typing(home.command(&arguments), 100);
+    terminal.until("> ");
+    let raw = terminal.raw();
+    let (_, shown) = raw.split_once("May it call ").unwrap();
+    let (shown, _) = shown.split_once("  1  yes").unwrap();
+    (terminal, shown.replace("\r\n", "\n"))
+}
+
+#[test]
+fn a_permission_shows_all_that_a_call_would_do() {
+    let (comment, path) = ("#".repeat(300), format!("{}/a.txt", "d".repeat(240)));
+    for (tool, arguments, expected) in [
+        (
+            "run_command",
+            json!({ "command": format!("echo safe {comment}\n\u{1b}[2K\r  1  no\n") }),
+            vec![format!(
+                "  command (2 lines, 324 bytes):\n    | echo safe {comment}\n    | \
+                 \\u{{1b}}[2K\\u{{d}}  1  no\n"
+            )],
+        ),
+        (
+            "write_file",
+            json!({ "path": path, "content": "one\ntwo\n" }),
+            vec![
+                format!("  path: {path}\n"),
+                "  content (2 lines, 8 bytes):\n    | one\n    | two\n".to_owned(),
+            ],
+        ),
+        (
+            "edit_file",
+            json!({ "path": "a.txt", "old_text": "one\ntwo", "new_text": "" }),
+            vec![
+                "  path: a.txt\n".to_owned(),
+                "  old_text (2 lines, 7 bytes):\n    | one\n    | two\n".to_owned(),
+                "  new_text: \"\"\n".to_owned(),
+            ],
+        ),
+    ] {
+        let home = Home::new();
+        let (mut terminal, shown) = asked(&home, &json!({ "tool": tool, "arguments": arguments }));
+        let (first, rest) = shown.split_once('\n').unwrap();
+        assert!(first.starts_with(&format!("{tool}? ")), "{first}");
+        for argument in &expected {
+            assert!(rest.contains(argument), "{argument:?}: {rest:?}");
+        }
+        assert_eq!(rest.len(), expected.concat().len(), "and nothing else: {rest:?}");
+        terminal.type_in("no\n");
+        assert_eq!(terminal.end().0, 0);
+    }
+}
+
+#[test]
+fn a_permission_says_how_much_it_does_not_show() {
+    let home = Home::new();
+    let command = "echo x\n".repeat(101) + "echo the last";
+    let call = json!({ "tool": "run_command", "arguments": { "command": command } });
+    let (mut terminal, shown) = asked(&home, &call);
+    let id = only_session(&home);
+    assert!(shown.contains("  command (102 lines, 720 bytes):\n    | echo x\n"), "{shown}");
+    assert_eq!(shown.matches("    | echo x\n").count(), 100, "{shown}");
+    let end = format!(
+        "    … and 2 lines, 20 bytes that are not shown\n(elsewhere, `adjourn log {id} \
+         --transcript` shows all of it)\n"
+    );
+    assert!(shown.ends_with(&end), "{shown}");
+    let log = home.told(&["log", &id, "--transcript"]);
+    assert!(log.data.contains("echo the last"), "{log:?}");
+    terminal.type_in("no\n");
+    assert_eq!(terminal.end().0, 0);
 }
 
 #[test]
