@@ -282,6 +282,9 @@ impl<S: Store> Adjourn<S> {
     ///
     /// # Errors
     /// The store fails.
+    ///
+    /// # Cancel safety
+    /// Dropped after it was polled, the session is taken from its host all the same.
     pub async fn recover(&self, session: &Session) -> Result<Option<Arc<Session>>, Error> {
         let Some(request) = recovery(self.hosts(), session) else { return Ok(None) };
         match self.transact(move |tx| tx.command(request)).await {

@@ -77,6 +77,10 @@ impl<S: Store> Adjourn<S> {
     ///
     /// # Errors
     /// The store fails, or the file is there already or cannot be written.
+    ///
+    /// # Cancel safety
+    /// Dropped after it was polled, the copy is written all the same, and whether it was is not
+    /// told.
     pub async fn backup(&self, to: impl Into<PathBuf>) -> Result<(), Error> {
         let (store, to) = (self.process().store.clone(), to.into());
         off_thread(move || store.backup(&to)).await
@@ -149,6 +153,10 @@ pub async fn living_at(store: &Path) -> usize {
 /// # Errors
 /// What is in `from` is no store or cannot be read, a process has `store` open, or it cannot be
 /// written.
+///
+/// # Cancel safety
+/// Dropped after it was polled, the store is replaced all the same, and where the old files are is
+/// not told.
 pub async fn restore(from: &Path, store: &Path) -> Result<Restored, Error> {
     let (from, store) = (from.to_owned(), store.to_owned());
     off_thread(move || sqlite::restore(&from, &store, Arc::new(Machine))).await
