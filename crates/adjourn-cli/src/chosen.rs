@@ -87,17 +87,20 @@ impl Chosen {
             None if self.is_script => return Ok(self),
             None => Path::new("."),
         };
-        let wrong = |why: &dyn std::fmt::Display| {
-            Failure::usage(format!("--cwd {}: {why}", directory.display()))
-        };
-        let directory = directory.canonicalize().map_err(|error| wrong(&error))?;
-        if !directory.is_dir() {
-            return Err(wrong(&"it is no directory"));
-        }
-        let path = directory.to_str().ok_or_else(|| wrong(&"its path is not UTF-8"))?;
-        self.driver.cwd = Some(path.to_owned());
+        self.driver.cwd = Some(working_directory(directory)?);
         Ok(self)
     }
+}
+
+/// Returns the whole path of the directory that `--cwd` names, if a session can work in it.
+pub fn working_directory(named: &Path) -> Result<String, Failure> {
+    let wrong =
+        |why: &dyn std::fmt::Display| Failure::usage(format!("--cwd {}: {why}", named.display()));
+    let directory = named.canonicalize().map_err(|error| wrong(&error))?;
+    if !directory.is_dir() {
+        return Err(wrong(&"it is no directory"));
+    }
+    directory.into_os_string().into_string().map_err(|_| wrong(&"its path is not UTF-8"))
 }
 
 /// Says that nothing was chosen, and what there is.

@@ -7,6 +7,7 @@ use adjourn::record::{OpenError, Record};
 use adjourn::{Error, RecordError};
 
 use crate::arguments::Import;
+use crate::chosen::working_directory;
 use crate::failure::Failure;
 use crate::filter::unlike;
 use crate::input_file;
@@ -19,6 +20,8 @@ const MOST: usize = 256 * 1024 * 1024;
 
 pub async fn run(settings: &Settings, import: Import, output: &Output) -> Result<(), Failure> {
     let record = read(&import.from)?;
+    // The record is used up once it is taken in: what is wrong with the directory is said before.
+    let cwd = import.cwd.as_deref().map(working_directory).transpose()?;
     let place = Place::open_or_make(settings).await?;
     let mut taking = place.adjourn.import(record);
     if let Some(age) = import.max_age {
@@ -30,9 +33,8 @@ pub async fn run(settings: &Settings, import: Import, output: &Output) -> Result
     if let Some(name) = import.name {
         taking = taking.name(name);
     }
-    if let Some(cwd) = import.cwd {
-        let absolute = std::path::absolute(&cwd).unwrap_or(cwd);
-        taking = taking.cwd(absolute.to_string_lossy());
+    if let Some(cwd) = cwd {
+        taking = taking.cwd(cwd);
     }
     let (_, commit) = taking.with_commit().await?;
     place.tell(&commit.session, output).await

@@ -52,6 +52,28 @@ fn a_session_goes_on_in_another_home() {
     }
 }
 
+/// A suspension keeps its handle when it moves, and a wrong directory uses up no record.
+#[test]
+fn a_session_is_exported_and_imported_by_one_home_again_and_again() {
+    let home = Home::new();
+    let mut id = home.parked(ASKS);
+    for name in ["first.json", "second.json"] {
+        let record = path(&home, name);
+        home.json(&["export", &id, &record]);
+        let nowhere = home.told(&["import", &record, "--cwd", &path(&home, "nowhere")]);
+        assert_eq!(nowhere.code, 2, "{nowhere:?}");
+        assert!(nowhere.talk.contains("--cwd") && nowhere.talk.contains("nowhere"), "{nowhere:?}");
+        let file = home.told(&["import", &record, "--cwd", &record]);
+        assert!(file.talk.contains("it is no directory"), "{file:?}");
+        let moved = home.json(&["import", &record, "--cwd", &path(&home, "")]);
+        assert_eq!((&moved["state"], &moved["question"]), (&"suspended".into(), &"which?".into()));
+        moved["sessionId"].as_str().unwrap().clone_into(&mut id);
+        assert_eq!(home.told(&["import", &record]).code, 3);
+    }
+    let answered = home.told(&["prompt", &id, "the second"]);
+    assert!(answered.data.contains("done"), "{answered:?}");
+}
+
 #[test]
 fn a_file_is_not_replaced_unless_that_is_said_and_nothing_has_happened_then() {
     let home = Home::new();
