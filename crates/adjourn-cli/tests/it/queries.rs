@@ -396,7 +396,7 @@ fn a_session_that_passes_its_budget_parks_until_it_has_more() {
 #[test]
 fn a_resume_raises_how_many_steps_a_run_may_have() {
     let home = Home::new();
-    let steps = vec![r#"{"say": "on"}"#; 6].join(", ");
+    let steps = [r#"{"say": "on"}"#; 6].join(", ");
     let script = home.file("script.json", &format!(r#"{{"steps": [{steps}]}}"#));
     let new = ["run", "--script", &script, "--detach", "--name"];
     let said = || home.told(&["log", "busy", "--transcript"]).data.matches("agent  on").count();

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that fails should stop where it fails"
 )]
