@@ -13,10 +13,6 @@ mod bench;
 
 use anyhow::{Result, bail};
 
-/// The program's allocator: what is measured in this process is what the program does.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
