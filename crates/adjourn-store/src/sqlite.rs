@@ -214,7 +214,8 @@ impl Sqlite {
     }
 
     /// Opens a store that is there for reading alone: without keys, and also where nothing can be
-    /// written. What is given to [`Store::transact`] fails with [`Error::Closed`].
+    /// written. What is given to [`transact`](crate::Store::transact) fails with
+    /// [`Error::Closed`].
     ///
     /// # Errors
     /// What is there is no store, or a newer one, or cannot be read.
