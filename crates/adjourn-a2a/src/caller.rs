@@ -63,7 +63,7 @@ impl FromIterator<Scope> for Scopes {
     }
 }
 
-/// Who calls.
+/// The peer that sends a request: its name, its tenant and what it may do.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The name, as the journal has it.

@@ -58,7 +58,7 @@ pub struct Face<S: Store> {
 /// What a request is made with.
 #[derive(Debug, Clone)]
 pub struct Asked<'a> {
-    /// Who asks.
+    /// The peer that asks, with what its token allows.
     pub caller: &'a Caller,
     /// What is asked for.
     pub method: Method,

@@ -22,11 +22,11 @@ pub struct Run {
     pub from: u64,
     /// How far the transcript goes at its end; nothing while it is under way.
     pub to: Option<u64>,
-    /// Where it stands.
+    /// What the run is doing, or how it waits.
     pub standing: Standing,
-    /// Since when it stands there.
+    /// The time at which it came to that.
     pub since: Timestamp,
-    /// How it ended.
+    /// The outcome of the run, once it is over.
     pub end: Option<RunEnd>,
     /// The revision of the last change.
     pub generation: u64,

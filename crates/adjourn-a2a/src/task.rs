@@ -164,7 +164,7 @@ pub struct Task {
     pub id: String,
     /// The context's.
     pub context: String,
-    /// Where it stands.
+    /// The state of the task, since when, and what its agent says of it.
     pub status: Status,
     /// What the agent has made; nothing if it was not asked for.
     pub artifacts: Vec<Artifact>,

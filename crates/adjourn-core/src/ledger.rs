@@ -94,7 +94,7 @@ pub struct OpenCall {
     /// What was asked for.
     #[serde(flatten)]
     pub call: AskedCall,
-    /// Where it stands.
+    /// How far the call has come, as far as that is known.
     pub state: CallState,
     /// Whether it was ever started: if it does not run now, its outcome is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -27,13 +27,13 @@ pub enum Rejected {
     /// The session cannot be suspended as it stands.
     #[error("a session that is {phase} cannot be suspended")]
     NotSuspendable {
-        /// Where it stands.
+        /// The phase that the session is in.
         phase: Phase,
     },
     /// There is no suspension to resume.
     #[error("the session is {phase}, not suspended")]
     NotSuspended {
-        /// Where it stands.
+        /// The phase that the session is in.
         phase: Phase,
     },
     /// The handle names no suspension of this session.
@@ -103,7 +103,7 @@ pub enum Rejected {
     /// A run is under way; nothing queues.
     #[error("the session is busy ({phase})")]
     Busy {
-        /// Where it stands.
+        /// The phase that the session is in.
         phase: Phase,
     },
     /// A question wants an answer that says something.
@@ -150,19 +150,19 @@ pub enum Rejected {
         given: Epoch,
         /// The epoch of the session's last claim.
         current: Epoch,
-        /// Where it stands.
+        /// The phase that the session is in.
         phase: Phase,
     },
     /// The session is not ready to be claimed.
     #[error("the session is {phase}, not ready")]
     NotReady {
-        /// Where it stands.
+        /// The phase that the session is in.
         phase: Phase,
     },
     /// The owner may not start this: a suspend, await, ask or cancel is pending.
     #[error("nothing new may start: the session is {phase}")]
     Stopping {
-        /// Where it stands.
+        /// The phase that the session is in.
         phase: Phase,
     },
     /// The owner's command does not fit the step it is in.
@@ -174,7 +174,7 @@ pub enum Rejected {
     /// There is no run to cancel.
     #[error("the session is {phase}; there is nothing to cancel")]
     NothingToCancel {
-        /// Where it stands.
+        /// The phase that the session is in.
         phase: Phase,
     },
     /// An open session of the tenant has the name that a new one is to have.

@@ -48,7 +48,7 @@ pub struct Session {
     pub at: Timestamp,
     /// How often it has been claimed.
     pub epoch: Epoch,
-    /// Where it stands.
+    /// The state of the lifecycle that the session is in.
     pub state: State,
     /// Calls without an answer in the transcript.
     #[serde(default, skip_serializing_if = "Ledger::is_empty")]
@@ -306,7 +306,7 @@ pub struct KeptEnd {
 pub struct Ended {
     /// The time at which it ended.
     pub at: Timestamp,
-    /// How it ended.
+    /// What ended the session.
     pub how: SessionEnd,
 }
 
@@ -354,7 +354,7 @@ impl Outcome {
 pub struct LastRun {
     /// The run.
     pub id: RunId,
-    /// How it ended.
+    /// The outcome of the run.
     pub outcome: Outcome,
     /// What went wrong, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
