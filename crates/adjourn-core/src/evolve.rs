@@ -4,22 +4,22 @@
 //! that does not fit the state it meets (a journal with a hole in it, which verification finds)
 //! changes what it can and leaves the rest.
 
+mod pauses;
+mod steps;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::carry::{Budget, Notes, Totals};
-use crate::command::{CallResult, Mode, ReturnedCall};
+use crate::carry::{Budget, Totals};
+use crate::command::Mode;
 use crate::driver::DriverSummary;
-use crate::event::{
-    CallsReturned, Event, Progressed, Resumed, ResumedTo, SessionCreated, SessionImported,
-    StepFinished, SuspendedEvent, What,
-};
-use crate::id::{Epoch, Handle, SessionId};
+use crate::event::{Event, SessionCreated, SessionImported, What};
+use crate::id::{Epoch, SessionId};
 use crate::ledger::{CallState, Ledger};
 use crate::limits;
 use crate::session::{
     Canceling, Cause, Ended, Fate, KeptEnd, LastRun, Memory, Opening, Owner, Parking,
     PastSuspension, PendingPause, Phase, Prior, Quiescing, Run, Running, Session, State, Step,
-    Stopping, Suspended, WakeReport,
+    Stopping, Suspended,
 };
 use crate::time::Timestamp;
 use crate::transcript::{Content, Head};
@@ -375,187 +375,6 @@ impl Session {
         }
     }
 
-    fn something_returned(&mut self) {
-        if let State::Quiescing(quiescing) = &mut self.state {
-            quiescing.draining = true;
-        }
-    }
-
-    fn progressed(&mut self, progressed: &Progressed) {
-        self.transcript = progressed.transcript;
-        for call in &progressed.asked {
-            self.calls.ask(call.clone());
-        }
-        self.calls.set(&progressed.started, CallState::Dispatched);
-        self.close_calls(&progressed.returned);
-        self.totals.add(&progressed.usage);
-        if progressed.driver_state.is_some() {
-            self.driver_state.clone_from(&progressed.driver_state);
-        }
-        self.noted(&progressed.notes, progressed.last_words.as_deref());
-        self.with_run(|run| run.progress.spent(&progressed.usage));
-        if !progressed.returned.is_empty() {
-            self.something_returned();
-        }
-    }
-
-    fn calls_returned(&mut self, returned: &CallsReturned) {
-        self.transcript = returned.transcript;
-        self.close_calls(&returned.calls);
-        self.something_returned();
-    }
-
-    /// Takes calls that came back out of the ledger, and counts them.
-    fn close_calls(&mut self, returned: &[ReturnedCall]) {
-        for call in returned {
-            let Some(asked) = self.calls.close(&call.id) else { continue };
-            match call.result {
-                CallResult::Declined => {}
-                CallResult::Done => self.memory.ran.add(&asked.tool, 1, limits::COUNTED_TOOLS),
-                CallResult::Failed => {
-                    self.memory.ran.add(&asked.tool, 1, limits::COUNTED_TOOLS);
-                    self.memory.failed.add(&asked.tool, 1, limits::COUNTED_TOOLS);
-                }
-            }
-        }
-    }
-
-    /// Takes what an agent notes about its progress, and what it said last.
-    fn noted(&mut self, notes: &Notes, last_words: Option<&str>) {
-        if let Some(words) = last_words {
-            words.clone_into(&mut self.memory.last_words);
-        }
-        for lesson in &notes.lessons {
-            if self.memory.lessons.len() == limits::LESSONS {
-                self.memory.lessons.remove(0);
-            }
-            self.memory.lessons.push(lesson.clone());
-        }
-        if let Some(title) = &notes.title {
-            self.memory.title.clone_from(title);
-        }
-        for (option, value) in &notes.options {
-            self.choose(option, value);
-        }
-        self.with_run(|run| run.progress.note(notes));
-    }
-
-    /// Gives an option another value, if there is such an option with such a value.
-    fn choose(&mut self, option: &str, value: &str) {
-        let found = self.options.iter_mut().find(|known| known.id == option);
-        if let Some(found) = found.filter(|found| found.allows(value)) {
-            value.clone_into(&mut found.value);
-        }
-    }
-
-    fn step_finished(&mut self, finished: &StepFinished) {
-        self.transcript = finished.transcript;
-        self.totals.add(&finished.usage);
-        self.calls.told(false);
-        self.noted(&finished.notes, finished.last_words.as_deref());
-        if finished.driver_state.is_some() {
-            self.driver_state.clone_from(&finished.driver_state);
-        }
-        self.with_run(|run| {
-            // A step whose model asked for calls was counted then, so that none goes uncounted
-            // that is broken off before its end.
-            if run.step.is_some_and(|step| step.model_in_flight) {
-                run.progress.model_spoke(&finished.usage);
-            } else {
-                run.progress.spent(&finished.usage);
-            }
-            run.step = None;
-        });
-        self.something_returned();
-    }
-
-    /// Adds a pause to those that are pending.
-    fn park(&mut self, add: impl FnOnce(&mut Parking)) {
-        self.state = match self.take_state() {
-            State::Running(Running { run, owner }) => {
-                let mut parking = Parking::default();
-                add(&mut parking);
-                State::Quiescing(Quiescing {
-                    run,
-                    owner,
-                    stopping: Stopping::Parking(parking),
-                    draining: false,
-                })
-            }
-            State::Quiescing(mut quiescing) => {
-                if let Stopping::Parking(parking) = &mut quiescing.stopping {
-                    add(parking);
-                }
-                State::Quiescing(quiescing)
-            }
-            other => other,
-        };
-    }
-
-    fn suspended_by(&mut self, event: &SuspendedEvent) {
-        self.calls.set(&event.deferred, CallState::Deferred);
-        self.calls.set(&event.not_run, CallState::NotRun);
-        self.calls.set(&event.unknown, CallState::Unknown);
-        let run = match self.take_state() {
-            State::Ready(run)
-            | State::Running(Running { run, .. })
-            | State::Quiescing(Quiescing { run, .. }) => Some(run),
-            State::Idle | State::Suspended(_) | State::Ended(_) => None,
-        };
-        let prior = match (run, &event.kept) {
-            (None, _) => Prior::Idle,
-            (Some(run), None) => Prior::Run(run),
-            (Some(run), Some(end)) => Prior::Kept(KeptEnd { run, end: end.clone() }),
-        };
-        let mut park = event.park.clone();
-        park.pause.complete();
-        self.state =
-            State::Suspended(Suspended { park, hold: event.hold.clone(), fired: None, prior });
-    }
-
-    fn resumed_by(&mut self, event: &Event, resumed: &Resumed) {
-        self.over(event, resumed.resumption.handle, Fate::Resumed(resumed.resumption.cause));
-        self.woke = Some(resumed.resumption.clone());
-        self.calls.set(&resumed.dispatch, CallState::Asked);
-        self.calls.set(&resumed.not_run, CallState::NotRun);
-        self.calls.set(&resumed.unknown, CallState::Unknown);
-        self.transcript = resumed.transcript;
-        if let Some(added) = resumed.added {
-            self.budget = self.budget.raised(added);
-        }
-        let State::Suspended(suspended) = self.take_state() else { return };
-        let pause = suspended.park.pause;
-        self.state = match (resumed.to, suspended.prior) {
-            (ResumedTo::Idle, _) | (_, Prior::Idle) => State::Idle,
-            (ResumedTo::Ready | ResumedTo::Outcome, Prior::Run(run))
-            | (ResumedTo::Ready | ResumedTo::Outcome, Prior::Kept(KeptEnd { run, .. })) => {
-                let mut run = run;
-                run.turn = run.turn.saturating_add(1);
-                run.window = resumed.window;
-                if let Some(limit) = resumed.reset {
-                    run.progress.reset(limit);
-                }
-                // Calls that go on belong to the step that asked for them; without any, it is over.
-                run.step = (!resumed.dispatch.is_empty()).then(|| Step {
-                    number: run.step.map_or(run.progress.iterations, |step| step.number),
-                    model_in_flight: false,
-                    opens: false,
-                    continues: false,
-                });
-                if !resumed.keeps_opening {
-                    let mut report = resumed.report(&pause);
-                    // A report that no step has begun with yet is told with this one.
-                    if let (false, Opening::Wake(untold)) = (run.told, run.opening) {
-                        report.earlier = Some(Box::new(WakeReport { earlier: None, ..untold }));
-                    }
-                    run.opening = Opening::Wake(report);
-                }
-                run.told = false;
-                State::Ready(run)
-            }
-        };
-    }
-
     /// The owner has let go of everything in flight: what is pending comes at once.
     fn owner_gives_up(&mut self) {
         self.with_run(|run| {
@@ -580,14 +399,6 @@ impl Session {
             State::Running(Running { run, .. }) => State::Ready(run),
             other => other,
         };
-    }
-
-    /// Remembers what became of a suspension.
-    fn over(&mut self, event: &Event, handle: Handle, fate: Fate) {
-        if self.past.len() == limits::CONSUMED {
-            self.past.remove(0);
-        }
-        self.past.push(PastSuspension { handle, fate, at: event.at, by: event.by.clone() });
     }
 }
 

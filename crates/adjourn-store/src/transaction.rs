@@ -1,8 +1,11 @@
 //! The one path of every command: load, decide, append. The same for all back ends.
 //!
-//! Events and deadlines come to sessions in `delivery`; what is dropped, and when, is in `removal`.
+//! Sessions begin in `founding`; what was decided is written in `append`; events and deadlines come
+//! to sessions in `delivery`; what is dropped, and when, is in `removal`.
 
+mod append;
 mod delivery;
+mod founding;
 mod removal;
 
 pub use delivery::{Delivered, Reached};
@@ -15,27 +18,20 @@ use std::sync::Arc;
 
 use adjourn_core::actor::Actor;
 use adjourn_core::command::{ReleaseGate, Requester, Suspend};
-use adjourn_core::event::{SessionImported, What};
-use adjourn_core::facts::{Answer, Answered, Fresh, SpanLinks};
+use adjourn_core::facts::{Answer, Fresh, SpanLinks};
 use adjourn_core::id::{GateId, Handle, HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
-use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
-use adjourn_core::transcript::{Digest, Head};
-use adjourn_core::{Command, Event, Facts, Founding, Rejected, Session, limits};
-use adjourn_record::chain::{Chain, Tip};
-use adjourn_record::entry::{self, Codec};
+use adjourn_core::{Command, Event, Facts, Rejected, Session, limits};
 use adjourn_record::merkle::Tree;
 
 use crate::cache::{Cache, Folded};
-use crate::committed::{Change, Committed};
+use crate::committed::Committed;
 use crate::environment::Environment;
 use crate::error::{CommandError, Error};
 use crate::fold::{damaged, fold};
-use crate::query::{marks, name_mark, record_mark};
 use crate::rows::{
-    Batch, EntryNo, EntryRow, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo,
-    SessionRow, TenantNo,
+    Batch, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo, SessionRow,
 };
 
 /// One caller's part of a write transaction: what it does is kept or undone as a whole.
@@ -148,79 +144,6 @@ impl<'a> Transaction<'a> {
     /// Returns the time of this transaction.
     pub fn now(&self) -> Timestamp {
         self.environment.now()
-    }
-
-    /// Creates a session.
-    ///
-    /// # Errors
-    /// The founding is refused, or the store fails.
-    pub fn create(&mut self, by: Actor, founding: Founding) -> Result<Done, CommandError> {
-        let facts = Facts::new(self.environment.now(), by, self.fresh());
-        let (marks, name) = (marks(&founding), founding.name().map(str::to_owned));
-        let events = Session::create(&facts, founding)?;
-        self.found(facts, events, &marks, name, &[])
-    }
-
-    /// Makes a session that goes on from where a portable record says that it was parked, with what
-    /// was said in it. A record is taken in once: the store is the ledger.
-    ///
-    /// # Errors
-    /// The record was taken in before, the session is refused, or the store fails.
-    pub fn import(
-        &mut self,
-        by: Actor,
-        imported: SessionImported,
-        said: &[Vec<u8>],
-    ) -> Result<Done, CommandError> {
-        let record = record_mark(&imported.from);
-        if let Some(session) = self.rows.ever_with(&record)? {
-            let handle = imported.from.handle;
-            return Err(Rejected::AlreadyConsumed { handle, session }.into());
-        }
-        let founding = Founding::from(imported.founding.clone());
-        let (mut marks, name) = (marks(&founding), founding.name().map(str::to_owned));
-        marks.push(record);
-        let tenant = self.rows.tenant(&founding.tenant)?;
-        let mut facts = Facts::new(self.environment.now(), by, self.fresh());
-        facts.high = self.rows.high()?;
-        facts.keyless_waits = self.rows.keyless_waits(tenant)?;
-        let events = Session::import(&facts, imported)?;
-        self.found(facts, events, &marks, name, said)
-    }
-
-    /// Writes the first entry of a session, and what it is found by.
-    fn found(
-        &mut self,
-        facts: Facts,
-        events: Vec<Event>,
-        marks: &[String],
-        name: Option<String>,
-        said: &[Vec<u8>],
-    ) -> Result<Done, CommandError> {
-        let decision = Decision::new(Given::Creation, facts);
-        let recorded = Entry::record_creation(&decision, events).map_err(unencodable)?;
-        let Some((entries, session)) = recorded else {
-            return Err(damaged("a session is not created by its creation").into());
-        };
-        let tenant = self.rows.tenant(&session.tenant)?;
-        if let Some(name) = name {
-            self.check_name(tenant, name)?;
-        }
-        let no = self.rows.add_session(&session, tenant, marks)?;
-        let row = SessionRow { no, id: session.id, tenant, head: EntryNo(0), tip: Tip::START };
-        self.append(row, None, entries, session, said)
-    }
-
-    /// Refuses a name that could be taken for an id, or that an open session of the tenant has.
-    ///
-    /// Only here, and not where creations are decided: sessions that were created before there was
-    /// such a rule are decided again when a store is verified.
-    fn check_name(&mut self, tenant: TenantNo, name: String) -> Result<(), CommandError> {
-        limits::session_name(&format!("labels.{}", Founding::NAME), &name)?;
-        match self.rows.open_with(tenant, &name_mark(&name))? {
-            Some(session) => Err(Rejected::NameTaken { name, session }.into()),
-            None => Ok(()),
-        }
     }
 
     /// Gives a command to a session.
@@ -512,115 +435,12 @@ impl<'a> Transaction<'a> {
         Ok(session)
     }
 
-    /// Appends what was decided, and brings every index up to it.
-    fn append(
-        &mut self,
-        row: SessionRow,
-        before: Option<&Session>,
-        entries: Vec<Entry>,
-        session: Session,
-        said: &[Vec<u8>],
-    ) -> Result<Done, CommandError> {
-        if let Some(failed) = &self.failed {
-            return Err(failed.clone().into());
-        }
-        // Refused before anything is written: whoever takes the refusal as an answer and goes on
-        // must not keep half a command.
-        let start = before.map_or(Head::EMPTY, |before| before.transcript);
-        let said = fitting(start, session.transcript, said)?;
-        let written = self.write(row, before, entries, session, said);
-        if let Err(error) = &written {
-            self.failed = Some(error.clone());
-        }
-        Ok(written?)
-    }
-
-    /// Writes what was decided; if this fails, half of it may be there.
-    fn write(
-        &mut self,
-        mut row: SessionRow,
-        before: Option<&Session>,
-        entries: Vec<Entry>,
-        session: Session,
-        said: &[Vec<u8>],
-    ) -> Result<Done, Error> {
-        let chain = Chain::journal(row.id);
-        let mut events = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let body =
-                entry::encode(Codec::Json1, &entry).map_err(|error| damaged(&error.to_string()))?;
-            let tip = chain.extend(row.tip, &body);
-            let stored = EntryRow {
-                session: row.no,
-                revision: entry.revision,
-                prev: Some(row.head).filter(|head| head.0 > 0),
-                link: tip.link,
-                body: Some(body),
-            };
-            row.head = self.rows.add_entry(&stored)?;
-            let (first, _) = self.committed.entries.unwrap_or((row.head, row.head));
-            self.committed.entries = Some((first, row.head));
-            row.tip = tip;
-            self.links.push(tip.link);
-            if let Some((key, answer)) = entry.event.answer() {
-                let answered = Answered { body: key.body, answer };
-                self.rows.keep_answer(row.no, &key.key, &answered, entry.event.at)?;
-            }
-            if let Some(id) = entry.event.message_id() {
-                self.rows.keep_message(row.no, id, entry.event.at)?;
-            }
-            if let Some(run) = begun(&entry.event.what) {
-                self.rows.add_run(run, row.no)?;
-            }
-            events.push(entry.event);
-        }
-        let place = before.map_or(0, |before| before.transcript.length);
-        self.rows.add_said(row.no, place, said)?;
-        let old = before.map(Session::subscriptions).unwrap_or_default();
-        self.rows.subscribe(&row, &old, &session.subscriptions())?;
-        self.rows.set_session(&row, &session)?;
-        // Once in its life.
-        let unprompted = |session: &Session| session.transcript.length == 0;
-        if before.is_none_or(unprompted)
-            && (!unprompted(&session) || matches!(session.state, State::Ended(_)))
-        {
-            self.rows.set_prompted(row.no)?;
-        }
-        let session = Arc::new(session);
-        let folded = Folded { link: row.tip.link, session: Arc::clone(&session) };
-        self.changed.insert(row.no, folded);
-        if self.is_listened_to {
-            let (session, events) = (Arc::clone(&session), events.clone());
-            let change = Change { session, events, said: said.to_vec() };
-            self.committed.changes.push(Arc::new(change));
-        }
-        Ok(Done { session, events, answered: None })
-    }
-
     fn fresh(&self) -> Fresh {
         Fresh {
             handle: Handle::new(self.environment.uuid()),
             run: RunId::new(self.environment.uuid()),
         }
     }
-}
-
-/// Returns the run that is this session's from an event on.
-fn begun(what: &What) -> Option<RunId> {
-    match what {
-        What::RunStarted(started) => Some(started.run),
-        What::SessionImported(imported) => imported.state.run().map(|run| run.id),
-        _ => None,
-    }
-}
-
-/// Returns the transcript entries that lead from one head to another, if `said` does.
-fn fitting(from: Head, to: Head, said: &[Vec<u8>]) -> Result<&[Vec<u8>], Error> {
-    let digests: Vec<_> = said.iter().map(|entry| Digest::of(entry)).collect();
-    if from.with_all(&digests) != to {
-        return Err(Error::Unsaid("their digests are others"));
-    }
-    Ok(said)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what an error is turned into another by")]

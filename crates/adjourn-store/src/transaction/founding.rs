@@ -1,0 +1,88 @@
+//! How a session comes into a store: created, or taken in from a portable record.
+
+use adjourn_core::actor::Actor;
+use adjourn_core::event::SessionImported;
+use adjourn_core::journal::{Decision, Entry, Given};
+use adjourn_core::{Event, Facts, Founding, Rejected, Session, limits};
+use adjourn_record::chain::Tip;
+
+use super::{Done, Transaction, unencodable};
+use crate::error::CommandError;
+use crate::fold::damaged;
+use crate::query::{marks, name_mark, record_mark};
+use crate::rows::{EntryNo, SessionRow, TenantNo};
+
+impl Transaction<'_> {
+    /// Creates a session.
+    ///
+    /// # Errors
+    /// The founding is refused, or the store fails.
+    pub fn create(&mut self, by: Actor, founding: Founding) -> Result<Done, CommandError> {
+        let facts = Facts::new(self.environment.now(), by, self.fresh());
+        let (marks, name) = (marks(&founding), founding.name().map(str::to_owned));
+        let events = Session::create(&facts, founding)?;
+        self.found(facts, events, &marks, name, &[])
+    }
+
+    /// Makes a session that goes on from where a portable record says that it was parked, with what
+    /// was said in it. A record is taken in once: the store is the ledger.
+    ///
+    /// # Errors
+    /// The record was taken in before, the session is refused, or the store fails.
+    pub fn import(
+        &mut self,
+        by: Actor,
+        imported: SessionImported,
+        said: &[Vec<u8>],
+    ) -> Result<Done, CommandError> {
+        let record = record_mark(&imported.from);
+        if let Some(session) = self.rows.ever_with(&record)? {
+            let handle = imported.from.handle;
+            return Err(Rejected::AlreadyConsumed { handle, session }.into());
+        }
+        let founding = Founding::from(imported.founding.clone());
+        let (mut marks, name) = (marks(&founding), founding.name().map(str::to_owned));
+        marks.push(record);
+        let tenant = self.rows.tenant(&founding.tenant)?;
+        let mut facts = Facts::new(self.environment.now(), by, self.fresh());
+        facts.high = self.rows.high()?;
+        facts.keyless_waits = self.rows.keyless_waits(tenant)?;
+        let events = Session::import(&facts, imported)?;
+        self.found(facts, events, &marks, name, said)
+    }
+
+    /// Writes the first entry of a session, and what it is found by.
+    fn found(
+        &mut self,
+        facts: Facts,
+        events: Vec<Event>,
+        marks: &[String],
+        name: Option<String>,
+        said: &[Vec<u8>],
+    ) -> Result<Done, CommandError> {
+        let decision = Decision::new(Given::Creation, facts);
+        let recorded = Entry::record_creation(&decision, events).map_err(unencodable)?;
+        let Some((entries, session)) = recorded else {
+            return Err(damaged("a session is not created by its creation").into());
+        };
+        let tenant = self.rows.tenant(&session.tenant)?;
+        if let Some(name) = name {
+            self.check_name(tenant, name)?;
+        }
+        let no = self.rows.add_session(&session, tenant, marks)?;
+        let row = SessionRow { no, id: session.id, tenant, head: EntryNo(0), tip: Tip::START };
+        self.append(row, None, entries, session, said)
+    }
+
+    /// Refuses a name that could be taken for an id, or that an open session of the tenant has.
+    ///
+    /// Only here, and not where creations are decided: sessions that were created before there was
+    /// such a rule are decided again when a store is verified.
+    fn check_name(&mut self, tenant: TenantNo, name: String) -> Result<(), CommandError> {
+        limits::session_name(&format!("labels.{}", Founding::NAME), &name)?;
+        match self.rows.open_with(tenant, &name_mark(&name))? {
+            Some(session) => Err(Rejected::NameTaken { name, session }.into()),
+            None => Ok(()),
+        }
+    }
+}
