@@ -50,7 +50,24 @@ pub struct Hosts {
     #[cfg(feature = "faults")]
     exclusive: bool,
     spare: Spare,
+    keepers: Arc<Mutex<Option<Keepers>>>,
 }
+
+/// The hosts that keep drivers warm, as the directory showed them.
+///
+/// Every claim asks for them, and most of the time there are none: as long as the directory has not
+/// changed, it is not read again.
+#[derive(Debug, Clone)]
+struct Keepers {
+    /// When the directory had last changed.
+    modified: SystemTime,
+    /// The hosts that had a list of such drivers in it.
+    hosts: Vec<HostId>,
+}
+
+/// A directory may change again at the time that it shows already, which the system's clock moves
+/// on in steps: what was read is known to be all of it when that time has passed by this much.
+const SETTLED: Duration = Duration::from_millis(50);
 
 /// A descriptor that is kept for looking at locks: a process that has no other left must still be
 /// able to tell the living from the dead.
@@ -106,6 +123,7 @@ impl Hosts {
             #[cfg(feature = "faults")]
             exclusive: true,
             spare: Spare::new(),
+            keepers: Arc::default(),
         }
     }
 
@@ -257,9 +275,24 @@ impl Hosts {
     ///
     /// One whose lock cannot be looked at does not count: nothing may wait for it.
     pub fn keeper_of(&self, session: SessionId) -> Option<HostId> {
-        let mut keepers = self.having(".warm").into_iter();
+        let mut keepers = self.keepers().into_iter();
         let keeps = |id: &HostId| self.kept_by(*id).contains(&session);
         keepers.find(|id| keeps(id) && self.is_alive(*id).unwrap_or(false))
+    }
+
+    /// Returns the hosts that have a list of drivers that they keep warm, alive or not.
+    fn keepers(&self) -> Vec<HostId> {
+        let modified = || fs::metadata(&self.directory).and_then(|about| about.modified()).ok();
+        // Looked at before the directory is read: what changes meanwhile shows the next time.
+        let Some(modified) = modified() else { return self.having(".warm") };
+        let mut known = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref().filter(|known| known.modified == modified) {
+            return known.hosts.clone();
+        }
+        let hosts = self.having(".warm");
+        let is_settled = modified.elapsed().is_ok_and(|elapsed| elapsed > SETTLED);
+        *known = is_settled.then(|| Keepers { modified, hosts: hosts.clone() });
+        hosts
     }
 
     /// Makes the list of the sessions that the process of a host shows.

@@ -84,7 +84,9 @@ impl<S: Store> Claimant<S> {
             if is_new {
                 claimant.until_none_is_kept(&claimed, &mut stops).await;
             }
-            let driven = caught(drive.run(driver.as_mut())).await;
+            // Boxed, because it is large, and a task's future is moved several times before it is
+            // polled.
+            let driven = caught(Box::pin(drive.run(driver.as_mut()))).await;
             match &driven {
                 Ok(Ok(session)) => claimant.keep_or_end(session, epoch, driver).await,
                 // Whatever becomes of the session, what its driver has outside ends first.
