@@ -153,18 +153,49 @@ impl<S: Store> Face<S> {
 
     /// Finds a task of the caller's tenant.
     pub(crate) async fn find(&self, asked: &Asked<'_>, task: &str) -> Result<Found<S>, Error> {
+        let (session, state, run) = self.find_session(asked, task).await?;
+        let runs = self.folded.runs_at(&session, &state).await;
+        let runs = runs.map_err(|error| Error::of(error, task, asked.method.family))?;
+        match runs.get(run) {
+            Some(_) => Ok(Found { session, runs, run }),
+            None => Err(Error::no_task(task, asked.method.family)),
+        }
+    }
+
+    /// Finds a task of the caller's tenant, to do something to it. One that is under way stands where
+    /// its session says, and its journal is not read.
+    pub(crate) async fn find_now(&self, asked: &Asked<'_>, task: &str) -> Result<Found<S>, Error> {
+        let (session, state, run) = self.find_session(asked, task).await?;
+        match state.run().is_some_and(|under_way| under_way.id == run) {
+            true => Ok(Found { session, runs: Arc::new(Runs::now(&state)), run }),
+            false => self.find(asked, task).await,
+        }
+    }
+
+    /// Finds the session of a task of the caller's tenant.
+    async fn find_session(
+        &self,
+        asked: &Asked<'_>,
+        task: &str,
+    ) -> Result<(SessionRef<S>, Arc<Session>, RunId), Error> {
         let family = asked.method.family;
         let unknown = || Error::no_task(task, family);
         let run: RunId = task.parse().map_err(|_| unknown())?;
         let of = |error| Error::of(error, task, family);
-        let session = self.as_caller(asked.caller).session_of(run).await.map_err(of)?;
-        let session = session.ok_or_else(unknown)?;
-        let runs = self.folded.runs(&session).await.map_err(of)?;
-        let is_theirs = runs.session().is_some_and(|state| state.tenant == *asked.caller.tenant);
-        if !is_theirs || runs.get(run).is_none() {
-            return Err(unknown());
+        let adjourn = self.as_caller(asked.caller);
+        let session = match self.folded.session_of(run) {
+            Some(session) => adjourn.session(session),
+            None => {
+                let session = adjourn.session_of(run).await.map_err(of)?.ok_or_else(unknown)?;
+                self.folded.know(run, session.id());
+                session
+            }
+        };
+        let state = session.load().await.map_err(of)?;
+        match state.tenant == *asked.caller.tenant {
+            true => Ok((session, state, run)),
+            false => Err(unknown()),
         }
-        Ok(Found { session, runs, run })
     }
 
     /// Returns a task that a commit has changed, as of that commit or later.
@@ -172,7 +203,7 @@ impl<S: Store> Face<S> {
         &self,
         session: SessionRef<S>,
         run: RunId,
-        seen: &Session,
+        seen: &Arc<Session>,
         family: Family,
     ) -> Result<Found<S>, Error> {
         let runs = self.folded.runs_at(&session, seen).await;
@@ -242,8 +273,19 @@ pub(crate) fn viewer(asked: &Asked<'_>) -> Viewer {
     Viewer { activated: asked.activated, may_resume: asked.caller.may(Scope::Resume) }
 }
 
-/// Puts a task into the result of a send.
+/// Puts a task into the result of a send, or the message that answers it.
 pub(crate) fn sent(task: &Task, version: Version) -> Value {
+    if let Some(answer) = task.direct_answer() {
+        let mut answer = answer.to_value(&task.id, &task.context, version);
+        if let Some(answer) = answer.as_object_mut() {
+            // The task is over, and no message to it would be taken.
+            answer.shift_remove("taskId");
+        }
+        return match version {
+            Version::V03 => answer,
+            Version::V10 => serde_json::json!({ "message": answer }),
+        };
+    }
     match version {
         Version::V03 => task.to_value(version),
         Version::V10 => serde_json::json!({ "task": task.to_value(version) }),

@@ -3,6 +3,8 @@
 //! A session knows the run that is under way and how the last one ended. Where a run begins and ends
 //! in the journal and in the transcript, and what it has asked, is found by folding the journal once.
 
+use std::sync::Arc;
+
 use adjourn::Moment;
 use adjourn::core::Session;
 use adjourn::core::command::{Question, RunEnd};
@@ -37,14 +39,22 @@ pub struct Run {
 /// A session, and the runs that it has had, as of one revision.
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
-    session: Option<Session>,
+    session: Option<Arc<Session>>,
     runs: Vec<Run>,
 }
 
 impl Runs {
     /// Returns the session as far as it was folded.
-    pub const fn session(&self) -> Option<&Session> {
-        self.session.as_ref()
+    pub fn session(&self) -> Option<&Session> {
+        self.session.as_deref()
+    }
+
+    /// Makes the run that is under way, and the last one, of a session as it is; nothing is folded, so
+    /// that nothing is known of where they began or what they have asked.
+    pub fn now(session: &Arc<Session>) -> Self {
+        let mut runs = Self::default();
+        runs.jump(session);
+        runs
     }
 
     /// Returns its runs, the first one first.
@@ -63,7 +73,7 @@ impl Runs {
     }
 
     /// Goes on with a session whose journal does not reach back to its beginning, or has a gap.
-    pub fn jump(&mut self, session: &Session) {
+    pub fn jump(&mut self, session: &Arc<Session>) {
         if let Some(run) = session.run()
             && self.get(run.id).is_none()
         {
@@ -79,7 +89,7 @@ impl Runs {
                 RunEnd { outcome: last.outcome, error: last.error.clone(), ends_session: false };
             self.end(last.id, end, session.transcript.length, last.at);
         }
-        self.session = Some(session.clone());
+        self.session = Some(Arc::clone(session));
         self.settle(session.revision, session.at);
     }
 
@@ -87,8 +97,8 @@ impl Runs {
     pub fn apply(&mut self, moment: &Moment) {
         let at = moment.event.at;
         match &mut self.session {
-            Some(session) => session.evolve(&moment.event),
-            None => self.session = Session::born(&moment.event),
+            Some(session) => Arc::make_mut(session).evolve(&moment.event),
+            None => self.session = Session::born(&moment.event).map(Arc::new),
         }
         let length = self.session.as_ref().map_or(0, |session| session.transcript.length);
         match &moment.event.what {

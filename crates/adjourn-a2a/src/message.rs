@@ -10,6 +10,10 @@ use crate::version::Version;
 /// Says in a block's `_meta` that it is a digest of another session's, and not the sender's words.
 const DIGEST: &str = "adjourn/digest";
 
+/// Says in the `_meta` of a block that the agent answers with this message: a run that completes with
+/// nothing else to show is answered with the message itself, where it is waited for.
+pub const DIRECT_ANSWER: &str = "adjourn/a2a-message";
+
 /// A message that a peer sends.
 #[derive(Debug, Clone)]
 pub struct Sent {

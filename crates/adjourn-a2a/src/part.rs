@@ -127,6 +127,14 @@ impl Part {
         Some(Self { metadata, ..part })
     }
 
+    /// Takes a mark of our own off it; returns whether it was there.
+    pub(crate) fn take_mark(&mut self, mark: &str) -> bool {
+        let Some(metadata) = &mut self.metadata else { return false };
+        let is_marked = metadata.shift_remove(mark).is_some();
+        self.metadata.take_if(|metadata| metadata.is_empty());
+        is_marked
+    }
+
     /// Returns the part as a version writes it.
     pub fn to_value(&self, version: Version) -> Value {
         let Self { content, media_type, name, metadata } = self;

@@ -26,7 +26,7 @@ impl<S: Store> Face<S> {
     ) -> Result<Value, Error> {
         let task = params.task_id()?;
         let suspend = params::pause(params)?;
-        let found = self.find(asked, task).await?;
+        let found = self.find_now(asked, task).await?;
         let (accepted, in_force) = self.suspend(asked, &found, suspend).await?;
         Ok(match in_force {
             Some(Suspension { parked, .. }) => {
@@ -85,7 +85,7 @@ impl<S: Store> Face<S> {
     ) -> Result<Value, Error> {
         let (task, family) = (params.task_id()?, asked.method.family);
         let resume = Resume::read(params)?;
-        let found = self.find(asked, task).await?;
+        let found = self.find_now(asked, task).await?;
         let state = found.state().and_then(Session::suspended);
         let shown = state.map(|suspended| suspended.shown().pause.handle);
         let is_under_way =

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adjourn::core::Session;
-use adjourn::core::id::SessionId;
+use adjourn::core::id::{RunId, SessionId};
 use adjourn::store::Store;
 use adjourn::{Error, Moments, SessionRef};
 
@@ -12,11 +12,17 @@ use crate::fold::Runs;
 
 /// How many sessions are kept at least; as many again may be kept that were not asked for since.
 const KEPT: usize = 512;
+/// How many runs are kept with the sessions that they belong to, which never changes; all are dropped
+/// when there are more.
+const KNOWN: usize = 16 * 1024;
 
 /// Sessions whose journals were folded. What is kept is brought up to the journal when it is asked
 /// for, so that nothing depends on it but the time that takes.
 #[derive(Debug, Default)]
-pub(crate) struct Folded(Mutex<Generations>);
+pub(crate) struct Folded {
+    kept: Mutex<Generations>,
+    sessions: Mutex<HashMap<RunId, SessionId>>,
+}
 
 #[derive(Debug, Default)]
 struct Generations {
@@ -41,7 +47,7 @@ impl Folded {
     pub(crate) async fn runs_at<S: Store>(
         &self,
         session: &SessionRef<S>,
-        seen: &Session,
+        seen: &Arc<Session>,
     ) -> Result<Arc<Runs>, Error> {
         let known = self.get(session.id());
         if let Some(known) = &known
@@ -63,8 +69,22 @@ impl Folded {
         Ok(runs)
     }
 
+    /// Returns the session that a run belongs to, if it was asked for before.
+    pub(crate) fn session_of(&self, run: RunId) -> Option<SessionId> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&run).copied()
+    }
+
+    /// Remembers the session that a run belongs to.
+    pub(crate) fn know(&self, run: RunId, session: SessionId) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() >= KNOWN {
+            sessions.clear();
+        }
+        sessions.insert(run, session);
+    }
+
     fn get(&self, id: SessionId) -> Option<Arc<Runs>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runs) = kept.young.get(&id) {
             return Some(Arc::clone(runs));
         }
@@ -74,7 +94,7 @@ impl Folded {
     }
 
     fn put(&self, id: SessionId, runs: Arc<Runs>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.young.len() >= KEPT && !kept.young.contains_key(&id) {
             kept.old = std::mem::take(&mut kept.young);
         }

@@ -4,7 +4,7 @@ use adjourn::core::session::{Initiator, Outcome};
 use adjourn::core::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::message::Message;
+use crate::message::{DIRECT_ANSWER, Message, Speaker};
 use crate::part::{Part, without_nulls};
 use crate::version::Version;
 
@@ -177,6 +177,17 @@ pub struct Task {
 }
 
 impl Task {
+    /// Returns the message that the agent answered with, if it completed with one that it marked as
+    /// its answer and made nothing else.
+    pub fn direct_answer(&self) -> Option<Message> {
+        let ([artifact], State::Completed) = (self.artifacts.as_slice(), self.status.state) else {
+            return None;
+        };
+        let mut parts = artifact.parts.clone();
+        let is_marked = parts.first_mut().is_some_and(|part| part.take_mark(DIRECT_ANSWER));
+        is_marked.then(|| Message { id: artifact.id.clone(), speaker: Speaker::Agent, parts })
+    }
+
     /// Returns the task as a version writes it.
     pub fn to_value(&self, version: Version) -> Value {
         let list = |values: Vec<Value>| (!values.is_empty()).then_some(values);
