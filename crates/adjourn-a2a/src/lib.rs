@@ -5,6 +5,7 @@
 //!   describes the agent.
 //! - [`TaskStream`] tells what happens to a task, from the journal.
 //! - [`Caller`] is who asks, with a tenant and [`Scopes`].
+//! - [`client`] is the other side: asking an agent, and reading what it answers.
 //!
 //! A task is a run, a context a session and those that it has led to. Nothing is kept but the journal:
 //! every task is projected from it ([`projection`]), in the words that a peer has shown to understand
@@ -14,6 +15,7 @@
 
 mod caller;
 mod card;
+pub mod client;
 pub mod error;
 mod face;
 mod fold;
@@ -38,7 +40,7 @@ pub use caller::{Caller, Scope, Scopes};
 pub use error::Error;
 pub use face::{Agent, Answer, Asked, Face};
 pub use fold::{Run, Runs};
-pub use message::{Message, Speaker};
+pub use message::{DIRECT_ANSWER, Message, Speaker};
 pub use method::{Family, Method, Verb};
 pub use part::Part;
 pub use standing::Standing;

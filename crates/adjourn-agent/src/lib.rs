@@ -64,6 +64,8 @@ pub use recovery::{DefaultPolicy, RecoveryPolicy};
 pub use result::{AgentResult, RunOutcome};
 pub use resume::ResumeError;
 pub use run::{Resume, Run};
+#[cfg(any(feature = "mcp", feature = "models"))]
+pub use tls::choose_cryptography;
 pub use tool::directory;
 #[cfg(feature = "mcp")]
 pub use tool::mcp;

@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod a2a;
 mod acting;
 mod looking;
 mod moving;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use a2a::{A2a, Binding, Get, Pause, PeerFlags, Send, SpokenVersion, Wake, Watch};
 pub use acting::{Event, Mode, OnTimeout, Prompt, Reasoned, Resume, Rm, Suspend, Takeover};
 pub use looking::{Log, Since, Wait, WaitFor};
 pub use moving::{Accept, Export, Import, Share};
@@ -103,6 +105,9 @@ pub enum Verb {
     /// List, rotate, revoke or share the keys that commits and records are signed with
     #[command(subcommand)]
     Keys(Keys),
+    /// Try an agent that speaks A2A: give it work, watch it, pause it and wake it
+    #[command(subcommand)]
+    A2a(A2a),
     /// Show what is set, and where each value came from
     Config(Config),
     /// Print a completion script for a shell

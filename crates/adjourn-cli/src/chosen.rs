@@ -10,6 +10,7 @@ use adjourn_core::limits::DRIVER_SPEC_BYTES;
 use adjourn_driver::McpValues;
 
 use crate::arguments::AgentFlags;
+use crate::conformance_agent;
 use crate::failure::Failure;
 use crate::input_file;
 use crate::native::{Definition, models, tools};
@@ -36,6 +37,9 @@ impl Chosen {
         if let Some(path) = &flags.script {
             return Self::script(path);
         }
+        if flags.agent.as_deref() == Some(conformance_agent::NAME) {
+            return Self::conformance(flags);
+        }
         let definition = match (&flags.agent, &flags.model) {
             (Some(name), model) => {
                 let settled = settings.agent(name)?.definition.clone();
@@ -56,6 +60,17 @@ impl Chosen {
         let (driver, values) = (definition.spec()?, definition.values()?);
         let lacks = definition.lacks();
         Ok(Self { driver, values, budget: definition.budget, runs: 1, is_script: false, lacks })
+    }
+
+    /// Takes the agent that test kits talk to, which is made of nothing else.
+    fn conformance(flags: &AgentFlags) -> Result<Self, Failure> {
+        if flags.model.is_some() || !flags.tools.is_empty() || flags.mcp.is_some() {
+            let message =
+                format!("the agent {:?} has no model and no tools", conformance_agent::NAME);
+            return Err(Failure::usage(message).hint("name another agent, or leave these away"));
+        }
+        let (driver, values) = (conformance_agent::spec(), BTreeMap::new());
+        Ok(Self { driver, values, budget: None, runs: 1, is_script: false, lacks: None })
     }
 
     /// Refuses what this process cannot run itself, before there is a session that waits for it.

@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+pub mod a2a;
 pub mod acp;
 pub mod backup;
 pub mod cancel;

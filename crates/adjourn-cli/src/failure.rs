@@ -1,5 +1,7 @@
 //! What goes wrong, as people and scripts are told: a sentence, a hint, an exit code.
 
+use std::borrow::Cow;
+
 use adjourn::StoreError as Error;
 use adjourn_core::Rejected;
 use adjourn_core::id::SessionId;
@@ -26,7 +28,7 @@ pub struct Failure {
 #[derive(Debug)]
 enum Kind {
     Usage,
-    Refused(&'static str),
+    Refused(Cow<'static, str>),
     NotFound,
     Store,
     /// What was waited for did not come in time.
@@ -46,8 +48,8 @@ impl Failure {
     }
 
     /// A refusal that no rule of the lifecycle makes, with its word for programs.
-    pub fn refused(reason: &'static str, message: impl Into<String>) -> Self {
-        Self::new(Kind::Refused(reason), message)
+    pub fn refused(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Kind::Refused(reason.into()), message)
     }
 
     /// The store, or what it needs, cannot be made or used.
@@ -77,6 +79,13 @@ impl Failure {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what programs are told besides.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
         self
     }
 
@@ -120,7 +129,7 @@ impl Failure {
 
     /// Returns the failure as scripts read it.
     pub fn json(&self) -> Value {
-        let reason = match self.kind {
+        let reason = match &self.kind {
             Kind::Usage => "USAGE",
             Kind::Refused(reason) => reason,
             Kind::NotFound => "TASK_NOT_FOUND",
@@ -183,7 +192,7 @@ impl From<Rejected> for Failure {
         };
         let (kind, message) = match &refused {
             Rejected::Invalid { path, problem } => (Kind::Usage, typed_as(path, problem)),
-            other => (Kind::Refused(other.reason()), other.to_string()),
+            other => (Kind::Refused(other.reason().into()), other.to_string()),
         };
         Self { kind, message, hint, details, passes: false }
     }

@@ -19,6 +19,7 @@
 mod arguments;
 mod chosen;
 mod commands;
+mod conformance_agent;
 mod descriptors;
 mod durations;
 mod entry;
@@ -161,6 +162,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Verb::Backup(backup) => commands::backup::run(settings, &backup, output).await,
         Verb::Keys(keys) => commands::keys::run(settings, &keys, output).await,
         Verb::Restore(restore) => commands::restore::run(settings, &restore, output).await,
+        Verb::A2a(asked) => commands::a2a::run(asked, output).await,
         Verb::Config(_) => commands::config::run(settings, output),
         // Answered above.
         Verb::Completions(_) | Verb::Man(_) => Ok(()),

@@ -451,7 +451,8 @@ fn kept(text: &str) -> Result<Option<Duration>, String> {
     }
 }
 
-fn open_to_others(path: &Path) -> bool {
+/// Returns whether others than its owner can read a file.
+pub fn open_to_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
 }

@@ -2,7 +2,8 @@
 
 use std::io::Read as _;
 
-use adjourn_core::json::Unreadable;
+use adjourn_core::json::{self, Unreadable};
+use serde_json::Value;
 
 use crate::failure::Failure;
 
@@ -28,6 +29,22 @@ pub fn typed(text: String) -> Result<String, Failure> {
         read.truncate(line.strip_suffix('\r').unwrap_or(line).len());
     }
     Ok(read)
+}
+
+/// Returns a value for an agent, as it was typed or came on stdin; nothing if it is null.
+pub fn input(text: String) -> Result<Option<Value>, Failure> {
+    let text = typed(text)?;
+    let value = match json::read(text.as_bytes(), MOST) {
+        Ok(value) => value,
+        // What begins like an object, a list or a quoted text was meant to be one.
+        Err(error) if text.trim_start().starts_with(['{', '[', '"']) => {
+            let quotes = "a text that begins like this needs quotes of its own: '\"{x}\"'";
+            return Err(not_json("--input", quotes, error));
+        }
+        // A word without quotes is what people type; it is taken as text.
+        Err(_) => Value::from(text),
+    };
+    Ok(Some(value).filter(|value| !value.is_null()))
 }
 
 /// Says what is wrong with a text that was to be JSON; `quotes` says how it is typed.

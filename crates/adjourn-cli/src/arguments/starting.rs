@@ -16,7 +16,8 @@ pub struct AgentFlags {
     /// file
     #[arg(short, long)]
     pub model: Option<String>,
-    /// An agent of the settings, [agent.NAME]; what other flags say goes before what it has
+    /// An agent of the settings, [agent.NAME]; what other flags say goes before what it has. The
+    /// agent `conformance` is there without them, for the test kits of A2A
     #[arg(short, long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Tools for files and commands in the agent's directory, with commas between them: read, list,

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use adjourn::Claims;
 use adjourn::store::Done;
+use adjourn_core::Session;
 use adjourn_core::event::What;
 use adjourn_core::session::{Phase, State};
-use adjourn_core::{Session, json};
 use adjourn_driver::Message;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::arguments::Resume;
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::terminal::Output;
-use crate::text_argument::{MOST, not_json, typed};
+use crate::text_argument::input;
 use crate::used::used;
 use crate::view::resumption;
 use crate::watch::Watch;
@@ -31,22 +31,7 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let given = given.map_err(|error| {
         Failure::usage(format!("--handle: {error}")).hint("`adjourn show` has the one that is open")
     })?;
-    let said = match resume.input.map(typed).transpose()? {
-        None => None,
-        Some(input) => {
-            let value = match json::read(input.as_bytes(), MOST) {
-                Ok(value) => value,
-                // What begins like an object, a list or a quoted text was meant to be one.
-                Err(error) if input.trim_start().starts_with(['{', '[', '"']) => {
-                    let quotes = "a text that begins like this needs quotes of its own: '\"{x}\"'";
-                    return Err(not_json("--input", quotes, error));
-                }
-                // A word without quotes is what people type; it is taken as text.
-                Err(_) => Value::from(input),
-            };
-            Some(value).filter(|value| !value.is_null()).map(Message::user_value)
-        }
-    };
+    let said = resume.input.map(input).transpose()?.flatten().map(Message::user_value);
     let place = Place::open(settings).await?;
     let id = place.find(&resume.which.session).await?;
     let session = place.recovered(id, output).await?;

@@ -1,4 +1,4 @@
-//! The drivers of this program: scripts, and its own agent.
+//! The drivers of this program: scripts, its own agent, and the one that test kits talk to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,12 @@ use super::definition::Definition;
 use super::models;
 use super::policy::SettledPolicy;
 use super::unattended::Unattended;
+use crate::conformance_agent::ConformanceAgent;
 use crate::place::Place;
 
 /// Makes the drivers of every session that this program can run.
 pub struct ProgramDrivers {
+    clock: Arc<dyn Clock>,
     scripted: Scripted,
     /// Whether there are clients that can be asked for permissions.
     asks: bool,
@@ -34,11 +36,12 @@ pub struct ProgramDrivers {
 impl ProgramDrivers {
     /// Makes drivers where no client can be asked for permissions.
     pub fn new(place: &Place) -> Self {
-        let scripted = Scripted::new(Arc::<dyn Clock>::clone(&place.clock));
+        let clock = Arc::clone(&place.clock);
+        let scripted = Scripted::new(Arc::clone(&clock));
         let settings = &place.settings;
         let agents = settings.agents.iter();
         let agents = agents.map(|(name, agent)| (name.clone(), agent.definition.clone())).collect();
-        Self { scripted, asks: false, prices: settings.prices.clone(), agents }
+        Self { clock, scripted, asks: false, prices: settings.prices.clone(), agents }
     }
 
     /// Says which clients can be asked for permissions.
@@ -97,6 +100,9 @@ fn servers(spec: &DriverSpec, config: &NativeConfig) -> Result<McpServers, Strin
 
 impl Drivers for ProgramDrivers {
     fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String> {
+        if let Some(agent) = ConformanceAgent::of(spec, &self.clock) {
+            return Ok(Box::new(agent));
+        }
         match (&spec.kind, NativeConfig::of(spec)) {
             (DriverKind::Named { name, .. }, Some(config)) => {
                 Ok(Box::new(self.agent(name, spec, &config?)?))

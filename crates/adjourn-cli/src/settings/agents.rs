@@ -12,12 +12,13 @@ use serde_json::{Map, Value, json};
 use super::file::File;
 use super::tree::{Entry, Node};
 use super::{Row, Source};
+use crate::conformance_agent;
 use crate::failure::Failure;
 use crate::founding::budget;
 use crate::native::{Definition, models, tools};
 
 /// Names that lists give agents which are no agents of the settings.
-const TAKEN: &[&str] = &["acp", "named", "native", "script"];
+const TAKEN: &[&str] = &["acp", conformance_agent::NAME, "named", "native", "script"];
 /// What an agent may have, for hints.
 const FIELDS: &str = "model, instructions, tools, allow_all, mcp, budget, guardrails, policy";
 

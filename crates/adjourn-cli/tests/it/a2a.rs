@@ -1,5 +1,8 @@
 //! A2A over real HTTP, with the program.
 
+mod client;
+mod conformance_agent;
+mod fake_peer;
 mod sdk;
 
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -14,21 +14,42 @@ const SCRIPT: &str = r#"{"steps": [
     {"ask": {"question": "Merge?", "choices": ["yes", "no"]}},
     {"say": "merged"}]}"#;
 
+/// The language that an SDK is for.
+#[derive(Debug, Clone, Copy)]
+enum Sdk {
+    Python,
+    JavaScript,
+}
+
 /// Runs a client's program, and returns what it says.
-fn told(version: &str, arguments: &[&str]) -> Value {
+fn told(sdk: Sdk, version: &str, arguments: &[&str]) -> Value {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let clients = target.join("sdk-clients/a2a");
+    let installed = target.join("sdk-clients");
+    let clients = installed.join("a2a");
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk/a2a");
-    let pin = format!("requirements-{version}.txt");
+    let pin = match sdk {
+        Sdk::Python => format!("requirements-{version}.txt"),
+        Sdk::JavaScript => "node/package-lock.json".to_owned(),
+    };
     let pinned = std::fs::read_to_string(programs.join(&pin)).unwrap();
     let found = std::fs::read_to_string(clients.join(&pin)).unwrap_or_default();
     assert!(found == pinned, "the clients are not as pinned in {clients:?}: make sdk-clients");
     let server = Server::new(SCRIPT, &["--insecure-open"]);
-    let program = programs.join(format!("v{}.py", version.replace('.', "")));
-    let mut client = Command::new(clients.join(version).join("bin/python"));
-    // Nothing is written beside the programs.
-    client.arg("-B").arg(program).arg(format!("http://{}", server.address)).args(arguments);
-    let output = client.output().unwrap();
+    let name = format!("v{}", version.replace('.', ""));
+    let mut client = match sdk {
+        Sdk::Python => {
+            let mut client = Command::new(clients.join(version).join("bin/python"));
+            // Nothing is written beside the programs.
+            client.arg("-B").arg(programs.join(format!("{name}.py")));
+            client
+        }
+        Sdk::JavaScript => {
+            let mut client = Command::new("node");
+            client.arg(programs.join(format!("node/{name}.mjs"))).env("SDK_CLIENTS", &installed);
+            client
+        }
+    };
+    let output = client.arg(format!("http://{}", server.address)).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
@@ -48,7 +69,7 @@ fn the_python_sdk_of_1_0_is_told_of_pauses_over_both_bindings() {
             "listed": [1, true],
             "unknown": "TaskNotFoundError",
         });
-        assert_eq!(told("1.0", &[binding]), expected, "{binding}");
+        assert_eq!(told(Sdk::Python, "1.0", &[binding]), expected, "{binding}");
     }
 }
 
@@ -64,5 +85,42 @@ fn the_python_sdk_of_0_3_is_told_of_pauses() {
         "watched": ["task", "status-update"],
         "unknown": -32001,
     });
-    assert_eq!(told("0.3", &[]), expected);
+    assert_eq!(told(Sdk::Python, "0.3", &[]), expected);
+}
+
+#[test]
+fn the_javascript_sdk_of_1_0_is_told_of_pauses_over_both_bindings() {
+    for (binding, unknown) in
+        [("JSONRPC", "JsonRpcTaskNotFoundError"), ("HTTP+JSON", "RestTaskNotFoundError")]
+    {
+        let expected = json!({
+            "card": "agent",
+            "transport": binding,
+            "paused": ["paused-by-agent", "paused-by-client"],
+            "asked": "TASK_STATE_INPUT_REQUIRED",
+            "done": "TASK_STATE_COMPLETED",
+            "said": "merged",
+            "canceled": "TASK_STATE_CANCELED",
+            "watched": ["task", "statusUpdate"],
+            "listed": [1, true],
+            "unknown": unknown,
+        });
+        assert_eq!(told(Sdk::JavaScript, "1.0", &[binding]), expected, "{binding}");
+    }
+}
+
+#[test]
+fn the_javascript_sdk_of_0_3_is_told_of_pauses() {
+    let expected = json!({
+        "card": "agent",
+        "transport": "_JsonRpcTransport",
+        "paused": ["paused-by-agent", "paused-by-client"],
+        "asked": "input-required",
+        "done": "completed",
+        "said": "merged",
+        "canceled": "canceled",
+        "watched": ["task", "status-update"],
+        "unknown": "TaskNotFoundJSONRPCError",
+    });
+    assert_eq!(told(Sdk::JavaScript, "0.3", &["JSONRPC"]), expected);
 }

@@ -1,0 +1,80 @@
+//! `a2a pause`: pauses a task of an agent, if that agent can.
+
+use adjourn_a2a::client::{Ask, Seen};
+use adjourn_core::command;
+use adjourn_core::json;
+use serde_json::{Map, Value};
+
+use super::connection::Connection;
+use super::shown;
+use crate::arguments::{Mode, Pause};
+use crate::failure::Failure;
+use crate::terminal::Output;
+use crate::text_argument::{MOST, not_json};
+
+pub async fn run(pause: &Pause, output: &Output) -> Result<(), Failure> {
+    let fields = fields(pause)?;
+    let connection = Connection::open(&pause.peer).await?;
+    if !connection.peer.pauses {
+        return instead(pause, &connection, output).await;
+    }
+    let ask = Ask::Pause { task: &pause.task, fields: &fields };
+    let paused = match connection.ask(&ask).await? {
+        Ok(paused) => paused,
+        // Its card promised too much.
+        Err(refusal) if refusal.is_unknown_method() => {
+            return instead(pause, &connection, output).await;
+        }
+        Err(refusal) => return Err(connection.refused(refusal, &ask)),
+    };
+    let mut seen = Seen::read(&paused);
+    seen.task.get_or_insert_with(|| pause.task.clone());
+    if !seen.is_paused() {
+        seen.status_words = Some("it pauses when what is in flight has returned".to_owned());
+    }
+    output.object(&paused, &shown::line(&seen));
+    if seen.is_paused() {
+        let (url, task) = (&connection.url, &pause.task);
+        output.talk(&format!("[wake it with `adjourn a2a resume {url} {task}`]"));
+    }
+    Ok(())
+}
+
+/// Does what is left where an agent cannot pause: nothing, unless the task may be ended.
+async fn instead(pause: &Pause, connection: &Connection, output: &Output) -> Result<(), Failure> {
+    let name = &connection.peer.name;
+    if !pause.or_cancel {
+        let message =
+            format!("{name} does not support pausing: its card does not say that it does");
+        return Err(Failure::refused("PAUSE_NOT_SUPPORTED", message).hint(
+            "--or-cancel ends the task instead, and what it has done so far is lost; or leave it \
+             alone, and watch it again later",
+        ));
+    }
+    let canceled = connection.granted(&Ask::Cancel { task: &pause.task }).await?;
+    let seen = Seen::read(&canceled);
+    output.object(&seen.to_value(), &shown::line(&seen));
+    output.talk(&format!("[{name} does not support pausing: the task is canceled instead]"));
+    Ok(())
+}
+
+fn fields(pause: &Pause) -> Result<Map<String, Value>, Failure> {
+    let mut fields = Map::new();
+    let mode = pause.mode.map(|mode| match mode {
+        Mode::FinishStep => command::Mode::FinishStep,
+        Mode::InterruptImmediate => command::Mode::InterruptImmediate,
+        Mode::WaitForCompletion => command::Mode::WaitForCompletion,
+    });
+    let when = pause.resume_when.as_deref().map(|when| json::read::<Value>(when.as_bytes(), MOST));
+    let when = when.transpose().map_err(|error| {
+        not_json("--resume-when", r#"--resume-when '{"onEvent": "ci.passed"}'"#, error)
+    })?;
+    for (name, value) in [
+        ("reason", pause.reason.as_deref().map(Value::from)),
+        ("mode", mode.map(|mode| mode.as_str().into())),
+        ("conditions", when),
+    ] {
+        fields.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    Ok(fields)
+}

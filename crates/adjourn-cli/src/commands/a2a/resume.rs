@@ -1,0 +1,49 @@
+//! `a2a resume`: wakes a paused task of an agent.
+
+use adjourn_a2a::client::{Ask, Seen};
+use serde_json::{Map, Value, json};
+
+use super::connection::Connection;
+use super::shown;
+use crate::arguments::Wake;
+use crate::failure::Failure;
+use crate::terminal::Output;
+use crate::text_argument::input;
+
+pub async fn run(wake: Wake, output: &Output) -> Result<(), Failure> {
+    let mut fields = Map::new();
+    let input = wake.input.map(input).transpose()?.flatten();
+    let budget = wake.add_budget.map(|add| {
+        // Millionths, as they were typed: a float has fifteen digits.
+        let usd = add.cost_micro_usd as f64 / 1e6;
+        let amounts = [
+            ("usd", (add.cost_micro_usd > 0).then(|| json!(usd))),
+            ("tokens", (add.tokens > 0).then(|| json!(add.tokens))),
+            ("steps", (add.iterations > 0).then(|| json!(add.iterations))),
+        ];
+        let amounts =
+            amounts.into_iter().filter_map(|(name, amount)| Some((name.to_owned(), amount?)));
+        Value::Object(amounts.collect())
+    });
+    for (name, value) in [
+        ("handle", wake.handle.map(Value::from)),
+        ("input", input),
+        ("continueTranscript", wake.fresh.then_some(Value::Bool(false))),
+        ("idempotencyKey", wake.idempotency_key.map(Value::from)),
+        ("addBudget", budget),
+    ] {
+        fields.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    let connection = Connection::open(&wake.peer).await?;
+    let resumed = connection.granted(&Ask::Resume { task: &wake.task, fields: &fields }).await?;
+    let mut seen = Seen::read(&resumed);
+    seen.task.get_or_insert_with(|| wake.task.clone());
+    let text = |name: &str| resumed.get(name).and_then(Value::as_str);
+    seen.status_words = match (text("previousState"), text("cause")) {
+        (Some(previous), Some(cause)) => Some(format!("it was {previous}, and woke by {cause}")),
+        (Some(previous), None) => Some(format!("it was {previous}")),
+        _ => None,
+    };
+    output.object(&resumed, &shown::line(&seen));
+    Ok(())
+}

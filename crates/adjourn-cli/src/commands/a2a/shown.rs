@@ -1,0 +1,68 @@
+//! How tasks of an agent look.
+
+use adjourn_a2a::client::Seen;
+use serde_json::Value;
+
+use super::connection::Connection;
+use crate::terminal::{Look, Output, one_line};
+
+/// How wide the labels are.
+const WIDTH: usize = 10;
+
+/// Says in a line where a task stands, and why.
+pub fn line(seen: &Seen) -> String {
+    let state = seen.state.as_deref().unwrap_or("unknown");
+    let why = why(seen);
+    let standing = if why.is_empty() { state.to_owned() } else { format!("{state}: {why}") };
+    match &seen.task {
+        Some(task) => format!("{}  {standing}", one_line(task)),
+        None => standing,
+    }
+}
+
+/// Says in a few words where a task stands, why, and what a person can do about it.
+pub fn standing(seen: &Seen, connection: &Connection) -> String {
+    let state = seen.state.as_deref().unwrap_or("unknown");
+    let (why, url) = (why(seen), &connection.url);
+    let task = seen.task.as_deref().unwrap_or("TASK");
+    let mut text = one_line(state);
+    if !why.is_empty() {
+        text += &format!(": {why}");
+    }
+    if seen.is_asking() {
+        text += &format!("; answer it with `adjourn a2a send {url} ANSWER --task {task}`");
+    }
+    if seen.is_paused() {
+        text += &format!("; wake it with `adjourn a2a resume {url} {task}`");
+    }
+    text
+}
+
+/// Returns why a task stands where it does: what its pause is for, or what its agent says of it.
+fn why(seen: &Seen) -> String {
+    let reason = seen.pause.as_ref().and_then(|pause| pause.get("reason")).and_then(Value::as_str);
+    one_line(reason.or(seen.status_words.as_deref()).unwrap_or_default())
+}
+
+/// Prints a task with all that there is to say of it.
+pub fn tell(seen: &Seen, output: &Output) {
+    output.data(&line(seen));
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let of_pause = |name: &str| seen.pause.as_ref().and_then(|pause| pause.get(name)).map(text);
+    let mut lines = vec![
+        ("context", seen.context.clone()),
+        ("since", of_pause("pausedAt").or_else(|| seen.since.clone())),
+        ("handle", of_pause("handle")),
+        ("wakes on", of_pause("conditions")),
+        ("summary", of_pause("summary")),
+    ];
+    lines.extend(seen.said.iter().map(|said| ("said", Some(said.text.clone()))));
+    for (label, value) in lines {
+        let Some(value) = value.filter(|value| !value.is_empty()) else { continue };
+        let label = output.word(Look::Dim, &format!("{label:<WIDTH$}"));
+        output.data(&format!("  {label} {}", one_line(&value)));
+    }
+}
