@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the clients that the tests drive adjourn with, in the versions that are pinned here, into a
-# directory: the official SDKs of ACP, the Python SDK's example clients, and acpx; the official Python
-# SDKs of A2A 0.3 and 1.0. With --acp-cli also acp-cli, which has to be compiled.
+# directory: the official SDKs of ACP, the Python SDK's example clients, and acpx; the official SDKs of
+# A2A 0.3 and 1.0 in Python and JavaScript. With --acp-cli also acp-cli, which has to be compiled.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,7 +10,8 @@ acp_cli=0.3.1
 # They are copied beside what they pin, so that they tell whether it is what they ask for.
 pins=(node/package.json node/package-lock.json node/.npmrc
 	python/requirements.txt python/examples.sha256
-	a2a/requirements-0.3.txt a2a/requirements-1.0.txt)
+	a2a/requirements-0.3.txt a2a/requirements-1.0.txt
+	a2a/node/package.json a2a/node/package-lock.json a2a/node/.npmrc)
 
 is_installed() {
 	local pin python
@@ -71,7 +72,9 @@ tar --extract --gzip --file "$new"/python/agent_client_protocol-*.tar.gz \
 	--directory "$new/python" --strip-components 1 --wildcards '*/examples/*'
 rm "$new"/python/agent_client_protocol-*.tar.gz
 cp "$here"/python/{requirements.txt,examples.sha256} "$new/python/"
-mkdir "$new/a2a"
+mkdir -p "$new/a2a/node"
+cp "$here"/a2a/node/{package.json,package-lock.json,.npmrc} "$new/a2a/node/"
+(cd "$new/a2a/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
 for version in 0.3 1.0; do
 	python3 -m venv "$new/a2a/$version"
 	"$new/a2a/$version/bin/python" -m pip install --quiet --disable-pip-version-check \

@@ -38,22 +38,21 @@ async def main(url):
         done = await client.get_task(TaskQueryParams(id=task.id))
 
         # Another task, which is watched while it is paused, and canceled.
-        sent = await raw.call(
-            "message/send",
-            {"message": {"messageId": "other", "role": "user", "parts": [{"kind": "text", "text": "x"}]}},
-        )
-        await raw.call("tasks/pause", {"taskId": sent["id"]})
+        whole = ClientFactory(ClientConfig(httpx_client=http, streaming=False)).create(card)
+        async for shown, _ in whole.send_message(message("x")):
+            sent = shown
+        await raw.call("tasks/pause", {"taskId": sent.id})
         watched = []
 
         async def watch(begun):
-            async for _, update in client.resubscribe(TaskIdParams(id=sent["id"])):
+            async for _, update in client.resubscribe(TaskIdParams(id=sent.id)):
                 watched.append("task" if update is None else update.kind)
                 begun.set()
 
         begun = asyncio.Event()
         watching = asyncio.create_task(watch(begun))
         await begun.wait()
-        canceled = await client.cancel_task(TaskIdParams(id=sent["id"]))
+        canceled = await client.cancel_task(TaskIdParams(id=sent.id))
         await watching
         try:
             await client.get_task(TaskQueryParams(id="nope"))

@@ -47,22 +47,27 @@ async def main(url, binding):
         done = await client.get_task(pb.GetTaskRequest(id=task.id))
 
         # Another task, which is watched while it is paused, and canceled.
-        sent = await raw.call(
-            "message/send",
-            {"message": {"messageId": "other", "role": "user", "parts": [{"kind": "text", "text": "x"}]}},
+        whole = ClientConfig(
+            httpx_client=http,
+            supported_protocol_bindings=[binding],
+            use_client_preference=True,
+            streaming=False,
         )
-        await raw.call("tasks/pause", {"taskId": sent["id"]})
+        whole = ClientFactory(whole).create(card)
+        async for event in whole.send_message(pb.SendMessageRequest(message=message("x"))):
+            sent = event.task
+        await raw.call("tasks/pause", {"taskId": sent.id})
         watched = []
 
         async def watch(begun):
-            async for event in client.subscribe(pb.SubscribeToTaskRequest(id=sent["id"])):
+            async for event in client.subscribe(pb.SubscribeToTaskRequest(id=sent.id)):
                 watched.append(event.WhichOneof("payload"))
                 begun.set()
 
         begun = asyncio.Event()
         watching = asyncio.create_task(watch(begun))
         await begun.wait()
-        canceled = await client.cancel_task(pb.CancelTaskRequest(id=sent["id"]))
+        canceled = await client.cancel_task(pb.CancelTaskRequest(id=sent.id))
         await watching
         listed = await client.list_tasks(pb.ListTasksRequest(page_size=1))
         try:
