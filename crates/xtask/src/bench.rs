@@ -3,6 +3,7 @@
 //! Every figure is taken in several rounds that take turns, and the median is kept. A figure that
 //! depends on the disk, the network or another process stands beside the raw figure of it.
 
+mod a2a;
 mod acp;
 mod acp_runs;
 mod agent;
@@ -42,8 +43,8 @@ const MANY: usize = 1_000_000;
 
 /// What can be measured by itself.
 const PARTS: &[&str] = &[
-    "runs", "acp-runs", "live", "commits", "messages", "foreign", "wake", "http", "pipe", "acp",
-    "status", "storm", "parked", "ls", "agent",
+    "runs", "acp-runs", "live", "commits", "messages", "foreign", "wake", "http", "a2a", "pipe",
+    "acp", "status", "storm", "parked", "ls", "agent",
 ];
 
 /// What can be left out or chosen.
@@ -163,6 +164,9 @@ fn measure(place: &Path, choice: &Choice, figures: &mut Figures) -> Result<()> {
         }
         if choice.wants("http") {
             http::measure(place, figures)?;
+        }
+        if choice.wants("a2a") {
+            a2a::measure(place, figures)?;
         }
         if choice.wants("agent") {
             agent::measure(figures)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use adjourn_testkit::process::peak_memory;
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::{acp, commits, http, sessions};
+use super::{a2a, acp, commits, http, sessions};
 
 /// Ticks of the kernel's clock of processor time in one second.
 const TICKS: f64 = 100.0;
@@ -106,6 +106,10 @@ pub fn run(arguments: &[String]) -> Result<()> {
         (Some("host"), Some(store)) => host(store),
         (Some("intake"), Some(store)) => http::intake(store),
         (Some("axum"), None) => http::bare(),
+        (Some("a2a"), Some(store)) => a2a::serve(store, false),
+        (Some("a2a-host"), Some(store)) => a2a::serve(store, true),
+        (Some("a2a-echo"), None) => a2a::echo(),
+        (Some("a2a-broadcast"), None) => a2a::broadcast_all(),
         (Some("echo"), None) => echo(),
         (Some("acp"), Some(store)) => acp::agent(store),
         other => bail!("no second process {other:?}"),

@@ -41,6 +41,15 @@ const KEPT: &[&str] = &[
     "ls_filter_1m_ms",
     "raw_axum_per_s",
     "events_per_s",
+    "a2a_ops_per_s_n16",
+    "a2a_ops_echo_ratio_n16",
+    "a2a_ops_per_s_n64",
+    "a2a_ops_echo_ratio_n64",
+    "a2a_hosted_ops_per_s_n64",
+    "a2a_get_per_s",
+    "a2a_get_echo_ratio",
+    "a2a_fanout_1000_ms",
+    "a2a_fanout_ratio",
     "raw_pipe_p50_us",
     "acp_status_per_s",
     "acp_cycle_p50_us",
@@ -85,7 +94,7 @@ impl Figures {
             let low = values.iter().copied().fold(f64::INFINITY, f64::min);
             let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let median = self.median(name).unwrap_or_default();
-            let _ = writeln!(text, "{name:<42} {median:>12.1}   ({low:.1} to {high:.1})");
+            let _ = writeln!(text, "{name:<42} {median:>12.2}   ({low:.2} to {high:.2})");
         }
         text
     }

@@ -48,7 +48,7 @@ pub fn intake(path: &Path) -> Result<()> {
 }
 
 /// Listens on any port, and says which.
-async fn listen() -> Result<TcpListener> {
+pub async fn listen() -> Result<TcpListener> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     println!("{}", listener.local_addr()?.port());
     Ok(listener)
