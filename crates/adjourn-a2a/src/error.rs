@@ -119,7 +119,10 @@ impl Error {
     pub fn of(error: adjourn::Error, task: &str, family: Family) -> Self {
         match error {
             adjourn::Error::Refused(refused) => Self::refused(&refused, task, family),
-            adjourn::Error::NotFound(_) => Self::no_task(task, family),
+            // The first session of a context may have been removed a moment ago.
+            adjourn::Error::NotFound(_) | adjourn::Error::UnknownParent(_) => {
+                Self::no_task(task, family)
+            }
             adjourn::Error::NotSuspended { .. } => {
                 Self::new(NOT_PAUSABLE, "WITHDRAWN", error.to_string()).with("taskId", task)
             }

@@ -68,6 +68,7 @@ impl From<adjourn::Error> for Error {
         match error {
             adjourn::Error::Refused(refused) => refused.into(),
             adjourn::Error::NotFound(id) => Self::no_session(&id.to_string()),
+            adjourn::Error::UnknownParent(_) => Self::new(INVALID_PARAMS, error.to_string()),
             adjourn::Error::NotSuspended { .. } => Self::new(WITHDRAWN, error.to_string()),
             // The store, its keys, or a host: nothing that a client can mend.
             error => Self::new(INTERNAL_ERROR, error.to_string()),

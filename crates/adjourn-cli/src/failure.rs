@@ -229,10 +229,12 @@ impl Failure {
 
 impl From<adjourn::Error> for Failure {
     fn from(error: adjourn::Error) -> Self {
-        use adjourn::Error::{HostPanicked, Keys, NotFound, NotSuspended, Record, Refused, Store};
+        use adjourn::Error::{
+            HostPanicked, Keys, NotFound, NotSuspended, Record, Refused, Store, UnknownParent,
+        };
         match error {
             Refused(refused) => refused.into(),
-            NotFound(id) => Self::no_session(id),
+            NotFound(id) | UnknownParent(id) => Self::no_session(id),
             NotSuspended { why, .. } => Self::refused("WITHDRAWN", format!("not suspended: {why}")),
             Keys(error) => Self::keys(&error),
             Record(error) => {

@@ -49,8 +49,8 @@ impl Given {
             return Err(Failure::usage("--name does not go with a label of the same key"));
         }
         let parent = match &self.parent {
-            // A parent that does not exist is a mistyped id.
-            Some(parent) => Some(place.session(place.find(parent).await?).await?.id),
+            // Whether it is there shows when the session is made.
+            Some(parent) => Some(place.find(parent).await?),
             None => None,
         };
         Ok(Founding {

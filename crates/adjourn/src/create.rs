@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::future::IntoFuture;
 
-use adjourn_core::Founding;
 use adjourn_core::actor::Actor;
 use adjourn_core::carry::Budget;
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
+use adjourn_core::{Founding, Rejected};
 use adjourn_driver::Message;
 use adjourn_store::{CommandError, Done, Sqlite, Store, Transaction};
 use serde_json::Value;
@@ -31,6 +31,8 @@ pub struct CreateBuilder<S: Store = Sqlite> {
     adjourn: Adjourn<S>,
     by: Actor,
     pub(crate) founding: Founding,
+    /// Whether a configuration was given that its driver does not have.
+    misplaced_config: bool,
     prompt: Option<Message>,
 }
 
@@ -50,30 +52,36 @@ impl<S: Store> CreateBuilder<S> {
 
     pub(crate) fn from(adjourn: Adjourn<S>, founding: Founding) -> Self {
         let by = adjourn.by();
-        Self { adjourn, by, founding, prompt: None }
+        Self { adjourn, by, founding, misplaced_config: false, prompt: None }
     }
 
     /// Gives a named driver what it is made with, wherever it runs. It is journaled: secrets do not
-    /// belong here.
+    /// belong here. A session whose driver has no name is refused with it.
     pub fn config(mut self, config: impl Into<Value>) -> Self {
-        if let DriverKind::Named { config: current, .. } = &mut self.founding.driver.kind {
-            *current = config.into();
+        match &mut self.founding.driver.kind {
+            DriverKind::Named { config: current, .. } => *current = config.into(),
+            _ => self.misplaced_config = true,
         }
         self
     }
 
+    /// Gives it a name, by which [`Adjourn::find`] and the command line find it: the label `name`.
+    pub fn name(self, name: impl Into<String>) -> Self {
+        self.label(Founding::NAME, name)
+    }
+
     /// Adds a label, which sessions are found by.
     ///
-    /// The label `name` ([`Founding::NAME`]) is the session's name, by which
-    /// [`Adjourn::find`] and the command line find it: among the open sessions of a tenant, no two
-    /// have the same one. A creation whose name is taken is refused; the name is free again when
-    /// its session has ended.
+    /// The label `name` ([`Founding::NAME`]) is the session's [name](CreateBuilder::name): among the
+    /// open sessions of a tenant, no two have the same one. A creation whose name is taken is refused;
+    /// the name is free again when its session has ended.
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.founding.labels.insert(key.into(), value.into());
         self
     }
 
-    /// Names the session on whose behalf this one is made.
+    /// Names the session on whose behalf this one is made: one of the same tenant, which must be
+    /// there when this one is created.
     pub const fn parent(mut self, parent: SessionId) -> Self {
         self.founding.parent = Some(parent);
         self
@@ -118,7 +126,7 @@ impl<S: Store> CreateBuilder<S> {
     /// Creates the session, and returns the commit that did so, too.
     ///
     /// # Errors
-    /// It is out of its limits, its name is taken, or the store fails.
+    /// It is out of its limits, its name is taken, its parent is not there, or the store fails.
     ///
     /// # Cancel safety
     /// That of [`Committing`]: dropped after it was polled, the session is created all the same.
@@ -127,7 +135,12 @@ impl<S: Store> CreateBuilder<S> {
     }
 
     async fn commit(self) -> Result<(SessionRef<S>, Done), Error> {
-        let Self { adjourn, by, founding, prompt } = self;
+        let Self { adjourn, by, founding, misplaced_config, prompt } = self;
+        if misplaced_config {
+            let problem = format!("{} agents have none", founding.driver.kind.name());
+            return Err(Rejected::Invalid { path: "config".to_owned(), problem }.into());
+        }
+        check_parent(&adjourn, &founding).await?;
         let session = adjourn.session(founding.id);
         let (id, spec) = (founding.id, founding.driver.clone());
         let prompt = prompt.map(|message| prompt_request(id, by.clone(), &message));
@@ -148,6 +161,17 @@ impl<S: Store> CreateBuilder<S> {
             }
         }
         Ok((session, adjourn.transact(work).await?))
+    }
+}
+
+/// Refuses a parent that is not there, or that another tenant has. One that is removed a moment later
+/// was there.
+async fn check_parent<S: Store>(adjourn: &Adjourn<S>, founding: &Founding) -> Result<(), Error> {
+    let Some(parent) = founding.parent else { return Ok(()) };
+    match adjourn.session(parent).load().await {
+        Ok(session) if session.tenant == founding.tenant => Ok(()),
+        Ok(_) | Err(Error::NotFound(_)) => Err(Error::UnknownParent(parent)),
+        Err(error) => Err(error),
     }
 }
 

@@ -26,6 +26,9 @@ pub enum Error {
     /// There is no such session, or it was removed.
     #[error("there is no session {0}")]
     NotFound(SessionId),
+    /// The session on whose behalf another was to be made is not there, or another tenant has it.
+    #[error("there is no session {0} to make another for")]
+    UnknownParent(SessionId),
     /// The session has no such run, or what happened in it was removed.
     #[error("there is no run {0} in this session")]
     NoRun(RunId),
@@ -177,9 +180,11 @@ impl Error {
             Self::Unexpected(_) => Some(
                 "this is a defect of adjourn and not of the store: please report it".to_owned(),
             ),
-            Self::NotFound(_) | Self::NoRun(_) | Self::NotSuspended { .. } | Self::HostPanicked => {
-                None
-            }
+            Self::NotFound(_)
+            | Self::UnknownParent(_)
+            | Self::NoRun(_)
+            | Self::NotSuspended { .. }
+            | Self::HostPanicked => None,
         }
     }
 }
