@@ -7,7 +7,9 @@
 //! be lost. Either way only the tasks are woken that follow the session, so that the price of a
 //! commit does not depend on how many sessions are attached or run.
 
-use std::collections::{HashMap, VecDeque};
+mod inbox;
+
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -16,7 +18,7 @@ use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
 use adjourn_core::time::Timestamp;
 use adjourn_store::rows::EntryNo;
-use adjourn_store::{Change, Committed, Error, Listener, Store};
+use adjourn_store::{Committed, Error, Listener, Store};
 use tokio::sync::{Notify, watch};
 
 use crate::doorbell::Hosts;
@@ -24,13 +26,13 @@ use crate::drive::Signal;
 use crate::ring::Ring;
 use crate::trace;
 use crate::values::Values;
+pub(crate) use inbox::Found;
+use inbox::{Inbox, News};
 
 /// How often a process looks for commits of other processes without being rung.
 const LOOK: Duration = Duration::from_millis(250);
 /// Entries of the journal that are looked at in one read.
 const PAGE: usize = 1024;
-/// Changes that are kept for a task that follows a session; with more of them it reads the journal.
-const KEPT: usize = 64;
 
 /// What is committed, for the tasks of a process that wait for it. It is cheap to clone.
 pub struct Feed<S> {
@@ -161,7 +163,7 @@ impl<S: Store> Feed<S> {
         let seen = self.followed.state();
         let mut followers = seen.followers.get(&id)?.iter();
         followers.find_map(|follower| match &follower.how {
-            How::Watches(inbox) => inbox.upgrade()?.kept().session.clone(),
+            How::Watches(inbox) => inbox.upgrade()?.session(),
             How::Drives(_) | How::Hosts => None,
         })
     }
@@ -315,14 +317,6 @@ impl Drop for Work {
     }
 }
 
-/// What there is to tell of a session.
-enum News<'a> {
-    /// What this process has committed.
-    Change(&'a Arc<Change>),
-    /// The revision that another process has brought it to.
-    Revision(u64),
-}
-
 impl Followed {
     fn state(&self) -> MutexGuard<'_, Seen> {
         // Nothing that is done with it can leave it half done.
@@ -373,15 +367,6 @@ impl Seen {
                 }
                 How::Hosts => {}
             }
-        }
-    }
-}
-
-impl News<'_> {
-    fn revision(&self) -> u64 {
-        match self {
-            Self::Change(change) => change.session.revision,
-            Self::Revision(revision) => *revision,
         }
     }
 }
@@ -441,92 +426,6 @@ impl Drop for Place {
     }
 }
 
-/// What a task that follows a session has yet to take.
-#[derive(Default)]
-pub(crate) struct Inbox {
-    kept: Mutex<Kept>,
-    changed: Notify,
-}
-
-#[derive(Default)]
-struct Kept {
-    /// The last revision that was told.
-    revision: u64,
-    /// The session at that revision, if this process has brought it there.
-    session: Option<Arc<Session>>,
-    /// What led there, as far as it was told whole.
-    changes: VecDeque<Arc<Change>>,
-    /// Whether the store was looked at since this is there.
-    looked: bool,
-}
-
-/// Where a task finds what comes after a revision.
-pub(crate) enum Found {
-    /// There is nothing.
-    Nothing,
-    /// Here, without a gap.
-    Here(VecDeque<Arc<Change>>),
-    /// In the store.
-    InStore,
-}
-
-impl Inbox {
-    fn put(&self, news: &News<'_>) {
-        let mut kept = self.kept();
-        if let News::Change(change) = news {
-            // A task that takes nothing for so long reads the journal when it does.
-            if kept.changes.len() >= KEPT {
-                kept.changes.clear();
-            }
-            kept.changes.push_back(Arc::clone(change));
-        }
-        if news.revision() <= kept.revision {
-            return;
-        }
-        kept.revision = news.revision();
-        kept.session = match news {
-            News::Change(change) => Some(Arc::clone(&change.session)),
-            News::Revision(_) => None,
-        };
-        drop(kept);
-        self.changed.notify_one();
-    }
-
-    /// Returns where to find what happened from a revision on.
-    pub(crate) fn from(&self, revision: u64) -> Found {
-        let mut kept = self.kept();
-        if !kept.looked {
-            kept.looked = true;
-            kept.changes.clear();
-            return Found::InStore;
-        }
-        if kept.revision < revision {
-            kept.changes.clear();
-            return Found::Nothing;
-        }
-        let mut changes = std::mem::take(&mut kept.changes);
-        while changes.front().is_some_and(|change| change.session.revision < revision) {
-            changes.pop_front();
-        }
-        let mut next = revision;
-        let whole = changes.iter().all(|change| {
-            let fits = change.first_revision() == next;
-            next = change.session.revision + 1;
-            fits
-        });
-        if whole && next == kept.revision + 1 { Found::Here(changes) } else { Found::InStore }
-    }
-
-    /// The store could not be read: it is looked at again.
-    pub(crate) fn look_again(&self) {
-        self.kept().looked = false;
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A session that is followed, as long as this is there.
 pub struct Following {
     inbox: Arc<Inbox>,
@@ -541,12 +440,12 @@ impl Following {
     /// Returns the session as this process has committed it, if nothing is known to have happened to
     /// it since, and something has since it is followed.
     pub fn session(&self) -> Option<Arc<Session>> {
-        self.inbox.kept().session.clone()
+        self.inbox.session()
     }
 
     /// Returns what resolves when the session has changed since the last time it did.
     pub fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
         let inbox = Arc::clone(&self.inbox);
-        async move { inbox.changed.notified().await }
+        async move { inbox.changed().await }
     }
 }
