@@ -76,7 +76,7 @@ pub struct Wanted {
     /// With this label; with all of them, if it is given more than once
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label, help_heading = WHICH)]
     pub labels: Vec<(String, String)>,
-    /// Run by this agent: `script`, or the name of a driver
+    /// Run by this agent: `native` (a model), `script`, or the name of a driver
     #[arg(long, value_name = "NAME", help_heading = WHICH)]
     pub agent: Option<String>,
     /// Waiting for such events: NAME or NAME:SUBJECT, with * and **

@@ -64,8 +64,9 @@ impl View<'_> {
             if tenant != TENANT {
                 status.insert("tenant".to_owned(), tenant.as_str().into());
             }
-            let Session { labels, parent, memory, .. } = self.session;
+            let Session { labels, parent, memory, driver, .. } = self.session;
             for (key, value) in [
+                ("agent", Some(json!(driver.agent()))),
                 ("labels", Some(json!(labels)).filter(|_| !labels.is_empty())),
                 ("parent", parent.map(|parent| json!(parent))),
                 ("title", Some(json!(memory.title)).filter(|_| !memory.title.is_empty())),

@@ -321,8 +321,10 @@ impl<S: Store> Host<S> {
                 Ok(())
             }
             Ok(Err(error)) if error.passes() => {
+                let session = self.store.session(id).ok().flatten();
+                let run = session.and_then(|session| session.run().map(|run| run.id));
                 let left = format!("{error}; session {id} is not given back before the host ends");
-                self.note(id, None, &format!("{left}, and the next host takes it over"));
+                self.note(id, run, &format!("{left}, and the next host takes it over"));
                 Err(error)
             }
             Ok(result) => result,

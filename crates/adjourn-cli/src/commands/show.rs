@@ -41,7 +41,6 @@ pub async fn run(settings: &Settings, which: &Which, output: &Output) -> Result<
             {
                 object.extend(host.map(|host| (key.to_owned(), host.json())));
             }
-            object.insert("agent".to_owned(), session.driver.agent().into());
             let limits =
                 Some(json!(session.budget)).filter(|_| session.budget != Budget::default());
             object.extend(limits.map(|limits| ("budget".to_owned(), limits)));

@@ -18,10 +18,11 @@ fn built(arguments: &[&str]) -> BTreeMap<String, Vec<String>> {
     tree.lines().filter_map(package).collect()
 }
 
-/// Returns the packages that have hooks for faults.
-fn faulty(packages: &BTreeMap<String, Vec<String>>) -> Vec<&str> {
-    let faulty = packages.iter().filter(|(_, features)| features.contains(&"faults".to_owned()));
-    faulty.map(|(name, _)| name.as_str()).collect()
+/// Returns the packages of this project that are built with a feature.
+fn with<'a>(feature: &str, packages: &'a BTreeMap<String, Vec<String>>) -> Vec<&'a str> {
+    let own = packages.iter().filter(|(name, _)| name.starts_with("adjourn"));
+    let having = own.filter(|(_, features)| features.iter().any(|built| built == feature));
+    having.map(|(name, _)| name.as_str()).collect()
 }
 
 #[test]
@@ -31,14 +32,19 @@ fn the_program_is_built_without_what_only_tests_need() {
     for name in ["adjourn-testkit", "adjourn-conformance", "tempfile"] {
         assert!(!program.contains_key(name), "{name} is in the program");
     }
-    assert_eq!(faulty(&program), [""; 0]);
+    // Neither the hooks for faults, nor the way to what lies beneath the verbs.
+    for feature in ["faults", "testing", "conformance"] {
+        assert_eq!(with(feature, &program), [""; 0], "{feature}");
+    }
 }
 
 #[test]
 fn what_is_built_along_gives_it_no_hooks_either() {
-    // Soak and the benchmarks use the testkit themselves.
-    assert_eq!(faulty(&built(&["--workspace", "--edges", "no-dev"])), [""; 0]);
+    // Soak and the benchmarks use the testkit themselves, and what lies beneath the verbs.
+    let along = built(&["--workspace", "--edges", "no-dev"]);
+    assert_eq!(with("faults", &along), [""; 0]);
+    assert_eq!(with("testing", &along), ["adjourn"]);
     // This is how it would look.
     let tests = built(&["--workspace", "--edges", "normal,build,dev"]);
-    assert_eq!(faulty(&tests), ["adjourn", "adjourn-store", "adjourn-testkit"]);
+    assert_eq!(with("faults", &tests), ["adjourn", "adjourn-store", "adjourn-testkit"]);
 }

@@ -182,18 +182,18 @@ fn the_life_of_a_session_for_programs() {
         {"said":{"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"step":1,"text":"building"}}
         {"said":{"index":2,"revision":7,"at":"TIME","v":1,"role":"agent","calls":[{"id":"0.1-0-6","tool":"build"}],"step":2,"text":""}}
         {"said":{"index":3,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","step":2,"text":"build done"}}
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{},"agent":"script"}
         $ adjourn ls --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{},"agent":"script","notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn show sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`","prompt":"go","lastWords":"building","runs":1,"agent":"script"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{},"agent":"script","notice":"nobody is there to wake it; start `adjourn serve`","prompt":"go","lastWords":"building","runs":1}
         $ adjourn suspend sess:0 --reason review --timeout 43230m --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43230.0}},"dueAt":"TIME","summary":"paused by ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI"},"notice":"nobody is there to wake it; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43230.0}},"dueAt":"TIME","summary":"paused by ann: review","held":"suspend:0","totals":{},"agent":"script","heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI"},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn ls --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43230.0}},"dueAt":"TIME","summary":"paused by ann: review","held":"suspend:0","totals":{},"heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI"},"notice":"nobody is there to wake it; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:1","initiator":"client","wait":"open","reason":"review","suspendedAt":"TIME","resumeWhen":{"timeout":{"durationMinutes":43230.0}},"dueAt":"TIME","summary":"paused by ann: review","held":"suspend:0","totals":{},"agent":"script","heldWait":{"handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI"},"notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn resume sess:0 --detach --json
         {"resumed":{"handle":"suspend:1","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{},"notice":"nobody is there to wake it; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"waiting on ci","suspendedAt":"TIME","resumeWhen":{"onEvent":"ci.passed:main","timeout":{"durationMinutes":43230}},"dueAt":"TIME","summary":"paused on CI","totals":{},"agent":"script","notice":"nobody is there to wake it; start `adjourn serve`"}
         $ adjourn event ci.passed:other --id e0 --json
         {"seq":1,"fresh":true,"woke":0,"waiting":0}
         $ adjourn event ci.passed:main --id e1 --data '{"build": 7}' --json
@@ -201,24 +201,24 @@ fn the_life_of_a_session_for_programs() {
         $ adjourn event ci.passed:main --id e1 --json
         {"seq":2,"fresh":false,"woke":0,"waiting":1,"notice":"it is delivered when a host runs: `adjourn serve`"}
         $ adjourn show sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:2","initiator":"agent","wait":"question","suspendedAt":"TIME","question":"which table?","context":"two match","choices":["raw","monthly"],"cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"prompt":"go","lastWords":"building","runs":1,"agent":"script"}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:2","initiator":"agent","wait":"question","suspendedAt":"TIME","question":"which table?","context":"two match","choices":["raw","monthly"],"cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"agent":"script","prompt":"go","lastWords":"building","runs":1}
         $ adjourn prompt sess:0 monthly --detach --json
-        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"nothing runs it yet; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"agent":"script","notice":"nothing runs it yet; start `adjourn serve`"}
         $ adjourn ls --json
-        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: none is running; start `adjourn serve`"}
+        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"agent":"script","notice":"waits for a host: none is running; start `adjourn serve`"}
         $ adjourn cancel sess:0 --reason 'not needed' --json
-        {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"canceled","error":"not needed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"canceled","error":"not needed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"agent":"script"}
         $ adjourn prompt sess:0 'once more' --json
-        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{},"agent":"script"}
         $ adjourn suspend sess:0 --json
-        {"sessionId":"sess:0","runId":"run:1","state":"suspended","outcome":"completed","handle":"suspend:3","initiator":"client","wait":"open","suspendedAt":"TIME","summary":"paused by ann","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"suspended","outcome":"completed","handle":"suspend:3","initiator":"client","wait":"open","suspendedAt":"TIME","summary":"paused by ann","totals":{},"agent":"script"}
         $ adjourn resume sess:0 --json
         {"resumed":{"handle":"suspend:3","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME"}}
-        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"agent":"script"}
         $ adjourn close sess:0 --json
-        {"sessionId":"sess:0","runId":"run:1","state":"ended","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"ended","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"agent":"script"}
         $ adjourn ls --json
-        {"sessionId":"sess:0","runId":"run:1","state":"ended","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"ended","outcome":"completed","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"agent":"script"}
         $ adjourn prune --json
         {"events":0,"answers":0}
         $ adjourn backup ~/copy.db --json
@@ -264,11 +264,11 @@ fn a_run_for_programs_has_all_that_people_see_and_ends_with_the_end() {
         {"said":{"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"step":1,"text":"building"}}
         {"said":{"index":2,"revision":7,"at":"TIME","v":1,"role":"agent","calls":[{"id":"0.1-0-6","tool":"build"}],"step":2,"text":""}}
         {"said":{"index":3,"revision":9,"at":"TIME","v":1,"role":"tool","blocks":[{"type":"text","text":"build done"}],"answers":"0.1-0-6","step":2,"text":"build done"}}
-        {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"completed","totals":{}}
+        {"sessionId":"sess:0","runId":"run:0","state":"idle","outcome":"completed","totals":{},"agent":"script"}
         {"said":{"index":5,"revision":15,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"done"}],"step":1,"text":"done"}}
-        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{}}
-        {"sessionId":"sess:0","runId":"run:2","state":"idle","outcome":"failed","error":"the disk is full","totals":{}}
-        {"sessionId":"sess:0","runId":"run:2","state":"ended","outcome":"failed","error":"the disk is full","totals":{}}
+        {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{},"agent":"script"}
+        {"sessionId":"sess:0","runId":"run:2","state":"idle","outcome":"failed","error":"the disk is full","totals":{},"agent":"script"}
+        {"sessionId":"sess:0","runId":"run:2","state":"ended","outcome":"failed","error":"the disk is full","totals":{},"agent":"script"}
         {"error":{"reason":"OTHER","message":"the run failed: the disk is full"}}
         ? 1
         $ adjourn log sess:0 --transcript --json

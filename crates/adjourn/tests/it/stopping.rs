@@ -1,9 +1,12 @@
 //! A host that stops and does not wait for calls any longer leaves its sessions as a dead one does.
 
+use adjourn::{Error, StoreError};
 use adjourn_core::id::SessionId;
 use adjourn_driver::Message;
+use tracing::Level;
 
 use crate::fixture::Fixture;
+use crate::log::Log;
 
 /// Starts a script, and stops its host when a tool is in flight; the tool does not return in time.
 async fn stopped_in(fixture: &Fixture, script: &str, tool: &str) -> SessionId {
@@ -141,10 +144,11 @@ async fn a_tool_that_panics_has_failed() {
 }
 
 /// A store that takes nothing does not keep a host for ever: it ends as if it had died.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_host_that_cannot_give_back_what_it_has_ends_all_the_same() {
     use std::time::Duration;
 
+    let log = Log::of(Level::WARN);
     let fixture = Fixture::with(|options| options.patience = Duration::from_millis(50));
     let host = fixture.host().await;
     let script = r#"{"runs": [[{"tool": {"name": "fetch", "ms": 90000, "idempotent": true}},
@@ -160,7 +164,11 @@ async fn a_host_that_cannot_give_back_what_it_has_ends_all_the_same() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let error = stopping.await.unwrap().unwrap_err();
-    assert!(matches!(error, adjourn_store::Error::Locked { .. }), "{error}");
+    assert!(matches!(error, Error::Store(StoreError::Locked { .. })), "{error}");
+    let run = fixture.session(id).run().unwrap().id.to_string();
+    let said = log.lines();
+    let line = said.iter().find(|line| line.contains("is not given back")).unwrap();
+    assert!(line.contains(&run) && line.contains(&id.to_string()), "{line}");
     connection.execute_batch("ROLLBACK").unwrap();
     let host = fixture.host().await;
     fixture.pass_until(id, "idle").await;
