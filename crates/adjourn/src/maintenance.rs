@@ -68,6 +68,9 @@ impl<S: Store> Adjourn<S> {
     ///
     /// # Errors
     /// The store fails.
+    ///
+    /// # Cancel safety
+    /// Dropped, the batch that was begun is written, and the rest is left.
     pub async fn catch_up_list(&self) -> Result<(), Error> {
         while self.process().store.follow().await? {}
         Ok(())

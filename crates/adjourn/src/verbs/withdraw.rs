@@ -18,7 +18,7 @@ use crate::session_ref::SessionRef;
 /// then, or the request has none.
 ///
 /// # Cancel safety
-/// That of [`Committing`].
+/// That of [`Committing`]: dropped after it was polled, the suspend is taken back all the same.
 #[must_use = "nothing happens before it is awaited"]
 pub struct WithdrawBuilder<S: Store = Sqlite> {
     pub(crate) session: SessionRef<S>,

@@ -2,6 +2,7 @@
 
 mod commits;
 mod hosts;
+mod maintenance;
 
 use std::future::{Future, IntoFuture};
 use std::pin::{Pin, pin};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use adjourn::core::id::RequestId;
 use adjourn::core::session::{Outcome, Phase};
-use adjourn::{Adjourn, Event, SessionRef};
+use adjourn::{Adjourn, Event, SessionRef, StoreError};
 use adjourn_store::{Store as _, Transaction};
 
 use crate::fixture::Fixture;
@@ -19,20 +20,25 @@ const LONG_CALL: &str = r#"{"steps": [{"tools": [{"name": "build", "ms": 60000}]
 const SHORT: &str = r#"{"steps": [{"say": "done"}]}"#;
 
 /// Polls a future once, and drops it.
-fn touch<F: Future>(future: F) {
+pub(crate) fn touch<F: Future>(future: F) {
     let mut future = pin!(future);
     let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending(), "a commit takes its time");
 }
 
 /// Waits until something has happened to a session, and returns all that has by then.
-async fn until(session: &SessionRef, what: &str) -> Vec<&'static str> {
+pub(crate) async fn until(session: &SessionRef, what: &str) -> Vec<&'static str> {
     let mut moments = session.watch().await.unwrap();
     let mut happened = Vec::new();
     while !happened.ends_with(&[what]) {
         happened.push(moments.next().await.unwrap().unwrap().event.what.name());
     }
     happened
+}
+
+/// Waits behind all that is queued.
+async fn behind(adjourn: &Adjourn) {
+    adjourn.transact(|_| Ok::<_, StoreError>(())).await.unwrap();
 }
 
 /// Returns a session whose long call is in flight.
@@ -59,14 +65,15 @@ async fn what_is_never_polled_does_nothing() {
     drop(session.close().into_future());
     drop(session.remove().into_future());
     drop(session.take_over().into_future());
+    drop(session.set_option("mode", "ask").into_future());
+    drop(session.export().into_future());
     drop(session.withdraw(RequestId::new(adjourn.clock().uuid())).into_future());
     drop(adjourn.publish_all([Event::new("ci.passed"), Event::new("ci.failed")]));
     drop(Adjourn::open(fixture.store.path().with_extension("other")));
     drop(session.finished());
     drop(session.watch().into_future());
     drop(adjourn.host().scripts().start());
-    // Behind whatever is queued.
-    adjourn.transact(|_| Ok::<_, adjourn::StoreError>(())).await.unwrap();
+    behind(&adjourn).await;
     let size = fixture.store.size().unwrap();
     assert_eq!((size.entries, size.events, size.sessions), (entries, 0, 1));
     assert_eq!(fixture.store.hosts().unwrap(), []);
@@ -106,8 +113,7 @@ async fn a_pause_that_is_accepted_stays_pending_when_no_one_waits_for_it() {
     let accepted = session.suspend().accepted().await.unwrap();
     let before = session.load().await.unwrap();
     touch(session.in_force(&accepted));
-    // Behind whatever is queued.
-    adjourn.transact(|_| Ok::<_, adjourn::StoreError>(())).await.unwrap();
+    behind(&adjourn).await;
     let after = session.load().await.unwrap();
     assert_eq!((after.phase(), after.revision), (Phase::Requested, before.revision));
     host.kill().await;
@@ -321,7 +327,7 @@ async fn a_suspend_that_took_effect_before_it_was_dropped_stays() {
     // It rests: the commit that accepts it brings it into force.
     touch(session.suspend().into_future());
     until(&session, "suspended").await;
-    adjourn.transact(|_| Ok::<_, adjourn::StoreError>(())).await.unwrap();
+    behind(&adjourn).await;
     assert_eq!(fixture.happened(session.id()), ["session_created", "suspended"]);
 }
 

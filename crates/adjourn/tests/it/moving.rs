@@ -17,6 +17,8 @@ use adjourn_record::keys::Revocation;
 use adjourn_testkit::VirtualClock;
 use serde_json::{Value, json};
 
+use crate::dropping::{touch, until};
+
 fn key(number: u8) -> Key {
     Key::from_secrets(Timestamp::from_millis(0), &[number; 32], &[number; 32])
 }
@@ -52,6 +54,29 @@ fn ended(session: &Session) -> SessionEnd {
         State::Ended(ended) => ended.how,
         state => panic!("it has not ended: {state:?}"),
     }
+}
+
+#[tokio::test]
+async fn what_moves_a_session_takes_its_course_when_it_is_dropped() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let (_here, there, session) = two(directory.path(), &clock).await;
+    touch(session.export().into_future());
+    until(&session, "session_ended").await;
+    let exported = session.export().await.unwrap();
+    assert!(exported.commit.is_none(), "the export that was dropped has ended it");
+    assert_eq!(ended(&exported.session), SessionEnd::Exported);
+
+    let entries = there.size().await.unwrap().entries;
+    drop(there.import(exported.record.clone()).into_future());
+    // Behind whatever is queued.
+    there.transact(|_| Ok::<_, adjourn::StoreError>(())).await.unwrap();
+    assert_eq!(there.size().await.unwrap().entries, entries, "it was never polled");
+    touch(there.import(exported.record.clone()).into_future());
+    while there.size().await.unwrap().sessions == 0 {
+        tokio::task::yield_now().await;
+    }
+    let refused = there.import(exported.record).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Rejected::AlreadyConsumed { .. })), "{refused}");
 }
 
 #[tokio::test]

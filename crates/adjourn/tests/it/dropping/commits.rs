@@ -9,17 +9,12 @@ use adjourn::core::driver::DriverSpec;
 use adjourn::core::id::SessionId;
 use adjourn::core::session::{Outcome, Phase};
 use adjourn::store::Retention;
-use adjourn::{Adjourn, Event, StoreError};
+use adjourn::{Event, StoreError};
 
-use super::{SHORT, touch, until};
+use super::{SHORT, behind, touch, until};
 use crate::fixture::Fixture;
 
 const MODES: &str = r#"{"modes": [{"id": "code"}, {"id": "ask"}], "steps": []}"#;
-
-/// Waits behind all that is queued.
-async fn behind(adjourn: &Adjourn) {
-    adjourn.transact(|_| Ok::<_, StoreError>(())).await.unwrap();
-}
 
 #[tokio::test]
 async fn an_option_whose_setting_is_dropped_is_set() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use adjourn::core::session::Phase;
 use adjourn_store::Store as _;
 
-use super::{SHORT, at_work, touch, until};
+use super::{SHORT, at_work, behind, touch, until};
 use crate::fixture::Fixture;
 
 #[tokio::test]
@@ -51,8 +51,7 @@ async fn a_start_that_is_dropped_leaves_no_host() {
     let fixture = Fixture::new();
     let adjourn = fixture.adjourn();
     touch(adjourn.host().scripts().start());
-    // Behind whatever is queued.
-    adjourn.transact(|_| Ok::<_, adjourn::StoreError>(())).await.unwrap();
+    behind(&adjourn).await;
     assert_eq!(fixture.store.hosts().unwrap(), []);
     while !fixture.hosts().living().is_empty() {
         tokio::task::yield_now().await;
