@@ -140,7 +140,7 @@ impl Process {
         let create = move |tx: &mut Transaction<'_>| -> Result<Vec<_>, CommandError> {
             all.into_iter().map(|founding| Ok(tx.create(ann(), founding)?.session.id)).collect()
         };
-        let ids: Vec<SessionId> = self.store.transact(create).await.unwrap();
+        let ids: Vec<SessionId> = self.face.adjourn.transact(create).await.unwrap();
         ids.iter().map(ToString::to_string).collect()
     }
 

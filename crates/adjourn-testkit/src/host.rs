@@ -2,15 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use adjourn::clock::Clock;
 use adjourn::doorbell::Hosts;
 use adjourn::script::Scripted;
-use adjourn::{Adjourn, Claimant, Claims, Config, Host};
+use adjourn::{Adjourn, Claimant, Claims, Config, Event, RunningHost, Woken};
 use adjourn_core::carry::Budget;
-use adjourn_core::command::{Prompt, Reach, Resume, Suspend};
+use adjourn_core::command::{Prompt, Reach, Suspend};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::id::{Handle, HostId, SessionId};
@@ -21,8 +24,6 @@ use adjourn_store::sqlite::Options;
 use adjourn_store::{
     CommandError, Done, Environment as _, Request, Sqlite, Store as _, Transaction,
 };
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 use crate::store::{self, TENANT, founding_by};
 use crate::{PATIENCE, VirtualClock};
@@ -38,6 +39,31 @@ pub fn embed(store: Sqlite, clock: Arc<dyn Clock>) -> Result<Adjourn, adjourn::E
     Ok(Adjourn::on(store, hosts, clock)?.in_tenant(TENANT))
 }
 
+/// Where events of tests come from.
+const SOURCE: &str = "test";
+
+/// Waits for a verb on this thread, which may have a runtime or none.
+pub fn wait<T>(verb: impl IntoFuture<Output = T>) -> T {
+    let mut verb = pin!(verb.into_future());
+    let waker = Waker::from(Arc::new(Unparks(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match verb.as_mut().poll(&mut context) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// Wakes a thread that waits.
+struct Unparks(Thread);
+
+impl Wake for Unparks {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
 /// A store, and the hosts that work on it.
 pub struct Fixture {
     directory: store::Fixture,
@@ -45,16 +71,19 @@ pub struct Fixture {
     pub clock: VirtualClock,
     /// The store, as this process has it open.
     pub store: Sqlite,
+    /// The program whose verbs the fixture's are.
+    program: Adjourn,
 }
 
-/// A host that works until it is told to stop, or is dropped like a process that dies.
+/// A program with a host that works until it is told to stop, or is dropped like a process that dies.
 pub struct Working {
     /// Which one it is.
     pub id: HostId,
-    /// How a face of its process gives commands.
+    /// The program: what its verbs make ready, its host claims with the same commit.
+    pub adjourn: Adjourn,
+    /// How a face of its process claims.
     pub claimant: Claimant<Sqlite>,
-    stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<Result<(), adjourn_store::Error>>,
+    host: RunningHost,
 }
 
 impl Working {
@@ -67,25 +96,18 @@ impl Working {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn try_to_stop(mut self) -> Result<(), adjourn_store::Error> {
-        let _ = self.stop.take().unwrap().send(());
-        self.task.await.unwrap()
+    pub async fn try_to_stop(self) -> Result<(), adjourn::Error> {
+        self.host.stop().await
     }
 
-    /// Waits until it ends by itself.
-    ///
-    /// # Errors
-    /// Why it ended.
-    pub async fn ended(self) -> Result<(), adjourn_store::Error> {
-        // It is not told to stop as long as this is held.
-        let _stop = self.stop;
-        self.task.await.unwrap()
+    /// Waits until it ends by itself, and returns why.
+    pub async fn ended(mut self) -> adjourn::Error {
+        self.host.ended().await
     }
 
     /// Ends it as a kill would: nothing is given back, its lock is gone.
     pub async fn kill(self) {
-        self.task.abort();
-        let _ = self.task.await;
+        self.host.kill().await;
     }
 }
 
@@ -103,7 +125,8 @@ impl Fixture {
         let mut options = directory.options();
         change(&mut options);
         let store = Sqlite::open(options).unwrap();
-        Self { directory, clock, store }
+        let program = embed(store.clone(), Arc::new(clock.clone())).unwrap().acting_as(ann());
+        Self { directory, clock, store, program }
     }
 
     /// Opens the same store once more, as another process would.
@@ -150,15 +173,14 @@ impl Fixture {
 
     /// Starts a host with other drivers and another configuration.
     pub async fn host_as(&self, drivers: Arc<dyn Drivers>, config: Config) -> Working {
-        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
-        let host = Host::join(self.store.clone(), self.hosts(), clock, drivers, config);
-        let host = host.await.unwrap();
-        let (id, claimant) = (host.id(), host.claimant());
-        let (stop, stopped) = oneshot::channel::<()>();
-        let task = tokio::spawn(host.run(async move {
-            let _ = stopped.await;
-        }));
-        Working { id, claimant, stop: Some(stop), task }
+        let adjourn = self.adjourn();
+        let host = adjourn.host().others(drivers).config(config).start().await.unwrap();
+        Working { id: host.id(), claimant: host.claimant().clone(), adjourn, host }
+    }
+
+    /// Rings all hosts, as a process does that has committed something for them: they look.
+    pub fn ring_hosts(&self) {
+        self.hosts().ring();
     }
 
     /// Makes a session from a script.
@@ -168,14 +190,13 @@ impl Fixture {
 
     /// Makes a session with a driver.
     pub fn create_with(&self, driver: DriverSpec) -> SessionId {
-        let founding = self.founding(driver);
-        self.store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap().session.id
+        wait(self.program.create_from(self.founding(driver))).unwrap().id()
     }
 
     /// Makes a session that may not use more than so much.
     pub fn create_within(&self, budget: Budget, script: &str) -> SessionId {
         let founding = Founding { budget, ..self.founding(DriverSpec::script(script)) };
-        self.store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap().session.id
+        wait(self.program.create_from(founding)).unwrap().id()
     }
 
     /// Makes many sessions, in one commit.
@@ -185,7 +206,7 @@ impl Fixture {
         let create = move |tx: &mut Transaction<'_>| -> Result<Vec<_>, CommandError> {
             all.into_iter().map(|founding| Ok(tx.create(ann(), founding)?.session.id)).collect()
         };
-        self.store.transact(create).wait().unwrap()
+        wait(self.program.transact(create)).unwrap()
     }
 
     /// Describes a session that is not there yet.
@@ -193,7 +214,7 @@ impl Fixture {
         founding_by(&self.clock, driver)
     }
 
-    /// Gives a command with what is said, and rings.
+    /// Gives any command with what is said.
     ///
     /// # Errors
     /// It is refused, or the store fails.
@@ -205,64 +226,53 @@ impl Fixture {
     ) -> Result<Done, CommandError> {
         let said = said.iter().map(Message::encode).collect();
         let request = Request::new(id, ann(), command).saying(said);
-        let done = self.store.transact(move |tx| tx.command(request)).wait();
-        self.hosts().ring();
-        done
+        wait(self.program.transact(move |tx| tx.command(request)))
     }
 
-    /// Gives a prompt, and rings.
+    /// Gives a prompt.
     pub fn prompt(&self, id: SessionId, text: &str) {
-        let request = prompt(id, text);
-        self.store.transact(move |tx| tx.command(request)).wait().unwrap();
-        self.hosts().ring();
+        wait(self.program.session(id).prompt(text).reach(Reach::OwnFace)).unwrap();
     }
 
-    /// Asks for a suspension, and rings.
+    /// Asks for a suspension.
     pub fn suspend(&self, id: SessionId, suspend: Suspend) {
-        self.give(id, Command::Suspend(suspend), Vec::new()).unwrap();
+        wait(self.program.session(id).suspend_as(suspend).accepted()).unwrap();
     }
 
     /// Resumes with a text, or without one.
     ///
     /// # Errors
     /// It is refused, or the store fails.
-    pub fn resume(&self, id: SessionId, input: Option<&str>) -> Result<Done, CommandError> {
-        let said: Vec<_> = input.map(Message::user).into_iter().collect();
-        let resume = Resume {
-            handle: self.handle(id),
-            input: said.first().map(Message::content),
-            ..Resume::default()
-        };
-        self.give(id, Command::Resume(resume), said)
+    pub fn resume(&self, id: SessionId, input: Option<&str>) -> Result<Woken, adjourn::Error> {
+        let mut resume = self.program.session(id).resume().handle(self.handle(id));
+        if let Some(input) = input {
+            resume = resume.input(input);
+        }
+        wait(resume)
     }
 
-    /// Stores an event, and rings.
+    /// Publishes an event.
     pub fn event(&self, name: &str) {
-        self.event_unheard(name);
-        self.hosts().ring();
+        wait(self.program.publish(Event::new(name).source(SOURCE))).unwrap();
     }
 
-    /// Stores an event with data, and rings.
+    /// Publishes an event with data.
     pub fn event_with(&self, name: &str, data: &str) {
-        self.acknowledge(name, Some(data.to_owned()));
-        self.hosts().ring();
+        let event = Event::new(name).source(SOURCE).data_json(data.to_owned());
+        wait(self.program.publish(event)).unwrap();
     }
 
-    /// Stores an event, and the ring is lost.
+    /// Stores an event, and the ring is lost: beneath the library, which rings.
     pub fn event_unheard(&self, name: &str) {
-        self.acknowledge(name, None);
-    }
-
-    fn acknowledge(&self, name: &str, data: Option<String>) {
         let event = NewEvent {
             id: self.clock.uuid().to_string(),
-            source: "test".to_owned(),
+            source: SOURCE.to_owned(),
             name: name.to_owned(),
             subject: None,
             time: self.clock.now(),
             tenant: TENANT.to_owned(),
             session: None,
-            data,
+            data: None,
         };
         self.store.transact(move |tx| tx.acknowledge(&event)).wait().unwrap();
     }

@@ -9,6 +9,7 @@
 //! - [`dice::Dice`] makes random choices that can be had again.
 //! - `http` has an HTTP client.
 //! - `conformance` is the suite that every store has to pass.
+//! - `scenarios::Played` plays a scenario through the verbs of the library.
 //!
 //! Features keep it small where little of it is needed: the tests of a crate compile what lies
 //! beneath that crate, and nothing above it.
@@ -29,6 +30,8 @@ pub mod host;
 pub mod http;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg(feature = "scenarios")]
+pub mod scenarios;
 pub mod store;
 
 use std::time::Duration;

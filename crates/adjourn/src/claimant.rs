@@ -1,7 +1,7 @@
 //! Claims: how a session that is ready comes to be driven in this process.
 //!
-//! The host claims what it finds ready. A face of the same process gives commands through a
-//! [`Claimant`], so that what a prompt or a resume makes ready is claimed in the same commit: who
+//! The host claims what it finds ready. The verbs of the same process give their commands through
+//! its [`Claimant`], so that what a prompt or a resume makes ready is claimed in the same commit: who
 //! takes the prompt runs it. Both reserve a slot, make the driver, and claim in one transaction
 //! with whatever made the session ready; a process that dies after that commit is an ordinary
 //! host's death.
@@ -29,6 +29,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
+#[cfg(feature = "testing")]
+use crate::committing::Committing;
 use crate::config::{Claims, Config};
 use crate::doorbell::Hosts;
 use crate::failures::Failures;
@@ -40,8 +42,8 @@ use crate::slots::Slots;
 use crate::values::Values;
 use crate::warm::Warm;
 
-/// A way to give commands in a process that has a host: what a prompt or a resume makes ready is
-/// claimed in the same commit, and driven by that host.
+/// A host as the faces of its process see it: which sessions their clients are shown, and whether it
+/// has room for more. The verbs claim through it what they make ready, in the same commit.
 ///
 /// It is cheap to clone, and of use as long as its host: when that stops, commands are given as
 /// before, and other hosts claim what they make ready.
@@ -124,7 +126,7 @@ impl<S: Store> Claimant<S> {
         (Self(Arc::new(inner)), received)
     }
 
-    /// Gives a command, and rings those who may have to act on it.
+    /// Gives a command beneath the verbs, as they do themselves.
     ///
     /// If a prompt or a resume leaves the session ready, and the host has room for it and can run
     /// it, the host claims it in the same commit. Otherwise the command stands as it is, and the
@@ -132,9 +134,16 @@ impl<S: Store> Claimant<S> {
     ///
     /// # Errors
     /// There is no such session, the command is refused, or the store fails.
-    pub async fn give(&self, request: Request) -> Result<Done, CommandError> {
-        let prepared = self.prepare_for(&request).await;
-        self.give_prepared(request, prepared).await
+    ///
+    /// # Cancel safety
+    /// That of [`Committing`].
+    #[cfg(feature = "testing")]
+    pub fn give(&self, request: Request) -> Committing<Result<Done, CommandError>> {
+        let claimant = self.clone();
+        Committing::new(async move {
+            let prepared = claimant.prepare_for(&request).await;
+            claimant.give_prepared(request, prepared).await
+        })
     }
 
     /// Gives a command, and drives the session that it makes ready, if that could be prepared.

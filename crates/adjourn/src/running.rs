@@ -70,6 +70,12 @@ impl<S: Store> HostBuilder<S> {
         self
     }
 
+    /// Works as a configuration says, which has all that the methods below say one by one.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
     /// Drives so many sessions at once.
     pub const fn max_running(mut self, sessions: usize) -> Self {
         self.config.max_running = sessions;

@@ -1,22 +1,18 @@
-//! Many at once, in one process and in several: one has its way, and the others are told of it.
+//! Many at once, in a program that embeds the library and at terminals: one has its way, and the
+//! others are told of it.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Child;
-use std::sync::{Arc, Barrier};
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use adjourn::clock::Machine;
+use adjourn::{Adjourn, Error, Event, Published, StoreError, Woken};
+use adjourn_core::Rejected;
 use adjourn_core::actor::{Actor, Face};
-use adjourn_core::command::Resume;
 use adjourn_core::event::What;
-use adjourn_core::facts::Answer;
 use adjourn_core::id::{Handle, SessionId};
-use adjourn_core::{Command, Rejected};
-use adjourn_record::keys::KeyDir;
-use adjourn_store::rows::NewEvent;
-use adjourn_store::sqlite::Options;
-use adjourn_store::{CommandError, Done, Environment as _, Request, Sqlite, Store as _};
+use adjourn_testkit::host::wait;
 use serde_json::Value;
 
 use crate::home::Home;
@@ -32,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A home with one session that is parked again and again.
 struct Race {
     home: Home,
-    store: Sqlite,
+    adjourn: Adjourn,
     id: String,
 }
 
@@ -42,8 +38,8 @@ impl Race {
         let script = home.file("script.json", r#"{"steps": [{"await": {"reason": "x"}}]}"#);
         home.told(&["run", "--script", &script, "--detach"]);
         let id = home.json(&["ls"])["sessionId"].as_str().unwrap().to_owned();
-        let store = open(&home);
-        Self { home, store, id }
+        let adjourn = open(&home);
+        Self { home, adjourn, id }
     }
 
     fn session(&self) -> SessionId {
@@ -71,13 +67,15 @@ impl Race {
         let (go, waits) = std::sync::mpsc::channel::<()>();
         let (holds, is_held) = std::sync::mpsc::channel::<()>();
         let holder = open(&self.home);
-        let held = holder.transact(move |_| {
-            let _ = holds.send(());
-            let _ = waits.recv();
-            Ok::<_, CommandError>(())
-        });
-        is_held.recv().unwrap();
         std::thread::scope(|scope| {
+            let held = scope.spawn(move || {
+                wait(holder.transact(move |_| {
+                    let _ = holds.send(());
+                    let _ = waits.recv();
+                    Ok::<_, StoreError>(())
+                }))
+            });
+            is_held.recv().unwrap();
             let processes: Vec<Child> = (0..PROCESSES)
                 .map(|number| {
                     let mut command = self.home.command(&[arguments, &["--json"]].concat());
@@ -96,7 +94,7 @@ impl Race {
             // With this one, which waits for its tasks.
             self.until_wait(PROCESSES + 1);
             go.send(()).unwrap();
-            held.wait().unwrap();
+            held.join().unwrap().unwrap();
             let told = processes.into_iter().map(|process| {
                 let output = process.wait_with_output().unwrap();
                 let text = String::from_utf8(output.stdout).unwrap();
@@ -126,21 +124,22 @@ impl Race {
         }
     }
 
-    fn resume(&self, number: usize, handle: &str, key: Option<&str>) -> Result<Done, CommandError> {
-        let command = Command::Resume(Resume {
-            handle: Some(handle.parse().unwrap()),
-            idempotency_key: key.map(str::to_owned),
-            ..Resume::default()
-        });
+    fn resume(&self, number: usize, handle: &str, key: Option<&str>) -> Result<Woken, Error> {
+        let handle: Handle = handle.parse().unwrap();
         let by = Actor::new(Face::Library, format!("task-{number}"));
-        let request = Request::new(self.session(), by, command);
-        self.store.transact(move |tx| tx.command(request)).wait()
+        let resume = self.adjourn.session(self.session()).resume().handle(handle).by(by);
+        match key {
+            Some(key) => wait(resume.key(key)),
+            None => wait(resume),
+        }
     }
 
     /// Returns how often a suspension was resumed, and as what: when, why, by whom.
     fn resumptions(&self, handle: &str) -> Vec<(String, String, String)> {
         let handle: Handle = handle.parse().unwrap();
-        let entries = self.store.journal(self.session(), 1, usize::MAX).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let session = self.adjourn.session(self.session());
+        let entries = runtime.block_on(session.journal(1, usize::MAX)).unwrap();
         let resumed = entries.iter().filter_map(|entry| match &entry.event.what {
             What::Resumed(resumed) if resumed.resumption.handle == handle => {
                 let cause = resumed.resumption.cause.to_string();
@@ -152,11 +151,10 @@ impl Race {
     }
 }
 
-/// Opens the store of a home, as the program does.
-pub fn open(home: &Home) -> Sqlite {
-    let keys = KeyDir::new(home.path(".config/adjourn/keys")).load(Machine.now());
-    let path = home.path(".local/share/adjourn/store.db");
-    Sqlite::open(Options::new(path, Arc::new(Machine), keys.unwrap())).unwrap()
+/// Opens the store of a home, as a program of its user does.
+pub fn open(home: &Home) -> Adjourn {
+    let store = Adjourn::builder(home.path(".local/share/adjourn/store.db"));
+    store.key_directory(home.path(".config/adjourn/keys")).open_blocking().unwrap()
 }
 
 #[test]
@@ -172,7 +170,7 @@ fn of_many_who_resume_one_suspension_one_does_and_the_others_are_told() {
         for answer in tasks {
             match answer {
                 Ok(_) => winners += 1,
-                Err(CommandError::Rejected(Rejected::AlreadyResumed { at, cause, by, .. })) => {
+                Err(Error::Refused(Rejected::AlreadyResumed { at, cause, by, .. })) => {
                     assert_eq!(first, &(at.to_string(), cause.to_string(), by.to_string()));
                 }
                 Err(error) => panic!("{error}"),
@@ -205,13 +203,10 @@ fn of_many_with_one_idempotency_key_one_has_an_effect_and_all_have_the_answer() 
         assert_eq!(race.resumptions(&handle).len(), 1);
         let mut effects = 0;
         let mut answers = Vec::new();
-        for done in tasks {
-            let done = done.unwrap();
-            effects += usize::from(!done.events.is_empty());
-            let first = done.events.iter().find_map(adjourn_core::Event::answer);
-            let answer = first.map(|(_, answer)| answer).or(done.answered);
-            let Some(Answer::Resumed(resumption)) = answer else { panic!("{answer:?}") };
-            answers.push(resumption);
+        for woken in tasks {
+            let woken = woken.unwrap();
+            effects += usize::from(!woken.repeated);
+            answers.push(woken.resumption().unwrap().clone());
         }
         answers.dedup();
         assert_eq!(answers.len(), 1, "{answers:?}");
@@ -230,24 +225,15 @@ fn an_event_that_many_send_is_taken_once() {
         let event_id = format!("event-{round}");
         let arguments = ["event", "ci.passed", "--id", &event_id];
         let (tasks, processes) = race.run(&arguments, |_| {
-            let event = NewEvent {
-                id: event_id.clone(),
-                source: "cli".to_owned(),
-                name: "ci.passed".to_owned(),
-                subject: None,
-                time: Machine.now(),
-                tenant: "local".to_owned(),
-                session: None,
-                data: None,
-            };
-            race.store.transact(move |tx| tx.acknowledge(&event)).wait().unwrap()
+            let event = Event::new("ci.passed").id(&event_id).source("cli");
+            wait(race.adjourn.publish(event)).unwrap()
         });
         let told = processes.iter().map(|(code, told)| {
             assert_eq!(*code, 0, "{told}");
             (told["seq"].as_u64().unwrap(), told["fresh"].as_bool().unwrap())
         });
-        let all: Vec<_> =
-            tasks.into_iter().map(|(seq, fresh)| (seq.0, fresh)).chain(told).collect();
+        let tasks = tasks.into_iter().map(|Published { seq, fresh }| (seq.0, fresh));
+        let all: Vec<_> = tasks.chain(told).collect();
         assert_eq!(all.iter().filter(|(_, fresh)| *fresh).count(), 1, "{all:?}");
         let numbers: BTreeSet<_> = all.iter().map(|(seq, _)| *seq).collect();
         assert_eq!(numbers.len(), 1, "{numbers:?}");

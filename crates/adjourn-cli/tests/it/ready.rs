@@ -1,21 +1,15 @@
 //! Why a session stays Ready: nobody is there, or nobody who is there can run it.
 
-use adjourn::clock::Machine;
-use adjourn_core::Founding;
 use adjourn_core::driver::DriverSpec;
-use adjourn_store::Store as _;
-use adjourn_testkit::store::{ann, founding_by};
+use adjourn_testkit::host::wait;
 
 use crate::home::Home;
 use crate::races::open;
 
 /// Makes a session that no host can run, as one of another version might.
 fn impossible(home: &Home) -> String {
-    let store = open(home);
-    let driver = DriverSpec::script("a script of the future");
-    let founding = Founding { tenant: "local".to_owned(), ..founding_by(&Machine, driver) };
-    let done = store.transact(move |tx| tx.create(ann(), founding)).wait().unwrap();
-    done.session.id.to_string()
+    let created = open(home).create_with(DriverSpec::script("a script of the future"));
+    wait(created).unwrap().id().to_string()
 }
 
 #[test]

@@ -217,7 +217,7 @@ impl Life {
             let host = self.fixture.host_with(drivers).await;
             std::mem::replace(&mut self.host, host).kill().await;
             self.canned.points.until_heard().await;
-            self.fixture.hosts().ring();
+            self.fixture.ring_hosts();
         } else if (act.suspends > Some(Mode::WaitForCompletion) || act.cancels)
             && point != "in a call"
         {

@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use adjourn::clock::Clock;
 use adjourn::script::Scripted;
-use adjourn::{Claims, Config};
-use adjourn_core::command::{Resume, Suspend};
+use adjourn::{Claims, Config, Error};
+use adjourn_core::Rejected;
+use adjourn_core::command::Suspend;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::What;
 use adjourn_core::facts::Gate;
 use adjourn_core::id::{GateId, HostId, SessionId};
 use adjourn_core::ledger::CallState;
-use adjourn_core::{Command, Rejected};
 use adjourn_driver::{Driver, Drivers};
 use adjourn_store::rows::{GateRow, Scope, SessionNo};
-use adjourn_store::{CommandError, Environment as _, Request, Store as _};
+use adjourn_store::{CommandError, Environment as _, Store as _};
 
-use crate::fixture::{Fixture, Working, ann, prompt};
+use crate::fixture::{Fixture, Working, ann};
 
 const SAYS: &str = r#"{"steps": [{"say": "done"}]}"#;
 /// The clock stands still: it goes on until that is moved.
@@ -54,8 +54,9 @@ async fn a_prompt_is_claimed_in_the_commit_that_takes_it() {
     for host in &hosts {
         let id = fixture.create(SAYS);
         for turn in 1..=20 {
-            let done = host.claimant.give(prompt(id, "go")).await.unwrap();
-            assert_eq!(done.session.state.name(), "ready", "what the prompt itself has done");
+            let prompted = host.adjourn.session(id).prompt("go").await.unwrap();
+            let state = prompted.commit.session.state.name();
+            assert_eq!(state, "ready", "what the prompt itself has done");
             fixture.until_state(id, "idle").await;
             assert_eq!(claims(&fixture, id), vec![host.id; turn]);
         }
@@ -76,10 +77,7 @@ async fn a_resume_is_claimed_in_the_commit_that_takes_it() {
     let (host, other) = (fixture.host().await, fixture.host().await);
     let id = fixture.create(BUILDS);
     fixture.suspend(id, Suspend::default());
-    let input = adjourn_driver::Message::user("go");
-    let resume = Resume { input: Some(input.content()), ..Resume::default() };
-    let request = Request::new(id, ann(), Command::Resume(resume)).saying(vec![input.encode()]);
-    host.claimant.give(request).await.unwrap();
+    host.adjourn.session(id).resume().input("go").await.unwrap();
     assert_eq!(owner(&fixture, id), Some(host.id));
     fixture.pass_until(id, "idle").await;
     for host in [host, other] {
@@ -93,7 +91,7 @@ async fn a_prompt_and_its_claim_are_one_commit() {
     let host = fixture.host().await;
     let id = fixture.create(BUILDS);
     let before = fixture.store.metrics().commits;
-    host.claimant.give(prompt(id, "go")).await.unwrap();
+    host.adjourn.session(id).prompt("go").await.unwrap();
     fixture.until_in_flight(id, "build").await;
     // The prompt with its claim and the step, what the model asks for, and the start of the call.
     assert_eq!(fixture.store.metrics().commits - before, 3);
@@ -118,10 +116,10 @@ async fn a_prompt_that_is_refused_prepares_nothing() {
     let drivers = Arc::new(Counted(Scripted::new(clock), AtomicUsize::new(0)));
     let host = fixture.host_with(Arc::clone(&drivers) as _).await;
     let id = fixture.create(BUILDS);
-    host.claimant.give(prompt(id, "go")).await.unwrap();
+    host.adjourn.session(id).prompt("go").await.unwrap();
     fixture.until_in_flight(id, "build").await;
-    let refused = host.claimant.give(prompt(id, "and?")).await.unwrap_err();
-    assert!(matches!(refused, CommandError::Rejected(Rejected::Busy { .. })), "{refused}");
+    let refused = host.adjourn.session(id).prompt("and?").await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Rejected::Busy { .. })), "{refused}");
     assert_eq!(drivers.1.load(Ordering::Relaxed), 1);
     fixture.pass_until(id, "idle").await;
     host.stop().await;
@@ -132,9 +130,9 @@ async fn a_host_without_room_takes_the_prompt_and_leaves_the_session_to_others()
     let fixture = Fixture::new();
     let host = narrow(&fixture, Claims::All).await;
     let (busy, id) = (fixture.create(BUILDS), fixture.create(SAYS));
-    host.claimant.give(prompt(busy, "go")).await.unwrap();
+    host.adjourn.session(busy).prompt("go").await.unwrap();
     fixture.until_in_flight(busy, "build").await;
-    host.claimant.give(prompt(id, "go")).await.unwrap();
+    host.adjourn.session(id).prompt("go").await.unwrap();
     assert_eq!(fixture.session(id).state.name(), "ready");
     let other = fixture.host().await;
     fixture.until_state(id, "idle").await;
@@ -156,11 +154,10 @@ async fn a_claim_that_a_gate_refuses_leaves_the_prompt_standing() {
         at: fixture.clock.now(),
     };
     let laid = gate.clone();
-    fixture.store.transact(move |tx| tx.lay_gate(&laid)).await.unwrap();
-    host.claimant.give(prompt(id, "go")).await.unwrap();
+    host.adjourn.transact(move |tx| tx.lay_gate(&laid)).await.unwrap();
+    host.adjourn.session(id).prompt("go").await.unwrap();
     assert_eq!(fixture.happened(id).last(), Some(&"run_started"));
-    fixture.store.transact(move |tx| tx.release_gate(gate.gate.id)).await.unwrap();
-    fixture.hosts().ring();
+    host.adjourn.transact(move |tx| tx.release_gate(gate.gate.id)).await.unwrap();
     fixture.until_state(id, "idle").await;
     host.stop().await;
 }
@@ -170,9 +167,9 @@ async fn a_host_that_stops_takes_no_prompt() {
     let fixture = Fixture::new();
     let host = fixture.host().await;
     let (busy, id) = (fixture.create(BUILDS), fixture.create(SAYS));
-    host.claimant.give(prompt(busy, "go")).await.unwrap();
+    host.adjourn.session(busy).prompt("go").await.unwrap();
     fixture.until_in_flight(busy, "build").await;
-    let claimant = host.claimant.clone();
+    let (adjourn, claimant) = (host.adjourn.clone(), host.claimant.clone());
     let stopping = tokio::spawn(host.stop());
     // What it runs is not given back before its call returns.
     let start = Instant::now();
@@ -180,11 +177,11 @@ async fn a_host_that_stops_takes_no_prompt() {
         assert!(start.elapsed() < Duration::from_secs(20), "it never stops");
         tokio::task::yield_now().await;
     }
-    claimant.give(prompt(id, "go")).await.unwrap();
+    adjourn.session(id).prompt("go").await.unwrap();
     assert_eq!(fixture.happened(id).last(), Some(&"run_started"));
     fixture.pass_until(busy, "ready").await;
     stopping.await.unwrap();
-    claimant.give(Request::new(busy, ann(), Command::Cancel(Default::default()))).await.unwrap();
+    adjourn.session(busy).cancel().await.unwrap();
     let other = fixture.host().await;
     fixture.until_state(id, "idle").await;
     assert_eq!(claims(&fixture, id), [other.id]);
@@ -196,9 +193,9 @@ async fn a_host_for_one_session_claims_no_other() {
     let fixture = Fixture::new();
     let (own, id) = (fixture.create(BUILDS), fixture.create(SAYS));
     let host = fixture.host_for(own).await;
-    host.claimant.give(prompt(id, "go")).await.unwrap();
+    host.adjourn.session(id).prompt("go").await.unwrap();
     assert_eq!(fixture.session(id).state.name(), "ready");
-    host.claimant.give(prompt(own, "go")).await.unwrap();
+    host.adjourn.session(own).prompt("go").await.unwrap();
     assert_eq!(owner(&fixture, own), Some(host.id));
     fixture.pass_until(own, "idle").await;
     host.stop().await;
@@ -233,7 +230,7 @@ async fn what_the_process_that_shows_it_does_not_take_is_taken_by_another() {
     let fixture = Fixture::new();
     let shows = narrow(&fixture, Claims::All).await;
     let (busy, id) = (fixture.create(BUILDS), fixture.create(SAYS));
-    shows.claimant.give(prompt(busy, "go")).await.unwrap();
+    shows.adjourn.session(busy).prompt("go").await.unwrap();
     fixture.until_in_flight(busy, "build").await;
     let _showing = shows.claimant.show(id);
     let other = fixture.host().await;
@@ -269,16 +266,15 @@ async fn a_gate_that_is_laid_between_two_calls_stops_the_second() {
         at: fixture.clock.now(),
     };
     let (laid, gate) = (gate.clone(), gate.gate.id);
-    fixture.store.transact(move |tx| tx.lay_gate(&laid)).await.unwrap();
+    host.adjourn.transact(move |tx| tx.lay_gate(&laid)).await.unwrap();
     let session = fixture.pass_until(id, "suspended").await;
     assert_eq!(fixture.dispatched(id), 1);
     assert_eq!(session.calls.at(CallState::Deferred).len(), 1, "the run did not fail over it");
-    let released = fixture.store.transact(move |tx| -> Result<_, CommandError> {
+    let released = host.adjourn.transact(move |tx| -> Result<_, CommandError> {
         tx.release_gate(gate)?;
         tx.let_go(gate, ann(), SessionNo(0), 10)
     });
     released.await.unwrap();
-    fixture.hosts().ring();
     let session = fixture.pass_until(id, "idle").await;
     assert_eq!(session.last_run.as_ref().unwrap().outcome.as_str(), "completed");
     host.stop().await;

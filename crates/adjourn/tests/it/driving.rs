@@ -313,7 +313,7 @@ async fn a_host_takes_the_write_lock_only_when_something_is_due() {
     let before = fixture.store.metrics().commands;
     for _ in 0..50 {
         fixture.clock.advance(SECOND);
-        fixture.hosts().ring();
+        fixture.ring_hosts();
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     fixture.prompt(id, "go");

@@ -138,7 +138,7 @@ async fn a_step_that_failed_for_now_is_tried_again_when_that_makes_sense() {
         assert_eq!(pause.conditions, Some(Conditions::at(at)));
         // Nothing happens a moment before.
         fixture.clock.advance(minute - Duration::from_millis(1));
-        fixture.hosts().ring();
+        fixture.ring_hosts();
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert_eq!(fixture.session(id).revision, parked.revision);
         fixture.clock.advance(Duration::from_millis(1));

@@ -102,7 +102,7 @@ async fn a_call_of_a_hung_host_keeps_a_suspend_pending_until_a_takeover() {
         // The grace is the owner's: nobody else could end the call.
         for _ in 0..60 {
             fixture.clock.advance(Duration::from_secs(1));
-            fixture.hosts().ring();
+            fixture.ring_hosts();
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert_eq!(fixture.session(id).revision, pending.revision);

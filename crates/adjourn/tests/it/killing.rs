@@ -189,7 +189,7 @@ async fn what_does_not_end_by_itself_is_gone_before_the_commit_that_says_so() {
             assert_eq!(pending.state.name(), before);
             for _ in 0..10 {
                 fixture.clock.advance(Duration::from_millis(400));
-                fixture.hosts().ring();
+                fixture.ring_hosts();
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             assert_eq!(fixture.session(id).revision, pending.revision);

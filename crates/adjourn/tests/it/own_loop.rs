@@ -116,7 +116,7 @@ impl Life {
             Act::Kill => {
                 self.next_host().await.kill().await;
                 points.until_heard().await;
-                self.fixture.hosts().ring();
+                self.fixture.ring_hosts();
             }
         }
         points.release();

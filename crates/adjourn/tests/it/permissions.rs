@@ -203,7 +203,7 @@ async fn a_suspend_that_waits_for_the_run_waits_for_the_permission() {
     // A grace is for calls in flight; there is none.
     fixture.clock.advance(Duration::from_secs(5));
     let revision = fixture.session(id).revision;
-    fixture.hosts().ring();
+    fixture.ring_hosts();
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(clerk.open(), ["deploy"]);
     assert_eq!(fixture.session(id).revision, revision, "nothing happens while somebody is asked");
@@ -354,7 +354,7 @@ async fn a_session_waits_for_a_host_where_somebody_can_answer() {
     }
     assert_eq!(fixture.session(id).state.name(), "ready");
     clerk.0.lock().unwrap().is_away = false;
-    fixture.hosts().ring();
+    fixture.ring_hosts();
     clerk.until_open(&["deploy"]).await;
     clerk.refuse("deploy");
     fixture.until_state(id, "idle").await;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn::Config;
 use adjourn::script::Scripted;
+use adjourn::{Config, Error, StoreError};
 use adjourn_core::Command;
 use adjourn_core::command::{Close, Mode, Requester, Suspend, Withdraw};
 use adjourn_core::driver::DriverSpec;
@@ -98,7 +98,7 @@ async fn a_session_that_can_be_read_again_hears_what_came_meanwhile() {
     // It is left alone: nobody writes anything because of it.
     let commits = fixture.store.metrics().commits;
     for _ in 0..20 {
-        fixture.hosts().ring();
+        fixture.ring_hosts();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(fixture.store.metrics().commits, commits);
@@ -151,7 +151,7 @@ async fn what_is_kept_no_longer_goes_by_itself() {
     until("done", || !fixture.store.prunable(&Retention::of_hosts()).unwrap()).await;
     let commits = fixture.store.metrics().commits;
     for _ in 0..20 {
-        fixture.hosts().ring();
+        fixture.ring_hosts();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(fixture.store.metrics().commits, commits);
@@ -176,7 +176,7 @@ async fn the_list_of_sessions_follows_the_journal_by_itself() {
     // What is left is little enough for a query, and nothing is committed for it.
     let commits = fixture.store.metrics().commits;
     for _ in 0..20 {
-        fixture.hosts().ring();
+        fixture.ring_hosts();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(fixture.store.metrics().commits, commits);
@@ -232,7 +232,7 @@ async fn unreadable_in_flight(fixture: &Fixture, log: &Log) -> (SessionId, (i64,
     let whole = (head(fixture, id), write(fixture, id, &[0x11]));
     fixture.session(other);
     give(Command::Withdraw(Withdraw { request }));
-    fixture.hosts().ring();
+    fixture.ring_hosts();
     until("noted", || !log.lines().is_empty()).await;
     let said = log.lines().join("\n");
     assert!(said.contains(&format!("session {id} cannot be read: ")), "{said}");
@@ -306,7 +306,7 @@ async fn a_ready_session_that_cannot_be_read_is_left_alone() {
     until("marked", || marked() == 1 && !log.lines().is_empty()).await;
     let commits = fixture.store.metrics().commits;
     for _ in 0..20 {
-        fixture.hosts().ring();
+        fixture.ring_hosts();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(fixture.store.metrics().commits, commits);
@@ -327,6 +327,6 @@ async fn a_host_ends_over_damage_that_is_not_one_sessions() {
     let gate = r#"INSERT INTO gate VALUES (zeroblob(16), '{"newer": 1}', '{}', 0)"#;
     connection.execute(gate, []).unwrap();
     let working = fixture.host().await;
-    let ended = working.ended().await.unwrap_err();
-    assert!(matches!(ended, adjourn_store::Error::Damaged(_)), "{ended}");
+    let ended = working.ended().await;
+    assert!(matches!(ended, Error::Store(StoreError::Damaged(_))), "{ended}");
 }

@@ -10,6 +10,7 @@ use adjourn::store::{CommandError, Request};
 use adjourn::{Adjourn, Event};
 use adjourn_core::command::Suspend;
 use adjourn_core::conditions::{Conditions, Spelling};
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::{Command, Session};
 use anyhow::{Context as _, Result};
@@ -81,20 +82,15 @@ impl Parked {
         let adjourn = open(&self.path)?;
         let mut host = Child::spawn("host", Some(&self.path))?;
         host.line()?;
-        let workers = adjourn.transact(|tx| -> Result<Vec<_>, CommandError> {
-            (0..WORKERS)
-                .map(|_| {
-                    let subject = Machine.uuid().to_string();
-                    let conditions = json!({ "onEvent": format!("turn:{subject}") });
-                    let wait = json!({ "await": { "reason": "x", "conditions": conditions } });
-                    let script = json!({ "steps": vec![wait; TURNS] }).to_string();
-                    let id = tx.create(by(), founding(&script))?.session.id;
-                    tx.command(prompt(id, "wait for your turns"))?;
-                    Ok((id, subject))
-                })
-                .collect()
-        });
-        let workers = wait(workers)?;
+        let mut workers = Vec::new();
+        for _ in 0..WORKERS {
+            let subject = Machine.uuid().to_string();
+            let conditions = json!({ "onEvent": format!("turn:{subject}") });
+            let turn = json!({ "await": { "reason": "x", "conditions": conditions } });
+            let script = json!({ "steps": vec![turn; TURNS] }).to_string();
+            let created = adjourn.create_with(DriverSpec::script(script));
+            workers.push((wait(created.prompt("wait for your turns"))?.id(), subject));
+        }
         let mut epochs = Vec::new();
         for (id, _) in &workers {
             epochs.push(seen(&self.adjourn, *id, |session| session.suspended().is_some())?.epoch);
@@ -165,6 +161,7 @@ pub fn park(path: &Path, count: usize, clock: Arc<dyn Clock>) -> Result<Vec<Sess
             resume_when: conditions.clone(),
             ..Suspend::default()
         };
+        // It is not measured how they are parked: many in one commit, which no verb makes.
         let parked = adjourn.transact(move |tx| -> Result<Vec<SessionId>, CommandError> {
             (0..BATCH)
                 .map(|number| {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::Config;
-use adjourn_core::command::{Close, Resume};
+use adjourn_core::command::Close;
 use adjourn_core::id::{Handle, HostId, SessionId};
 use adjourn_core::{Command, Session};
 use adjourn_driver::{Park, Part};
-use adjourn_store::{Environment as _, Request};
+use adjourn_store::Environment as _;
 
 use super::{Dies, Player, spec};
-use crate::fixture::{Fixture, ann};
+use crate::fixture::Fixture;
 use crate::points::within;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -93,11 +93,10 @@ pub(super) async fn until_kept(fixture: &Fixture, host: HostId, id: SessionId) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resume_that_is_refused_leaves_the_kept_driver_where_it_is() {
     let (fixture, player, host, id) = kept(Config::default()).await;
-    let handle = Some(Handle::new(fixture.clock.uuid()));
-    let wrong = Command::Resume(Resume { handle, ..Resume::default() });
-    assert!(host.claimant.give(Request::new(id, ann(), wrong)).await.is_err());
-    let right = Command::Resume(Resume { handle: fixture.handle(id), ..Resume::default() });
-    host.claimant.give(Request::new(id, ann(), right)).await.unwrap();
+    let session = host.adjourn.session(id);
+    let wrong = Handle::new(fixture.clock.uuid());
+    assert!(session.resume().handle(wrong).await.is_err());
+    session.resume().handle(fixture.handle(id)).await.unwrap();
     fixture.until_state(id, "idle").await;
     host.stop().await;
     let log = player.log.lock().unwrap();
@@ -138,7 +137,7 @@ async fn a_driver_is_kept_for_its_time_and_no_longer() {
     let warm_for = Duration::from_secs(60);
     let (fixture, player, host, id) = kept(Config { warm_for, ..Config::default() }).await;
     fixture.clock.advance(Duration::from_secs(59));
-    fixture.hosts().ring();
+    fixture.ring_hosts();
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(player.log.lock().unwrap().ended, Vec::<usize>::new());
     fixture.clock.advance(Duration::from_secs(1));
@@ -180,8 +179,7 @@ async fn what_is_kept_for_a_session_that_another_host_claims_is_ended() {
     player.steps.lock().unwrap().push_back(awaiting());
     let elsewhere = Player { steps: Arc::clone(&player.steps), ..Player::new(Vec::new()) };
     let other = fixture.host_with(Arc::new(elsewhere.clone())).await;
-    let resume = Command::Resume(Resume { handle: fixture.handle(id), ..Resume::default() });
-    other.claimant.give(Request::new(id, ann(), resume)).await.unwrap();
+    other.adjourn.session(id).resume().handle(fixture.handle(id)).await.unwrap();
     let parked = fixture
         .until(id, "parked again", |session| {
             session.epoch.0 == 2 && session.state.name() == "suspended"
@@ -189,8 +187,7 @@ async fn what_is_kept_for_a_session_that_another_host_claims_is_ended() {
         .await;
     assert_eq!(parked.epoch.0, 2);
     player.until_ended(&[1]).await;
-    let resume = Command::Resume(Resume { handle: fixture.handle(id), ..Resume::default() });
-    host.claimant.give(Request::new(id, ann(), resume)).await.unwrap();
+    host.adjourn.session(id).resume().handle(fixture.handle(id)).await.unwrap();
     fixture.until_state(id, "idle").await;
     assert_eq!(elsewhere.log.lock().unwrap().stepped, [1]);
     assert_eq!(player.log.lock().unwrap().stepped, [1, 2]);

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use adjourn::{Config, Host};
 use adjourn_core::Command;
-use adjourn_core::command::{Cancel, Resume};
+use adjourn_core::command::Cancel;
 use adjourn_core::id::{HostId, SessionId};
-use adjourn_store::{Environment as _, Request};
+use adjourn_store::Environment as _;
 
 use super::kept::{awaiting, until_kept};
 use super::{Dies, Player, spec};
-use crate::fixture::{Fixture, Working, ann, prompt};
+use crate::fixture::{Fixture, Working, prompt};
 use crate::points::within;
 
 /// A session whose driver the first of two hosts keeps.
@@ -52,8 +52,7 @@ fn elsewhere(player: &Player) -> Player {
 }
 
 async fn resume(fixture: &Fixture, host: &Working, id: SessionId) {
-    let resume = Command::Resume(Resume { handle: fixture.handle(id), ..Resume::default() });
-    host.claimant.give(Request::new(id, ann(), resume)).await.unwrap();
+    host.adjourn.session(id).resume().handle(fixture.handle(id)).await.unwrap();
 }
 
 /// Gives a driver that does not wait the time to show it.
@@ -121,8 +120,8 @@ async fn hosts_of_one_process_wait_for_each_other_as_others_do() {
     fixture.until_state(id, "suspended").await;
     until_kept(&fixture, keeper.id(), id).await;
     let other = adjourn.host().others(Arc::new(elsewhere(&player))).start().await.unwrap();
-    let resume = Command::Resume(Resume { handle: fixture.handle(id), ..Resume::default() });
-    other.claimant().give(Request::new(id, ann(), resume)).await.unwrap();
+    // The host that was started last is the first that is asked.
+    adjourn.session(id).resume().handle(fixture.handle(id)).await.unwrap();
     player.until_ended(&[1]).await;
     player.may_end.send_replace(true);
     fixture.until_state(id, "idle").await;
