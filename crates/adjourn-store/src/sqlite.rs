@@ -2,6 +2,7 @@
 
 mod answering;
 mod aside;
+mod checkpoint;
 mod connection;
 mod holder;
 mod id_parts;
@@ -44,6 +45,7 @@ use crate::cache::Cache;
 use crate::committed::Listeners;
 use crate::environment::Environment;
 use crate::error::Error;
+use checkpoint::Checkpoints;
 use connection::Sees;
 use opened::Opened;
 #[cfg(not(feature = "faults"))]
@@ -158,7 +160,7 @@ impl Sqlite {
         let (mut sidecar, set_aside) = Sidecar::enter(&path, patience)?;
         connection::remove_left_names(&path)?;
         let file = connection::FileId::at(&path)?;
-        let (connection, mut turnstile) = connection::open_writer(&path, &points, max_pages)?;
+        let (mut connection, mut turnstile) = connection::open_writer(&path, &points, max_pages)?;
         sidecar.settle(&path, &connection)?;
         let incarnation = identity::incarnation(&connection)?;
         turnstile.patience = patience;
@@ -175,10 +177,12 @@ impl Sqlite {
         let listeners = Arc::<Listeners>::default();
         let next_keys = Arc::new(Mutex::new(None));
         let opened = Arc::new(Opened::new(path, file, incarnation).with_log()?);
+        let checkpoints = Checkpoints::of(&mut connection, &opened)?;
         let (queue, receiver) = mpsc::channel(QUEUE);
         let tells = Tells::default();
         let writer = Writer {
             connection,
+            checkpoints,
             turnstile,
             points,
             opened: Arc::clone(&opened),

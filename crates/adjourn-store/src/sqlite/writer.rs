@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 use tracing::field::Empty;
 
+use super::checkpoint::Checkpoints;
 use super::opened::Opened;
 use super::points::{Point, Points};
 use super::rows::{Known, SqliteRows, given_up, signed, unsigned};
@@ -71,6 +72,8 @@ pub(super) struct Counters {
 
 pub(super) struct Writer {
     pub(super) connection: Connection,
+    /// Carries the log into the file between commits.
+    pub(super) checkpoints: Checkpoints,
     pub(super) turnstile: Turnstile,
     pub(super) points: Points,
     pub(super) opened: Arc<Opened>,
@@ -122,10 +125,12 @@ impl Writer {
                 }
             }
             self.teller.tell(Answers { committed, changes, told }, !queue.is_empty());
+            self.checkpoints.after_commit(&self.connection);
             self.counters.retries.store(self.turnstile.retries, Ordering::Relaxed);
             self.turnstile.after_commit();
         }
         self.teller.finish();
+        self.checkpoints.finish();
         self.opened.close([&self.connection]);
     }
 
@@ -189,7 +194,7 @@ impl Writer {
             self.sign(&tree)?;
         }
         self.points.reach(Point::BeforeCommit);
-        // The commit may carry the log into the file.
+        // A log that belongs to another file by now is not written to.
         self.opened.file_still_there()?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.last_took = collected.elapsed();
