@@ -15,7 +15,7 @@ pub struct Change {
     /// The session as the decision left it.
     pub session: Arc<Session>,
     /// What happened, in order; the last event has the session's revision.
-    pub events: Vec<Event>,
+    pub events: Arc<[Event]>,
     /// What was said with it: the last entries of the session's transcript.
     pub said: Vec<Vec<u8>>,
 }

@@ -97,7 +97,7 @@ pub struct Done {
     /// The session as it is after the command.
     pub session: Arc<Session>,
     /// The events that the command led to, in the order in which they were committed.
-    pub events: Vec<Event>,
+    pub events: Arc<[Event]>,
     /// The first answer to the command's idempotency key, if this was not the first.
     pub answered: Option<Answer>,
 }
@@ -167,12 +167,12 @@ impl<'a> Transaction<'a> {
         let decided = session.decide_recorded(&facts, &command)?;
         if decided.events.is_empty() {
             let answered = facts.answered.map(|answered| answered.answer);
-            return Ok(Done { session, events: Vec::new(), answered });
+            return Ok(Done { session, events: Arc::default(), answered });
         }
         let decision = Decision::new(Given::Command(command), facts);
         let (entries, after) = Entry::record(&decision, decided).map_err(unencodable)?;
         let (no, high) = (row.no, decision.facts.high);
-        let done = self.append(row, Some(&session), entries, after, &said)?;
+        let done = self.append(row, Some(&session), entries, after, said)?;
         if heard < high && done.session.suspended().is_some() {
             // There is more to look back to than one commit may read: it is shown the rest.
             let lagging = self.rows.set_lagging(no, heard);

@@ -149,8 +149,8 @@ impl<S: Store> CreateBuilder<S> {
             let mut done = tx.create(by, founding)?;
             if let Some(prompt) = prompt {
                 let Done { session, events, answered } = tx.command(prompt)?;
-                done.events.extend(events);
-                done = Done { session, events: done.events, answered };
+                let events = [&*done.events, &*events].concat().into();
+                done = Done { session, events, answered };
             }
             Ok(done)
         };

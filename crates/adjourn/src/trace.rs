@@ -52,7 +52,7 @@ pub(crate) fn committed(changes: &[Arc<Change>]) {
     }
     for (index, change) in changes.iter().enumerate() {
         let mut run = run_before(change);
-        for event in &change.events {
+        for event in change.events.iter() {
             if let What::RunStarted(started) = &event.what {
                 run = Some(started.run);
             }

@@ -181,7 +181,7 @@ impl<S: Store> Watcher<S> {
         let said = change.said.iter().map(Vec::as_slice);
         let mut words = (self.said..).zip(said).peekable();
         let mut moments = Vec::with_capacity(change.events.len());
-        for (revision, event) in (self.revision..).zip(&change.events) {
+        for (revision, event) in (self.revision..).zip(change.events.iter()) {
             let to = event.transcript().map_or(self.said, |head| head.length);
             let own = std::iter::from_fn(|| words.next_if(|(index, _)| *index < to));
             let read = |(index, bytes): (u64, &[u8])| Some((index, Message::decode(bytes).ok()?));

@@ -34,7 +34,7 @@ impl Remembered {
     /// Remembers that a command was answered with success.
     pub fn done(&mut self, done: &Done) {
         if !done.events.is_empty() {
-            self.done.push((done.session.revision, done.events.clone()));
+            self.done.push((done.session.revision, done.events.to_vec()));
         }
     }
 

@@ -27,7 +27,7 @@ impl Transaction<'_> {
         before: Option<&Session>,
         entries: Vec<Entry>,
         session: Session,
-        said: &[Vec<u8>],
+        said: Vec<Vec<u8>>,
     ) -> Result<Done, CommandError> {
         if let Some(failed) = &self.failed {
             return Err(failed.clone().into());
@@ -35,7 +35,7 @@ impl Transaction<'_> {
         // Refused before anything is written: whoever takes the refusal as an answer and goes on
         // must not keep half a command.
         let start = before.map_or(Head::EMPTY, |before| before.transcript);
-        let said = fitting(start, session.transcript, said)?;
+        check_said(start, session.transcript, &said)?;
         let written = self.write(row, before, entries, session, said);
         if let Err(error) = &written {
             self.failed = Some(error.clone());
@@ -50,7 +50,7 @@ impl Transaction<'_> {
         before: Option<&Session>,
         entries: Vec<Entry>,
         session: Session,
-        said: &[Vec<u8>],
+        said: Vec<Vec<u8>>,
     ) -> Result<Done, Error> {
         let chain = Chain::journal(row.id);
         let mut events = Vec::with_capacity(entries.len());
@@ -83,7 +83,7 @@ impl Transaction<'_> {
             events.push(entry.event);
         }
         let place = before.map_or(0, |before| before.transcript.length);
-        self.rows.add_said(row.no, place, said)?;
+        self.rows.add_said(row.no, place, &said)?;
         let old = before.map(Session::subscriptions).unwrap_or_default();
         self.rows.subscribe(&row, &old, &session.subscriptions())?;
         self.rows.set_session(&row, &session)?;
@@ -97,9 +97,10 @@ impl Transaction<'_> {
         let session = Arc::new(session);
         let folded = Folded { link: row.tip.link, session: Arc::clone(&session) };
         self.changed.insert(row.no, folded);
+        let events: Arc<[_]> = events.into();
         if self.is_listened_to {
-            let (session, events) = (Arc::clone(&session), events.clone());
-            let change = Change { session, events, said: said.to_vec() };
+            let (session, events) = (Arc::clone(&session), Arc::clone(&events));
+            let change = Change { session, events, said };
             self.committed.changes.push(Arc::new(change));
         }
         Ok(Done { session, events, answered: None })
@@ -115,11 +116,11 @@ fn begun(what: &What) -> Option<RunId> {
     }
 }
 
-/// Returns the transcript entries that lead from one head to another, if `said` does.
-fn fitting(from: Head, to: Head, said: &[Vec<u8>]) -> Result<&[Vec<u8>], Error> {
+/// Refuses transcript entries that do not lead from one head to another.
+fn check_said(from: Head, to: Head, said: &[Vec<u8>]) -> Result<(), Error> {
     let digests: Vec<_> = said.iter().map(|entry| Digest::of(entry)).collect();
     if from.with_all(&digests) != to {
         return Err(Error::Unsaid("their digests are others"));
     }
-    Ok(said)
+    Ok(())
 }

@@ -21,7 +21,7 @@ impl Transaction<'_> {
         let facts = Facts::new(self.environment.now(), by, self.fresh());
         let (marks, name) = (marks(&founding), founding.name().map(str::to_owned));
         let events = Session::create(&facts, founding)?;
-        self.found(facts, events, &marks, name, &[])
+        self.found(facts, events, &marks, name, Vec::new())
     }
 
     /// Makes a session that goes on from where a portable record says that it was parked, with what
@@ -48,7 +48,7 @@ impl Transaction<'_> {
         facts.high = self.rows.high()?;
         facts.keyless_waits = self.rows.keyless_waits(tenant)?;
         let events = Session::import(&facts, imported)?;
-        self.found(facts, events, &marks, name, said)
+        self.found(facts, events, &marks, name, said.to_vec())
     }
 
     /// Writes the first entry of a session, and what it is found by.
@@ -58,7 +58,7 @@ impl Transaction<'_> {
         events: Vec<Event>,
         marks: &[String],
         name: Option<String>,
-        said: &[Vec<u8>],
+        said: Vec<Vec<u8>>,
     ) -> Result<Done, CommandError> {
         let decision = Decision::new(Given::Creation, facts);
         let recorded = Entry::record_creation(&decision, events).map_err(unencodable)?;

@@ -169,7 +169,7 @@ impl Transaction<'_> {
         let (entries, after) = Entry::record(&decision, decided).map_err(unencodable)?;
         let no = row.no;
         self.rows.unsubscribe(&row)?;
-        self.append(row, Some(&before), entries, after, &[])?;
+        self.append(row, Some(&before), entries, after, Vec::new())?;
         self.rows.set_caught_up(no)?;
         let begun = self.begin_erasing(no)?;
         let erased = self.rows.erase(no, &mut PORTION.clone())?;

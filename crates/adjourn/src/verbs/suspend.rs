@@ -269,7 +269,7 @@ fn conditions(
 /// Returns a pause as the commit that asked for it has brought it into force, or has found it.
 fn begun(commit: &Done, handle: Handle) -> Option<Suspension> {
     let first = commit.session.revision + 1 - commit.events.len() as u64;
-    let begins = (first..).zip(&commit.events).find_map(|(revision, event)| {
+    let begins = (first..).zip(commit.events.iter()).find_map(|(revision, event)| {
         Some(Suspension { handle, parked: parked(handle, event)?, revision })
     });
     // Whoever joins a pause that is in force finds it as it was.

@@ -105,7 +105,7 @@ async fn what_a_verb_returns_is_what_its_own_commit_did_also_with_a_dead_host() 
         let first = last + 1 - commit.events.len() as u64;
         let journal = adjourn_store::Store::journal(&fixture.store, session.id(), first, 100);
         let journal: Vec<_> = journal.unwrap().into_iter().map(|entry| entry.event).collect();
-        assert_eq!(journal, commit.events, "{verb}");
+        assert_eq!(journal, *commit.events, "{verb}");
         let phase = if verb == "suspend" { Phase::Suspended } else { Phase::Idle };
         assert_eq!(commit.session.phase(), phase, "{verb}");
         assert!(fixture.happened(session.id()).contains(&"host_lost"));
