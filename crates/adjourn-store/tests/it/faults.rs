@@ -110,9 +110,9 @@ fn a_file_too_small_for_its_tables_is_an_error_and_can_be_opened_later() {
 fn a_limit_on_file_sizes_is_an_error_and_works_again_once_it_is_lifted() {
     let fixture = Fixture::new();
     let mut limited = Command::new("bash");
-    // Without the trap the kernel would end the process instead of refusing the write. Six MiB
-    // let checkpoints happen, and stop one of them before they stop a commit.
-    let script = r#"trap '' XFSZ; ulimit -S -f 6144; exec "$0" "$@""#;
+    // Without the trap the kernel would end the process instead of refusing the write. Twelve
+    // MiB let checkpoints happen, and stop one of them before they stop a commit.
+    let script = r#"trap '' XFSZ; ulimit -S -f 12288; exec "$0" "$@""#;
     limited.args(["-c", script]).arg(std::env::current_exe().unwrap());
     let mut filling = child::start_by(limited, "fill", &fixture.path());
     let mut said = Said::default();
@@ -128,7 +128,7 @@ fn a_limit_on_file_sizes_is_an_error_and_works_again_once_it_is_lifted() {
     assert_eq!(failed, "the store is full: disk I/O error");
     assert!(heard > 100, "only {heard} lines before the limit");
     let size = fs::metadata(fixture.path()).unwrap().len();
-    assert!(size > 4 << 20, "checkpoints had filled the file, too: {size} bytes");
+    assert!(size > 8 << 20, "checkpoints had filled the file, too: {size} bytes");
 
     let lifted = Command::new("prlimit")
         .args(["--pid", &filling.id().to_string(), "--fsize=unlimited"])
