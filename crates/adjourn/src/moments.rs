@@ -267,6 +267,9 @@ impl<S: Store> Moments<S> {
     /// Returns whether nothing more can come: the session was removed, or all is told of it up to
     /// its end, by whichever method, or before it was watched.
     fn is_over(&self) -> Result<bool, Error> {
+        if self.watcher.is_open() {
+            return Ok(false);
+        }
         let told = |session: &Session| session.revision < self.watcher.next_revision();
         Ok(self
             .watcher

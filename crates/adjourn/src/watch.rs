@@ -7,6 +7,7 @@ use adjourn_core::Session;
 use adjourn_core::event::Event;
 use adjourn_core::id::SessionId;
 use adjourn_core::journal::{Entry, STATE_EVERY};
+use adjourn_core::session::State;
 use adjourn_core::transcript::Head;
 use adjourn_driver::Message;
 use adjourn_store::rows::EntryNo;
@@ -51,6 +52,8 @@ pub struct Watcher<S> {
     ahead: VecDeque<EntryNo>,
     /// What comes without being read.
     following: Option<Following>,
+    /// Whether all that was handed out came that way last, and left the session open.
+    is_open: bool,
 }
 
 impl<S: Store> Watcher<S> {
@@ -75,6 +78,7 @@ impl<S: Store> Watcher<S> {
             next: revision,
             ahead: VecDeque::new(),
             following: None,
+            is_open: false,
         }
     }
 
@@ -191,7 +195,14 @@ impl<S: Store> Watcher<S> {
         self.said = change.session.transcript.length;
         self.revision = last + 1;
         self.next = self.revision;
+        self.is_open = !matches!(change.session.state, State::Ended(_));
         moments
+    }
+
+    /// Returns whether the session is known to be open, without a look at the store: no session is
+    /// removed before it has ended, and that would have come, too.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.is_open
     }
 
     /// Takes note of where the journal lies from the next revision on.
@@ -210,6 +221,7 @@ impl<S: Store> Watcher<S> {
     /// # Errors
     /// The store fails.
     pub fn page_before(&mut self, until: u64) -> Result<Vec<Moment>, Error> {
+        self.is_open = false;
         if !self.is_behind() {
             // Most looks find nothing, and cost one indexed read.
             match self.store.session(self.id)? {
