@@ -21,12 +21,13 @@ impl<S: Store> Face<S> {
         let modes = modes.map(Mode::as_str);
         let pausing = json!({
             "supportsPause": agent.pausable,
-            "supportsAwaitResumption": false,
+            "supportsAwaitResumption": agent.pausable,
             "resumeCauses": causes,
             "modes": modes,
             "methods": {
                 "pause": ["tasks/pause", "PauseTask"],
                 "resume": ["tasks/resume", "ResumeTask"],
+                "awaitResumption": ["tasks/await_resumption", "AwaitTaskResumption"],
             },
             "pausedStates": PAUSED_STATES,
         });
@@ -36,14 +37,14 @@ impl<S: Store> Face<S> {
             "stateTransitionHistory": false,
             "extendedAgentCard": false,
             "supportsPause": agent.pausable,
-            "supportsAwaitResumption": false,
+            "supportsAwaitResumption": agent.pausable,
             "resumeCauses": causes,
         });
         if let (true, Some(capabilities)) = (agent.pausable, capabilities.as_object_mut()) {
             capabilities.insert("extensions".to_owned(), extensions(&pausing));
             let tunnel = json!({
                 "supports_pause": true,
-                "supports_await_resumption": false,
+                "supports_await_resumption": true,
                 "resume_causes": causes,
             });
             capabilities.insert("_meta".to_owned(), json!({ "harn": { "pause": tunnel } }));

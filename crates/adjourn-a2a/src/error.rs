@@ -1,5 +1,6 @@
 //! Why a request is refused: a code, and one word that is the same on every face.
 
+use adjourn::NotSuspended;
 use adjourn::core::Rejected;
 use serde_json::{Map, Value, json};
 
@@ -122,6 +123,9 @@ impl Error {
             // The first session of a context may have been removed a moment ago.
             adjourn::Error::NotFound(_) | adjourn::Error::UnknownParent(_) => {
                 Self::no_task(task, family)
+            }
+            adjourn::Error::NotSuspended { why: NotSuspended::Overtaken, .. } => {
+                Self::new(NOT_PAUSABLE, "TASK_NOT_PAUSABLE", error.to_string()).with("taskId", task)
             }
             adjourn::Error::NotSuspended { .. } => {
                 Self::new(NOT_PAUSABLE, "WITHDRAWN", error.to_string()).with("taskId", task)

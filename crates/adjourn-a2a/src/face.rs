@@ -112,7 +112,7 @@ impl<S: Store> Face<S> {
     /// Why it is refused.
     pub async fn ask(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
         let Method { verb, version, .. } = asked.method;
-        if !self.agent.pausable && matches!(verb, Verb::Pause | Verb::Resume) {
+        if !self.agent.pausable && matches!(verb, Verb::Pause | Verb::Resume | Verb::Await) {
             let problem = format!("tasks of {} cannot be paused", self.agent.name);
             return Err(Error::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", problem));
         }
@@ -135,6 +135,7 @@ impl<S: Store> Face<S> {
             Verb::Cancel => self.cancel(asked, params).await?.to_value(version),
             Verb::Pause => self.pause(asked, params).await?,
             Verb::Resume => self.resume(asked, params).await?,
+            Verb::Await => self.await_resumption(asked, params).await?,
             Verb::Stream => {
                 return Ok(Answer::Stream(Box::new(self.send_and_watch(asked, params).await?)));
             }

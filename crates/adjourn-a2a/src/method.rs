@@ -22,6 +22,8 @@ pub enum Verb {
     Pause,
     /// Wakes a task.
     Resume,
+    /// Parks a task for its agent.
+    Await,
 }
 
 /// Whose error codes a method has.
@@ -46,7 +48,7 @@ pub struct Method {
     pub family: Family,
 }
 
-const METHODS: [(&str, Verb, Version, Family); 16] = {
+const METHODS: [(&str, Verb, Version, Family); 18] = {
     use Family::{Alias, Proposal, Standard};
     use Version::{V03, V10};
     [
@@ -64,8 +66,10 @@ const METHODS: [(&str, Verb, Version, Family); 16] = {
         ("SubscribeToTask", Verb::Subscribe, V10, Standard),
         ("tasks/pause", Verb::Pause, V03, Proposal),
         ("tasks/resume", Verb::Resume, V03, Proposal),
+        ("tasks/await_resumption", Verb::Await, V03, Proposal),
         ("PauseTask", Verb::Pause, V10, Alias),
         ("ResumeTask", Verb::Resume, V10, Alias),
+        ("AwaitTaskResumption", Verb::Await, V10, Alias),
     ]
 };
 
@@ -86,6 +90,7 @@ impl Verb {
             Self::Send | Self::Stream | Self::Cancel => Scope::Send,
             Self::Pause => Scope::Pause,
             Self::Resume => Scope::Resume,
+            Self::Await => Scope::Agent,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! known and wrong is named.
 
 use adjourn::core::carry::AddBudget;
-use adjourn::core::command::{Mode, Suspend};
+use adjourn::core::command::{AwaitResumption, Mode, Suspend};
 use adjourn::core::conditions::{Conditions, Spelling};
 use adjourn::core::id::Handle;
 use adjourn::core::time::Timestamp;
@@ -187,6 +187,21 @@ pub fn pause(params: Params<'_>) -> Result<Suspend, Error> {
     })
 }
 
+/// Reads `tasks/await_resumption`.
+///
+/// # Errors
+/// A parameter is missing or malformed.
+pub fn await_resumption(params: Params<'_>) -> Result<AwaitResumption, Error> {
+    let reason = params.text("reason")?.ok_or_else(|| Error::invalid("reason", "is required"))?;
+    let meta = params.object("metadata")?.filter(|metadata| !metadata.is_empty());
+    Ok(AwaitResumption {
+        reason: reason.to_owned(),
+        conditions: read_conditions(params.get("conditions"), Spelling::Camel, "conditions")?,
+        summary: params.text("summary")?.map(str::to_owned),
+        meta: meta.map(|metadata| metadata.clone().into()),
+    })
+}
+
 fn mode(params: Params<'_>) -> Result<Mode, Error> {
     let modes = [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion];
     match params.text("mode")? {
@@ -365,6 +380,31 @@ mod tests {
         }
         let error = Params::read(&params).unwrap().id().unwrap_err();
         assert_eq!(error.code, -32602);
+    }
+
+    #[test]
+    fn an_await_is_read_and_what_is_wrong_in_it_is_named() {
+        let params = json!({
+            "taskId": "t", "reason": "waiting on ci/build:1234", "metadata": {},
+            "conditions": { "onEvent": "ci.build.completed:1234",
+                            "timeout": { "durationMinutes": 30, "onTimeout": "fail" } },
+            "summary": "Paused on CI build 1234; ETA 3m.",
+        });
+        let wait = await_resumption(Params::read(&params).unwrap()).unwrap();
+        assert_eq!(wait.reason, "waiting on ci/build:1234");
+        assert_eq!(wait.summary.as_deref(), Some("Paused on CI build 1234; ETA 3m."));
+        assert!(wait.conditions.is_some() && wait.meta.is_none());
+        let on_timeout = json!({ "timeout": { "durationMinutes": 1, "onTimeout": "x" } });
+        for (params, path) in [
+            (json!({}), "reason"),
+            (json!({ "reason": "" }), "reason"),
+            (json!({ "reason": 7 }), "reason"),
+            (json!({ "reason": "ci", "summary": 7 }), "summary"),
+            (json!({ "reason": "ci", "metadata": [] }), "metadata"),
+            (json!({ "reason": "ci", "conditions": on_timeout }), "conditions.timeout.onTimeout"),
+        ] {
+            assert_eq!(refused(&params, await_resumption), (-32602, path.to_owned()), "{params}");
+        }
     }
 
     #[test]

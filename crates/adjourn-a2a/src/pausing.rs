@@ -77,6 +77,31 @@ impl<S: Store> Face<S> {
         }
     }
 
+    /// `tasks/await_resumption`: a worker outside of the host parks the task. It is answered as a pause
+    /// is.
+    pub(crate) async fn await_resumption(
+        &self,
+        asked: &Asked<'_>,
+        params: Params<'_>,
+    ) -> Result<Value, Error> {
+        let (task, family) = (params.task_id()?, asked.method.family);
+        let wait = params::await_resumption(params)?;
+        let of = |error| Error::of(error, task, family);
+        let Found { session, run, .. } = self.find_now(asked, task).await?;
+        let accepted = session.await_as(wait).of_run(run).accepted().await.map_err(of)?;
+        match tokio::time::timeout(REST_PATIENCE, session.in_force(&accepted)).await {
+            Ok(suspension) => {
+                let Suspension { parked, .. } = suspension.map_err(of)?;
+                Ok(pause::paused(task, &parked, Standing::Paused(Initiator::Agent)))
+            }
+            Err(_) => {
+                let pause = accepted.commit.session.agents_pause();
+                let reason = pause.and_then(|pause| pause.reason.as_deref());
+                Ok(pause::quiescing(task, &accepted.handle.to_string(), reason))
+            }
+        }
+    }
+
     /// `tasks/resume`.
     pub(crate) async fn resume(
         &self,

@@ -51,6 +51,7 @@ pub fn read(request: Request<'_>, body: Value) -> Result<(Method, Value), Error>
                 (_, Some("subscribe")) => Verb::Subscribe,
                 (false, Some("pause")) => Verb::Pause,
                 (false, Some("resume")) => Verb::Resume,
+                (false, Some("awaitResumption")) => Verb::Await,
                 _ => return Err(nothing()),
             };
             (verb, Some(id))
@@ -80,7 +81,7 @@ pub fn read(request: Request<'_>, body: Value) -> Result<(Method, Value), Error>
         named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))),
     );
     let family = match verb {
-        Verb::Pause | Verb::Resume => Family::Alias,
+        Verb::Pause | Verb::Resume | Verb::Await => Family::Alias,
         _ => Family::Standard,
     };
     Ok((Method { verb, version: Version::V10, family }, params.into()))
@@ -155,7 +156,8 @@ mod tests {
             ("GET tasks/run-1:subscribe", Verb::Subscribe, id.clone()),
             ("POST tasks/run-1:subscribe", Verb::Subscribe, id.clone()),
             ("POST tasks/run-1:pause", Verb::Pause, id.clone()),
-            ("POST tasks/run-1:resume/", Verb::Resume, id),
+            ("POST tasks/run-1:resume/", Verb::Resume, id.clone()),
+            ("POST tasks/run-1:awaitResumption", Verb::Await, id),
             (
                 "GET tasks?pageSize=2&statusTimestampAfter=2026-11-16T09%3A00%3A00Z",
                 Verb::List,
@@ -177,6 +179,7 @@ mod tests {
             ("POST tasks", -32601),
             ("POST tasks/a", -32601),
             ("GET tasks/a:pause", -32601),
+            ("GET tasks/a:awaitResumption", -32601),
             ("POST tasks/a:explode", -32601),
             ("GET a/b/c", -32601),
             ("GET ", -32601),

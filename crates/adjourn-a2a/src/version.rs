@@ -84,7 +84,7 @@ pub(crate) fn extensions(capabilities: &Value) -> Value {
     json!([
         {
             "uri": PAUSE,
-            "description": "tasks/pause, tasks/resume; a paused task is a working one that says so in its metadata",
+            "description": "tasks/pause, tasks/resume, tasks/await_resumption; a paused task is a working one that says so in its metadata",
             "required": false,
             "params": capabilities,
         },

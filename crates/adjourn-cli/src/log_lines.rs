@@ -213,6 +213,8 @@ fn detail(what: &What) -> String {
         }
         What::StepFinished(finished) => finished.last_words.clone().unwrap_or_default(),
         What::SuspendRequested(requested) => pause(&requested.pause),
+        What::AwaitRequested(requested) => pause(&requested.pause),
+        What::AwaitEnded(ended) => ended.handle.to_string(),
         What::SuspendJoined(joined) => joined.handle.to_string(),
         What::RequesterLeft(left) => left.handle.to_string(),
         What::SuspendWithdrawn(withdrawn) => withdrawn.handle.to_string(),

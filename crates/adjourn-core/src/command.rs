@@ -37,6 +37,8 @@ pub enum Command {
     Export(Export),
     /// Chooses how the agent works.
     SetOption(SetOption),
+    /// A worker outside the host parks the session for its agent.
+    AwaitResumption(AwaitResumption),
 
     /// An event arrived.
     Deliver(Arrival),
@@ -86,6 +88,7 @@ impl Command {
         match self {
             Self::Suspend(suspend) => suspend.resume_when.as_ref(),
             Self::Await(wait) => wait.conditions.as_ref(),
+            Self::AwaitResumption(wait) => wait.conditions.as_ref(),
             _ => None,
         }
     }
@@ -101,6 +104,7 @@ impl Command {
             Self::Close(_) => "close",
             Self::Export(_) => "export",
             Self::SetOption(_) => "set_option",
+            Self::AwaitResumption(_) => "await_resumption",
             Self::Deliver(_) => "deliver",
             Self::Expire => "expire",
             Self::Wake(_) => "wake",
@@ -308,6 +312,26 @@ pub struct SetOption {
     pub option: String,
     /// The id of one of its values.
     pub value: String,
+}
+
+/// A request of a worker outside the host to park the session for its agent, until something
+/// happens.
+///
+/// Such a worker holds no claim: what is in flight returns first, as for a client's `finish_step`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AwaitResumption {
+    /// What the agent waits for, in its own words.
+    pub reason: String,
+    /// What wakes it, besides an explicit resume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Conditions>,
+    /// What to show meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// What is kept and echoed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Value>,
 }
 
 /// A wake that the host or a policy decides.

@@ -18,12 +18,12 @@ use crate::time::Timestamp;
 use crate::transcript::Head;
 
 pub use payloads::{
-    AnsweredKey, CallsAbandoned, CallsAsked, CallsDispatched, CallsLeft, CallsReturned,
-    CancelRequested, Claimed, Drained, FiredUnderHold, HoldLaid, HoldLifted, HostLost, OptionSet,
-    Origin, ParkRequested, Progressed, RequesterLeft, Resumed, ResumedTo, RunEnded, RunStarted,
-    SealedRecord, SessionCreated, SessionEnded, SessionImported, StepAborted, StepFinished,
-    StepStarted, SuspendJoined, SuspendRequested, SuspendWithdrawn, SuspendedEvent,
-    SuspensionEnded,
+    AnsweredKey, AwaitEnded, AwaitRequested, CallsAbandoned, CallsAsked, CallsDispatched,
+    CallsLeft, CallsReturned, CancelRequested, Claimed, Drained, FiredUnderHold, HoldLaid,
+    HoldLifted, HostLost, OptionSet, Origin, ParkRequested, Progressed, RequesterLeft, Resumed,
+    ResumedTo, RunEnded, RunStarted, SealedRecord, SessionCreated, SessionEnded, SessionImported,
+    StepAborted, StepFinished, StepStarted, SuspendJoined, SuspendRequested, SuspendWithdrawn,
+    SuspendedEvent, SuspensionEnded,
 };
 
 /// One thing that happened to a session.
@@ -96,6 +96,12 @@ pub enum What {
     /// The agent asked to be parked and waits for its calls.
     #[serde(rename = "park_requested/1")]
     ParkRequested(ParkRequested),
+    /// A worker outside the host asked to have the session parked, which waits for its boundary.
+    #[serde(rename = "await_requested/1")]
+    AwaitRequested(AwaitRequested),
+    /// A worker's await is over before it took effect.
+    #[serde(rename = "await_ended/1")]
+    AwaitEnded(AwaitEnded),
     /// The session is parked.
     #[serde(rename = "suspended/1")]
     Suspended(SuspendedEvent),
@@ -156,6 +162,8 @@ impl What {
             Self::RequesterLeft(_) => "requester_left",
             Self::SuspendWithdrawn(_) => "suspend_withdrawn",
             Self::ParkRequested(_) => "park_requested",
+            Self::AwaitRequested(_) => "await_requested",
+            Self::AwaitEnded(_) => "await_ended",
             Self::Suspended(_) => "suspended",
             Self::HoldLaid(_) => "hold_laid",
             Self::FiredUnderHold(_) => "fired_under_hold",

@@ -17,9 +17,8 @@ use crate::id::{Epoch, SessionId};
 use crate::ledger::{CallState, Ledger};
 use crate::limits;
 use crate::session::{
-    Canceling, Cause, Ended, Fate, KeptEnd, LastRun, Memory, Opening, Owner, Parking,
-    PastSuspension, PendingPause, Phase, Prior, Quiescing, Run, Running, Session, State, Step,
-    Stopping, Suspended,
+    Canceling, Cause, Ended, Fate, KeptEnd, LastRun, Memory, Opening, Owner, PastSuspension,
+    PendingPause, Phase, Prior, Quiescing, Run, Running, Session, State, Step, Stopping, Suspended,
 };
 use crate::time::Timestamp;
 use crate::transcript::{Content, Head};
@@ -247,29 +246,24 @@ impl Session {
                 if let Some(added) = withdrawn.added {
                     self.budget = self.budget.raised(added);
                 }
-                self.state = match self.take_state() {
-                    State::Quiescing(mut quiescing) => {
-                        let still_parking = match &mut quiescing.stopping {
-                            Stopping::Parking(parking) => {
-                                parking.client = None;
-                                parking.agent.is_some()
-                            }
-                            Stopping::Canceling(_) => true,
-                        };
-                        if still_parking {
-                            State::Quiescing(quiescing)
-                        } else {
-                            State::Running(Running { run: quiescing.run, owner: quiescing.owner })
-                        }
-                    }
-                    other => other,
-                };
+                self.stop_parking(|parking| parking.client = None);
             }
             What::ParkRequested(requested) => {
                 if let Some(call) = &requested.pause.call {
                     self.calls.set(std::slice::from_ref(call), CallState::Waiting);
                 }
-                self.park(|parking| parking.agent = Some(requested.pause.clone()));
+                self.park(|parking| {
+                    (parking.agent, parking.from_worker) = (Some(requested.pause.clone()), false);
+                });
+            }
+            What::AwaitRequested(requested) => self.park(|parking| {
+                (parking.agent, parking.from_worker) = (Some(requested.pause.clone()), true);
+            }),
+            What::AwaitEnded(ended) => {
+                self.over(event, ended.handle, ended.fate);
+                self.stop_parking(|parking| {
+                    (parking.agent, parking.from_worker) = (None, false);
+                });
             }
             What::Suspended(suspended) => self.suspended_by(suspended),
             What::HoldLaid(laid) => {
@@ -385,9 +379,12 @@ impl Session {
         });
         if let State::Quiescing(quiescing) = &mut self.state {
             quiescing.draining = true;
-            if let Stopping::Parking(Parking { client: Some(client), .. }) = &mut quiescing.stopping
-            {
-                client.mode = Mode::InterruptImmediate;
+            if let Stopping::Parking(parking) = &mut quiescing.stopping {
+                // No step goes on to its end any more.
+                parking.from_worker = false;
+                if let Some(client) = &mut parking.client {
+                    client.mode = Mode::InterruptImmediate;
+                }
             }
         }
     }

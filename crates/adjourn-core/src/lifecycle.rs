@@ -24,7 +24,7 @@ mod wake;
 pub use create::Founding;
 
 use crate::arrival::Arrival;
-use crate::command::{Await, Command, Resume, Suspend};
+use crate::command::{Await, AwaitResumption, Command, Resume, Suspend};
 use crate::conditions::Conditions;
 use crate::event::{Event, What};
 use crate::facts::{Facts, Needs};
@@ -83,7 +83,8 @@ impl Session {
                     needs.pause(since, Some(conditions));
                 }
             }
-            Command::Await(Await { conditions, .. }) => {
+            Command::Await(Await { conditions, .. })
+            | Command::AwaitResumption(AwaitResumption { conditions, .. }) => {
                 if let Some(run) = self.run() {
                     let conditions = conditions.as_ref();
                     let since = conditions.and_then(|conditions| conditions.since);
@@ -133,6 +134,7 @@ impl<'a> Draft<'a> {
             Command::Close(close) => close::decide(&mut self, close),
             Command::Export(export) => export::decide(&mut self, export),
             Command::SetOption(set) => option::set(&mut self, set),
+            Command::AwaitResumption(wait) => park::await_from_outside(&mut self, wait),
             Command::Deliver(arrival) => {
                 check_arrival(arrival)?;
                 wake::deliver(&mut self, arrival);
@@ -248,6 +250,7 @@ impl Command {
             | Self::Suspend(_)
             | Self::SetOption(_)
             | Self::Resume(Resume { input: Some(_), .. })
+            | Self::AwaitResumption(_)
             | Self::Await(_)
             | Self::Ask(_) => {
                 Some(limits::STATE_BYTES - limits::RESERVED_FOR_WORK - limits::RESERVED_FOR_MOVES)

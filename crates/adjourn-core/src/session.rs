@@ -260,6 +260,9 @@ pub struct Parking {
     /// The agent's own; the client's then becomes a hold over it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Pause>,
+    /// Whether a worker outside the host asked for the agent's own: its step goes on to its end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_worker: bool,
 }
 
 /// Nothing runs, and the transcript is stable.

@@ -469,7 +469,7 @@ fn check_event(event: &NewEvent) -> Result<(), Rejected> {
 fn no_such_run(command: &Command, session: &Session) -> Rejected {
     let phase = session.phase();
     match command {
-        Command::Suspend(_) => Rejected::NotSuspendable { phase },
+        Command::Suspend(_) | Command::AwaitResumption(_) => Rejected::NotSuspendable { phase },
         Command::Cancel(_) => Rejected::NothingToCancel { phase },
         _ => Rejected::NotSuspended { phase },
     }

@@ -155,6 +155,10 @@ pub enum NotSuspended {
     /// The session was ended.
     #[error("{0} ended the session")]
     Ended(Actor),
+    /// The step under way, which an await lets come to its end, was the last one of its run, or ended
+    /// with a park or a question of the agent's own.
+    #[error("its run came to an end, or its agent parked itself first")]
+    Overtaken,
 }
 
 impl Error {

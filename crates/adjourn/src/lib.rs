@@ -133,7 +133,7 @@ pub use running::{HostBuilder, RunningHost};
 pub use session_ref::SessionRef;
 pub use shown::Showing;
 pub use verbs::{
-    Accepted, CancelBuilder, Canceled, CloseBuilder, Closed, ExportBuilder, Exported,
+    Accepted, AwaitBuilder, CancelBuilder, Canceled, CloseBuilder, Closed, ExportBuilder, Exported,
     PromptBuilder, Prompted, RemoveBuilder, ResumeBuilder, SetOptionBuilder, SuspendBuilder,
     Suspension, TakenOver, TakeoverBuilder, WithdrawBuilder, Withdrawn, Woken,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjourn_core::Session;
 use adjourn_core::actor::Actor;
-use adjourn_core::command::{Cancel, Close, Resume, SetOption, Suspend};
+use adjourn_core::command::{AwaitResumption, Cancel, Close, Resume, SetOption, Suspend};
 use adjourn_core::id::{RequestId, SessionId};
 use adjourn_core::session::State;
 use adjourn_driver::{Environment, Message};
@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::moments::WatchBuilder;
 use crate::process::Process;
 use crate::verbs::{
-    CancelBuilder, CloseBuilder, ExportBuilder, PromptBuilder, RemoveBuilder, ResumeBuilder,
-    SetOptionBuilder, SuspendBuilder, TakeoverBuilder, WithdrawBuilder,
+    AwaitBuilder, CancelBuilder, CloseBuilder, ExportBuilder, PromptBuilder, RemoveBuilder,
+    ResumeBuilder, SetOptionBuilder, SuspendBuilder, TakeoverBuilder, WithdrawBuilder,
 };
 
 /// The way to one session: what can be asked of it. Cheap to clone.
@@ -69,6 +69,22 @@ impl<S: Store> SessionRef<S> {
     /// Resolves as [`SessionRef::suspend`] does.
     pub fn suspend_as(&self, suspend: Suspend) -> SuspendBuilder<S> {
         SuspendBuilder::new(self.clone(), suspend)
+    }
+
+    /// Parks the session for its agent, as a worker outside of its host does that has nothing to do
+    /// until something happens.
+    ///
+    /// Resolves at the commit with which the agent is parked. Such a worker holds no claim: what is in
+    /// flight comes back first, and no further step begins.
+    pub fn await_resumption(&self, reason: impl Into<String>) -> AwaitBuilder<S> {
+        let wait = AwaitResumption { reason: reason.into(), ..AwaitResumption::default() };
+        AwaitBuilder::new(self.clone(), wait)
+    }
+
+    /// Parks the session as a worker's request says; resolves as [`SessionRef::await_resumption`]
+    /// does.
+    pub fn await_as(&self, wait: AwaitResumption) -> AwaitBuilder<S> {
+        AwaitBuilder::new(self.clone(), wait)
     }
 
     /// Takes back a pending suspend that was [accepted](SuspendBuilder::accepted).

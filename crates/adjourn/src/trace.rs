@@ -154,6 +154,12 @@ fn write(session: &Session, run: Option<RunId>, event: &Event, is_told: impl Fn(
         What::ParkRequested(requested) => {
             line!(debug, ids(Some(requested.pause.handle)), "park requested");
         }
+        What::AwaitRequested(requested) => {
+            line!(debug, ids(Some(requested.pause.handle)), %by, "park requested by a worker");
+        }
+        What::AwaitEnded(ended) => {
+            line!(info, ids(Some(ended.handle)), %by, "a worker's await came to nothing");
+        }
         What::Suspended(suspended) => parked(ids(None), suspended, event),
         What::HoldLaid(laid) => {
             line!(info, ids(Some(laid.hold.pause.handle)), %by, "held over the agent's own wait");

@@ -1,5 +1,6 @@
 //! What can be asked of a session, one file per verb.
 
+mod await_resumption;
 mod cancel;
 mod close;
 mod export;
@@ -11,6 +12,7 @@ mod suspend;
 mod takeover;
 mod withdraw;
 
+pub use await_resumption::AwaitBuilder;
 pub use cancel::{CancelBuilder, Canceled};
 pub use close::{CloseBuilder, Closed};
 pub use export::{ExportBuilder, Exported};

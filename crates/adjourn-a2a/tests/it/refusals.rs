@@ -27,10 +27,12 @@ async fn an_unknown_task_has_the_code_of_the_methods_family() {
             ("tasks/resubscribe", "id", -32001),
             ("tasks/pause", "taskId", -32004),
             ("tasks/resume", "taskId", -32004),
+            ("tasks/await_resumption", "taskId", -32004),
             ("PauseTask", "taskId", -32001),
             ("ResumeTask", "taskId", -32001),
+            ("AwaitTaskResumption", "taskId", -32001),
         ] {
-            let refused = peer.refused(method, json!({ id: task })).await;
+            let refused = peer.refused(method, json!({ id: task, "reason": "ci" })).await;
             let expected = match task {
                 "" => is(-32602, "INVALID_PARAMS"),
                 _ => is(code, "TASK_NOT_FOUND"),
@@ -73,6 +75,7 @@ async fn what_a_token_does_not_allow_is_refused_and_a_handle_is_for_those_who_ma
     for (method, params) in [
         ("tasks/pause", json!({ "taskId": task })),
         ("tasks/resume", json!({ "taskId": task })),
+        ("tasks/await_resumption", json!({ "taskId": task, "reason": "ci" })),
         ("tasks/cancel", json!({ "id": task })),
         ("message/send", json!({ "message": message("m2", "x") })),
     ] {

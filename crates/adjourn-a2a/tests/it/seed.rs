@@ -229,7 +229,7 @@ async fn the_card_says_what_the_agent_can_do_in_every_place_where_clients_look()
               "stateTransitionHistory": false,
               "extendedAgentCard": false,
               "supportsPause": true,
-              "supportsAwaitResumption": false,
+              "supportsAwaitResumption": true,
               "resumeCauses": [
                 "explicit_resume",
                 "condition_fired",
@@ -239,11 +239,11 @@ async fn the_card_says_what_the_agent_can_do_in_every_place_where_clients_look()
               "extensions": [
                 {
                   "uri": "urn:adjourn:a2a:pause:v1",
-                  "description": "tasks/pause, tasks/resume; a paused task is a working one that says so in its metadata",
+                  "description": "tasks/pause, tasks/resume, tasks/await_resumption; a paused task is a working one that says so in its metadata",
                   "required": false,
                   "params": {
                     "supportsPause": true,
-                    "supportsAwaitResumption": false,
+                    "supportsAwaitResumption": true,
                     "resumeCauses": [
                       "explicit_resume",
                       "condition_fired",
@@ -263,6 +263,10 @@ async fn the_card_says_what_the_agent_can_do_in_every_place_where_clients_look()
                       "resume": [
                         "tasks/resume",
                         "ResumeTask"
+                      ],
+                      "awaitResumption": [
+                        "tasks/await_resumption",
+                        "AwaitTaskResumption"
                       ]
                     },
                     "pausedStates": "urn:adjourn:a2a:paused-states:v1"
@@ -278,7 +282,7 @@ async fn the_card_says_what_the_agent_can_do_in_every_place_where_clients_look()
                 "harn": {
                   "pause": {
                     "supports_pause": true,
-                    "supports_await_resumption": false,
+                    "supports_await_resumption": true,
                     "resume_causes": [
                       "explicit_resume",
                       "condition_fired",

@@ -1,5 +1,6 @@
 //! A2A over real HTTP, with the program.
 
+mod awaiting;
 mod client;
 mod conformance_agent;
 mod fake_peer;
@@ -50,6 +51,22 @@ impl Server {
 
     fn post(&self, headers: &[(&str, &str)], body: &Value) -> Answer {
         http::send(&*self.address, "POST /a2a", headers, &body.to_string())
+    }
+
+    /// Asks for something, and does not wait for the answer.
+    fn begin(&self, headers: &[(&str, &str)], body: &Value) -> TcpStream {
+        let mut stream = TcpStream::connect(&*self.address).unwrap();
+        let body = body.to_string();
+        let headers: String =
+            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        write!(
+            stream,
+            "POST /a2a HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             {headers}content-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        stream
     }
 
     /// Asks for something that is granted.

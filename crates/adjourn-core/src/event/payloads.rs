@@ -297,6 +297,22 @@ payload! {
     }
 }
 payload! {
+    /// A worker outside the host asked to have the session parked.
+    AwaitRequested {
+        /// What it asked for.
+        pause: Pause,
+    }
+}
+payload! {
+    /// A worker's await is over before it took effect.
+    AwaitEnded {
+        /// The suspension that did not come.
+        handle: Handle,
+        /// Whether the run was canceled, or came to its end or to a park of its agent's own first.
+        fate: Fate,
+    }
+}
+payload! {
     /// The session is parked: the suspension's receipt.
     SuspendedEvent {
         /// The suspension.

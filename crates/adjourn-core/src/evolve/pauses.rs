@@ -33,6 +33,27 @@ impl Session {
         };
     }
 
+    /// Takes a pause from those that are pending; the session runs on if it was the last one.
+    pub(super) fn stop_parking(&mut self, take: impl FnOnce(&mut Parking)) {
+        self.state = match self.take_state() {
+            State::Quiescing(mut quiescing) => {
+                let still_stopping = match &mut quiescing.stopping {
+                    Stopping::Parking(parking) => {
+                        take(parking);
+                        parking.client.is_some() || parking.agent.is_some()
+                    }
+                    Stopping::Canceling(_) => true,
+                };
+                if still_stopping {
+                    State::Quiescing(quiescing)
+                } else {
+                    State::Running(Running { run: quiescing.run, owner: quiescing.owner })
+                }
+            }
+            other => other,
+        };
+    }
+
     pub(super) fn suspended_by(&mut self, event: &SuspendedEvent) {
         self.calls.set(&event.deferred, CallState::Deferred);
         self.calls.set(&event.not_run, CallState::NotRun);

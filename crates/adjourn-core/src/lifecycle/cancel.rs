@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Draft, settle, suspend};
+use super::{Draft, park, settle, suspend};
 use crate::command::{Cancel, RunEnd};
 use crate::event::{CancelRequested, SealedRecord, SuspensionEnded, What};
 use crate::limits;
@@ -32,6 +32,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejec
         // A second cancel changes nothing: the first one's grace is running.
         State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => {}
         State::Running(_) | State::Quiescing(_) => {
+            park::end_await(draft, Fate::Canceled);
             let grace = cancel.grace_ms.map(Duration::from_millis);
             let grace = grace.unwrap_or_else(|| draft.session.driver.cancel_grace());
             let abandon_at = draft.now().after(grace);

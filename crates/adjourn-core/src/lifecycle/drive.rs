@@ -372,8 +372,7 @@ fn going_on(session: &Session, allows: impl FnOnce(Mode) -> bool) -> Result<&Run
     match &session.state {
         State::Running(running) => Ok(&running.run),
         State::Quiescing(Quiescing { run, stopping: Stopping::Parking(parking), .. })
-            if parking.agent.is_none()
-                && parking.client.as_ref().is_some_and(|client| allows(client.mode)) =>
+            if parking.mode().is_some_and(allows) =>
         {
             Ok(run)
         }

@@ -1,38 +1,104 @@
 //! `await_resumption` and `ask`: the agent parks itself, and its step ends with it.
 
-use super::{Draft, drive, settle};
+use serde_json::Value;
+
+use super::{Draft, drive, settle, suspend};
 use crate::carry::Limit;
-use crate::command::{Ask, Await, Question, StepEnd};
-use crate::event::{ParkRequested, What};
+use crate::command::{Ask, Await, AwaitResumption, Question, StepEnd};
+use crate::conditions::Conditions;
+use crate::event::{AwaitEnded, AwaitRequested, ParkRequested, What};
 use crate::id::Epoch;
 use crate::ledger::{CallId, CallState};
 use crate::limits;
 use crate::rejected::Rejected;
-use crate::session::{Initiator, Pause, Quiescing, Requesters, State, Stopping, Wait};
+use crate::session::{
+    Fate, Initiator, Pause, Quiescing, Requesters, State, Stopping, Suspended, Wait,
+};
 
 pub(super) fn await_resumption(draft: &mut Draft<'_>, wait: &Await) -> Result<(), Rejected> {
     may_park(draft, wait.epoch, wait.call.as_ref(), &wait.step)?;
-    if wait.reason.trim().is_empty() {
+    let Await { reason, conditions, summary, meta, .. } = wait;
+    let pause = open_wait(draft, reason, conditions.as_ref(), summary.as_deref(), meta.as_ref())?;
+    let pause = Pause { call: wait.call.clone(), limit: wait.limit, ..pause };
+    request(draft, &wait.step, pause);
+    Ok(())
+}
+
+/// A worker outside the host parks the session: at once between two steps, and else when the step
+/// under way is over. It asks once, however often it tries again.
+pub(super) fn await_from_outside(
+    draft: &mut Draft<'_>,
+    wait: &AwaitResumption,
+) -> Result<(), Rejected> {
+    draft.not_ended()?;
+    let AwaitResumption { reason, conditions, summary, meta } = wait;
+    let wanted = conditions.as_ref();
+    let pause = open_wait(draft, reason, wanted, summary.as_deref(), meta.as_ref())?;
+    let there = match &draft.session.state {
+        State::Ready(_) => {
+            settle::commit(draft, pause);
+            return Ok(());
+        }
+        State::Running(_) => None,
+        State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+            parking.agent.as_ref()
+        }
+        State::Suspended(Suspended { park, .. }) => Some(&park.pause),
+        State::Idle | State::Quiescing(_) | State::Ended(_) => {
+            return suspend::not_suspendable(draft);
+        }
+    };
+    match there {
+        None => {
+            draft.emit(What::AwaitRequested(AwaitRequested { pause }));
+            settle::settle(draft);
+            Ok(())
+        }
+        Some(there @ Pause { initiator: Initiator::Agent, wait: Wait::Open, .. }) => {
+            suspend::same_conditions(there, wanted)
+        }
+        // A question and a client's pause are left in other ways.
+        Some(_) => suspend::not_suspendable(draft),
+    }
+}
+
+/// Ends a worker's await that has not taken effect.
+pub(super) fn end_await(draft: &mut Draft<'_>, fate: Fate) {
+    let State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) =
+        &draft.session.state
+    else {
+        return;
+    };
+    if let Some(handle) = parking.worker().map(|pause| pause.handle) {
+        draft.emit(What::AwaitEnded(AwaitEnded { handle, fate }));
+    }
+}
+
+/// Returns the agent's open wait that is asked for, unless it is malformed.
+fn open_wait(
+    draft: &Draft<'_>,
+    reason: &str,
+    conditions: Option<&Conditions>,
+    summary: Option<&str>,
+    meta: Option<&Value>,
+) -> Result<Pause, Rejected> {
+    if reason.trim().is_empty() {
         return Err(Rejected::invalid("reason", "must not be empty"));
     }
-    limits::text("reason", &wait.reason, limits::REASON_BYTES)?;
-    limits::optional("summary", wait.summary.as_deref(), limits::SUMMARY_BYTES)?;
-    limits::json("_meta", &wait.meta, limits::META_BYTES)?;
-    draft.findable("conditions", wait.conditions.as_ref())?;
-    draft.looks_back("conditions", wait.conditions.as_ref())?;
-    let since = wait.conditions.as_ref().and_then(|conditions| conditions.since);
+    limits::text("reason", reason, limits::REASON_BYTES)?;
+    limits::optional("summary", summary, limits::SUMMARY_BYTES)?;
+    limits::json("_meta", &meta, limits::META_BYTES)?;
+    draft.findable("conditions", conditions)?;
+    draft.looks_back("conditions", conditions)?;
     let pause = Pause {
-        reason: Some(wait.reason.clone()),
-        conditions: wait.conditions.clone(),
-        summary: wait.summary.clone(),
-        call: wait.call.clone(),
-        limit: wait.limit,
-        meta: wait.meta.clone(),
+        reason: Some(reason.to_owned()),
+        conditions: conditions.cloned(),
+        summary: summary.map(str::to_owned),
+        meta: meta.cloned(),
         ..agent_pause(draft, Wait::Open)
     };
-    let window = since.unwrap_or(pause.window);
-    request(draft, &wait.step, Pause { window, ..pause });
-    Ok(())
+    let since = conditions.and_then(|conditions| conditions.since);
+    Ok(Pause { window: since.unwrap_or(pause.window), ..pause })
 }
 
 pub(super) fn ask(draft: &mut Draft<'_>, ask: &Ask) -> Result<(), Rejected> {
@@ -64,7 +130,7 @@ fn may_park(
     match &draft.session.state {
         State::Running(_) => {}
         State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. })
-            if parking.agent.is_none() => {}
+            if parking.agent.is_none() || parking.from_worker => {}
         _ => return Err(Rejected::Stopping { phase: draft.session.phase() }),
     }
     let between_steps = draft.session.run().is_none_or(|run| run.step.is_none());
@@ -85,6 +151,8 @@ fn request(draft: &mut Draft<'_>, step: &StepEnd, pause: Pause) {
     if draft.session.run().is_some_and(|run| run.step.is_some()) {
         drive::close_step(draft, step);
     }
+    // What the agent itself waits for counts before what a worker said of it.
+    end_await(draft, Fate::Withdrawn);
     draft.emit(What::ParkRequested(ParkRequested { pause }));
     settle::settle(draft);
 }

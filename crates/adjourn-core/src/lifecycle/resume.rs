@@ -137,9 +137,10 @@ pub(super) fn suspended(draft: &mut Draft<'_>, resume: &Resume) -> Result<(), Re
 fn quiescing(draft: &mut Draft<'_>, resume: &Resume) -> Result<(), Rejected> {
     let Some(client) = suspend::pending(&draft.session.state) else {
         // The agent is about to park itself, or the run about to end: there is nothing yet to resume.
+        let pending = draft.session.pending_pause().map(|pause| pause.handle);
         return Err(match resume.handle {
-            Some(given) => past(&draft.session, given),
-            None => Rejected::Busy { phase: draft.session.phase() },
+            Some(given) if Some(given) != pending => past(&draft.session, given),
+            Some(_) | None => Rejected::Busy { phase: draft.session.phase() },
         });
     };
     if let Some(given) = resume.handle

@@ -1,11 +1,11 @@
 //! Coming to rest: a session that is to stop, and in which nothing is in flight any more, stops.
 
-use super::{Draft, wake};
+use super::{Draft, park, wake};
 use crate::command::{Mode, RunEnd};
 use crate::event::{RunEnded, SessionEnded, SuspendedEvent, What};
 use crate::ledger::CallState;
 use crate::session::{
-    Initiator, Outcome, Parked, Parking, Pause, Quiescing, SessionEnd, State, Stopping,
+    Fate, Initiator, Outcome, Parked, Parking, Pause, Quiescing, SessionEnd, State, Stopping,
 };
 
 /// Lets a pending pause or cancel take effect if the session has come to rest.
@@ -34,20 +34,18 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
 
 /// Whether what is pending may take effect, given that nothing is in flight.
 fn at_rest(quiescing: &Quiescing, parking: &Parking) -> bool {
-    match (&parking.agent, &parking.client) {
-        // The agent has nothing more to do; a client's mode cannot ask for more.
-        (Some(_), _) => true,
-        (None, Some(client)) => match client.mode {
-            Mode::InterruptImmediate => true,
-            Mode::FinishStep => quiescing.run.step.is_none(),
-            Mode::WaitForCompletion => false,
-        },
-        (None, None) => false,
+    match parking.mode() {
+        // The agent has parked itself; a client's mode cannot ask for more.
+        None | Some(Mode::InterruptImmediate) => true,
+        Some(Mode::FinishStep) => quiescing.run.step.is_none(),
+        Some(Mode::WaitForCompletion) => false,
     }
 }
 
 /// Ends the run: at once, or when the suspension that is pending is resumed.
 pub(super) fn end_run(draft: &mut Draft<'_>, end: RunEnd) {
+    // A run that has come to its end has nothing more to wait for.
+    park::end_await(draft, Fate::Withdrawn);
     if let State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) =
         &draft.session.state
     {

@@ -56,7 +56,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, suspend: &Suspend) -> Result<(), Rej
             let shown = suspended.shown();
             match (shown.pause.initiator, &shown.pause.wait) {
                 (Initiator::Client, _) => {
-                    same_conditions(&shown.pause, suspend)?;
+                    same_conditions(&shown.pause, suspend.resume_when.as_ref())?;
                     let joined = SuspendJoined {
                         handle: shown.pause.handle,
                         requester: suspend.requester,
@@ -169,7 +169,7 @@ fn join_pending(
     client: &PendingPause,
     suspend: &Suspend,
 ) -> Result<SuspendJoined, Rejected> {
-    same_conditions(&client.pause, suspend)?;
+    same_conditions(&client.pause, suspend.resume_when.as_ref())?;
     // The earliest end of grace holds; a caller who set no grace does not take another's away.
     let abandon_at = match (client.abandon_at, abandon_at(draft, suspend)) {
         (Some(earlier), Some(later)) => Some(earlier.min(later)),
@@ -192,10 +192,13 @@ fn joins_with(draft: &Draft<'_>, pause: &Pause, suspend: &Suspend) -> Option<Str
 }
 
 /// Joining takes the conditions that are there, or none.
-fn same_conditions(current: &Pause, suspend: &Suspend) -> Result<(), Rejected> {
-    match &suspend.resume_when {
+pub(super) fn same_conditions(
+    current: &Pause,
+    wanted: Option<&Conditions>,
+) -> Result<(), Rejected> {
+    match wanted {
         None => Ok(()),
-        wanted if *wanted == current.conditions => Ok(()),
+        wanted if wanted == current.conditions.as_ref() => Ok(()),
         Some(_) => Err(Rejected::ConditionsDiffer {
             handle: current.handle,
             current: current.conditions.clone().map(Box::new),
@@ -246,7 +249,7 @@ fn check(suspend: &Suspend) -> Result<(), Rejected> {
     limits::grace(suspend.grace_ms)
 }
 
-fn not_suspendable(draft: &Draft<'_>) -> Result<(), Rejected> {
+pub(super) fn not_suspendable(draft: &Draft<'_>) -> Result<(), Rejected> {
     Err(Rejected::NotSuspendable { phase: draft.session.phase() })
 }
 

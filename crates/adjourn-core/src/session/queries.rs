@@ -84,6 +84,18 @@ impl Session {
         }
     }
 
+    /// Returns the agent's own pause, pending or in force, whatever lies over it.
+    pub fn agents_pause(&self) -> Option<&Pause> {
+        let pause = match &self.state {
+            State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
+                parking.agent.as_ref()
+            }
+            State::Suspended(suspended) => Some(&suspended.park.pause),
+            _ => None,
+        };
+        pause.filter(|pause| pause.initiator == Initiator::Agent)
+    }
+
     /// Returns the keys under which an event can find this session's waits.
     pub fn subscriptions(&self) -> std::collections::BTreeSet<Key> {
         let waits = self.suspended().into_iter().flat_map(Suspended::waits);
@@ -123,7 +135,7 @@ impl Session {
             State::Quiescing(Quiescing { run, stopping, .. }) => match stopping {
                 Stopping::Canceling(_) => Some(run.window),
                 // A pause that is pending may look back further than its turn does.
-                Stopping::Parking(Parking { client, agent }) => {
+                Stopping::Parking(Parking { client, agent, .. }) => {
                     let client = client.as_ref().map(|client| &client.pause);
                     let pauses = client.into_iter().chain(agent).map(|pause| pause.window);
                     pauses.chain([run.window]).min()
@@ -199,7 +211,8 @@ impl Session {
             State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => true,
             State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
                 let client = parking.client.as_ref();
-                client.is_some_and(|client| client.mode != Mode::WaitForCompletion)
+                parking.worker().is_some()
+                    || client.is_some_and(|client| client.mode != Mode::WaitForCompletion)
             }
             _ => false,
         }
@@ -238,6 +251,25 @@ impl Resumed {
                 }
             },
             earlier: None,
+        }
+    }
+}
+
+impl Parking {
+    /// Returns the pending await of a worker outside the host.
+    pub fn worker(&self) -> Option<&Pause> {
+        self.agent.as_ref().filter(|_| self.from_worker)
+    }
+
+    /// Returns how soon the session stops, by the strongest mode of what is pending. A worker's await
+    /// takes effect at the boundary of `finish_step`; there is no mode where the agent has parked
+    /// itself, because only calls in flight are waited for then.
+    pub fn mode(&self) -> Option<Mode> {
+        let client = self.client.as_ref().map(|client| client.mode);
+        match (&self.agent, self.from_worker) {
+            (None, _) => client,
+            (Some(_), true) => client.max(Some(Mode::FinishStep)),
+            (Some(_), false) => None,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::hash::Hash;
 
+use adjourn_core::actor::{Actor, Face};
 use adjourn_core::arrival::Arrival;
 use adjourn_core::carry::Usage;
 use adjourn_core::command::*;
@@ -43,6 +44,8 @@ struct Scenario {
     sets: bool,
     /// Whether a client exports the session while it is parked.
     exports: bool,
+    /// Whether a worker outside the hosts parks the session, once.
+    outside: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +63,8 @@ struct World {
     late: bool,
     /// The suspend that was accepted.
     accepted: Option<Handle>,
+    /// The await of a worker that was accepted.
+    awaited: Option<Handle>,
     /// How often each suspension was resumed, a hold lifted.
     resumed: Vec<(Handle, u8)>,
     /// The suspension that a record was made of.
@@ -82,6 +87,7 @@ enum Action {
     Claim(usize),
     Drive(usize),
     Suspend,
+    AwaitOutside,
     Resume,
     ResumeAgain,
     Arrive,
@@ -251,10 +257,12 @@ impl World {
         Some(events)
     }
 
-    /// Whether an accepted suspend is pending, in force, or ended in a way that was told.
-    fn suspend_is_kept(&self) -> bool {
-        self.accepted.is_none_or(|accepted| {
-            let pending = self.session.pending_pause().is_some_and(|p| p.handle == accepted);
+    /// Whether an accepted suspend, or a worker's await, is pending, in force, or ended in a way that
+    /// was told.
+    fn is_kept(&self, accepted: Option<Handle>) -> bool {
+        accepted.is_none_or(|accepted| {
+            let pending = [self.session.pending_pause(), self.session.agents_pause()];
+            let pending = pending.into_iter().flatten().any(|pause| pause.handle == accepted);
             let in_force = self.session.suspended().is_some_and(|suspended| {
                 suspended.park.pause.handle == accepted
                     || suspended.hold.as_ref().is_some_and(|hold| hold.pause.handle == accepted)
@@ -301,6 +309,7 @@ impl Model for Scenario {
             delivered: false,
             late: false,
             accepted: None,
+            awaited: None,
             resumed: Vec::new(),
             exported: None,
             ran: Vec::new(),
@@ -340,6 +349,9 @@ impl Model for Scenario {
         }
         if self.mode.is_some() && world.accepted.is_none() {
             actions.push(Action::Suspend);
+        }
+        if self.outside && world.awaited.is_none() {
+            actions.push(Action::AwaitOutside);
         }
         if world.session.suspended().is_some() {
             actions.push(Action::Resume);
@@ -401,6 +413,20 @@ impl Model for Scenario {
                     What::SuspendRequested(requested) => Some(requested.pause.handle),
                     What::Suspended(suspended) => Some(suspended.park.pause.handle),
                     What::HoldLaid(laid) => Some(laid.hold.pause.handle),
+                    _ => None,
+                });
+            }
+            Action::AwaitOutside => {
+                let wait = AwaitResumption {
+                    reason: "ci".to_owned(),
+                    conditions: Some(Self::conditions()),
+                    ..AwaitResumption::default()
+                };
+                let by = Actor::new(Face::A2a, "worker");
+                let events = world.give(by, &Command::AwaitResumption(wait))?;
+                world.awaited = events.iter().find_map(|event| match &event.what {
+                    What::AwaitRequested(requested) => Some(requested.pause.handle),
+                    What::Suspended(suspended) => Some(suspended.park.pause.handle),
                     _ => None,
                 });
             }
@@ -503,7 +529,10 @@ impl Model for Scenario {
             }),
             Property::always("no lost wake-up", |_, world: &World| !world.wake_up_is_lost()),
             Property::always("no accepted suspend is lost", |_, world: &World| {
-                world.suspend_is_kept()
+                world.is_kept(world.accepted)
+            }),
+            Property::always("no accepted await is lost", |_, world: &World| {
+                world.is_kept(world.awaited)
             }),
             Property::always("what must not happen does not", |_, world: &World| {
                 world.broken.is_none()
@@ -628,6 +657,20 @@ fn commands_that_do_two_things_and_a_crash() {
 fn an_option_that_is_set_and_a_suspend_and_an_await_and_a_crash() {
     let mode = Some(Mode::FinishStep);
     check(Scenario { awaits: true, mode, sets: true, merges: true, ..Scenario::default() });
+}
+
+#[test]
+fn an_await_of_a_worker_and_a_suspend_in_each_mode_and_a_crash() {
+    for mode in [None, Some(Mode::FinishStep), Some(Mode::InterruptImmediate)] {
+        check(Scenario { outside: true, mode, merges: true, ..Scenario::default() });
+    }
+    let mode = Some(Mode::WaitForCompletion);
+    check(Scenario { outside: true, mode, own_loop: true, merges: true, ..Scenario::default() });
+}
+
+#[test]
+fn an_await_of_a_worker_and_one_of_the_agent_and_a_crash() {
+    check(Scenario { outside: true, awaits: true, merges: true, ..Scenario::default() });
 }
 
 #[test]

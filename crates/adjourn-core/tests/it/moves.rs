@@ -1,6 +1,7 @@
 //! Every move of the lifecycle, as scripts and their traces.
 
 mod agents_calls;
+mod await_from_outside;
 mod cancel;
 mod export;
 mod gates;

@@ -283,6 +283,15 @@ impl Play {
                 };
                 (mine, Command::Await(wait))
             }
+            "worker" => {
+                let wait = AwaitResumption {
+                    conditions: args.conditions(),
+                    summary: args.take("summary"),
+                    meta: args.take("meta").map(Value::from),
+                    reason: args.word(),
+                };
+                (Actor::new(Face::A2a, "worker"), Command::AwaitResumption(wait))
+            }
             "ask" => {
                 let ask = Ask {
                     epoch,
@@ -373,6 +382,11 @@ impl Play {
             What::RequesterLeft(left) => self.name(left.handle),
             What::SuspendWithdrawn(withdrawn) => self.name(withdrawn.handle),
             What::ParkRequested(requested) => self.name(requested.pause.handle),
+            What::AwaitRequested(requested) => self.name(requested.pause.handle),
+            What::AwaitEnded(ended) => {
+                let fate = format!("{:?}", ended.fate).to_lowercase();
+                format!("{} {fate}", self.name(ended.handle))
+            }
             What::Suspended(suspended) => {
                 let mut detail = self.name(suspended.park.pause.handle);
                 if let Some(hold) = &suspended.hold {

@@ -33,6 +33,10 @@ const STATES: &[(&str, &str)] = &[
     ),
     ("Quiescing, panic", "prompt go\nclaim\nstep\ncalls a b\ndispatch b\ngate\npanic"),
     ("Quiescing, await", "prompt go\nclaim\nstep\ncalls a b\ndispatch b\nawait ci on=e"),
+    (
+        "Quiescing, await of a worker outside the host",
+        "prompt go\nclaim\nstep\ncalls a b\ndispatch b\nworker ci on=e",
+    ),
     ("Quiescing, canceling", "prompt go\nclaim\nstep\ncalls a b\ndispatch b\ncancel"),
     ("Suspended by a client, was Idle", "suspend request=1"),
     ("Suspended by a client, on event", "prompt go\nclaim\nsuspend request=1 on=e timeout=1m/fail"),
@@ -90,6 +94,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("finish step and run", "finish end=completed"),
     ("finish run", "done"),
     ("await", "await ci on=e"),
+    ("await by a worker outside the host", "worker ci on=e"),
     ("ask", "ask which"),
     ("abandon", "t=2m abandon"),
     ("drain", "drain"),
@@ -187,5 +192,5 @@ fn the_table_has_every_command_and_every_phase() {
         let (_, command) = play.command(&verb, &mut args);
         verbs.insert(command.name());
     }
-    assert_eq!(verbs.len(), 27, "{verbs:?}");
+    assert_eq!(verbs.len(), 28, "{verbs:?}");
 }

@@ -278,7 +278,7 @@ pub fn invariants(session: &Session) {
     // Beside an await or cancel that waits for calls in flight, the step is over and others remain.
     let parks_itself = match &session.state {
         State::Quiescing(quiescing) => match &quiescing.stopping {
-            Stopping::Parking(parking) => parking.agent.is_some(),
+            Stopping::Parking(parking) => parking.agent.is_some() && !parking.from_worker,
             Stopping::Canceling(_) => true,
         },
         _ => false,

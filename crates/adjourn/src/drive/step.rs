@@ -276,7 +276,8 @@ impl<S: Store> Drive<S> {
     fn stop_asked(&self) -> Option<StopAsked> {
         let asked = match &self.session.state {
             State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
-                parking.client.as_ref().map(|client| client.mode)
+                let worker = parking.worker().map(|_| Mode::FinishStep);
+                parking.client.as_ref().map(|client| client.mode).max(worker)
             }
             // The answer is not wanted any more.
             State::Quiescing(Quiescing { stopping: Stopping::Canceling(_), .. }) => {

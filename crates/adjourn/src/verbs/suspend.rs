@@ -10,7 +10,7 @@ use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::event::{Event, SuspendedEvent, What};
 use adjourn_core::facts::SpanLinks;
 use adjourn_core::id::{Handle, RequestId, RunId};
-use adjourn_core::session::Parked;
+use adjourn_core::session::{Fate, Parked};
 use adjourn_core::{Command, Rejected};
 use adjourn_driver::BoxFuture;
 use adjourn_store::{CommandError, Done, Request, Sqlite, Store, Transaction};
@@ -64,9 +64,10 @@ pub struct Suspension {
 
 /// A pause that was accepted: in force already, or pending.
 #[derive(Debug, Clone)]
-pub struct Accepted {
-    /// The request, by which it can be [withdrawn](SessionRef::withdraw) while it is pending.
-    pub request: RequestId,
+pub struct Accepted<R = RequestId> {
+    /// The request, by which it can be [withdrawn](SessionRef::withdraw) while it is pending; an
+    /// [await](SessionRef::await_resumption) has none.
+    pub request: R,
     /// The pause: an earlier one if others had asked for it before.
     pub handle: Handle,
     /// The pause as it is in force, if it is.
@@ -170,14 +171,8 @@ impl<S: Store> SuspendBuilder<S> {
         let mut command = Request::new(session.id(), by, command).of_run(run);
         command.spans = spans;
         let commit = session.adjourn().give(command).await?;
-        let asked = commit.events.iter().find_map(|event| match &event.what {
-            What::SuspendRequested(requested) => Some(requested.pause.handle),
-            What::SuspendJoined(joined) => Some(joined.handle),
-            What::Suspended(suspended) => Some(suspended.park.pause.handle),
-            What::HoldLaid(laid) => Some(laid.hold.pause.handle),
-            _ => None,
-        });
-        let handle = asked.ok_or_else(|| unheard_of(&commit, "a suspend asked for no pause"))?;
+        let handle = asked(&commit);
+        let handle = handle.ok_or_else(|| unheard_of(&commit, "a suspend asked for no pause"))?;
         let suspension = begun(&commit, handle);
         Ok(Accepted { request, handle, suspension, commit })
     }
@@ -215,7 +210,8 @@ impl<S: Store> SuspendBuilder<S> {
 }
 
 impl<S: Store> SessionRef<S> {
-    /// Waits until a pause that was [accepted](SuspendBuilder::accepted) is in force.
+    /// Waits until a pause that was [accepted](SuspendBuilder::accepted) is in force, or an await
+    /// that [was](crate::AwaitBuilder::accepted).
     ///
     /// Resolves when the commit is known with which it is, in whichever process.
     ///
@@ -224,7 +220,7 @@ impl<S: Store> SessionRef<S> {
     ///
     /// # Cancel safety
     /// Dropping it changes nothing: it only waits.
-    pub async fn in_force(&self, accepted: &Accepted) -> Result<Suspension, Error> {
+    pub async fn in_force<R>(&self, accepted: &Accepted<R>) -> Result<Suspension, Error> {
         if let Some(suspension) = &accepted.suspension {
             return Ok(suspension.clone());
         }
@@ -249,7 +245,7 @@ impl<S: Store> IntoFuture for SuspendBuilder<S> {
 }
 
 /// Puts conditions together from what was said of them.
-fn conditions(
+pub(super) fn conditions(
     given: Option<Conditions>,
     on_event: Option<String>,
     timeout: Option<Duration>,
@@ -266,18 +262,30 @@ fn conditions(
     Ok(Some(all))
 }
 
+/// Returns the pause that a commit was asked for.
+pub(super) fn asked(commit: &Done) -> Option<Handle> {
+    commit.events.iter().find_map(|event| match &event.what {
+        What::SuspendRequested(requested) => Some(requested.pause.handle),
+        What::AwaitRequested(requested) => Some(requested.pause.handle),
+        What::SuspendJoined(joined) => Some(joined.handle),
+        What::Suspended(suspended) => Some(suspended.park.pause.handle),
+        What::HoldLaid(laid) => Some(laid.hold.pause.handle),
+        _ => None,
+    })
+}
+
 /// Returns a pause as the commit that asked for it has brought it into force, or has found it.
-fn begun(commit: &Done, handle: Handle) -> Option<Suspension> {
+pub(super) fn begun(commit: &Done, handle: Handle) -> Option<Suspension> {
     let first = commit.session.revision + 1 - commit.events.len() as u64;
     let begins = (first..).zip(commit.events.iter()).find_map(|(revision, event)| {
         Some(Suspension { handle, parked: parked(handle, event)?, revision })
     });
     // Whoever joins a pause that is in force finds it as it was.
     begins.or_else(|| {
-        let shown = commit.session.suspended()?.shown();
-        let joins = shown.pause.handle == handle;
-        let revision = commit.session.revision;
-        joins.then(|| Suspension { handle, parked: shown.clone(), revision })
+        let suspended = commit.session.suspended()?;
+        let mut there = suspended.hold.iter().chain([&suspended.park]);
+        let parked = there.find(|parked| parked.pause.handle == handle)?.clone();
+        Some(Suspension { handle, parked, revision: commit.session.revision })
     })
 }
 
@@ -301,6 +309,10 @@ fn fate(handle: Handle, revision: u64, event: &Event) -> Option<Result<Suspensio
         What::SuspendWithdrawn(withdrawn) if withdrawn.handle == handle => {
             NotSuspended::Withdrawn(by())
         }
+        What::AwaitEnded(ended) if ended.handle == handle => match ended.fate {
+            Fate::Canceled => NotSuspended::Canceled(by()),
+            _ => NotSuspended::Overtaken,
+        },
         What::CancelRequested(_) => NotSuspended::Canceled(by()),
         What::SessionEnded(_) => NotSuspended::Ended(by()),
         _ => return None,

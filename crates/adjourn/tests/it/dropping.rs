@@ -60,6 +60,8 @@ async fn what_is_never_polled_does_nothing() {
     drop(session.prompt("go").into_future());
     drop(session.suspend().into_future());
     drop(session.suspend().accepted());
+    drop(session.await_resumption("ci").into_future());
+    drop(session.await_resumption("ci").accepted());
     drop(session.resume().into_future());
     drop(session.cancel().into_future());
     drop(session.close().into_future());

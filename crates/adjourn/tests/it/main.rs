@@ -7,6 +7,7 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod awaiting;
 mod bounds;
 mod budgets;
 mod call_news;
