@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::transcript::ShownAt;
 
 /// What one step used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -233,6 +234,10 @@ pub struct Notes {
     /// Options that the agent has given another value, by their ids.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
+    /// Where the transcript has what people were shown with it, by kind. The host knows, not the
+    /// agent.
+    #[serde(skip_serializing_if = "ShownAt::is_empty")]
+    pub shown_at: ShownAt,
 }
 
 impl Notes {

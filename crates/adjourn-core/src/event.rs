@@ -12,7 +12,7 @@ mod reading;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::carry::Notes;
+use crate::carry::{Notes, Usage};
 use crate::facts::Answer;
 use crate::time::Timestamp;
 use crate::transcript::Head;
@@ -225,6 +225,17 @@ impl Event {
             What::CallsAsked(asked) => Some(&asked.notes),
             What::StepAborted(aborted) => Some(&aborted.notes),
             What::StepFinished(finished) => Some(&finished.notes),
+            _ => None,
+        }
+    }
+
+    /// Returns what was used since the last event that said so, if this one can say so.
+    pub const fn usage(&self) -> Option<&Usage> {
+        match &self.what {
+            What::Progressed(progressed) => Some(&progressed.usage),
+            What::CallsAsked(asked) => Some(&asked.usage),
+            What::StepAborted(aborted) => Some(&aborted.usage),
+            What::StepFinished(finished) => Some(&finished.usage),
             _ => None,
         }
     }

@@ -16,12 +16,13 @@ use crate::event::{Event, SessionCreated, SessionImported, What};
 use crate::id::{Epoch, SessionId};
 use crate::ledger::{CallState, Ledger};
 use crate::limits;
+use crate::option::SessionOption;
 use crate::session::{
     Canceling, Cause, Ended, Fate, KeptEnd, LastRun, Memory, Opening, Owner, PastSuspension,
     PendingPause, Phase, Prior, Quiescing, Run, Running, Session, State, Step, Stopping, Suspended,
 };
 use crate::time::Timestamp;
-use crate::transcript::{Content, Head};
+use crate::transcript::{Content, Head, ShownAt};
 
 impl Session {
     /// Folds a journal, from the event that created the session on.
@@ -92,6 +93,7 @@ impl Session {
             state: State::Idle,
             calls: Ledger::default(),
             transcript: Head::EMPTY,
+            shown_at: ShownAt::default(),
             totals: Totals::default(),
             budget: Budget::default(),
             memory: Memory::default(),
@@ -344,7 +346,12 @@ impl Session {
                 self.calls.set(&lost.unknown, CallState::Unknown);
                 self.owner_leaves();
             }
-            What::OptionSet(set) => self.choose(&set.option, &set.value),
+            What::OptionSet(set) => {
+                self.choose(&set.option, &set.value);
+                if set.option == SessionOption::MODE {
+                    self.shown_at.mode = None;
+                }
+            }
             What::SessionEnded(ended) => {
                 self.state = State::Ended(Ended { at: event.at, how: ended.how });
             }

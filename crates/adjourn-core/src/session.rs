@@ -15,7 +15,7 @@ use crate::id::{Epoch, HostId, RunId, Seq, SessionId};
 use crate::ledger::Ledger;
 use crate::option::SessionOption;
 use crate::time::Timestamp;
-use crate::transcript::{Content, Head};
+use crate::transcript::{Content, Head, ShownAt};
 
 pub use crate::pause::{
     Cause, Fate, Fired, Initiator, Joined, Parked, PastSuspension, Pause, PendingPause, Requesters,
@@ -55,6 +55,9 @@ pub struct Session {
     pub calls: Ledger,
     /// How far the transcript goes.
     pub transcript: Head,
+    /// Where the transcript has what people were last shown of each kind.
+    #[serde(default, skip_serializing_if = "ShownAt::is_empty")]
+    pub shown_at: ShownAt,
     /// What it has used.
     #[serde(default)]
     pub totals: Totals,

@@ -152,6 +152,50 @@ impl Head {
     }
 }
 
+/// Where a transcript has what people were last shown of each kind: entries by their numbers.
+///
+/// A client that comes to see a session is told these, so that it knows how things stand without
+/// all that was said before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ShownAt {
+    /// The entry with the last plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<u64>,
+    /// The entry that last said how much of the model's context is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<u64>,
+    /// The entry with the commands that a person can type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commands: Option<u64>,
+    /// The entry with the mode that the agent works in, unless a client has chosen one since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u64>,
+}
+
+impl ShownAt {
+    /// Returns whether nothing was shown.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the entries that it names.
+    pub fn entries(&self) -> impl Iterator<Item = u64> {
+        [self.plan, self.context, self.commands, self.mode].into_iter().flatten()
+    }
+
+    /// Returns where each kind stands after something else was shown as well.
+    #[must_use]
+    pub fn then(self, later: Self) -> Self {
+        Self {
+            plan: later.plan.or(self.plan),
+            context: later.context.or(self.context),
+            commands: later.commands.or(self.commands),
+            mode: later.mode.or(self.mode),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -76,7 +76,7 @@ pub struct Progress {
 pub struct AskCalls {
     /// The claim under which it is given.
     pub epoch: Epoch,
-    /// The calls.
+    /// The calls that the model asked for.
     pub calls: Vec<AskedCall>,
     /// What the model said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -104,7 +104,7 @@ pub struct AbortStep {
     /// What it had said, marked as aborted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Digest>,
-    /// What it used.
+    /// The money, tokens and time that the model call used.
     #[serde(default)]
     pub usage: Usage,
     /// What the agent notes about its progress.
@@ -121,7 +121,7 @@ pub struct AbortStep {
 pub struct Dispatch {
     /// The claim under which it is given.
     pub epoch: Epoch,
-    /// Which; one commit per parallel batch.
+    /// The calls that start; those that run side by side are one commit.
     pub calls: Vec<CallId>,
     /// Tools that a person has allowed for good.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -134,9 +134,9 @@ pub struct Dispatch {
 pub struct ReturnCalls {
     /// The claim under which it is given.
     pub epoch: Epoch,
-    /// Which, and how they ended.
+    /// The calls that came back, each with how it ended.
     pub calls: Vec<ReturnedCall>,
-    /// Their results.
+    /// The results of the calls, as they were said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Digest>,
 }
@@ -147,7 +147,7 @@ pub struct ReturnCalls {
 pub struct ReturnedCall {
     /// The call that came back.
     pub id: CallId,
-    /// How it ended.
+    /// Whether the call did its work, failed, or was declined.
     pub result: CallResult,
 }
 
@@ -173,7 +173,7 @@ pub struct StepEnd {
     /// The beginning of what the agent said last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_words: Option<String>,
-    /// What it used.
+    /// The money, tokens and time that the step used since it last said so.
     pub usage: Usage,
     /// What the agent noted about its progress.
     pub notes: Notes,
@@ -188,7 +188,7 @@ pub struct StepEnd {
 pub struct FinishStep {
     /// The claim under which it is given.
     pub epoch: Epoch,
-    /// What it leaves behind.
+    /// What the step leaves behind.
     pub step: StepEnd,
     /// How the run ended, if this was its last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,7 +212,7 @@ pub struct FinishRun {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunEnd {
-    /// The outcome.
+    /// Whether the run completed, failed, was canceled or was rejected.
     pub outcome: Outcome,
     /// What went wrong, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,10 +232,10 @@ pub struct Await {
     pub step: StepEnd,
     /// What the agent waits for, in its own words.
     pub reason: String,
-    /// What wakes it.
+    /// The conditions that wake the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Conditions>,
-    /// What to show meanwhile.
+    /// A summary that people are shown while the agent waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// The call by which the model asked for it.
@@ -244,7 +244,7 @@ pub struct Await {
     /// The limit that is the cause: a quota that refills.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
-    /// What is kept and echoed.
+    /// Metadata of the caller, which is kept with the suspension and echoed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
 }
@@ -257,12 +257,12 @@ pub struct Ask {
     pub epoch: Epoch,
     /// What the step that ends with it leaves behind.
     pub step: StepEnd,
-    /// What is asked.
+    /// The question, with what a person needs to answer it.
     pub question: Question,
     /// The call by which the model asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// What is kept and echoed.
+    /// Metadata of the caller, which is kept with the suspension and echoed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
 }
@@ -271,7 +271,7 @@ pub struct Ask {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
-    /// What is asked.
+    /// The question itself, in words.
     pub question: String,
     /// What one should know to answer it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -288,11 +288,11 @@ pub struct Question {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recover {
-    /// Who owned it.
+    /// The host that owned the session.
     pub host: HostId,
     /// The claim that is over.
     pub epoch: Epoch,
-    /// How that is known.
+    /// The way in which it is known that the owner is gone.
     pub how: Loss,
 }
 

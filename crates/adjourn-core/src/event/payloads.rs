@@ -29,19 +29,19 @@ macro_rules! payload {
 payload! {
     /// The session exists.
     SessionCreated {
-        /// Its id.
+        /// The id by which the session is known from now on.
         id: SessionId,
-        /// Whose it is.
+        /// The tenant that the session belongs to.
         tenant: String,
-        /// What operators find it by.
+        /// The labels by which operators find the session.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         labels: BTreeMap<String, String>,
         /// The session on whose behalf it was made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<SessionId>,
-        /// What it takes to run it.
+        /// The driver that runs the session, with its configuration.
         driver: DriverSpec,
-        /// What it may use.
+        /// The money, tokens, steps and time that the session may use.
         #[serde(default)]
         budget: Budget,
         /// What the conversation is called, until the agent calls it otherwise.
@@ -76,14 +76,14 @@ payload! {
     SealedRecord {
         /// The id of the key that sealed it.
         key: String,
-        /// Its token.
+        /// The token that the seal of the record has.
         token: String,
     }
 }
 payload! {
     /// A prompt was taken.
     RunStarted {
-        /// The run.
+        /// The run that the prompt started.
         run: RunId,
         /// What was said; nothing if a timeout's value started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ payload! {
         /// The money, tokens and time that the step used since the last such event.
         #[serde(default)]
         usage: Usage,
-        /// What the agent noted.
+        /// What the agent noted about its progress.
         #[serde(default, skip_serializing_if = "Notes::is_empty")]
         notes: Notes,
         /// The beginning of what the agent said last.
@@ -149,10 +149,10 @@ payload! {
 payload! {
     /// Calls that an agent ran by itself, and that had not ended when it stopped speaking.
     CallsLeft {
-        /// Those that were started: their outcome is unknown.
+        /// The calls that were started: their outcome is unknown.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unknown: Vec<CallId>,
-        /// Those that were not.
+        /// The calls that were not started: they did not run.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         not_run: Vec<CallId>,
     }
@@ -160,12 +160,12 @@ payload! {
 payload! {
     /// The model asked for calls.
     CallsAsked {
-        /// The calls.
+        /// The calls that the model asked for, as the ledger has them.
         calls: Vec<AskedCall>,
         /// What the model call used.
         #[serde(default)]
         usage: Usage,
-        /// What the agent noted.
+        /// What the agent noted about its progress.
         #[serde(default, skip_serializing_if = "Notes::is_empty")]
         notes: Notes,
         /// The beginning of what the agent said last.
@@ -181,9 +181,9 @@ payload! {
 payload! {
     /// The model call was broken off.
     StepAborted {
-        /// What it used.
+        /// The money, tokens and time that the model call used.
         usage: Usage,
-        /// What the agent noted.
+        /// What the agent noted about its progress.
         #[serde(default, skip_serializing_if = "Notes::is_empty")]
         notes: Notes,
         /// The beginning of what the agent said last.
@@ -206,7 +206,7 @@ payload! {
 payload! {
     /// Calls came back.
     CallsReturned {
-        /// Which, and how they ended.
+        /// The calls that came back, each with how it ended.
         calls: Vec<ReturnedCall>,
         /// The transcript with their results.
         transcript: Head,
@@ -215,16 +215,16 @@ payload! {
 payload! {
     /// Calls in flight were given up.
     CallsAbandoned {
-        /// Those whose outcome is unknown.
+        /// The calls that were in flight: their outcome is unknown.
         calls: Vec<CallId>,
     }
 }
 payload! {
     /// A step is over.
     StepFinished {
-        /// What it used.
+        /// The money, tokens and time that the step used since the last such event.
         usage: Usage,
-        /// What the agent noted.
+        /// What the agent noted about its progress.
         #[serde(default)]
         notes: Notes,
         /// The beginning of what the agent said last.
@@ -240,9 +240,9 @@ payload! {
 payload! {
     /// A client's pause was accepted.
     SuspendRequested {
-        /// What was asked for.
+        /// The pause that the client asked for.
         pause: Pause,
-        /// How soon.
+        /// The mode, which says at which boundary the pause takes effect.
         mode: Mode,
         /// When calls in flight are abandoned.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -270,7 +270,7 @@ payload! {
 payload! {
     /// A caller no longer wants the pause.
     RequesterLeft {
-        /// The pause.
+        /// The pause that goes on for its other callers.
         handle: Handle,
         /// The caller who no longer wants it.
         requester: Requester,
@@ -292,7 +292,7 @@ payload! {
 payload! {
     /// The agent asked to be parked.
     ParkRequested {
-        /// What it asked for.
+        /// The pause that the agent asked for.
         pause: Pause,
     }
 }
@@ -315,7 +315,7 @@ payload! {
 payload! {
     /// The session is parked: the suspension's receipt.
     SuspendedEvent {
-        /// The suspension.
+        /// The suspension that has taken effect.
         park: Parked,
         /// The hold that came with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -339,7 +339,7 @@ payload! {
 payload! {
     /// A client's hold lies over the agent's wait.
     HoldLaid {
-        /// The hold.
+        /// The hold, a suspension with a handle of its own.
         hold: Parked,
     }
 }
@@ -348,14 +348,14 @@ payload! {
     FiredUnderHold {
         /// The agent's suspension.
         handle: Handle,
-        /// What ended it.
+        /// The event or the deadline that ended the wait.
         fired: Fired,
     }
 }
 payload! {
     /// The hold is gone.
     HoldLifted {
-        /// How it was lifted.
+        /// The resumption that lifted the hold.
         resumption: Resumption,
         /// The event that lifted it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -371,19 +371,19 @@ payload! {
 payload! {
     /// The session goes on: the resumption's receipt.
     Resumed {
-        /// How it was resumed.
+        /// The resumption: who or what woke the session, and how.
         resumption: Resumption,
-        /// Where it goes.
+        /// The state that the session goes to.
         to: ResumedTo,
-        /// How long it was parked.
+        /// The time that the session was parked, in milliseconds.
         waited_ms: u64,
         /// The event that woke it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arrival: Option<Arrival>,
-        /// What was fed.
+        /// The input that came with the resume.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Content>,
-        /// What was fed by a timeout.
+        /// The value that a timeout gave the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
         /// The id of the message that answered.
@@ -422,7 +422,7 @@ payload! {
 payload! {
     /// An idempotency key and what it was used for.
     AnsweredKey {
-        /// The key.
+        /// The idempotency key, as the caller gave it.
         key: String,
         /// The digest of what was asked.
         body: Digest,
@@ -449,7 +449,7 @@ payload! {
         /// The hold that went with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hold: Option<Handle>,
-        /// How it ended.
+        /// What became of the suspension: failed, canceled, closed, withdrawn or exported.
         fate: Fate,
         /// The record that it goes on with elsewhere, if it was exported.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -474,7 +474,7 @@ payload! {
     RunEnded {
         /// The run that ended.
         run: RunId,
-        /// How it ended.
+        /// The outcome of the run, and what went wrong if it failed.
         end: RunEnd,
     }
 }
@@ -492,7 +492,7 @@ payload! {
     HostLost {
         /// The host that lost the session.
         host: HostId,
-        /// How that is known.
+        /// The way in which it is known that the host is gone.
         how: Loss,
         /// Calls that are dispatched again: running them twice does no harm.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -514,7 +514,7 @@ payload! {
 payload! {
     /// The session is over.
     SessionEnded {
-        /// How it ended.
+        /// The way in which the session ended: closed, by its driver, or exported.
         how: SessionEnd,
         /// The reason for the end, for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]

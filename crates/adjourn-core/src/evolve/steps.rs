@@ -70,6 +70,7 @@ impl Session {
         for (option, value) in &notes.options {
             self.choose(option, value);
         }
+        self.shown_at = self.shown_at.then(notes.shown_at);
         self.with_run(|run| run.progress.note(notes));
     }
 

@@ -3,6 +3,8 @@
 //! Each of these is a commit that checks the claim. A suspend cannot be missed, because the next
 //! step or dispatch is refused where the mode does not allow it.
 
+use std::ops::Range;
+
 use super::{Draft, settle};
 use crate::carry::{Budget, Limit, Notes};
 use crate::command::{
@@ -81,7 +83,8 @@ pub(super) fn progress(draft: &mut Draft<'_>, progress: &Progress) -> Result<(),
         ));
     }
     check_driver_state(progress.driver_state.as_deref())?;
-    check_notes(&progress.notes, progress.last_words.as_deref())?;
+    check_notes(&draft.session, &progress.notes, &progress.entries)?;
+    check_last_words(progress.last_words.as_deref())?;
     let transcript = draft.session.transcript.with_all(&progress.entries);
     // Each part is checked against what the parts before it lead to.
     let mut after = draft.session.calls.clone();
@@ -129,7 +132,8 @@ pub(super) fn ask_calls(draft: &mut Draft<'_>, ask: &AskCalls) -> Result<(), Rej
     }
     let driver_state = ask.driver_state.clone();
     check_driver_state(driver_state.as_deref())?;
-    check_notes(&ask.notes, ask.last_words.as_deref())?;
+    check_notes(&draft.session, &ask.notes, &ask.entries)?;
+    check_last_words(ask.last_words.as_deref())?;
     leave_agent_calls(draft);
     draft.emit(What::CallsAsked(CallsAsked {
         calls: ask.calls.clone(),
@@ -147,7 +151,8 @@ pub(super) fn ask_calls(draft: &mut Draft<'_>, ask: &AskCalls) -> Result<(), Rej
 pub(super) fn abort_step(draft: &mut Draft<'_>, abort: &AbortStep) -> Result<(), Rejected> {
     draft.owned(abort.epoch)?;
     check_entries(&abort.entries)?;
-    check_notes(&abort.notes, abort.last_words.as_deref())?;
+    check_notes(&draft.session, &abort.notes, &abort.entries)?;
+    check_last_words(abort.last_words.as_deref())?;
     speaking(&draft.session)?;
     leave_agent_calls(draft);
     draft.emit(What::StepAborted(StepAborted {
@@ -205,7 +210,7 @@ pub(super) fn return_calls(draft: &mut Draft<'_>, calls: &ReturnCalls) -> Result
 /// The step is over: a boundary.
 pub(super) fn finish_step(draft: &mut Draft<'_>, finish: &FinishStep) -> Result<(), Rejected> {
     draft.owned(finish.epoch)?;
-    check_step(&finish.step)?;
+    check_step(&draft.session, &finish.step)?;
     step(&draft.session)?;
     if let Some(end) = &finish.ends {
         check_end(end)?;
@@ -269,15 +274,19 @@ pub(super) fn close_step(draft: &mut Draft<'_>, step: &StepEnd) {
 }
 
 /// Refuses what a step may not leave behind.
-pub(super) fn check_step(step: &StepEnd) -> Result<(), Rejected> {
+pub(super) fn check_step(session: &Session, step: &StepEnd) -> Result<(), Rejected> {
     check_entries(&step.entries)?;
     check_driver_state(step.driver_state.as_deref())?;
-    check_notes(&step.notes, step.last_words.as_deref())
+    check_notes(session, &step.notes, &step.entries)?;
+    check_last_words(step.last_words.as_deref())
+}
+
+fn check_last_words(last_words: Option<&str>) -> Result<(), Rejected> {
+    limits::optional("lastWords", last_words, limits::EXCERPT_BYTES)
 }
 
 /// Refuses what the state does not keep of a step.
-fn check_notes(notes: &Notes, last_words: Option<&str>) -> Result<(), Rejected> {
-    limits::optional("lastWords", last_words, limits::EXCERPT_BYTES)?;
+fn check_notes(session: &Session, notes: &Notes, entries: &[Digest]) -> Result<(), Rejected> {
     for key in notes.repeats.keys().chain(&notes.failures) {
         limits::name("notes", key)?;
     }
@@ -291,7 +300,17 @@ fn check_notes(notes: &Notes, last_words: Option<&str>) -> Result<(), Rejected> 
         limits::name("notes.options", option)?;
         limits::name("notes.options", value)?;
     }
+    let said = said_with(session, entries);
+    if notes.shown_at.entries().any(|entry| !said.contains(&entry)) {
+        return Err(Rejected::invalid("notes.shownAt", "it is not among what is said with it"));
+    }
     Ok(())
+}
+
+/// Returns the numbers of the entries that are said with a command.
+fn said_with(session: &Session, entries: &[Digest]) -> Range<u64> {
+    let said = session.transcript.length;
+    said..said.saturating_add(entries.len() as u64)
 }
 
 fn check_entries(entries: &[Digest]) -> Result<(), Rejected> {
@@ -308,8 +327,7 @@ fn check_asked(session: &Session, calls: &[AskedCall], entries: &[Digest]) -> Re
         let problem = format!("more than {} calls open at once", limits::OPEN_CALLS);
         return Err(Rejected::invalid("calls", problem));
     }
-    let said = session.transcript.length;
-    let said = said..said.saturating_add(entries.len() as u64);
+    let said = said_with(session, entries);
     for (index, call) in calls.iter().enumerate() {
         let path = format!("calls[{index}]");
         limits::name(&format!("{path}.tool"), &call.tool)?;

@@ -144,7 +144,7 @@ fn may_park(
     {
         return Err(Rejected::out_of_step(format!("call {call} is not one that waits")));
     }
-    drive::check_step(step)
+    drive::check_step(&draft.session, step)
 }
 
 fn request(draft: &mut Draft<'_>, step: &StepEnd, pause: Pause) {

@@ -222,6 +222,7 @@ fn quotes_and_control_characters_do_not_break_the_bound() {
                 driver_state: Some("\"".repeat(limits::DRIVER_STATE_BYTES / 2)),
                 notes: adjourn_core::carry::Notes {
                     options: BTreeMap::new(),
+                    shown_at: Default::default(),
                     lessons: vec!["\u{1}".repeat(limits::LESSON_BYTES)],
                     failures: vec![format!("{step}{}", "\\".repeat(200))],
                     repeats: [(format!("{step}{}", "\"".repeat(200)), 3)].into(),

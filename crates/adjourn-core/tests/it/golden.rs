@@ -190,6 +190,18 @@ const LATER: &[(&str, &str)] = &[
          abort title=T lesson=\"look twice\" words=\"so far\" used=2",
     ),
     (
+        "progressed.1-shown",
+        "prompt a
+         take
+         progress plan=1 mode_shown=1",
+    ),
+    (
+        "suspended.1-shown",
+        "prompt a
+         take
+         await ci plan=1",
+    ),
+    (
         "step_finished.1-title",
         "prompt a
      claim
@@ -493,6 +505,7 @@ fn the_golden_files_have_every_field() {
         "values",
         "description",
         "fromWorker",
+        "shownAt",
     ] {
         assert!(all.contains(&format!("\"{field}\":")), "no golden file has {field}");
     }

@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use crate::script::{Play, check};
+use crate::world::World;
 
 #[test]
 fn commands_out_of_step_are_refused() {
@@ -271,6 +272,37 @@ fn what_calls_tell_while_they_run_is_durable_until_the_last_of_them_returned() {
               ! OUT_OF_STEP: out of step: the model has spoken already
         "#]],
     );
+}
+
+/// Where something was shown is known as long as it holds, and never names what was not said.
+#[test]
+fn the_state_knows_where_the_transcript_has_what_was_shown_last() {
+    for (shows, then) in [
+        ("calls read plan=1", ""),
+        ("abort plan=1", ""),
+        ("finish plan=1", ""),
+        ("await ci plan=1", ""),
+        ("progress plan=1", "finish"),
+        ("progress plan=1", "died"),
+        ("progress plan=1", "finish end=completed\nprompt more"),
+    ] {
+        let mut play = Play::new();
+        play.run(&format!("prompt go\ntake\n{shows}\n{then}"));
+        assert_eq!(play.world.session.shown_at.plan, Some(1), "{shows}, {then}");
+    }
+    let mut play = Play::on(World::with_modes());
+    play.run("prompt go\ntake\nprogress plan=1 mode_shown=1\nprogress plan=2");
+    assert_eq!(play.world.session.shown_at.plan, Some(2));
+    assert_eq!(play.world.session.shown_at.mode, Some(1));
+    play.run("set mode ask");
+    assert_eq!(play.world.session.shown_at.mode, None, "a client has chosen another one");
+    assert_eq!(play.world.session.shown_at.plan, Some(2));
+    let before = play.world.session.clone();
+    for elsewhere in ["progress plan=2", "progress plan=4", "finish plan=0", "abort plan=9"] {
+        let refused = play.try_line(elsewhere).unwrap_err();
+        assert!(refused.contains("notes.shownAt"), "{elsewhere}: {refused}");
+        assert_eq!(play.world.session, before);
+    }
 }
 
 /// What an agent notes stays, however its step ends, and counts once.

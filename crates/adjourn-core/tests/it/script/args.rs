@@ -8,7 +8,7 @@ use adjourn_core::command::*;
 use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::session::Outcome;
-use adjourn_core::transcript::Digest;
+use adjourn_core::transcript::{Digest, ShownAt};
 use serde_json::json;
 
 /// Reads `90s`, `30m`, `1.5h`, `2d`.
@@ -143,6 +143,12 @@ impl Args {
                     .map(|mode| ("mode".to_owned(), mode))
                     .into_iter()
                     .collect(),
+                // `plan=1`: entry 1 of the transcript has the plan.
+                shown_at: ShownAt {
+                    plan: self.number("plan"),
+                    mode: self.number("mode_shown"),
+                    ..ShownAt::default()
+                },
             },
             driver_state: self.take("place"),
         }
