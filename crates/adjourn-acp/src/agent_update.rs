@@ -70,25 +70,32 @@ pub fn agent_pieces(version: Version, pieces: &[Piece]) -> Vec<Value> {
 }
 
 fn chunk_v1(piece: &Piece) -> Option<Value> {
-    let content = piece.content.as_ref().map_or_else(|| text(""), block);
     // The list of blocks is closed in v1.
-    let known =
-        content.get("type").and_then(Value::as_str).is_some_and(|kind| BLOCKS.contains(&kind));
-    let update = with(update(piece, "_chunk"), "content", content);
-    known.then(|| with_end(update, piece))
+    let is_known = |content: &Value| {
+        content.get("type").and_then(Value::as_str).is_some_and(|kind| BLOCKS.contains(&kind))
+    };
+    let content = match piece.content.as_ref().map(block).filter(is_known) {
+        Some(content) => content,
+        // A client is told that a message was broken off, whatever its last block is.
+        None if piece.aborted => text(""),
+        None => return None,
+    };
+    Some(with_end(with(update(piece, "_chunk"), "content", content), piece))
 }
 
 /// Returns the updates for pieces of a message that are all said, or all thought.
 fn pieces_v2(pieces: &[&Piece]) -> Vec<Value> {
     let Some(first) = pieces.first() else { return Vec::new() };
     let content = pieces.iter().filter_map(|piece| piece.content.as_ref()).map(block);
+    // Only the last piece of a message can have been broken off.
+    let last = pieces.last().unwrap_or(first);
     if first.begins {
         let content: Vec<_> = content.collect();
-        return vec![with_end(with(update(first, ""), "content", content), first)];
+        return vec![with_end(with(update(first, ""), "content", content), last)];
     }
     let added = content.map(|content| with(update(first, "_chunk"), "content", content));
     // The end is told of the message, not of a chunk.
-    let end = first.aborted.then(|| with_end(update(first, ""), first));
+    let end = last.aborted.then(|| with_end(update(last, ""), last));
     added.chain(end).collect()
 }
 
@@ -125,13 +132,7 @@ pub fn shown(peer: &Peer, session: &Session, shown: &Shown) -> Option<Value> {
             "sessionUpdate": "plan_update",
             "plan": { "type": "items", "planId": PLAN, "entries": entries },
         }),
-        (Shown::Context { used, size }, _) => {
-            let update = json!({ "sessionUpdate": "usage_update", "used": used, "size": size });
-            match session.totals.cost_micro_usd {
-                0 => update,
-                cost => with(update, "cost", cost_usd(cost)),
-            }
-        }
+        (Shown::Context { used, size }, _) => usage(session, Some(Context::new(*used, *size))),
         (Shown::Commands(commands), version) => {
             let commands: Vec<_> = commands.iter().map(|one| command(version, one)).collect();
             json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands })
@@ -159,6 +160,43 @@ pub fn shown(peer: &Peer, session: &Session, shown: &Shown) -> Option<Value> {
         }
         (Shown::Raw(update), _) => return passes(peer, update).then(|| update.clone()),
     })
+}
+
+/// How much of its context an agent has said that it uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    used: u64,
+    size: u64,
+}
+
+impl Context {
+    /// Takes tokens in the context, and those that it has room for.
+    pub const fn new(used: u64, size: u64) -> Self {
+        Self { used, size }
+    }
+
+    /// Returns what an entry of the transcript says of the context, if it does.
+    pub const fn of(shown: Option<&Shown>) -> Option<Self> {
+        match shown {
+            Some(Shown::Context { used, size }) => Some(Self::new(*used, *size)),
+            _ => None,
+        }
+    }
+}
+
+/// What the session uses and has cost so far.
+///
+/// The protocol wants to know how full the context is with it. Of an agent that never said so, all
+/// tokens are told that the session has used: there are no more than these in its context, whose
+/// size is not known.
+pub fn usage(session: &Session, context: Option<Context>) -> Value {
+    let totals = &session.totals;
+    let Context { used, size } = context.unwrap_or_else(|| Context::new(totals.tokens(), 0));
+    let update = json!({ "sessionUpdate": "usage_update", "used": used, "size": size });
+    match totals.cost_micro_usd {
+        0 => update,
+        cost => with(update, "cost", cost_usd(cost)),
+    }
 }
 
 /// Returns what a session has cost so far.
@@ -240,12 +278,33 @@ mod tests {
             update("agent_message", "m7", &json!([look, picture])),
         ];
         assert_eq!(told(Version::V2, &said), expected);
-        let aborted = told(Version::V2, &Message { aborted: true, ..said });
-        assert!(aborted.iter().all(|update| update["_meta"][EXTENSION]["aborted"] == true));
         let calls_only = Message { blocks: Vec::new(), ..Message::agent("") };
         for version in [Version::V1, Version::V2] {
             assert_eq!(told(version, &calls_only), [Value::Null; 0]);
         }
+    }
+
+    #[test]
+    fn only_the_last_piece_of_a_message_is_told_as_broken_off() {
+        let (said, _) = mixed();
+        let aborted = Message { aborted: true, ..said };
+        let marked = |version| -> Vec<_> {
+            let told = told(version, &aborted);
+            told.iter().map(|update| update["_meta"][EXTENSION]["aborted"] == true).collect()
+        };
+        assert_eq!(marked(Version::V1), [false, false, false, true]);
+        // The thought came last; what was said before it is whole.
+        assert_eq!(marked(Version::V2), [true, false]);
+        // A block that v1 has no word for is left out, and the end is told all the same.
+        let of_another_day = read(&json!({ "type": "of_another_day" }));
+        let blocks = vec![Block::text("so"), of_another_day];
+        let aborted = Message { blocks, aborted: true, ..Message::agent("") };
+        let end = json!({ EXTENSION: { "aborted": true } });
+        let expected = [
+            update("agent_message_chunk", "m7", &text("so")),
+            with(update("agent_message_chunk", "m7", &text("")), "_meta", end),
+        ];
+        assert_eq!(told(Version::V1, &aborted), expected);
     }
 
     #[test]

@@ -86,6 +86,9 @@ pub trait Driver: Send {
 
     /// Says whether there is something worth keeping warm while the session is parked, or idle
     /// after its run. The next claim of the same host goes on with it, for a while.
+    ///
+    /// The host asks before each commit with which the session may come to rest, so that other
+    /// hosts know of the driver by then, and once more when the session rests.
     fn keep(&mut self) -> bool {
         false
     }
@@ -102,17 +105,17 @@ pub trait Driver: Send {
 pub struct Step {
     /// The session, as the commit left it that began the step.
     pub session: Arc<Session>,
-    /// What the step begins with.
+    /// Why the step is run: a prompt, a wake, or the step before it.
     pub opening: Opening,
     /// What is known of the step before, if that was broken off.
     pub continues: Option<Continuation>,
-    /// What was said so far.
+    /// Everything that was said so far, read from its end.
     pub transcript: Transcript,
-    /// Says when the step is to come to an end.
+    /// Says when the step is to come to an end, and by when.
     pub stop: StopWatch,
-    /// What a client that sees the session can be asked.
+    /// The way to ask a client that sees the session: for permissions, files, terminals and forms.
     pub client: Arc<dyn Client>,
-    /// Values that are never stored.
+    /// Values of environment variables and headers, which are never stored.
     pub environment: Arc<Environment>,
 }
 
@@ -123,9 +126,9 @@ pub struct Call {
     pub session: Arc<Session>,
     /// The call, with its arguments.
     pub content: CallContent,
-    /// What a client that sees the session can be asked.
+    /// The way to ask a client that sees the session: for permissions, files, terminals and forms.
     pub client: Arc<dyn Client>,
-    /// Values that are never stored.
+    /// Values of environment variables and headers, which are never stored.
     pub environment: Arc<Environment>,
 }
 
@@ -136,13 +139,13 @@ pub enum CallPart {
     /// host commits them within 50 ms, those of one call as one; how the call stands is told as
     /// the ledger has it, whatever `status` says.
     Updated(serde_json::Map<String, Value>),
-    /// The call is over.
+    /// The call is over, and this is its result.
     Ended {
-        /// How it ended.
+        /// Whether the call did its work, failed, or was declined before it started.
         result: CallResult,
-        /// What came of it.
+        /// The blocks that show the result.
         content: Vec<Block>,
-        /// The result as a value.
+        /// The result as a value, if the tool gives one.
         structured: Option<Value>,
     },
 }
@@ -150,7 +153,7 @@ pub enum CallPart {
 /// Values of environment variables and of headers of MCP servers. They live in memory alone.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// Variables by name.
+    /// The values of environment variables, by name.
     pub variables: BTreeMap<String, String>,
     /// What MCP servers are given, by the names that the session knows them by.
     pub mcp_servers: BTreeMap<String, McpValues>,
@@ -207,7 +210,7 @@ impl std::fmt::Debug for McpValues {
     }
 }
 
-/// Makes drivers.
+/// What a host makes the drivers of its sessions with.
 pub trait Drivers: Send + Sync + 'static {
     /// Makes a driver, or says why it cannot be run here.
     ///

@@ -6,15 +6,16 @@ use adjourn_core::conditions::Conditions;
 use adjourn_core::ledger::CallId;
 use adjourn_core::session::Outcome;
 use adjourn_core::time::Timestamp;
+use serde_json::Value;
 
 use crate::content::{Block, CallContent, Message, Shown};
 
 /// Whether words are said or thought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Words {
-    /// They are said to the person.
+    /// The agent says the words to the person.
     Said,
-    /// They are thought.
+    /// The agent thinks the words.
     Thought,
 }
 
@@ -26,9 +27,9 @@ pub enum Part {
     Delta {
         /// Which of the step's messages goes on, as the driver numbers them.
         message: u32,
-        /// Whether they are said or thought.
+        /// Whether the agent says or thinks these words.
         words: Words,
-        /// The words.
+        /// The words that come behind those of the last such part.
         text: String,
     },
     /// A complete entry of the transcript.
@@ -53,7 +54,7 @@ pub enum Part {
     /// The step failed, and the driver has no policy of its own: the host is configured what to do
     /// about it.
     Failed(Failure),
-    /// The step is over. A stream that ends without it leaves nothing behind.
+    /// The step is over, and the driver says what it leaves behind. A stream that ends without it leaves nothing behind.
     Finished(Finish),
     /// The step was broken off as [`Step::stop`](crate::Step::stop) asked for, and what was being
     /// said is not whole.
@@ -95,7 +96,7 @@ impl Finish {
 /// A call that the host is to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestedCall {
-    /// What is asked for.
+    /// The call with its arguments, as the transcript keeps it.
     pub content: CallContent,
     /// Whether running it twice does no harm.
     pub idempotent: bool,
@@ -121,9 +122,9 @@ pub enum Park {
     Await {
         /// What the agent waits for, in its own words.
         reason: String,
-        /// What wakes it.
+        /// The conditions that wake the agent.
         conditions: Option<Conditions>,
-        /// What to show meanwhile.
+        /// A summary that people are shown while the agent waits.
         summary: Option<String>,
     },
     /// To ask a person.
@@ -142,16 +143,18 @@ pub enum Reported {
     /// host has made this durable before it polls again, so an agent is allowed to run the call
     /// only after this part.
     Started(CallContent),
-    /// There is something new about it.
+    /// The agent has news of the call, which people who watch are shown.
     Updated(Shown),
-    /// It has ended.
+    /// The call has ended, and the host tells clients and the model what came of it.
     Ended {
-        /// Which call.
+        /// The id under which the call was reported before.
         id: CallId,
-        /// How it ended.
+        /// Whether the call did its work, failed, or was declined before it started.
         result: CallResult,
-        /// What came of it.
+        /// The blocks that show the result.
         content: Vec<Block>,
+        /// The result as a value, if the agent has one: ACP's `rawOutput`.
+        structured: Option<Value>,
     },
 }
 

@@ -3,11 +3,11 @@
 use adjourn_core::id::Seq;
 use adjourn_core::ledger::{CallState, OpenCall};
 use adjourn_core::session::{Cause, Initiator, Opening, Resumption, WakeReport};
-use adjourn_core::transcript::Digest;
+use adjourn_core::transcript::{Digest, ShownAt};
 use adjourn_core::{Session, json};
 use serde_json::Value;
 
-use crate::content::{Fate, Message};
+use crate::content::{Fate, Message, Shown};
 
 /// Returns what stands between the last thing the model saw and its next answer.
 ///
@@ -63,6 +63,22 @@ pub fn fates(session: &Session) -> Vec<Message> {
 /// Returns the digests by which a command names what is said with it.
 pub fn digests(said: &[Message]) -> Vec<Digest> {
     said.iter().map(|said| Digest::of(&said.encode())).collect()
+}
+
+/// Returns where the transcript has what people are shown with `said`, which comes behind `before`
+/// entries. What only passes by, as news of a call does, is not among it.
+pub fn shown_at(said: &[Message], before: u64) -> ShownAt {
+    let mut at = ShownAt::default();
+    for (number, message) in (before..).zip(said) {
+        match &message.shown {
+            Some(Shown::Plan(_)) => at.plan = Some(number),
+            Some(Shown::Context { .. }) => at.context = Some(number),
+            Some(Shown::Commands(_)) => at.commands = Some(number),
+            Some(Shown::Mode(_)) => at.mode = Some(number),
+            Some(Shown::Call { .. } | Shown::Raw(_)) | None => {}
+        }
+    }
+    at
 }
 
 /// Returns the event that woke the session, or that did before a wake which brought none.

@@ -185,9 +185,10 @@ impl Telling {
         }
         let goes_on = entry.segment.is_some_and(|segment| !segment.last);
         if entry.aborted {
-            pieces.iter_mut().for_each(|piece| piece.aborted = true);
-            if pieces.is_empty() {
-                pieces.extend(self.ended(&id));
+            // It was broken off behind its last piece; those before it are whole.
+            match pieces.last_mut() {
+                Some(last) => last.aborted = true,
+                None => pieces.extend(self.ended(&id)),
             }
         }
         if entry.aborted || !goes_on {

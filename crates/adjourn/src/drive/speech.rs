@@ -10,7 +10,7 @@ use adjourn_core::ledger::{AskedCall, CallId};
 use adjourn_core::option::SessionOption;
 use adjourn_core::transcript::Head;
 use adjourn_core::{Rejected, Session, limits};
-use adjourn_driver::told::digests;
+use adjourn_driver::told::{digests, shown_at};
 use adjourn_driver::{
     CallContent, Failure, Message, Park, Part, Reported, RequestedCall, Role, Shown, Words,
     ask_calls, check_calls,
@@ -215,6 +215,7 @@ impl Speech {
     pub(super) fn unsaved(&mut self) -> Option<Unsaved> {
         self.waits = None;
         self.cut();
+        self.note_shown();
         let unsaved = Unsaved {
             entries: std::mem::take(&mut self.entries),
             asked: std::mem::take(&mut self.asked),
@@ -240,6 +241,7 @@ impl Speech {
     /// Ends the step: returns what it leaves behind, and what was said and is not committed.
     pub(super) fn end(&mut self) -> (StepEnd, Vec<Message>) {
         self.close();
+        self.note_shown();
         let entries = std::mem::take(&mut self.entries);
         let step = StepEnd {
             entries: digests(&entries),
@@ -343,10 +345,11 @@ impl Speech {
                 self.show(shown, now);
                 Taken::GoOn
             }
-            Reported::Ended { id, result, content } => {
+            Reported::Ended { id, result, content, structured } => {
                 self.close();
                 let is_error = result != CallResult::Done;
-                let result_entry = Message { is_error, ..Message::result(id.clone(), content) };
+                let result_entry =
+                    Message { structured, is_error, ..Message::result(id.clone(), content) };
                 let result_entry = self.of_step(result_entry.cut());
                 self.entries.push(result_entry);
                 let result = match (self.own.get(&id), result) {
@@ -428,6 +431,11 @@ impl Speech {
         self.notes.lessons.extend(notes.lessons);
         self.notes.title = notes.title.or(self.notes.title.take());
         self.notes.options.extend(notes.options);
+    }
+
+    /// Notes where the entries that are about to be committed show something.
+    fn note_shown(&mut self) {
+        self.notes.shown_at = shown_at(&self.entries, self.transcript);
     }
 
     fn note_words(&mut self, message: &Message) {

@@ -45,7 +45,8 @@ impl Driver for Talkative {
             out.emit(Part::Reported(Reported::Started(read.clone()))).await;
             let (result, content) =
                 (CallResult::Done, vec![Block::text("ä".repeat(RESULT_TEXT_BYTES))]);
-            out.emit(Part::Reported(Reported::Ended { id: read.id, result, content })).await;
+            let (id, structured) = (read.id, Some(json!({ "lines": 3 })));
+            out.emit(Part::Reported(Reported::Ended { id, result, content, structured })).await;
             let build = CallContent {
                 arguments: json!({ "target": "all" }),
                 ..CallContent::new(CallId("build".to_owned()), "build")
@@ -121,6 +122,7 @@ async fn the_next_step_is_given_what_was_said_and_long_results_are_cut() {
             format!("tool, failed: <{kept} bytes> | {image} | {}", note(7)),
         ]
     );
+    assert_eq!(given[1][2].structured, Some(json!({ "lines": 3 })));
     assert_eq!(given[1][4].structured, Some(json!({ "exitCode": 2 })));
     host.stop().await;
 }

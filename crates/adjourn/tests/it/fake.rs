@@ -16,6 +16,7 @@ use adjourn_driver::{
     PermissionRequest, Reported, Role, Step, StopWatch, Words, emitting,
 };
 use adjourn_store::{Sqlite, Store as _};
+use serde_json::json;
 
 use crate::fixture::Fixture;
 use crate::points::Points;
@@ -231,9 +232,8 @@ impl Turn {
         if let PermissionAnswer::Refused(why) = may_deploy.await {
             let content = vec![Block::text(format!("deploy: {why}"))];
             let (id, result) = (deploy.id, CallResult::Declined);
-            self.out
-                .emit(Part::Reported(Reported::Ended { id: id.clone(), result, content }))
-                .await;
+            let declined = Reported::Ended { id: id.clone(), result, content, structured: None };
+            self.out.emit(Part::Reported(declined)).await;
             self.known(&id, |known| known.ended = true);
         }
         self.say("All is built.").await;
@@ -290,8 +290,9 @@ impl Turn {
         self.known(&id, |known| known.ended_outside = true);
         self.agents.points.pass(points[0], Some(&self.stop)).await;
         let content = vec![Block::text(format!("{} is done", call.tool))];
-        let result = CallResult::Done;
-        self.out.emit(Part::Reported(Reported::Ended { id: id.clone(), result, content })).await;
+        let (result, structured) = (CallResult::Done, Some(json!({ "done": call.tool })));
+        let ended = Reported::Ended { id: id.clone(), result, content, structured };
+        self.out.emit(Part::Reported(ended)).await;
         self.known(&id, |known| known.ended = true);
         self.expect("an end", |session| session.calls.get(&id).is_none());
         self.running.retain(|running| *running != id);
