@@ -3,7 +3,7 @@
 use adjourn::store::Store;
 use adjourn::{Cursor, Filter, Query, Sort, StateKind, StoreError};
 use adjourn_core::Session;
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
 use serde_json::{Map, Value, json};
 
@@ -34,6 +34,9 @@ impl<S: Store> Connection<S> {
         };
         let over = matches!(session.state, State::Ended(_));
         let keeper = if over { None } else { self.face.keeper_of(session.id) };
+        // What a host drives is not kept yet.
+        let drives = |host: &HostId| session.owner().is_some_and(|owner| owner.host == *host);
+        let keeper = keeper.filter(|keeper| !drives(keeper));
         let is_driven = self.is_attached(session.id) || self.face.is_driven(&session);
         let live = !over && (is_driven || keeper.is_some());
         let status = match (words, live) {

@@ -249,7 +249,8 @@ impl<S: Store> Adjourn<S> {
         self.hosts().shown_by(host).contains(&session)
     }
 
-    /// Returns the host that keeps the driver of a parked session warm, if one does.
+    /// Returns the host that keeps the driver of a session warm, if one does; while the session is
+    /// driven that may be the host which drives it, and will keep its driver.
     pub fn keeper_of(&self, session: SessionId) -> Option<HostId> {
         self.hosts().keeper_of(session)
     }

@@ -264,6 +264,12 @@ impl<S: Store> Claimant<S> {
         self.0.shown.contains(id) || self.0.warm.shows(id)
     }
 
+    /// Returns whether the host keeps the driver of a session warm.
+    #[cfg(feature = "testing")]
+    pub fn keeps(&self, id: SessionId) -> bool {
+        self.0.warm.sessions().contains(&id)
+    }
+
     /// Writes anew what others read of this host beside its lock, if it was cleared away.
     pub(crate) fn renew_lists(&self) {
         self.0.shown.renew();

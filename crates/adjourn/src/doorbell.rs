@@ -266,12 +266,13 @@ impl Hosts {
         shown::read(&self.shown(id))
     }
 
-    /// Returns the sessions whose drivers a host keeps warm, or is about to end.
+    /// Returns the sessions whose drivers a host keeps warm, or is about to keep or to end.
     pub fn kept_by(&self, id: HostId) -> HashSet<SessionId> {
         shown::read(&self.warm(id))
     }
 
-    /// Returns the living host that keeps the driver of a session warm, if one does.
+    /// Returns the living host that keeps the driver of a session warm, or is about to keep or to end
+    /// it, if one does.
     ///
     /// One whose lock cannot be looked at does not count: nothing may wait for it.
     pub fn keeper_of(&self, session: SessionId) -> Option<HostId> {

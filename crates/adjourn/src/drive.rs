@@ -34,9 +34,12 @@ use tracing::Instrument as _;
 use tracing::field::display;
 
 use crate::clock::Clock;
+use crate::ending::keeps;
 use crate::failures::Failures;
 use crate::host::patiently;
 use crate::live::Live;
+use crate::shown::Showing;
+use crate::warm::Warm;
 use calls::Calls;
 use speech::excerpt;
 
@@ -102,6 +105,11 @@ pub(crate) struct Drive<S> {
     pub(crate) empty_steps: u32,
     /// Held by each task of it, so that it is known when all are gone.
     pub(crate) driven: watch::Receiver<()>,
+    /// Where other hosts read which drivers are there.
+    pub(crate) warm: Warm,
+    /// Held from before the first commit on with which the session may come to rest, if its driver
+    /// is one to be kept or ended then.
+    pub(crate) showing: Option<Showing>,
 }
 
 /// Whether there is more to do under this claim.
@@ -115,7 +123,7 @@ impl<S: Store> Drive<S> {
     ///
     /// # Errors
     /// The store fails; another host will find the session.
-    pub(crate) async fn run(mut self, driver: &mut dyn Driver) -> Result<Arc<Session>, Error> {
+    pub(crate) async fn run(&mut self, driver: &mut dyn Driver) -> Result<Arc<Session>, Error> {
         // Dropped at the end, and with it whatever has no session left to answer to.
         let mut calls = Calls::default();
         while self.owned() {
@@ -123,7 +131,18 @@ impl<S: Store> Drive<S> {
                 break;
             }
         }
-        Ok(self.session)
+        Ok(Arc::clone(&self.session))
+    }
+
+    /// Tells other hosts of the driver, before a commit with which the session may come to rest: one
+    /// that claims it then waits until the driver is kept or has ended.
+    ///
+    /// Most drivers have nothing outside, and their sessions come to rest without a list being
+    /// written.
+    fn show_driver(&mut self, driver: &mut dyn Driver) {
+        if self.showing.is_none() && keeps(driver) {
+            self.showing = Some(self.warm.show(self.session.id));
+        }
     }
 
     fn owned(&self) -> bool {
@@ -133,12 +152,13 @@ impl<S: Store> Drive<S> {
 
     /// Does the next thing that the state asks for.
     async fn next(&mut self, driver: &mut dyn Driver, calls: &mut Calls) -> Result<Next, Error> {
-        let Some(run) = self.session.run() else { return Ok(Next::Over) };
-        if let Some(step) = run.step.filter(|step| step.model_in_flight) {
+        let Some(step) = self.session.run().map(|run| run.step) else { return Ok(Next::Over) };
+        if let Some(step) = step.filter(|step| step.model_in_flight) {
             let run = self.session.run().map(|run| display(run.id));
             let span = tracing::debug_span!("step", run, number = step.number);
             return self.run_step(driver, step).instrument(span).await;
         }
+        self.show_driver(driver);
         if self.withdraws() {
             calls.withdraw();
         }
@@ -146,7 +166,7 @@ impl<S: Store> Drive<S> {
             return self.wait_for_calls(driver, calls).await;
         }
         let asked = self.session.calls.at(CallState::Asked);
-        match run.step {
+        match step {
             _ if self.drain_by().is_some() => self.drain().await,
             Some(_) if !asked.is_empty() => self.dispatch(driver, asked, calls).await,
             Some(_) => {

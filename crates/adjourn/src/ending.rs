@@ -14,6 +14,11 @@ use crate::clock::Clock;
 /// Then they are dropped.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
+/// Returns whether a driver has something worth keeping warm, and so something to be ended, too.
+pub(crate) fn keeps(driver: &mut dyn Driver) -> bool {
+    catch_unwind(AssertUnwindSafe(|| driver.keep())).unwrap_or(false)
+}
+
 /// Ends what a driver has outside of this process.
 pub(crate) async fn end(driver: &mut dyn Driver, clock: &dyn Clock) {
     let Ok(ended) = catch_unwind(AssertUnwindSafe(|| driver.kill())) else { return };

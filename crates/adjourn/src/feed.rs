@@ -233,28 +233,13 @@ impl<S: Store> Feed<S> {
             }
             drop(seen);
             // An entry does not say whose it was that was removed.
-            self.forget_values(if removed { self.followed.values.created() } else { given })?;
+            let values = &self.followed.values;
+            let looked_at = if removed { values.created() } else { given };
+            values.forget_those_over(looked_at, |id| self.store.session(id));
             if page.len() < PAGE {
                 return Ok(());
             }
         }
-    }
-
-    /// Forgets what sessions were given that other processes have ended or removed.
-    fn forget_values(&self, sessions: Vec<SessionId>) -> Result<(), Error> {
-        for id in sessions {
-            let is_over = match self.store.session(id) {
-                Ok(session) => {
-                    session.is_none_or(|session| matches!(session.state, State::Ended(_)))
-                }
-                Err(error) if error.is_of_a_session() => false,
-                Err(error) => return Err(error),
-            };
-            if is_over {
-                self.followed.values.forget(id);
-            }
-        }
-        Ok(())
     }
 
     /// Looks for commits of other processes a few times a second, whether or not it is rung.

@@ -54,12 +54,16 @@ impl<S: Store> Adjourn<S> {
     fn known(&self, row: HostRow) -> Result<KnownHost, Error> {
         let HostRow { id, since, about } = row;
         let hosts = self.hosts();
+        let drives = self.process().store.driven_by(id)?;
+        // Its list names sessions that it drives, too, if their drivers will be kept.
+        let mut keeps = hosts.kept_by(id);
+        keeps.retain(|session| !drives.contains(session));
         Ok(KnownHost {
             id,
             since,
             about: About::parse(&about),
-            drives: self.process().store.driven_by(id)?,
-            keeps: hosts.kept_by(id),
+            drives,
+            keeps,
             alive: hosts.is_alive(id).unwrap_or(false),
             last_sign: hosts.last_sign(id).ok(),
         })

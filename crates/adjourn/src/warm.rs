@@ -4,7 +4,8 @@
 //! Nothing depends on it: a session whose driver is kept nowhere is driven by a new one. Other
 //! hosts leave a session that wakes to the host that keeps its driver, for a moment, as they do for
 //! one that a client of that host sees. One that claims it all the same waits, for a moment again,
-//! until the kept driver has ended: the list that names the session names it until then.
+//! until the kept driver has ended: the list that names the session names it until then, and from
+//! before the commit on with which the session comes to rest.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +43,8 @@ struct Kept {
     order: u64,
     /// The claim under which its session came to rest.
     epoch: Epoch,
+    /// Which MCP servers it was made with, as [`Values`](crate::values::Values) counts them.
+    servers: u64,
     /// When its time is over, as [`Clock::elapsed`](crate::clock::Clock::elapsed) shows it.
     until: Duration,
     /// Tells other hosts, as long as it is held, that the driver is there.
@@ -50,14 +53,15 @@ struct Kept {
     _followed: Place,
 }
 
-/// A driver that was kept and is to be ended.
-pub(crate) struct Stale {
+/// A driver that was kept, and is to go on or to be ended.
+pub(crate) struct Released {
     pub(crate) driver: Box<dyn Driver>,
-    /// Tells other hosts that the driver is there, until it has ended.
+    /// Tells other hosts that the driver is there, until its session is at rest again or it has
+    /// ended.
     pub(crate) showing: Showing,
 }
 
-impl From<Kept> for Stale {
+impl From<Kept> for Released {
     fn from(kept: Kept) -> Self {
         Self { driver: kept.driver, showing: kept.showing }
     }
@@ -73,21 +77,20 @@ impl Warm {
         self.at_most > 0 && !self.keep_for.is_zero()
     }
 
-    /// Keeps a driver; returns the one that there is no room for.
+    /// Keeps the driver of a session that came to rest under a claim; returns the one that there is
+    /// no room for.
     pub(crate) fn keep(
         &self,
-        id: SessionId,
-        epoch: Epoch,
-        driver: Box<dyn Driver>,
+        (id, epoch): (SessionId, Epoch),
+        Released { driver, showing }: Released,
+        servers: u64,
         followed: Place,
         now: Duration,
-    ) -> Option<Stale> {
+    ) -> Option<Released> {
         let until = now.saturating_add(self.keep_for);
         let mut keeping = self.kept();
-        // Under the lock: a task that finds the session in the list finds its driver, too.
-        let showing = self.list.show(id);
         if keeping.closed {
-            return Some(Stale { driver, showing });
+            return Some(Released { driver, showing });
         }
         let order = keeping.next;
         keeping.next += 1;
@@ -95,21 +98,24 @@ impl Warm {
         let oldest = held.iter().min_by_key(|(_, kept)| kept.order).map(|(id, _)| *id);
         let full = held.len() >= self.at_most && !held.contains_key(&id);
         let surplus = oldest.filter(|_| full).and_then(|oldest| held.remove(&oldest));
-        let kept = Kept { driver, order, epoch, until, showing, _followed: followed };
-        held.insert(id, kept).or(surplus).map(Stale::from)
+        let kept = Kept { driver, order, epoch, servers, until, showing, _followed: followed };
+        held.insert(id, kept).or(surplus).map(Released::from)
     }
 
     /// Takes the driver that was kept for a session which has been claimed: one to go on with, or
-    /// one of no use, because its time is over or the session was driven elsewhere meanwhile.
+    /// one of no use, because its time is over, or the session was driven elsewhere or was given
+    /// other MCP servers meanwhile.
     pub(crate) fn take(
         &self,
         id: SessionId,
         claimed: Epoch,
+        servers: u64,
         now: Duration,
-    ) -> Option<Result<Box<dyn Driver>, Stale>> {
+    ) -> Option<Result<Released, Released>> {
         let kept = self.kept().drivers.remove(&id)?;
         let is_next_claim = claimed.0 == kept.epoch.0.saturating_add(1);
-        Some(if is_next_claim && now < kept.until { Ok(kept.driver) } else { Err(kept.into()) })
+        let is_of_use = is_next_claim && kept.servers == servers && now < kept.until;
+        Some(if is_of_use { Ok(kept.into()) } else { Err(kept.into()) })
     }
 
     /// Takes out the driver of a session if its time is over, or if the session has been claimed
@@ -119,20 +125,20 @@ impl Warm {
         id: SessionId,
         last_claim: Option<Epoch>,
         now: Duration,
-    ) -> Option<Stale> {
+    ) -> Option<Released> {
         let mut keeping = self.kept();
         let kept = keeping.drivers.get(&id)?;
         let is_stale = kept.until <= now || last_claim.is_none_or(|last| last > kept.epoch);
-        if is_stale { keeping.drivers.remove(&id).map(Stale::from) } else { None }
+        if is_stale { keeping.drivers.remove(&id).map(Released::from) } else { None }
     }
 
     /// Takes out the driver of a session, because what it was made with has changed.
-    pub(crate) fn take_outdated(&self, id: SessionId) -> Option<Stale> {
-        self.kept().drivers.remove(&id).map(Stale::from)
+    pub(crate) fn take_outdated(&self, id: SessionId) -> Option<Released> {
+        self.kept().drivers.remove(&id).map(Released::from)
     }
 
     /// Takes out all of them, and keeps none from now on.
-    pub(crate) fn close(&self) -> Vec<Stale> {
+    pub(crate) fn close(&self) -> Vec<Released> {
         let mut keeping = self.kept();
         keeping.closed = true;
         keeping.drivers.drain().map(|(_, kept)| kept.into()).collect()
@@ -143,13 +149,12 @@ impl Warm {
         self.kept().drivers.keys().copied().collect()
     }
 
-    /// Tells other hosts, as long as what it returns is held, that a driver of a session is there
-    /// and is being ended.
+    /// Tells other hosts, as long as what it returns is held, that a driver of a session is there.
     pub(crate) fn show(&self, id: SessionId) -> Showing {
         self.list.show(id)
     }
 
-    /// Returns whether a driver of a session is kept here, or is being ended.
+    /// Returns whether a driver of a session is kept here, is about to be, or is being ended.
     pub(crate) fn shows(&self, id: SessionId) -> bool {
         self.list.contains(id)
     }

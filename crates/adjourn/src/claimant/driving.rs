@@ -1,7 +1,7 @@
 //! The driving of a session that this process has claimed, and what becomes of its driver.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -18,9 +18,9 @@ use tracing::Instrument as _;
 
 use super::{Claimant, Equipment, Prepared};
 use crate::drive::{Drive, Signal};
-use crate::ending::{caught, end};
+use crate::ending::{caught, end, keeps};
 use crate::shown::Showing;
-use crate::warm::Stale;
+use crate::warm::Released;
 
 /// How long a new driver waits at most until the one has ended that a host keeps for its session.
 /// Most end within milliseconds; a person waits for the wake.
@@ -46,20 +46,20 @@ impl<S: Store> Claimant<S> {
     /// Drives a session under the claim it was just given.
     pub(crate) fn drive(&self, session: Arc<Session>, prepared: Prepared) -> Driving {
         let Prepared { id, slot, equipment, signal: (signal, heard), told } = prepared;
-        let Equipment { driver, client, environment } = equipment;
-        let kept = self.kept_driver(&session);
+        let Equipment { driver, client, environment, servers } = equipment;
+        let kept = self.kept_driver(&session, servers);
         let is_new = kept.is_none();
-        let mut driver = match kept {
+        let (mut driver, showing) = match kept {
             Some(kept) => {
                 // Only behind the claim it is known whether the one that was kept is of use.
                 self.end_apart(driver, None);
-                kept
+                (kept.driver, Some(kept.showing))
             }
-            None => driver,
+            None => (driver, None),
         };
         let (claimed, mut stops) = (Arc::clone(&session), heard.clone());
         let (feed, host, epoch) = (self.0.feed.clone(), self.host(), session.epoch);
-        let drive = Drive {
+        let mut drive = Drive {
             store: self.0.store.clone(),
             clock: Arc::clone(&self.0.clock),
             host,
@@ -76,6 +76,8 @@ impl<S: Store> Claimant<S> {
             retry_at: None,
             empty_steps: 0,
             driven: self.0.driven.subscribe(),
+            warm: self.0.warm.clone(),
+            showing,
         };
         let claimant = self.clone();
         // What drivers log has the session, the claim and the host with it.
@@ -87,10 +89,14 @@ impl<S: Store> Claimant<S> {
             // Boxed, because it is large, and a task's future is moved several times before it is
             // polled.
             let driven = caught(Box::pin(drive.run(driver.as_mut()))).await;
+            let showing = drive.showing.take();
+            drop(drive);
             match &driven {
-                Ok(Ok(session)) => claimant.keep_or_end(session, epoch, driver).await,
+                Ok(Ok(session)) if rests(session, epoch) => {
+                    claimant.keep_or_end(session, driver, showing, servers).await;
+                }
                 // Whatever becomes of the session, what its driver has outside ends first.
-                Ok(Err(_)) | Err(_) => end(driver.as_mut(), claimant.0.clock.as_ref()).await,
+                Ok(Ok(_) | Err(_)) | Err(_) => claimant.end_here(driver, showing).await,
             }
             drop(told);
             drop(slot);
@@ -113,9 +119,9 @@ impl<S: Store> Claimant<S> {
     ///
     /// It is taken behind the claim: a command that is refused, or a claim that another host was
     /// faster with, leaves it where it is.
-    fn kept_driver(&self, session: &Session) -> Option<Box<dyn Driver>> {
-        match self.0.warm.take(session.id, session.epoch, self.0.clock.elapsed())? {
-            Ok(driver) => Some(driver),
+    fn kept_driver(&self, session: &Session, servers: u64) -> Option<Released> {
+        match self.0.warm.take(session.id, session.epoch, servers, self.0.clock.elapsed())? {
+            Ok(kept) => Some(kept),
             Err(stale) => {
                 self.end_stale(stale);
                 None
@@ -169,26 +175,41 @@ impl<S: Store> Claimant<S> {
     }
 
     /// Keeps the driver of a session that came to rest under its claim, parked or idle, if that is
-    /// worth it, and ends it otherwise.
-    async fn keep_or_end(&self, session: &Session, epoch: Epoch, mut driver: Box<dyn Driver>) {
-        let rests = matches!(session.state, State::Suspended(_) | State::Idle);
-        let rests = rests && session.epoch == epoch;
-        let keeps = catch_unwind(AssertUnwindSafe(|| driver.keep())).unwrap_or(false);
-        if !(rests && self.0.warm.has_room() && keeps) {
-            // Other hosts wait until what it has outside has ended. Most have nothing there, and
-            // their sessions come to rest without a list being written.
-            let showing = keeps.then(|| self.0.warm.show(session.id));
-            end(driver.as_mut(), self.0.clock.as_ref()).await;
-            drop(driver);
-            return drop(showing);
-        }
-        let followed = self.0.feed.wake_host(session.id);
-        let now = self.0.clock.elapsed();
-        if let Some(surplus) = self.0.warm.keep(session.id, epoch, driver, followed, now) {
+    /// worth it, and ends it otherwise. `servers` are those that the driver was made with.
+    async fn keep_or_end(
+        &self,
+        session: &Session,
+        mut driver: Box<dyn Driver>,
+        showing: Option<Showing>,
+        servers: u64,
+    ) {
+        let (id, epoch) = (session.id, session.epoch);
+        let is_outdated = || self.0.values.servers(id) != servers;
+        let worth_it = self.0.warm.has_room() && !is_outdated() && keeps(driver.as_mut());
+        let showing = match showing {
+            Some(showing) if worth_it => showing,
+            showing => return self.end_here(driver, showing).await,
+        };
+        let followed = self.0.feed.wake_host(id);
+        let (kept, now) = (Released { driver, showing }, self.0.clock.elapsed());
+        if let Some(surplus) = self.0.warm.keep((id, epoch), kept, servers, followed, now) {
             self.end_stale(surplus);
         }
+        // A client that names other servers from here on finds the driver; one that did before shows
+        // in their count.
+        if is_outdated() {
+            self.end_outdated(id);
+        }
         // This host is told of claims from here on; one that came before shows in the store.
-        self.end_if_stale(session.id);
+        self.end_if_stale(id);
+    }
+
+    /// Ends a driver, which other hosts wait for if they know of it.
+    async fn end_here(&self, mut driver: Box<dyn Driver>, showing: Option<Showing>) {
+        end(driver.as_mut(), self.0.clock.as_ref()).await;
+        // What it has in this process goes before others load it.
+        drop(driver);
+        drop(showing);
     }
 
     /// Ends drivers that were kept and are of no use any more.
@@ -243,7 +264,7 @@ impl<S: Store> Claimant<S> {
         self.0.driven.closed().await;
     }
 
-    fn end_stale(&self, stale: Stale) {
+    fn end_stale(&self, stale: Released) {
         self.end_apart(stale.driver, Some(stale.showing));
     }
 
@@ -264,6 +285,11 @@ impl<S: Store> Claimant<S> {
         // Nothing that is done with it can leave it half done.
         self.0.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns whether a session came to rest under a claim: parked, or idle.
+fn rests(session: &Session, epoch: Epoch) -> bool {
+    matches!(session.state, State::Suspended(_) | State::Idle) && session.epoch == epoch
 }
 
 impl Future for Aborts {

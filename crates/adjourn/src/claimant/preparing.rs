@@ -38,6 +38,9 @@ pub(crate) struct Equipment {
     pub(super) driver: Box<dyn Driver>,
     pub(super) client: Arc<dyn Client>,
     pub(super) environment: Environment,
+    /// Which MCP servers the driver was made with, as [`Values`](crate::values::Values) counts
+    /// them.
+    pub(super) servers: u64,
 }
 
 /// The driver of a session, or why the host cannot run it, and when it tries again.
@@ -116,7 +119,7 @@ impl<S: Store> Claimant<S> {
     /// such session.
     pub(crate) fn driver(&self, id: SessionId) -> Result<Option<Made>, Error> {
         let Some(mut spec) = self.spec(id)? else { return Ok(None) };
-        let given = self.0.values.of(id);
+        let (given, count) = self.0.values.of(id);
         if let Some(servers) =
             given.servers.as_ref().filter(|servers| **servers != spec.mcp_servers)
         {
@@ -131,7 +134,7 @@ impl<S: Store> Claimant<S> {
             None => {
                 let (made, client) = (drivers.make(&spec), drivers.client(id));
                 let now = self.0.clock.now();
-                made.map(|driver| Equipment { driver, client, environment })
+                made.map(|driver| Equipment { driver, client, environment, servers: count })
                     .map_err(|why| (why, Again::After(now)))
             }
         }))

@@ -101,6 +101,7 @@ impl<S: Store> Drive<S> {
                 }
                 Woken::Late(late) => {
                     drop(stream);
+                    self.show_driver(driver);
                     end(driver, self.clock.as_ref()).await;
                     // The words so far are kept; if that is refused, the state has moved on.
                     let _ = self.progress(&mut speech).await?;
@@ -112,6 +113,7 @@ impl<S: Store> Drive<S> {
                 Taken::Commit => {
                     if let Err((refused, said)) = self.progress(&mut speech).await? {
                         drop(stream);
+                        self.show_driver(driver);
                         end(driver, self.clock.as_ref()).await;
                         // No more of the message comes: its stream is gone.
                         let (step, rest) = speech.break_off();
@@ -123,6 +125,7 @@ impl<S: Store> Drive<S> {
             }
         }
         drop(stream);
+        self.show_driver(driver);
         self.end_step(speech).await
     }
 
@@ -222,7 +225,10 @@ impl<S: Store> Drive<S> {
         // A call that parks is never dispatched, also not by another host after a crash.
         let request = |command| Request::new(self.session.id, self.agent(), command);
         let first = request(ask.clone()).saying(encoded(&said));
-        let then = request(self.parked(park, Some(call), StepEnd::default()));
+        // The park ends the step: the agent's own calls that are open are heard of no more.
+        let left = fates(&self.session);
+        let end = StepEnd { entries: digests(&left), ..StepEnd::default() };
+        let then = request(self.parked(park, Some(call), end)).saying(encoded(&left));
         match self.commit_both(first, Some(then)).await? {
             // It stops already, or does so with the calls: nothing of the batch runs, and the model
             // is told so.

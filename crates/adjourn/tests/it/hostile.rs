@@ -36,9 +36,11 @@ struct Player {
     /// Passed behind the last part of each step.
     points: Points,
     dies: Dies,
-    /// Whether a driver that ends when it may does, and whether one is kept that waits for it.
+    /// Whether a driver that ends when it may does.
     may_end: watch::Sender<bool>,
-    may_be_kept: watch::Sender<bool>,
+    /// How often it says at once whether it is to be kept; then it does when it may.
+    answers: usize,
+    may_answer: watch::Sender<bool>,
     log: Arc<Mutex<Log>>,
 }
 
@@ -52,6 +54,8 @@ struct Log {
     /// Drivers that ran their first step, and drivers that have ended, in order.
     lives: Vec<(usize, &'static str)>,
     drivers: usize,
+    /// How often drivers were asked whether they are to be kept.
+    asked: usize,
 }
 
 /// What a driver does when it is told to end, or before.
@@ -71,12 +75,23 @@ enum Dies {
 impl Player {
     fn new(steps: Vec<Vec<Part>>) -> Self {
         let (steps, points) = (Arc::new(Mutex::new(steps.into())), Points::new(None));
-        let (may_end, may_be_kept) = (watch::Sender::new(false), watch::Sender::new(true));
-        Self { steps, points, dies: Dies::InTime, may_end, may_be_kept, log: Arc::default() }
+        let (may_end, may_answer) = (watch::Sender::new(false), watch::Sender::new(false));
+        let (dies, answers) = (Dies::InTime, usize::MAX);
+        Self { steps, points, dies, may_end, answers, may_answer, log: Arc::default() }
     }
 
     fn ran(&self) -> Vec<String> {
         self.log.lock().unwrap().ran.iter().map(|call| call.id.to_string()).collect()
+    }
+
+    /// Waits until drivers were asked so often whether they are to be kept.
+    async fn until_asked(&self, times: usize) {
+        within(async {
+            while self.log.lock().unwrap().asked < times {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
     }
 
     async fn until_ended(&self, drivers: &[usize]) {
@@ -142,8 +157,13 @@ impl Driver for Playing {
     }
 
     fn keep(&mut self) -> bool {
+        let asked = {
+            let mut log = self.0.log.lock().unwrap();
+            log.asked += 1;
+            log.asked
+        };
         // It is asked on a thread of the runtime, which has another one for the rest of the test.
-        while !*self.0.may_be_kept.borrow() {
+        while asked > self.0.answers && !*self.0.may_answer.borrow() {
             std::thread::yield_now();
         }
         true
@@ -185,7 +205,8 @@ fn calls(ids: &[&str]) -> Part {
 
 fn ended(id: &str, result: CallResult) -> Part {
     let content = vec![Block::text(format!("{id} has ended"))];
-    Part::Reported(Reported::Ended { id: CallId::from(id), result, content })
+    let structured = None;
+    Part::Reported(Reported::Ended { id: CallId::from(id), result, content, structured })
 }
 
 fn ask(id: &str, question: &str) -> RequestedCall {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::Config;
+use adjourn::{Claimant, Config};
 use adjourn_core::command::Close;
-use adjourn_core::id::{Handle, HostId, SessionId};
+use adjourn_core::id::{Handle, SessionId};
 use adjourn_core::{Command, Session};
-use adjourn_driver::{Park, Part};
+use adjourn_driver::{Environment, Park, Part};
 use adjourn_store::Environment as _;
 
 use super::{Dies, Player, spec};
 use crate::fixture::Fixture;
-use crate::points::within;
+use crate::points::{Points, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_driver_that_panics_is_ended_before_its_session_is_given_back() {
@@ -76,14 +76,14 @@ async fn kept(config: Config) -> (Fixture, Player, crate::fixture::Working, Sess
     let id = fixture.create_with(spec());
     fixture.prompt(id, "go");
     fixture.until_state(id, "suspended").await;
-    until_kept(&fixture, host.id, id).await;
+    until_kept(&host.claimant, id).await;
     (fixture, player, host, id)
 }
 
-/// Waits until other hosts are told that a host keeps the driver of a session.
-pub(super) async fn until_kept(fixture: &Fixture, host: HostId, id: SessionId) {
+/// Waits until a host keeps the driver of a session.
+pub(super) async fn until_kept(host: &Claimant, id: SessionId) {
     within(async {
-        while !fixture.hosts().kept_by(host).contains(&id) {
+        while !host.keeps(id) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
@@ -116,7 +116,7 @@ async fn a_driver_is_kept_when_its_run_ends_and_the_next_prompt_goes_to_it() {
         fixture.prompt(id, "go");
         let over = |session: &Session| session.epoch.0 == run && session.state.name() == "idle";
         fixture.until(id, "idle", over).await;
-        until_kept(&fixture, host.id, id).await;
+        until_kept(&host.claimant, id).await;
     }
     assert_eq!(player.log.lock().unwrap().stepped, [1, 1], "the same driver took both prompts");
     assert_eq!(player.log.lock().unwrap().ended, Vec::<usize>::new());
@@ -126,10 +126,39 @@ async fn a_driver_is_kept_when_its_run_ends_and_the_next_prompt_goes_to_it() {
     fixture.until(id, "idle", |session| session.epoch.0 == 3 && session.run().is_none()).await;
     assert_eq!(player.log.lock().unwrap().stepped, [1, 1, 2], "another one took the third");
     // A session that is over has no use for it.
-    until_kept(&fixture, host.id, id).await;
+    until_kept(&host.claimant, id).await;
     fixture.give(id, Command::Close(Close::default()), Vec::new()).unwrap();
     player.until_ended(&[1, 2]).await;
     host.stop().await;
+}
+
+/// A client that comes back may name other servers while a step runs: the driver ends its step with
+/// those that it was made with, and the next claim makes another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_is_not_kept_if_other_servers_were_named_while_its_step_ran() {
+    let server = |name: &str| serde_json::json!({ "name": name, "command": "serve", "args": [] });
+    let named = |servers: Vec<_>| Environment { servers: Some(servers), ..Environment::default() };
+    for (servers, same) in [(vec![server("files")], false), (Vec::new(), true)] {
+        let player = Player { points: Points::new(Some(0)), ..Player::new(vec![awaiting()]) };
+        let fixture = Fixture::new();
+        let adjourn = fixture.adjourn();
+        let host = adjourn.host().others(Arc::new(player.clone())).start().await.unwrap();
+        let id = fixture.create_with(spec());
+        fixture.prompt(id, "go");
+        player.points.until_held(std::future::pending()).await;
+        adjourn.session(id).provide(named(servers));
+        player.points.release();
+        fixture.until_state(id, "suspended").await;
+        match same {
+            true => until_kept(&host.claimant(), id).await,
+            false => player.until_ended(&[1]).await,
+        }
+        adjourn.session(id).resume().handle(fixture.handle(id)).await.unwrap();
+        fixture.until_state(id, "idle").await;
+        let expected = if same { [1, 1] } else { [1, 2] };
+        assert_eq!(player.log.lock().unwrap().stepped, expected);
+        host.stop().await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -161,7 +190,7 @@ async fn no_more_drivers_are_kept_than_may_be() {
             fixture.until_state(id, "suspended").await;
             // The session is parked before its driver is kept.
             if max_warm > 0 {
-                until_kept(&fixture, host.id, id).await;
+                until_kept(&host.claimant, id).await;
             }
             // The oldest one goes first.
             let ended: Vec<_> = (1..=(kept_before + 1).saturating_sub(max_warm)).collect();

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::{Config, Host};
-use adjourn_core::Command;
 use adjourn_core::command::Cancel;
 use adjourn_core::id::{HostId, SessionId};
+use adjourn_core::{Command, Session};
 use adjourn_store::Environment as _;
 
 use super::kept::{awaiting, until_kept};
-use super::{Dies, Player, spec};
+use super::{Dies, Player, calls, say, spec};
 use crate::fixture::{Fixture, Working, prompt};
 use crate::points::within;
 
@@ -32,7 +32,7 @@ impl Kept {
         let id = fixture.create_with(spec());
         fixture.prompt(id, "go");
         fixture.until_state(id, "suspended").await;
-        until_kept(&fixture, keeper.id, id).await;
+        until_kept(&keeper.claimant, id).await;
         let other = fixture.host_with(Arc::new(elsewhere(&player))).await;
         Self { fixture, player, keeper, other, id }
     }
@@ -118,7 +118,7 @@ async fn hosts_of_one_process_wait_for_each_other_as_others_do() {
     let id = fixture.create_with(spec());
     fixture.prompt(id, "go");
     fixture.until_state(id, "suspended").await;
-    until_kept(&fixture, keeper.id(), id).await;
+    until_kept(&keeper.claimant(), id).await;
     let other = adjourn.host().others(Arc::new(elsewhere(&player))).start().await.unwrap();
     // The host that was started last is the first that is asked.
     adjourn.session(id).resume().handle(fixture.handle(id)).await.unwrap();
@@ -211,12 +211,13 @@ async fn a_host_that_stops_ends_what_it_keeps_before_another_host_runs_a_step() 
     other.stop().await;
 }
 
-/// The host does not look by itself here: only its task can find that the session was claimed
-/// before its driver was kept.
+/// Other hosts know of the driver from before the park on, also if it takes its time to say whether
+/// it is to be kept. The host does not look by itself here: only its task can find that the session
+/// was claimed before its driver was kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_claim_between_the_park_and_the_keeping_leaves_no_driver_behind() {
-    let player = Player::new(vec![awaiting()]);
-    player.may_be_kept.send_replace(false);
+async fn a_claim_between_the_park_and_the_keeping_waits_until_the_driver_has_ended() {
+    // Asked before the park, it answers at once; asked behind it, when it may.
+    let player = Player { answers: 1, ..Player::new(vec![awaiting()]) };
     let fixture = Fixture::new();
     let (clock, drivers) = (Arc::new(fixture.clock.clone()), Arc::new(player.clone()));
     let (store, config) = (fixture.store.clone(), Config::default());
@@ -224,13 +225,39 @@ async fn a_claim_between_the_park_and_the_keeping_leaves_no_driver_behind() {
     let id = fixture.create_with(spec());
     host.claimant().give(prompt(id, "go")).await.unwrap();
     fixture.until_state(id, "suspended").await;
-    let others =
-        Player { may_be_kept: tokio::sync::watch::Sender::new(true), ..elsewhere(&player) };
+    assert_eq!(fixture.hosts().keeper_of(id), Some(host.id()), "it is known with the park");
+    player.until_asked(2).await;
+    let others = Player { answers: usize::MAX, ..elsewhere(&player) };
     let other = fixture.host_with(Arc::new(others)).await;
     resume(&fixture, &other, id).await;
+    fixture.clock.until_waited_for(1).await;
+    a_moment().await;
+    assert_eq!(player.log.lock().unwrap().lives, [(1, "began")], "the other host waits");
+    player.may_answer.send_replace(true);
     fixture.until_state(id, "idle").await;
-    player.may_be_kept.send_replace(true);
-    player.until_ended(&[1]).await;
+    let lives = player.log.lock().unwrap().lives.clone();
+    assert_eq!(lives[..3], [(1, "began"), (1, "ended"), (2, "began")]);
     until_not_shown(&fixture, host.id(), id).await;
     other.stop().await;
+}
+
+/// Nothing brings a session to rest before its host has asked the driver whether it is to be kept,
+/// and told the other hosts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_driver_is_known_before_the_commit_with_which_its_session_comes_to_rest() {
+    for parts in [vec![say("done")], awaiting(), vec![calls(&["read"])]] {
+        let player = Player { answers: 0, ..Player::new(vec![parts]) };
+        let fixture = Fixture::new();
+        let host = fixture.host_with(Arc::new(player.clone())).await;
+        let id = fixture.create_with(spec());
+        fixture.prompt(id, "go");
+        player.until_asked(1).await;
+        let session = fixture.session(id);
+        assert_eq!(session.state.name(), "running", "no commit comes before the answer");
+        player.may_answer.send_replace(true);
+        let rests = |session: &Session| session.owner().is_none() && session.epoch.0 == 1;
+        fixture.until(id, "at rest", rests).await;
+        assert_eq!(fixture.hosts().keeper_of(id), Some(host.id));
+        host.stop().await;
+    }
 }
