@@ -339,7 +339,11 @@ seq: number,
 /**
  * What a resume did, in the answer to it: the fields of `resumed`.
  */
-resumed?: Record<string, unknown>, };
+resumed?: Record<string, unknown>, 
+/**
+ * The id of the host that keeps the session's agent warm, in the answer to `session/status`.
+ */
+keptWarmBy?: string, };
 
 export type SuspendState = "idle" | "ready" | "running" | "quiescing" | "suspended" | "ended";
 

@@ -28,6 +28,7 @@ pub mod face;
 mod field_errors;
 mod inbox;
 mod initialize;
+mod introduction;
 mod lines;
 mod options;
 mod outbox;

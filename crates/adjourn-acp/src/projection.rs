@@ -22,7 +22,7 @@ use adjourn_core::session::{Phase, Wait};
 use adjourn_driver::{Block, CallContent, Message, Role};
 use serde_json::{Value, json};
 
-use crate::agent_update;
+use crate::agent_update::{self, Context};
 use crate::park;
 use crate::peer::{Dialect, EXTENSION, Version};
 use crate::rpc::Error;
@@ -79,6 +79,7 @@ impl<S: Store> Attachment<S> {
                 if visible {
                     self.lifecycle(moment);
                     self.title_if_unknown();
+                    self.introduce();
                     self.words_of(moment);
                     self.calls_of(moment, &left);
                 }
@@ -183,6 +184,7 @@ impl<S: Store> Attachment<S> {
                 }
                 Role::Agent => {
                     let shown = said.shown.as_ref();
+                    self.context = Context::of(shown).or(self.context);
                     if let Some(update) =
                         shown.and_then(|shown| agent_update::shown(&self.peer, session, shown))
                     {
@@ -192,6 +194,25 @@ impl<S: Store> Attachment<S> {
                 // A tool's words go with its call; the host's are for the model.
                 Role::Tool | Role::Host => {}
             }
+        }
+        self.usage(session, moment);
+    }
+
+    /// Tells what a step has used, when it is over at the latest: an agent that says how full its
+    /// context is does so right behind what it has used, and the cost is told with that.
+    fn usage(&mut self, session: &Session, moment: &Moment) {
+        if let Some(usage) = moment.event.usage() {
+            let tokens = usage.prompt_tokens.saturating_add(usage.completion_tokens);
+            let is_news = usage.cost_micro_usd > 0 || (tokens > 0 && self.context.is_none());
+            self.owes_usage |= is_news;
+        }
+        let mut shown = moment.said.iter().map(|(_, said)| said.shown.as_ref());
+        if shown.any(|shown| Context::of(shown).is_some()) {
+            self.owes_usage = false;
+        }
+        if self.owes_usage && telling::ends_words(&moment.event.what) {
+            self.owes_usage = false;
+            self.update(&agent_update::usage(session, self.context));
         }
     }
 

@@ -43,12 +43,14 @@ impl<S: Store> Attachment<S> {
         until: u64,
     ) -> Result<(), Error> {
         let telling = self.telling.clone();
+        let usage = (self.context, self.owes_usage);
         let before = (self.question.clone(), self.waits.clone(), self.news, telling);
         self.replaying = request.cloned();
         let replayed = self.replay_between(from, until).await;
         self.replaying = None;
         if replayed.is_err() {
             (self.question, self.waits, self.news, self.telling) = before;
+            (self.context, self.owes_usage) = usage;
         }
         replayed
     }
@@ -114,8 +116,10 @@ impl<S: Store> Attachment<S> {
     /// Takes note that a client which comes back for what has happened since has seen the rest.
     async fn knew(&mut self, session: Option<&Session>) -> Result<(), Error> {
         self.telling = Telling::default();
+        (self.context, self.owes_usage) = (None, false);
         match session {
             Some(session) => {
+                self.context = self.context_of(session).await?;
                 self.knows_parks(session);
                 self.count_words_from(session).await
             }

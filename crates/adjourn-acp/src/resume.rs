@@ -55,7 +55,10 @@ impl<S: Store> Attachment<S> {
             // What a wake has done is not taken back.
             self.replay(Some(id).filter(|_| !woke), revision, until).await?;
         }
-        let comes_new = !was_attached && !woke && wish.replay == Replay::Nothing;
+        let comes_new = !was_attached && wish.replay == Replay::Nothing;
+        if comes_new {
+            self.prepare_introduction().await?;
+        }
         match given {
             Some(done) if !done.events.is_empty() => {
                 self.has_moved(&done);
@@ -71,7 +74,7 @@ impl<S: Store> Attachment<S> {
                 self.answer_attach(id, Value::Null);
             }
         }
-        if comes_new {
+        if comes_new && !woke {
             self.introduce_turn().await;
         }
         Ok(())
@@ -140,6 +143,7 @@ impl<S: Store> Attachment<S> {
         self.attach(revision + 1);
         self.foreground = now;
         self.tell_title();
+        self.introduce();
         self.introduce_parks();
         self.show_open_question();
     }

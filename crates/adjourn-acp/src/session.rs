@@ -25,6 +25,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::agent_update::Context;
 use crate::cancel_timeout::until;
 use crate::content::described;
 use crate::face::Face;
@@ -159,6 +160,13 @@ pub(crate) struct Attachment<S: Store> {
     pub(crate) mark: Option<Marked>,
     /// What this client was told that the session is called.
     pub(crate) title: Option<String>,
+    /// How full the agent has said that its context is.
+    pub(crate) context: Option<Context>,
+    /// Whether the step under way has used something that the client was not told.
+    pub(crate) owes_usage: bool,
+    /// How things stand that a client which comes without a replay has not seen: it is told behind
+    /// the answer that attaches it.
+    pub(crate) introduction: Vec<Value>,
     /// The agent's last message, said or thought, while nothing that clients show lies behind it.
     pub(crate) last_message: Option<(String, Words)>,
     /// The agent's words as they come, while the session is watched.
@@ -304,6 +312,8 @@ impl<S: Store> Attachment<S> {
             self.live = Some(self.face.adjourn.live().watch(self.id));
             let session = self.face.find(&self.id.to_string()).await?;
             self.telling = Telling::new(&session);
+            self.context = self.context_of(&session).await?;
+            self.owes_usage = false;
             let moments = Moments::after(&self.session(), &session);
             self.view = Some(View::new(Session::clone(&session), moments));
         }

@@ -142,6 +142,9 @@ pub struct SuspendStatus {
     /// What a resume did, in the answer to it: the fields of `resumed`.
     #[ts(optional, type = "Record<string, unknown>")]
     pub resumed: Option<Map<String, Value>>,
+    /// The id of the host that keeps the session's agent warm, in the answer to `session/status`.
+    #[ts(optional)]
+    pub kept_warm_by: Option<String>,
 }
 
 #[derive(Serialize, schemars::JsonSchema, ts_rs::TS)]

@@ -90,6 +90,21 @@ mod tests {
     }
 
     #[test]
+    fn a_status_may_name_the_host_that_keeps_the_agent_warm() {
+        let mut schema = adjourn_acp::artifacts::schema();
+        schema["$ref"] = json!("#/$defs/SuspendStatus");
+        let status = jsonschema::validator_for(&schema).unwrap();
+        let mut told = json!({
+            "sessionId": "sess-1", "state": "suspended", "phase": "suspended", "totals": {}, "seq": 7,
+            "keptWarmBy": "host-1",
+        });
+        assert!(status.is_valid(&told), "{:?}", status.validate(&told));
+        told["keptWarmBy"] = json!(7);
+        assert!(!status.is_valid(&told), "it is the id of a host");
+        assert!(adjourn_acp::artifacts::typescript().contains("keptWarmBy?: string"));
+    }
+
+    #[test]
     fn the_golden_messages_are_of_these_shapes() {
         let mut schema = adjourn_acp::artifacts::schema();
         let mut validators = BTreeMap::new();

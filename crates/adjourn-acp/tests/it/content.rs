@@ -13,7 +13,7 @@ use crate::process::{Client, Process};
 const PROMPTS: usize = 3;
 
 /// JSON of any kind, of moderate size.
-fn any_json() -> impl Strategy<Value = Value> {
+pub fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -32,7 +32,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 /// A block of a prompt, with or without what every block may have, and with fields of another day.
-fn block() -> impl Strategy<Value = Value> {
+pub fn block() -> impl Strategy<Value = Value> {
     let text = any::<String>();
     let data = prop::collection::vec(prop::sample::select(b"AZaz09+/".to_vec()), 0..40)
         .prop_map(|bytes| String::from_utf8(bytes).unwrap());
@@ -84,7 +84,7 @@ fn prompt() -> impl Strategy<Value = Vec<Value>> {
 }
 
 /// The same random prompts every time, unless `ADJOURN_SEED` asks for others.
-fn config(cases: u32) -> Config {
+pub fn config(cases: u32) -> Config {
     let seed = std::env::var("ADJOURN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     println!("ADJOURN_SEED={seed}");
     Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..Config::default() }

@@ -8,11 +8,13 @@
 
 mod client_requests;
 mod content;
+mod introduction;
 mod live;
 mod options;
 mod permissions;
 mod questions;
 mod reads;
+mod round_trip;
 mod secrets;
 mod slow;
 mod warm;
