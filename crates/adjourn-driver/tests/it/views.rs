@@ -5,7 +5,7 @@ use adjourn_driver::content::Fate;
 use adjourn_driver::{Block, CallContent, Message, ModelMessage, Role, Segment, Shown, model_view};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::provider;
 
@@ -46,11 +46,19 @@ fn call_id() -> impl Strategy<Value = CallId> {
     prop::sample::select(vec!["a", "b", "c", "a-2"]).prop_map(|id| CallId(id.to_owned()))
 }
 
+/// What a call is given: nothing, or something that it can be known by.
+fn arguments() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        1 => Just(Value::Null),
+        4 => any::<u16>().prop_map(|n| json!({ "path": "a.rs", "n": n, "nested": [{ "n": n }] })),
+    ]
+}
+
 fn message() -> impl Strategy<Value = Message> {
-    let calls = prop::collection::vec(call_id(), 0..3).prop_map(|ids| {
-        ids.into_iter().map(|id| CallContent::new(id, "build")).collect::<Vec<_>>()
-    });
-    let structured = prop::option::of(Just(json!({ "n": 1 })));
+    let call = (call_id(), arguments())
+        .prop_map(|(id, arguments)| CallContent { arguments, ..CallContent::new(id, "build") });
+    let calls = prop::collection::vec(call, 0..3);
+    let structured = prop::option::of(any::<u8>().prop_map(|n| json!({ "n": n })));
     prop_oneof![
         3 => Just(Message::new(Role::User, vec![])),
         6 => calls.prop_map(|calls| Message { calls, ..Message::new(Role::Agent, vec![]) }),
@@ -210,6 +218,28 @@ fn words(message: &ModelMessage) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Says what is shown of a call or a result and was not said, if anything is: a call is shown with
+/// what it was given when it was asked for, and a result with its value.
+fn lost_of_calls(entries: &[Message], view: &[ModelMessage]) -> Option<String> {
+    let asked = |shown: &CallContent| {
+        let mut calls = entries.iter().flat_map(|entry| &entry.calls);
+        // One that is asked for again goes by another id.
+        calls.any(|call| {
+            let is_it = shown.id == call.id || shown.id.0.starts_with(&format!("{}-", call.id));
+            is_it && CallContent { id: call.id.clone(), ..shown.clone() } == *call
+        })
+    };
+    let mut calls = view.iter().flat_map(|message| &message.calls);
+    if let Some(call) = calls.find(|call| !asked(call)) {
+        return Some(format!("{call:?} was not asked for"));
+    }
+    let said = |shown: &ModelMessage| {
+        shown.structured.is_none()
+            || entries.iter().any(|entry| entry.structured == shown.structured)
+    };
+    view.iter().find(|shown| !said(shown)).map(|shown| format!("{shown:?} was not said"))
+}
+
 /// The same random transcripts every time, unless `ADJOURN_SEED` asks for others.
 fn config(cases: u32) -> Config {
     let seed = std::env::var("ADJOURN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
@@ -242,6 +272,7 @@ proptest! {
         // But for results, which go to their calls, everything is in the order it was said in.
         let places: Vec<_> = ordered.iter().map(|words| text.find(words.as_str())).collect();
         prop_assert!(places.is_sorted(), "{:#?}", &view);
+        prop_assert_eq!(lost_of_calls(&entries, &view), None, "{:#?}", &view);
         // What is stored is what was said: it is read the same from its bytes.
         for entry in &entries {
             prop_assert_eq!(&Message::decode(&entry.encode()).unwrap(), entry);
