@@ -12,6 +12,7 @@ use adjourn::core::event::What;
 use adjourn::core::id::RunId;
 use adjourn::core::session::{Outcome, Wait};
 use adjourn::core::time::Timestamp;
+use adjourn::telling::ends_words;
 
 use crate::standing::Standing;
 
@@ -34,6 +35,18 @@ pub struct Run {
     pub generation: u64,
     /// What it has asked, and how far the transcript went when it did.
     pub asked: Vec<(u64, Question)>,
+    /// How far the transcript went when its agent last fell silent: a message that began before that
+    /// and has no end was broken off.
+    pub silent: u64,
+    /// The ids of the messages that began it and went on with it, as the journal has them.
+    pub taken: Vec<String>,
+}
+
+impl Run {
+    /// Returns whether a message began it or went on with it, by the id that the journal has of it.
+    pub fn took(&self, message: &str) -> bool {
+        self.taken.iter().any(|taken| taken == message)
+    }
 }
 
 /// A session, and the runs that it has had, as of one revision.
@@ -65,6 +78,11 @@ impl Runs {
     /// Returns a run.
     pub fn get(&self, id: RunId) -> Option<&Run> {
         self.runs.iter().rev().find(|run| run.id == id)
+    }
+
+    /// Returns the run that took a message, by the id that the journal has of it.
+    pub fn that_took(&self, message: &str) -> Option<&Run> {
+        self.runs.iter().rev().find(|run| run.took(message))
     }
 
     /// Returns how far the journal was folded.
@@ -101,11 +119,16 @@ impl Runs {
             None => self.session = Session::born(&moment.event).map(Arc::new),
         }
         let length = self.session.as_ref().map_or(0, |session| session.transcript.length);
+        if let (true, Some(run)) = (ends_words(&moment.event.what), self.runs.last_mut()) {
+            run.silent = length;
+        }
         match &moment.event.what {
             What::RunStarted(started) => {
                 let said = u64::from(started.content.is_some());
                 self.begin(started.run, started.transcript.length.saturating_sub(said), at);
+                self.take(started.message_id.as_deref());
             }
+            What::Resumed(resumed) => self.take(resumed.message_id.as_deref()),
             What::Suspended(suspended) => {
                 let pause = &suspended.park.pause;
                 if let (Wait::Question(question), Some(run)) = (&pause.wait, self.runs.last_mut()) {
@@ -141,7 +164,15 @@ impl Runs {
             end: None,
             generation: 0,
             asked: Vec::new(),
+            silent: 0,
+            taken: Vec::new(),
         });
+    }
+
+    fn take(&mut self, message: Option<&str>) {
+        if let (Some(message), Some(run)) = (message, self.runs.last_mut()) {
+            run.taken.push(message.to_owned());
+        }
     }
 
     fn touch(&mut self, id: RunId, revision: u64) {

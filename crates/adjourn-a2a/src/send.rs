@@ -1,12 +1,12 @@
 //! Messages to the agent: new tasks, and answers to what a task asks.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use adjourn::core::Rejected;
 use adjourn::core::command::Reach;
 use adjourn::core::id::{RunId, SessionId};
 use adjourn::core::limits::NAME_BYTES;
-use adjourn::core::session::State as At;
+use adjourn::core::{Rejected, Session};
 use adjourn::driver::Message as Entry;
 use adjourn::store::{Done, Store};
 use adjourn::{Filter, Query, SessionRef};
@@ -53,7 +53,10 @@ impl<S: Store> Face<S> {
                 Err(Error::invalid("message.taskId", "is required: a pause is of a task"))
             }
             (Some(task), None) => self.answer(asked, task, message).await,
-            (None, None) => self.begin(asked, message).await,
+            (None, None) => {
+                check_context(message)?;
+                self.begin(asked, message).await
+            }
         }
     }
 
@@ -70,6 +73,11 @@ impl<S: Store> Face<S> {
         if message.context.is_some() && message.context != context {
             return Err(Error::invalid("message.contextId", "the task belongs to another context"));
         }
+        let id = message.journaled_id(asked.caller);
+        // A retry is told what came of the first one, wherever the task stands by now.
+        if found.run().is_some_and(|run| run.took(&id)) {
+            return Ok(found);
+        }
         let refused = |reason, problem: &str| {
             Err(Error::new(UNSUPPORTED_OPERATION, reason, problem).with("taskId", task))
         };
@@ -85,12 +93,12 @@ impl<S: Store> Face<S> {
         let handle = state.and_then(|state| Some(state.suspended()?.shown().pause.handle));
         let Found { session, run, .. } = found;
         let prompt = session.prompt(message.entry()).answering(handle).reach(Reach::Questions);
-        match prompt.message_id(&message.id).await {
+        match prompt.message_id(id).await {
             Ok(prompted) => {
                 let seen = prompted.commit.session;
                 self.after(session, run, &seen, asked.method.family).await
             }
-            // It was taken before: a retry is told what came of it.
+            // The same message was faster on another connection.
             Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
                 self.find(asked, task).await
             }
@@ -98,65 +106,83 @@ impl<S: Store> Face<S> {
         }
     }
 
-    /// Begins a task: in the session of its context if that is idle, and else in one of its own.
+    /// Begins a task: in the session of its context if that is idle, and else in one of its own. The
+    /// same message again is told of the task that the first one began.
     async fn begin(&self, asked: &Asked<'_>, message: &Sent) -> Result<Found<S>, Error> {
-        let family = asked.method.family;
-        let of = |error| Error::of(error, "", family);
-        let Some(context) = &message.context else {
-            return self.found(asked, message.entry(), None).await;
-        };
-        if context.len() > NAME_BYTES || context.chars().any(char::is_control) {
-            return Err(Error::invalid("message.contextId", "expected at most 256 bytes"));
-        }
-        let Some(first) = self.first_of(asked, context).await? else {
-            return self.found(asked, message.entry(), Some((context, None))).await;
-        };
-        let state = first.load().await.map_err(of)?;
-        if matches!(state.state, At::Idle) {
-            let prompt = first.prompt(message.entry()).reach(Reach::Questions);
-            match prompt.message_id(&message.id).await {
-                Ok(prompted) => {
-                    let seen = prompted.commit.session;
-                    return self.after(first, prompted.run, &seen, family).await;
-                }
-                // A retry is told of the task that the first one began.
-                Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
-                    let runs = self.runs_of(&first).await.map_err(of)?;
-                    if let Some(run) = runs.all().last().map(|run| run.id) {
-                        return Ok(Found { session: first, runs, run });
-                    }
-                }
-                // It has begun something else meanwhile.
-                Err(adjourn::Error::Refused(
-                    Rejected::Busy { .. } | Rejected::PausedByAnother(_) | Rejected::Held(_),
-                )) => {}
-                Err(error) => return Err(of(error)),
+        match self.begin_once(asked, message).await {
+            Err(adjourn::Error::Refused(Rejected::DuplicateMessage { session, .. })) => {
+                self.begun_before(asked, session, message).await
+            }
+            begun => {
+                let (session, run, seen) =
+                    begun.map_err(|error| Error::of(error, "", asked.method.family))?;
+                self.after(session, run, &seen, asked.method.family).await
             }
         }
-        let entry = message.entry_after(state.digest());
-        self.found(asked, entry, Some((context, Some(first.id())))).await
+    }
+
+    /// Finds the task that the same message began.
+    async fn begun_before(
+        &self,
+        asked: &Asked<'_>,
+        session: SessionId,
+        message: &Sent,
+    ) -> Result<Found<S>, Error> {
+        let session = self.as_caller(asked.caller).session(session);
+        let of = |error| Error::of(error, "", asked.method.family);
+        let runs = self.runs_of(&session).await.map_err(of)?;
+        let run = runs.that_took(&message.journaled_id(asked.caller)).map(|run| run.id);
+        let run = run.ok_or_else(|| Error::no_task("", asked.method.family))?;
+        Ok(Found { session, runs, run })
+    }
+
+    async fn begin_once(
+        &self,
+        asked: &Asked<'_>,
+        message: &Sent,
+    ) -> Result<Begun<S>, adjourn::Error> {
+        let Some(context) = &message.context else {
+            return self.found(asked, message, message.entry(), None).await;
+        };
+        let Some(first) = self.first_of(asked, context).await? else {
+            let context = Some((context.as_str(), None));
+            return self.found(asked, message, message.entry(), context).await;
+        };
+        let id = message.journaled_id(asked.caller);
+        let prompt = first.prompt(message.entry()).reach(Reach::Nothing).message_id(id);
+        match prompt.once(message.key(asked.caller)).await {
+            Ok(prompted) => Ok((first, prompted.run, prompted.commit.session)),
+            // It is at something else.
+            Err(adjourn::Error::Refused(Rejected::Busy { .. } | Rejected::Ended { .. })) => {
+                let digest = first.load().await?.digest();
+                let context = Some((context.as_str(), Some(first.id())));
+                self.found(asked, message, message.entry_after(digest), context).await
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Creates a session for a message.
     async fn found(
         &self,
         asked: &Asked<'_>,
+        message: &Sent,
         entry: Entry,
         context: Option<(&str, Option<SessionId>)>,
-    ) -> Result<Found<S>, Error> {
-        let family = asked.method.family;
+    ) -> Result<Begun<S>, adjourn::Error> {
         let mut create = self.as_caller(asked.caller).create_with(self.agent.driver.clone());
-        create = create.budget(self.agent.budget);
+        create = create.budget(self.agent.budget).prompt(entry);
+        create = create.message_id(message.journaled_id(asked.caller));
+        create = create.once(message.key(asked.caller));
         if let Some((context, first)) = context {
             create = create.label(CONTEXT, context);
             if let Some(first) = first {
                 create = create.parent(first);
             }
         }
-        let created = create.prompt(entry).with_commit().await;
-        let (session, commit) = created.map_err(|error| Error::of(error, "", family))?;
-        let run = begun(&commit).ok_or_else(|| Error::no_task("", family))?;
-        self.after(session, run, &commit.session, family).await
+        let (session, commit) = create.with_commit().await?;
+        let run = begun(&commit).ok_or(adjourn::Error::NotFound(session.id()))?;
+        Ok((session, run, commit.session))
     }
 
     /// Finds the first session of a context: the one that is called so, or the oldest that bears the
@@ -165,15 +191,14 @@ impl<S: Store> Face<S> {
         &self,
         asked: &Asked<'_>,
         context: &str,
-    ) -> Result<Option<SessionRef<S>>, Error> {
+    ) -> Result<Option<SessionRef<S>>, adjourn::Error> {
         let adjourn = self.as_caller(asked.caller);
-        let of = |error| Error::of(error, "", asked.method.family);
         if let Ok(id) = context.parse::<SessionId>() {
             let session = adjourn.session(id);
             return match session.load().await {
                 Ok(state) if state.tenant == *asked.caller.tenant => Ok(Some(session)),
                 Ok(_) | Err(adjourn::Error::NotFound(_)) => Ok(None),
-                Err(error) => Err(of(error)),
+                Err(error) => Err(error),
             };
         }
         let filter = Filter {
@@ -183,7 +208,7 @@ impl<S: Store> Face<S> {
         };
         let mut query = Query::new(filter, 1);
         loop {
-            let page = adjourn.query(query.clone()).await.map_err(of)?;
+            let page = adjourn.query(query.clone()).await?;
             if let Some(Ok(listed)) = page.sessions.first() {
                 return Ok(Some(adjourn.session(listed.id)));
             }
@@ -194,6 +219,18 @@ impl<S: Store> Face<S> {
         }
     }
 }
+
+/// Refuses the name of a context that no session can bear.
+fn check_context(message: &Sent) -> Result<(), Error> {
+    let is_name = |name: &String| name.len() <= NAME_BYTES && !name.chars().any(char::is_control);
+    match message.context.as_ref().is_none_or(is_name) {
+        true => Ok(()),
+        false => Err(Error::invalid("message.contextId", "expected at most 256 bytes")),
+    }
+}
+
+/// A session and its run that goes on with a message, as of the commit that took it.
+type Begun<S> = (SessionRef<S>, RunId, Arc<Session>);
 
 /// Returns the run that a commit began.
 fn begun(commit: &Done) -> Option<RunId> {

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use adjourn_core::carry;
 use adjourn_core::command::{Mode, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::facts::{SpanLink, SpanLinks};
+use adjourn_core::facts::SpanLinks;
 use adjourn_core::limits;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -341,16 +341,7 @@ pub fn suspend(request: SessionSuspendRequest, peer: &Peer) -> Result<Suspend, E
 /// Reads the trace that a request belongs to, in W3C trace context terms.
 pub fn spans(meta: Option<&Value>) -> SpanLinks {
     let parent = meta.and_then(|meta| meta.get("traceparent")).and_then(Value::as_str);
-    let link = parent.and_then(|parent| {
-        let mut parts = parent.split('-');
-        let (_, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
-        let hex = |text: &str, length| {
-            text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-        };
-        let valid = hex(trace, 32) && hex(span, 16);
-        valid.then(|| SpanLink { trace_id: trace.to_owned(), span_id: span.to_owned() })
-    });
-    SpanLinks { prior: None, pipeline: link }
+    SpanLinks::of_traceparent(parent)
 }
 
 impl From<adjourn_core::conditions::Invalid> for Error {

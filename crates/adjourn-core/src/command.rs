@@ -144,10 +144,13 @@ pub struct Prompt {
     pub reach: Reach,
 }
 
-/// What a message may wake, besides a pause that no client made (`host_interrupted`).
+/// What a message may wake; all but the first also a pause that no client made
+/// (`host_interrupted`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
+    /// Nothing at all: it begins a run, or is refused (A2A, a message that names no task).
+    Nothing,
     /// Only questions: a pause is left by its own verb (A2A).
     Questions,
     /// Questions and the agent's own waits (CLI).

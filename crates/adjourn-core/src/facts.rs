@@ -128,6 +128,23 @@ pub struct SpanLinks {
     pub pipeline: Option<SpanLink>,
 }
 
+impl SpanLinks {
+    /// Reads the span that was current when something was asked for, as `traceparent` has it; there
+    /// is none if it is malformed.
+    pub fn of_traceparent(traceparent: Option<&str>) -> Self {
+        let current = traceparent.and_then(|parent| {
+            let mut parts = parent.trim().split('-');
+            let (_, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
+            let hex = |text: &str, length| {
+                text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+            };
+            let valid = hex(trace, 32) && hex(span, 16);
+            valid.then(|| SpanLink { trace_id: trace.to_owned(), span_id: span.to_owned() })
+        });
+        Self { prior: None, pipeline: current }
+    }
+}
+
 /// A span to link to, in W3C trace context terms.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

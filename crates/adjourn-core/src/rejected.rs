@@ -138,10 +138,12 @@ pub enum Rejected {
         key: String,
     },
     /// The message was taken before.
-    #[error("message {message_id:?} was taken before")]
+    #[error("message {message_id:?} was taken before, by session {session}")]
     DuplicateMessage {
         /// The message's id.
         message_id: String,
+        /// The session that took it.
+        session: SessionId,
     },
     /// The host does not drive the session, or no longer.
     #[error("the claim of epoch {given} is over: the session is {phase} in epoch {current}")]
@@ -300,6 +302,7 @@ impl Rejected {
             Self::HandleRequired { handle } => json!({ "handle": handle }),
             Self::HandleMismatch { given } => json!({ "handle": given }),
             Self::Ended { at } => json!({ "at": at.to_string() }),
+            Self::DuplicateMessage { session, .. } => json!({ "session": session }),
             Self::NameTaken { name, session } => json!({ "name": name, "session": session }),
             Self::AlreadyConsumed { handle, session } => {
                 json!({ "handle": handle, "session": session })

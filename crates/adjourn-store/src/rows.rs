@@ -337,6 +337,9 @@ pub trait Events {
 }
 
 /// First answers to idempotency keys, and ids of messages.
+///
+/// A session takes a message of an id once. A tenant takes what has a key once, whichever of its
+/// sessions it goes to.
 pub trait Answers {
     /// Returns the first answer to an idempotency key.
     fn answered(&mut self, session: SessionNo, key: &str) -> Result<Option<Answered>, Error>;
@@ -352,6 +355,16 @@ pub trait Answers {
     fn message_seen(&mut self, session: SessionNo, id: &str) -> Result<bool, Error>;
     /// Remembers a message.
     fn keep_message(&mut self, session: SessionNo, id: &str, at: Timestamp) -> Result<(), Error>;
+    /// Returns the session that took what a tenant takes once under a key.
+    fn taken(&mut self, tenant: TenantNo, key: &str) -> Result<Option<SessionId>, Error>;
+    /// Remembers which session took it.
+    fn keep_taken(
+        &mut self,
+        tenant: TenantNo,
+        key: &str,
+        session: SessionId,
+        at: Timestamp,
+    ) -> Result<(), Error>;
 }
 
 /// Gates.

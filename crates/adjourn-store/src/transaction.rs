@@ -31,7 +31,7 @@ use crate::environment::Environment;
 use crate::error::{CommandError, Error};
 use crate::fold::{damaged, fold};
 use crate::rows::{
-    Batch, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo, SessionRow,
+    Batch, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo, SessionRow, TenantNo,
 };
 
 /// One caller's part of a write transaction: what it does is kept or undone as a whole.
@@ -66,13 +66,15 @@ pub struct Request {
     pub spans: SpanLinks,
     /// The run that has to be under way; without it, the command is for whatever the session does.
     pub run: Option<RunId>,
+    /// A key under which the tenant takes one command, whichever session it goes to.
+    pub once: Option<String>,
 }
 
 impl Request {
     /// A command that says nothing.
     pub const fn new(session: SessionId, by: Actor, command: Command) -> Self {
         let spans = SpanLinks { prior: None, pipeline: None };
-        Self { session, by, command, said: Vec::new(), spans, run: None }
+        Self { session, by, command, said: Vec::new(), spans, run: None, once: None }
     }
 
     /// Names the run that has to be under way: a command that comes behind its end is refused, and
@@ -80,6 +82,14 @@ impl Request {
     #[must_use]
     pub const fn of_run(mut self, run: Option<RunId>) -> Self {
         self.run = run;
+        self
+    }
+
+    /// Names a key under which the tenant takes one command, whichever session it goes to: another
+    /// one is refused as a message that was taken before ([`Rejected::DuplicateMessage`]).
+    #[must_use]
+    pub fn once(mut self, key: Option<String>) -> Self {
+        self.once = key;
         self
     }
 
@@ -158,7 +168,10 @@ impl<'a> Transaction<'a> {
 
     fn decide(&mut self, row: SessionRow, request: Request) -> Result<Done, CommandError> {
         let session = self.load(&row)?;
-        let Request { by, command, said, spans, run, .. } = request;
+        let Request { by, command, said, spans, run, once, .. } = request;
+        if let Some(key) = &once {
+            self.check_once(row.tenant, key, &command)?;
+        }
         if run.is_some() && run != session.run().map(|run| run.id) {
             return Err(no_such_run(&command, &session).into());
         }
@@ -171,8 +184,15 @@ impl<'a> Transaction<'a> {
         }
         let decision = Decision::new(Given::Command(command), facts);
         let (entries, after) = Entry::record(&decision, decided).map_err(unencodable)?;
-        let (no, high) = (row.no, decision.facts.high);
+        let (no, tenant, high) = (row.no, row.tenant, decision.facts.high);
         let done = self.append(row, Some(&session), entries, after, said)?;
+        if let Some(key) = &once {
+            let kept = self.rows.keep_taken(tenant, key, done.session.id, decision.facts.now);
+            if let Err(error) = &kept {
+                self.failed = Some(error.clone());
+            }
+            kept?;
+        }
         if heard < high && done.session.suspended().is_some() {
             // There is more to look back to than one commit may read: it is shown the rest.
             let lagging = self.rows.set_lagging(no, heard);
@@ -183,6 +203,23 @@ impl<'a> Transaction<'a> {
             self.committed.leaves_work = true;
         }
         Ok(done)
+    }
+
+    /// Refuses what the tenant took before under a key.
+    fn check_once(
+        &mut self,
+        tenant: TenantNo,
+        key: &str,
+        command: &Command,
+    ) -> Result<(), CommandError> {
+        let Some(session) = self.rows.taken(tenant, key)? else { return Ok(()) };
+        let message_id = match command {
+            Command::Prompt(prompt) => prompt.message_id.clone(),
+            Command::Resume(resume) => resume.message_id.clone(),
+            _ => None,
+        };
+        let message_id = message_id.unwrap_or_else(|| key.to_owned());
+        Err(Rejected::DuplicateMessage { message_id, session }.into())
     }
 
     /// Returns a session as it is within this transaction.

@@ -34,6 +34,8 @@ pub struct CreateBuilder<S: Store = Sqlite> {
     /// Whether a configuration was given that its driver does not have.
     misplaced_config: bool,
     prompt: Option<Message>,
+    message_id: Option<String>,
+    once: Option<String>,
 }
 
 impl<S: Store> CreateBuilder<S> {
@@ -52,7 +54,15 @@ impl<S: Store> CreateBuilder<S> {
 
     pub(crate) fn from(adjourn: Adjourn<S>, founding: Founding) -> Self {
         let by = adjourn.by();
-        Self { adjourn, by, founding, misplaced_config: false, prompt: None }
+        Self {
+            adjourn,
+            by,
+            founding,
+            misplaced_config: false,
+            prompt: None,
+            message_id: None,
+            once: None,
+        }
     }
 
     /// Gives a named driver what it is made with, wherever it runs. It is journaled: secrets do not
@@ -123,6 +133,20 @@ impl<S: Store> CreateBuilder<S> {
         self
     }
 
+    /// Gives the message that starts its first run an id: the session takes the same one once.
+    pub fn message_id(mut self, id: impl Into<String>) -> Self {
+        self.message_id = Some(id.into());
+        self
+    }
+
+    /// Gives the message that starts its first run a key: the tenant takes one message under it,
+    /// whichever session takes that. If one did before, no session is created, and the refusal
+    /// ([`Rejected::DuplicateMessage`](adjourn_core::Rejected::DuplicateMessage)) names the other.
+    pub fn once(mut self, key: impl Into<String>) -> Self {
+        self.once = Some(key.into());
+        self
+    }
+
     /// Creates the session, and returns the commit that did so, too.
     ///
     /// # Errors
@@ -135,7 +159,7 @@ impl<S: Store> CreateBuilder<S> {
     }
 
     async fn commit(self) -> Result<(SessionRef<S>, Done), Error> {
-        let Self { adjourn, by, founding, misplaced_config, prompt } = self;
+        let Self { adjourn, by, founding, misplaced_config, prompt, message_id, once } = self;
         if misplaced_config {
             let problem = format!("{} agents have none", founding.driver.kind.name());
             return Err(Rejected::Invalid { path: "config".to_owned(), problem }.into());
@@ -143,7 +167,8 @@ impl<S: Store> CreateBuilder<S> {
         check_parent(&adjourn, &founding).await?;
         let session = adjourn.session(founding.id);
         let (id, spec) = (founding.id, founding.driver.clone());
-        let prompt = prompt.map(|message| prompt_request(id, by.clone(), &message));
+        let prompt =
+            prompt.map(|message| prompt_request(id, by.clone(), &message, message_id).once(once));
         let prompted = prompt.is_some();
         let work = move |tx: &mut Transaction<'_>| -> Result<Done, CommandError> {
             let mut done = tx.create(by, founding)?;

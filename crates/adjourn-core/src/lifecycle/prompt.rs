@@ -14,7 +14,8 @@ pub(super) fn decide(draft: &mut Draft<'_>, prompt: &Prompt) -> Result<(), Rejec
     if let Some(id) = &prompt.message_id {
         limits::name("messageId", id)?;
         if draft.facts.message_seen {
-            return Err(Rejected::DuplicateMessage { message_id: id.clone() });
+            let session = draft.session.id;
+            return Err(Rejected::DuplicateMessage { message_id: id.clone(), session });
         }
     }
     match &draft.session.state {
@@ -88,6 +89,9 @@ pub(super) fn not_blank(path: &str, content: &Content) -> Result<(), Rejected> {
 /// Refuses a message that reaches for a pause which another way ends.
 fn may_wake(suspended: &Suspended, reach: Reach, draft: &Draft<'_>) -> Result<(), Rejected> {
     let session = &draft.session;
+    if reach == Reach::Nothing {
+        return Err(Rejected::Busy { phase: session.phase() });
+    }
     if let Some(hold) = &suspended.hold {
         return Err(resume::held(session, hold));
     }

@@ -110,8 +110,8 @@ CREATE TABLE progress (
 INSERT INTO progress VALUES ('acknowledged', 0, NULL), ('delivered', 0, NULL);
 
 CREATE TABLE answer (
-    session INTEGER NOT NULL,
-    key TEXT NOT NULL,              -- k:<idempotency key> or m:<message id>
+    session INTEGER NOT NULL,       -- or minus a tenant
+    key TEXT NOT NULL,              -- k:<idempotency key>, m:<message id>; o:<key> of a tenant
     at INTEGER NOT NULL,
     answer TEXT,                    -- JSON
     PRIMARY KEY (session, key)

@@ -32,6 +32,7 @@ pub struct PromptBuilder<S: Store = Sqlite> {
     message: Message,
     content: Option<Content>,
     message_id: Option<String>,
+    once: Option<String>,
     handle: Option<Handle>,
     reach: Reach,
 }
@@ -50,8 +51,8 @@ pub struct Prompted {
 impl<S: Store> PromptBuilder<S> {
     pub(crate) fn new(session: SessionRef<S>, message: Message) -> Self {
         let by = session.by();
-        let (content, message_id, handle) = (None, None, None);
-        Self { session, by, message, content, message_id, handle, reach: Reach::Waits }
+        let (content, message_id, once, handle) = (None, None, None, None);
+        Self { session, by, message, content, message_id, once, handle, reach: Reach::Waits }
     }
 
     /// Says which question it answers, by the handle of the suspension that asks it.
@@ -63,6 +64,14 @@ impl<S: Store> PromptBuilder<S> {
     /// Gives the message an id: the same one is taken once, however often it is sent.
     pub fn message_id(mut self, id: impl Into<String>) -> Self {
         self.message_id = Some(id.into());
+        self
+    }
+
+    /// Gives the message a key: the tenant takes one message under it, whichever of its sessions,
+    /// those that are created for one ([`CreateBuilder::once`](crate::CreateBuilder::once))
+    /// included. Another one is refused as a duplicate, with the session that took the first.
+    pub fn once(mut self, key: impl Into<String>) -> Self {
+        self.once = Some(key.into());
         self
     }
 
@@ -86,10 +95,11 @@ impl<S: Store> PromptBuilder<S> {
     }
 
     async fn commit(self) -> Result<Prompted, Error> {
-        let Self { session, by, message, content, message_id, handle, reach } = self;
+        let Self { session, by, message, content, message_id, once, handle, reach } = self;
         let content = content.unwrap_or_else(|| message.content());
         let prompt = Command::Prompt(Prompt { content, message_id, handle, reach });
         let request = Request::new(session.id(), by, prompt).saying(vec![message.encode()]);
+        let request = request.once(once);
         let commit = session.adjourn().give(request).await?;
         let run = commit.session.run().map(|run| run.id);
         let run = run.ok_or_else(|| unheard_of(&commit, "a prompt began no run"))?;
@@ -111,8 +121,13 @@ impl<S: Store> IntoFuture for PromptBuilder<S> {
 }
 
 /// Makes the request of a plain prompt.
-pub(crate) fn request(session: SessionId, by: Actor, message: &Message) -> Request {
+pub(crate) fn request(
+    session: SessionId,
+    by: Actor,
+    message: &Message,
+    message_id: Option<String>,
+) -> Request {
     let (content, reach) = (message.content(), Reach::Waits);
-    let prompt = Prompt { content, message_id: None, handle: None, reach };
+    let prompt = Prompt { content, message_id, handle: None, reach };
     Request::new(session, by, Command::Prompt(prompt)).saying(vec![message.encode()])
 }

@@ -1,12 +1,13 @@
 //! First answers to idempotency keys, and ids of messages.
 
 use adjourn_core::facts::Answered;
+use adjourn_core::id::SessionId;
 use adjourn_core::time::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{SqliteRows, json, text};
 use crate::error::Error;
-use crate::rows::{Answers, SessionNo};
+use crate::rows::{Answers, SessionNo, TenantNo};
 
 impl Answers for SqliteRows<'_> {
     fn answered(&mut self, session: SessionNo, key: &str) -> Result<Option<Answered>, Error> {
@@ -43,4 +44,31 @@ impl Answers for SqliteRows<'_> {
         )?;
         Ok(())
     }
+
+    fn taken(&mut self, tenant: TenantNo, key: &str) -> Result<Option<SessionId>, Error> {
+        let sql = "SELECT answer FROM answer WHERE session = ?1 AND key = 'o:' || ?2";
+        let mut statement = self.prepare(sql)?;
+        let session: Option<String> =
+            statement.query_row(params![of_tenant(tenant), key], |row| row.get(0)).optional()?;
+        session.map(|session| json(&session)).transpose()
+    }
+
+    fn keep_taken(
+        &mut self,
+        tenant: TenantNo,
+        key: &str,
+        session: SessionId,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        self.run(
+            "INSERT INTO answer (session, key, at, answer) VALUES (?1, 'o:' || ?2, ?3, ?4)",
+            params![of_tenant(tenant), key, at.as_millis(), text(&session)?],
+        )?;
+        Ok(())
+    }
+}
+
+/// Returns where the rows of a tenant stand: its number, negative, since those of sessions are not.
+const fn of_tenant(tenant: TenantNo) -> i64 {
+    -tenant.0
 }
