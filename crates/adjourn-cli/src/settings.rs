@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use adjourn_agent::Prices;
 use adjourn_core::limits::NAME_BYTES;
+use adjourn_server::PublicName;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -32,8 +33,8 @@ use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
     A2A_PROFILE, AS, CACHE, CANCEL_GRACE, DRAIN, ENDED, Key, LISTEN, LOG, LOG_FORMAT, MAX_RUNNING,
-    MAX_WARM, ON_DISCONNECT, PROFILE, SOURCE, STATUS_WORDS, STORE, TENANT_KEY, TOKEN, TOKEN_FILE,
-    TOKENS_FILE, WARM_FOR,
+    MAX_WARM, ON_DISCONNECT, PROFILE, PUBLIC_NAME, SOURCE, STATUS_WORDS, STORE, TENANT_KEY, TOKEN,
+    TOKEN_FILE, TOKENS_FILE, WARM_FOR,
 };
 
 /// How it is said that something is kept for ever.
@@ -88,8 +89,10 @@ pub struct Settings {
     pub listen: Held<Option<SocketAddr>>,
     token: Held<Option<String>>,
     token_file: Held<Option<PathBuf>>,
-    /// The file of the tokens that other agents show.
+    /// The file of the tokens that callers show.
     pub tokens_file: Held<Option<PathBuf>>,
+    /// What others call the server.
+    pub public_name: Held<Option<PublicName>>,
     /// In whose words other agents are told about pauses.
     pub a2a_profile: Held<Profile>,
     pub max_running: Held<usize>,
@@ -173,6 +176,13 @@ impl Settings {
             token: layers.pick(&TOKEN, token, text)?.optional(),
             token_file: layers.path(layers.pick(&TOKEN_FILE, token_file, path_of)?)?.optional(),
             tokens_file: layers.path(layers.pick(&TOKENS_FILE, tokens_file, path_of)?)?.optional(),
+            public_name: layers
+                .pick(
+                    &PUBLIC_NAME,
+                    serve.and_then(|serve| serve.public_name.clone()),
+                    PublicName::read,
+                )?
+                .optional(),
             a2a_profile: layers
                 .pick(&A2A_PROFILE, serve.and_then(|serve| serve.profile), one_of)?
                 .by_default(Profile::Adjourn),
@@ -278,6 +288,7 @@ impl Settings {
         };
         let token = self.token.value.as_ref().map(|_| json!("(hidden)"));
         let listen = self.listen.value.map(|address| json!(address.to_string()));
+        let public_name = self.public_name.value.as_ref().map(|name| json!(name.to_string()));
         let drain = Some(json!(exact(self.drain.value)));
         let warm_for = Some(json!(exact(self.warm_for.value)));
         let ended = self.ended.value.map_or_else(|| NEVER.to_owned(), exact);
@@ -295,6 +306,7 @@ impl Settings {
             row(&TOKEN, token, &self.token.source),
             row(&TOKEN_FILE, some_path(&self.token_file), &self.token_file.source),
             row(&TOKENS_FILE, some_path(&self.tokens_file), &self.tokens_file.source),
+            row(&PUBLIC_NAME, public_name, &self.public_name.source),
             row(&MAX_RUNNING, Some(json!(self.max_running.value)), &self.max_running.source),
             row(&WARM_FOR, warm_for, &self.warm_for.source),
             row(&MAX_WARM, Some(json!(self.max_warm.value)), &self.max_warm.source),

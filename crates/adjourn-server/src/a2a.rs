@@ -1,4 +1,4 @@
-//! A2A over HTTP: JSON-RPC of both versions on one URL, HTTP+JSON of 1.0 below it, streams as
+//! A2A over HTTP: JSON-RPC of both versions on one URL, HTTP+JSON of both below it, streams as
 //! server-sent events, and the card.
 
 use std::convert::Infallible;
@@ -10,13 +10,12 @@ use std::time::Duration;
 use adjourn::store::Store;
 use adjourn_a2a::rpc::{self, Headers, Reply};
 use adjourn_a2a::{
-    Activated, Answer, Asked, Caller, Error, Face, StreamEvent, TaskStream, Told, Version, error,
-    rest,
+    Activated, Answer, Caller, Error, Face, StreamEvent, TaskStream, Told, Version, error, rest,
 };
 use adjourn_core::json;
 use adjourn_core::transcript::Digest;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
@@ -24,12 +23,13 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use futures_core::Stream;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
-use crate::access::Access;
+use crate::Stopping;
+use crate::body::{Arrived, Room};
 use crate::connections::ConnectionSlot;
+use crate::names::Names;
 use crate::problem::Problem;
-use crate::whole;
 
 /// Where the agent is spoken to.
 const PATH: &str = "/a2a";
@@ -38,45 +38,56 @@ const VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const EXTENSIONS: [HeaderName; 2] =
     [HeaderName::from_static("a2a-extensions"), HeaderName::from_static("x-a2a-extensions")];
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const TRACE: HeaderName = HeaderName::from_static("traceparent");
 /// The content types that JSON may have.
 const JSON: [&str; 2] = ["application/json", "application/a2a+json"];
-/// How long a stream is silent at most, so that nobody between takes it for dead.
+/// How long a stream is silent at most, so that nobody between takes it for dead. What is said then
+/// has no empty line behind it, which some clients take for an event.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How long a client waits before it comes back to a server that stops, in milliseconds.
+const RETRY_MS: u32 = 1000;
 /// How many events wait for a client that reads slowly; the journal keeps the rest.
 const EVENTS: usize = 16;
 /// How long a client may keep the card.
 const CARD_AGE: &str = "public, max-age=300";
 
-/// An agent that other agents talk to, and who may.
-pub struct A2a<S: Store> {
-    /// The agent.
-    pub face: Arc<Face<S>>,
-    /// Who may do what with its tasks.
-    pub access: Access,
+/// The agent, and how it is reached.
+pub(crate) struct Door<S: Store> {
+    pub(crate) face: Arc<Face<S>>,
+    pub(crate) names: Names,
+    /// Whether callers have to show a token.
+    pub(crate) secured: bool,
 }
 
-impl<S: Store> Clone for A2a<S> {
+impl<S: Store> Clone for Door<S> {
     fn clone(&self) -> Self {
-        Self { face: Arc::clone(&self.face), access: self.access.clone() }
+        let Self { face, names, secured } = self;
+        Self { face: Arc::clone(face), names: names.clone(), secured: *secured }
     }
 }
 
-/// Returns what is answered for the agent.
-pub(crate) fn routes<S: Store>(a2a: A2a<S>) -> Router {
-    Router::new()
-        .route(PATH, post(call::<S>))
-        .route(&format!("{PATH}/"), post(call::<S>))
-        .route(&format!("{PATH}/{{*path}}"), get(by_path::<S>).post(by_path::<S>))
-        .route("/.well-known/agent-card.json", get(card::<S>))
-        .route("/.well-known/agent.json", get(card::<S>))
-        .with_state(a2a)
+impl<S: Store> Door<S> {
+    /// Returns what is answered to callers who are known.
+    pub(crate) fn routes(&self) -> Router {
+        Router::new()
+            .route(PATH, post(call::<S>))
+            .route(&format!("{PATH}/"), post(call::<S>))
+            .route(&format!("{PATH}/{{*path}}"), get(by_path::<S>).post(by_path::<S>))
+            .with_state(self.clone())
+    }
+
+    /// Returns what is answered to everybody: how the agent is described.
+    pub(crate) fn card_routes(&self) -> Router {
+        Router::new()
+            .route("/.well-known/agent-card.json", get(card::<S>))
+            .route("/.well-known/agent.json", get(card::<S>))
+            .with_state(self.clone())
+    }
 }
 
 /// Describes the agent to everybody; nothing is told of its tasks.
-async fn card<S: Store>(State(a2a): State<A2a<S>>, headers: HeaderMap) -> Response {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let url = format!("http://{}{PATH}", host.unwrap_or("localhost"));
-    let card = a2a.face.card(&url, a2a.access.is_secured()).to_string();
+async fn card<S: Store>(State(door): State<Door<S>>, headers: HeaderMap) -> Response {
+    let card = door.face.card(&url(&door.names, &headers), door.secured).to_string();
     let digest = Digest::of(card.as_bytes()).to_string();
     let tag = format!("\"{}\"", digest.get(..16).unwrap_or(&digest));
     let cached = [
@@ -90,15 +101,23 @@ async fn card<S: Store>(State(a2a): State<A2a<S>>, headers: HeaderMap) -> Respon
     (cached, [(header::CONTENT_TYPE, "application/json")], card).into_response()
 }
 
+/// Returns where a caller reaches the agent.
+fn url(names: &Names, headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    format!("{}{PATH}", names.base(host.unwrap_or("localhost")))
+}
+
 /// Answers JSON-RPC.
 async fn call<S: Store>(
-    State(a2a): State<A2a<S>>,
+    State(door): State<Door<S>>,
+    Extension(caller): Extension<Caller>,
     Extension(slot): Extension<Arc<ConnectionSlot>>,
-    Extension(bodies): Extension<Arc<Semaphore>>,
+    Extension(room): Extension<Room>,
+    Extension(stopping): Extension<Stopping>,
     request: Request,
 ) -> Response {
     let answer = async {
-        let heard = Heard::read(&a2a, &slot, &bodies, request).await?;
+        let heard = Heard::read(&door, caller, &slot, &room, request).await?;
         let Some(kind) = heard.kind else {
             return Ok(object(
                 StatusCode::OK,
@@ -108,7 +127,7 @@ async fn call<S: Store>(
             ));
         };
         let echo = heard.activated.echo();
-        let reply = a2a.face.rpc(&heard.caller, heard.headers(), &heard.body).await;
+        let reply = door.face.rpc(&heard.caller, heard.headers(), &heard.body.bytes).await;
         Ok(match reply {
             Reply::Object(value) => {
                 // An error of JSON-RPC has the status of a success, but for what a token forbids.
@@ -120,7 +139,7 @@ async fn call<S: Store>(
                 object(status, kind, &value, echo)
             }
             Reply::Stream(id, stream) => {
-                events(stream, Arc::clone(&slot), echo, move |told| match told {
+                events(stream, Arc::clone(&slot), stopping, echo, move |told| match told {
                     Ok(told) => rpc::event(&id, told),
                     Err(error) => rpc::failure(&id, &error),
                 })
@@ -134,25 +153,27 @@ async fn call<S: Store>(
 
 /// Answers HTTP+JSON.
 async fn by_path<S: Store>(
-    State(a2a): State<A2a<S>>,
+    State(door): State<Door<S>>,
+    Extension(caller): Extension<Caller>,
     Extension(slot): Extension<Arc<ConnectionSlot>>,
-    Extension(bodies): Extension<Arc<Semaphore>>,
-    Path(path): Path<String>,
+    Extension(room): Extension<Room>,
+    Extension(stopping): Extension<Stopping>,
     request: Request,
 ) -> Response {
     let answer = async {
-        let heard = Heard::read(&a2a, &slot, &bodies, request).await?;
+        let heard = Heard::read(&door, caller, &slot, &room, request).await?;
         let (kind, echo) = (heard.kind.unwrap_or(JSON[0]), heard.activated.echo());
-        Ok(match heard.ask(&a2a.face, &path).await {
+        let version = heard.path().version();
+        Ok(match heard.ask(&door.face).await {
             Ok(Answer::Result(result)) => object(StatusCode::OK, kind, &result, echo),
             Ok(Answer::Stream(stream)) => {
-                events(stream, Arc::clone(&slot), echo, |told| match told {
+                events(stream, Arc::clone(&slot), stopping, echo, move |told| match told {
                     Ok(Told::Update(told) | Told::Frame(told)) => told,
-                    Err(error) => rest::failure(&error).1,
+                    Err(error) => rest::failure(&error, version).1,
                 })
             }
             Err(error) => {
-                let (status, body) = rest::failure(&error);
+                let (status, body) = rest::failure(&error, version);
                 let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
                 object(status, kind, &body, echo)
             }
@@ -167,31 +188,31 @@ async fn by_path<S: Store>(
 struct Heard {
     caller: Caller,
     head: Parts,
-    body: Vec<u8>,
-    /// The room that the body takes.
-    _room: Option<OwnedSemaphorePermit>,
+    body: Arrived,
     /// The content type, as the answer mirrors it; nothing if it is not JSON.
     kind: Option<&'static str>,
     activated: Activated,
+    /// The URL under which the caller reaches the agent, if it has shown who it is.
+    url: Option<String>,
 }
 
 impl Heard {
     async fn read<S: Store>(
-        a2a: &A2a<S>,
+        door: &Door<S>,
+        caller: Caller,
         slot: &ConnectionSlot,
-        bodies: &Arc<Semaphore>,
+        room: &Room,
         request: Request,
     ) -> Result<Self, Problem> {
-        // Nothing is read for strangers.
-        let caller = a2a.access.caller(request.headers())?;
         let (head, body) = request.into_parts();
-        let (body, room) = whole(body, rpc::BODY_BYTES, slot, bodies).await?;
+        let body = room.read(body, rpc::BODY_BYTES, slot).await?;
         slot.stores();
         let activated = EXTENSIONS.into_iter().flat_map(|name| head.headers.get_all(name));
         let activated = activated.filter_map(|value| value.to_str().ok());
-        let activated = Activated::read(activated, a2a.face.profile);
+        let activated = Activated::read(activated, door.face.profile);
         let kind = content_type(&head.headers);
-        Ok(Self { caller, head, body, _room: room, kind, activated })
+        let url = door.secured.then(|| url(&door.names, &head.headers));
+        Ok(Self { caller, head, body, kind, activated, url })
     }
 
     fn text(&self, name: HeaderName) -> Option<&str> {
@@ -199,26 +220,35 @@ impl Heard {
     }
 
     fn headers(&self) -> Headers<'_> {
-        let version = self.text(VERSION).or_else(|| asked_version(&self.head.uri));
-        Headers { version, activated: self.activated, last_event: self.text(LAST_EVENT) }
+        Headers {
+            version: self.text(VERSION).or_else(|| asked_version(&self.head.uri)),
+            activated: self.activated,
+            last_event: self.text(LAST_EVENT),
+            trace: self.text(TRACE),
+            url: self.url.as_deref(),
+        }
+    }
+
+    /// Returns the path and the query, as HTTP+JSON reads them.
+    fn path(&self) -> rest::Request<'_> {
+        let (uri, is_get) = (&self.head.uri, self.head.method == Method::GET);
+        let path = uri.path().strip_prefix(PATH).unwrap_or_default().trim_start_matches('/');
+        rest::Request { is_get, path, query: uri.query().unwrap_or_default() }
     }
 
     /// Asks for what a path stands for.
-    async fn ask<S: Store>(&self, face: &Face<S>, path: &str) -> Result<Answer<S>, Error> {
-        let Headers { version, activated, last_event } = self.headers();
-        Version::check(version)?;
-        let body = match self.body.as_slice() {
+    async fn ask<S: Store>(&self, face: &Face<S>) -> Result<Answer<S>, Error> {
+        let headers = self.headers();
+        Version::check(headers.version)?;
+        let body = match self.body.bytes.as_slice() {
             [] => Value::Null,
             _ if self.kind.is_none() => return Err(no_json()),
             body => json::read(body, rpc::BODY_BYTES).map_err(|unreadable| {
                 Error::new(error::PARSE_ERROR, "PARSE_ERROR", unreadable.to_string())
             })?,
         };
-        let (is_get, query) = (self.head.method == Method::GET, self.head.uri.query());
-        let asked = rest::Request { is_get, path, query: query.unwrap_or_default() };
-        let (method, params) = rest::read(asked, body)?;
-        let asked = Asked { caller: &self.caller, method, activated, last_event };
-        face.ask(&asked, &params).await
+        let (method, params) = rest::read(self.path(), body)?;
+        face.ask(&headers.asked(&self.caller, method), &params).await
     }
 }
 
@@ -255,10 +285,11 @@ fn object(
     echoing((status, kind, value.to_string()).into_response(), activated)
 }
 
-/// Answers with events, until the task is at its end or the client goes away.
+/// Answers with events, until the task is at its end, the client goes away, or the server stops.
 fn events<S: Store>(
     mut stream: Box<TaskStream<S>>,
     slot: Arc<ConnectionSlot>,
+    mut stopping: Stopping,
     activated: Option<String>,
     written: impl Fn(Result<Told, Error>) -> Value + Send + 'static,
 ) -> Response {
@@ -275,7 +306,9 @@ fn events<S: Store>(
                     // The client comes back with the last event that it has seen.
                     Err(error) => (format!("data: {}\n\n", written(Err(error))), false),
                 },
-                () = tokio::time::sleep(KEEP_ALIVE) => (": still here\n\n".to_owned(), true),
+                // It ends behind an event, and the client comes back with the last one.
+                () = stopping.begun() => (format!("retry: {RETRY_MS}\n"), false),
+                () = tokio::time::sleep(KEEP_ALIVE) => (": still here\n".to_owned(), true),
             };
             // A client that reads is not one that is only waited for.
             slot.heard();

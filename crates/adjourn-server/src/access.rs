@@ -1,12 +1,21 @@
-//! Who may do what: bearer tokens with scopes and a tenant.
+//! Who may do what, for all that is served but the card and how the process is: bearer tokens with
+//! scopes and a tenant.
 
 use std::sync::Arc;
 
 use adjourn_a2a::{Caller, Scope, Scopes};
 use adjourn_core::transcript::Digest;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 
 use crate::problem::Problem;
+
+/// The name of those who show the one token for events.
+const EVENTS: &str = "events";
+/// The name of those who show no token where none is needed.
+const ANYONE: &str = "anyone";
 
 /// A token that callers show. The token itself is not kept, but its SHA-256 digest.
 #[derive(Debug, Clone)]
@@ -19,6 +28,18 @@ impl Token {
     /// Makes a token from the digest of what callers show.
     pub const fn new(digest: Digest, caller: Caller) -> Self {
         Self { digest, caller }
+    }
+
+    /// Makes the token of those who tell of events, and do nothing else.
+    pub fn for_events(shown: &str, tenant: &str) -> Self {
+        let scopes = [Scope::Event].into_iter().collect();
+        let caller = Caller { name: EVENTS.into(), tenant: tenant.into(), scopes };
+        Self::new(Digest::of(shown.as_bytes()), caller)
+    }
+
+    /// Returns whether its bearer may do something.
+    pub const fn allows(&self, scope: Scope) -> bool {
+        self.caller.may(scope)
     }
 
     /// Reads a token from a line of a file: its name, the SHA-256 digest of what callers show, its
@@ -67,7 +88,7 @@ impl Access {
     #[must_use]
     pub fn open_to_all(mut self, tenant: &str) -> Self {
         let scopes = [Scope::Admin].into_iter().collect();
-        self.open = Some(Caller { name: "anyone".into(), tenant: tenant.into(), scopes });
+        self.open = Some(Caller { name: ANYONE.into(), tenant: tenant.into(), scopes });
         self
     }
 
@@ -77,7 +98,7 @@ impl Access {
     }
 
     /// Finds out who calls.
-    pub(crate) fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+    fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         let Some(shown) = bearer(headers) else {
             return self.open.clone().ok_or_else(unauthorised);
         };
@@ -93,19 +114,48 @@ impl Access {
     }
 }
 
-/// Returns the bearer token that a caller shows.
-pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let (scheme, token) = shown.and_then(|value| value.split_once(' '))?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start())
+/// Lets requests through whose caller is known, and tells what is asked who that is. Nothing is read
+/// for strangers.
+pub(crate) async fn only_known(
+    State(access): State<Access>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match access.caller(request.headers()) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
 }
 
-pub(crate) fn unauthorised() -> Problem {
+/// Refuses a caller that may not do something.
+pub(crate) fn allowed(caller: &Caller, scope: Scope) -> Result<(), Problem> {
+    match caller.may(scope) {
+        true => Ok(()),
+        false => {
+            let problem = format!("the token does not have the scope {:?}", scope.as_str());
+            Err(Problem::new(StatusCode::FORBIDDEN, problem))
+        }
+    }
+}
+
+/// Returns the bearer token that a caller shows.
+///
+/// One that shows something else, or a text that cannot be read, has shown an empty one.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let shown = headers.get(header::AUTHORIZATION)?.to_str().ok();
+    let (scheme, token) = shown.and_then(|value| value.split_once(' ')).unwrap_or_default();
+    Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim_start() } else { "" })
+}
+
+fn unauthorised() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong")
 }
 
 /// Compares without telling by its duration how much was right.
-pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
+fn same(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
     one.len() == other.len() && differences == 0
 }
@@ -153,7 +203,13 @@ mod tests {
         for wrong in ["Bearer secre", "Bearer secrets", "Basic secret", "Bearer"] {
             assert!(access.caller(&shown(wrong)).is_err(), "{wrong}");
         }
-        assert!(open.caller(&shown("Bearer wrong")).is_err(), "a wrong token is no token");
+        for wrong in ["Bearer wrong", "Basic x", "secret"] {
+            assert!(open.caller(&shown(wrong)).is_err(), "{wrong}: a wrong token is no token");
+        }
+        let events = Token::for_events("ring", "local");
+        assert!(events.allows(Scope::Event) && !events.allows(Scope::Read));
+        let access = Access::with([events]);
+        assert_eq!(&*access.caller(&shown("Bearer ring")).unwrap().name, "events");
         assert!(access.caller(&HeaderMap::new()).is_err());
         assert!(open.caller(&HeaderMap::new()).unwrap().may(Scope::Agent));
     }

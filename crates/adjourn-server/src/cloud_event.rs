@@ -7,7 +7,7 @@ use adjourn_core::time::Timestamp;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value};
 
-use crate::BODY_BYTES;
+use crate::intake::BODY_BYTES;
 use crate::problem::Problem;
 
 const ONE: &str = "application/cloudevents+json";

@@ -1,12 +1,12 @@
 //! How the process is, for those who start and watch it: no token is needed, and nothing about
 //! sessions is told.
 
+use adjourn::Adjourn;
 use adjourn::store::Store;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-use crate::Intake;
 use crate::problem::Problem;
 
 /// Answers as long as the process can answer anything.
@@ -16,8 +16,10 @@ pub(crate) async fn alive() -> Response {
 
 /// Answers with 200 if the store can be used and no host of the process stops, and otherwise with
 /// 503 and the reason.
-pub(crate) async fn ready<S: Store>(State(intake): State<Intake<S>>) -> Result<Response, Problem> {
-    match intake.adjourn.ready() {
+pub(crate) async fn ready<S: Store>(
+    State(adjourn): State<Adjourn<S>>,
+) -> Result<Response, Problem> {
+    match adjourn.ready() {
         Ok(()) => Ok(fine("ready")),
         Err(reason) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.to_string())),
     }

@@ -1,108 +1,134 @@
 //! HTTP in front of a store: the intake of events, an agent that other agents talk to, and how the
 //! process is.
 //!
-//! - [`serve`] answers on a listener until it is told to stop.
-//! - [`Intake`] says where events go, and what a caller must show.
-//! - [`A2a`] is the agent, if there is one, and [`Access`] says who may do what with its tasks.
-//! - [`needs_token`] says which addresses others can reach.
+//! - [`serve`] answers on a listener until it is told to stop; [`Site`] is what it serves.
+//! - [`Access`] says who may do what, for all of it: bearer tokens ([`Token`]) with scopes and
+//!   tenants. The card and how the process is are for everybody, and tell nothing of sessions.
+//! - [`Names`] says what the server is called, so that no page in a browser can use it.
+//! - [`can_be_reached`] says which addresses others can reach.
 //! - [`CONNECTIONS`] is how many callers are heard at once.
 //!
 //! `POST /v1/events` takes CloudEvents in JSON: one structured event, a batch, or one in binary
 //! mode with its attributes in `ce-` headers. What is answered with 200 is stored.
-//! `POST /a2a` takes A2A, 0.3 and 1.0, over JSON-RPC; `GET /.well-known/agent-card.json` describes the
-//! agent. `GET /healthz` says whether the process is alive, `GET /readyz` whether it can do its part.
+//! `POST /a2a` takes A2A, 0.3 and 1.0, over JSON-RPC, and paths below it are its HTTP+JSON; `GET
+//! /.well-known/agent-card.json` describes the agent. `GET /healthz` says whether the process is
+//! alive, `GET /readyz` whether it can do its part.
 //!
 //! Whatever callers do, it takes a bounded number of connections and a bounded memory, and no
 //! caller keeps others from being heard.
 
 mod a2a;
 mod access;
+mod body;
 mod cloud_event;
 mod connections;
 mod health;
-mod loopback;
+mod intake;
+mod names;
 mod problem;
+mod slow_peer;
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use adjourn::Adjourn;
 use adjourn::store::Store;
-use adjourn::{Adjourn, NotPublished, Published};
-use axum::Router;
-use axum::body::{Body, HttpBody as _};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use adjourn_a2a::Face;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
-use axum::{Extension, middleware};
+use axum::{Extension, Router, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::watch;
 use tracing::Instrument as _;
 
-pub use a2a::A2a;
 pub use access::{Access, Token};
+pub use names::{Names, PublicName};
 
-use cloud_event::Form;
-use connections::{ConnectionSlot, Connections};
+use a2a::Door;
+use body::Room;
+use connections::Connections;
+use names::Called;
 use problem::Problem;
+use slow_peer::Patient;
 
-/// A request may have this much: a batch of events with their data.
-const BODY_BYTES: usize = 4 * 1024 * 1024;
 /// How long the head of a request may take to arrive, the wait for its first byte included.
 const HEAD_TIME: Duration = Duration::from_secs(30);
-/// How long a request's body may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(30);
-/// A batch may have this many events; they are acknowledged in one commit.
-const BATCH: usize = 256;
-/// How many connections there are at most, if there are descriptors for as many: callers send what
-/// they have and go, so that most of these are kept for later.
-pub const CONNECTIONS: usize = 256;
-/// How much of bodies there is at once, over all connections. Each takes as much as has arrived of
-/// it, so that slow ones keep little from others.
-const BODIES_BYTES: usize = 64 * 1024 * 1024;
-/// What a connection keeps of what it has read or has to write.
-const BUFFER_BYTES: usize = 64 * 1024;
+/// How long a peer may take nothing of what is written to it.
+const WRITE_TIME: Duration = Duration::from_secs(60);
+/// How many headers a request may have.
+const HEADERS: usize = 64;
+/// How many connections there are at most, if there are descriptors for as many. Most of them watch
+/// a task, and cost little while nothing happens.
+pub const CONNECTIONS: usize = 2048;
+/// What a connection keeps of what it has read or has to write; the head of a request has to fit.
+const BUFFER_BYTES: usize = 32 * 1024;
 /// How long to rest when no connection can be accepted, before it is tried again.
 const REST: Duration = Duration::from_millis(50);
 
-/// What the intake needs.
+/// What is served on a listener, and to whom.
 #[derive(Clone)]
-pub struct Intake<S: Store> {
-    /// Where events are published, and for which tenant.
+pub struct Site<S: Store> {
+    /// The store that events are published in.
     pub adjourn: Adjourn<S>,
-    /// What a caller must show, if anything.
-    pub token: Option<Arc<str>>,
+    /// The agent that other agents talk to, if there is one.
+    pub agent: Option<Arc<Face<S>>>,
+    /// Who may do what.
+    pub access: Access,
+    /// What the server is called.
+    pub names: Names,
     /// How many connections there may be at once; see [`CONNECTIONS`].
     pub connections: usize,
 }
 
-/// Serves the intake, and an agent if there is one, until `stop`, and until requests that are under way then are answered.
+impl<S: Store> Site<S> {
+    /// Serves the intake of events alone, to everybody who can reach it.
+    pub fn open(adjourn: Adjourn<S>) -> Self {
+        let access = Access::default().open_to_all(adjourn.tenant());
+        Self { adjourn, agent: None, access, names: Names::default(), connections: CONNECTIONS }
+    }
+}
+
+/// Tells streams that the server stops, so that each ends behind an event and its client goes on
+/// elsewhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Stopping(watch::Receiver<bool>);
+
+impl Stopping {
+    /// Waits until the server stops.
+    pub(crate) async fn begun(&mut self) {
+        // Without a server there is nothing to wait for, either.
+        let _ = self.0.wait_for(|stops| *stops).await;
+    }
+}
+
+/// Serves a site until `stop`, and until requests that are under way then are answered; streams end
+/// at `stop`.
 ///
 /// # Errors
 /// None so far: a connection that cannot be accepted is one that its caller tries again.
 pub async fn serve<S: Store>(
     listener: TcpListener,
-    intake: Intake<S>,
-    a2a: Option<A2a<S>>,
+    site: Site<S>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     // What axum serves by itself waits for a request's head for ever.
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(BUFFER_BYTES);
-    let (most, connections) = (intake.connections.max(1), Connections::default());
-    let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
-    let router = router(intake, a2a, local);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+    http.max_headers(HEADERS).max_buf_size(BUFFER_BYTES);
+    let (most, connections) = (site.connections.max(1), Connections::default());
+    let (stops, stopping) = watch::channel(false);
+    let router = router(site).layer(Extension(Stopping(stopping)));
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -114,9 +140,12 @@ pub async fn serve<S: Store>(
             refuse(&stream);
             continue;
         };
+        // One that is gone already has no address, and gets no answer.
+        let Ok(called) = stream.local_addr() else { continue };
         let router = router.clone().layer(Extension(Arc::clone(&slot)));
-        let service = TowerToHyperService::new(router);
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
+        let service = TowerToHyperService::new(router.layer(Extension(Called(called))));
+        let stream = TokioIo::new(Patient::new(stream, WRITE_TIME));
+        let connection = graceful.watch(http.serve_connection(stream, service));
         tokio::spawn(async move {
             tokio::select! {
                 // A caller may go away in the middle of a request; the server has not failed.
@@ -126,6 +155,7 @@ pub async fn serve<S: Store>(
         });
     }
     drop(listener);
+    stops.send_replace(true);
     graceful.shutdown().await;
     Ok(())
 }
@@ -163,30 +193,30 @@ fn refuse(stream: &TcpStream) {
 }
 
 /// Returns whether a listener there needs a token, because the network can reach it.
-pub const fn needs_token(address: &SocketAddr) -> bool {
+pub const fn can_be_reached(address: &SocketAddr) -> bool {
     !address.ip().is_loopback()
 }
 
-fn router<S: Store>(intake: Intake<S>, a2a: Option<A2a<S>>, local: bool) -> Router {
-    let bodies = Arc::new(Semaphore::new(BODIES_BYTES));
-    let router = Router::new()
-        .route("/v1/events", post(events::<S>))
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready::<S>))
-        .with_state(intake);
-    let router = match a2a {
-        Some(a2a) => router.merge(a2a::routes(a2a)),
-        None => router,
+fn router<S: Store>(site: Site<S>) -> Router {
+    let Site { adjourn, agent, access, names, .. } = site;
+    let known = |router: Router| {
+        router.route_layer(middleware::from_fn_with_state(access.clone(), access::only_known))
     };
-    let router = router
+    let events = Router::new().route("/v1/events", post(intake::events::<S>));
+    let health = Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready::<S>));
+    let mut router = known(events.with_state(adjourn.clone())).merge(health.with_state(adjourn));
+    if let Some(face) = agent {
+        let door = Door { face, names: names.clone(), secured: access.is_secured() };
+        router = router.merge(known(door.routes())).merge(door.card_routes());
+    }
+    router
         .method_not_allowed_fallback(other_method)
         .fallback(nothing_there)
-        .layer(Extension(bodies))
-        .layer(middleware::from_fn(traced));
-    match local {
-        true => router.layer(middleware::from_fn(loopback::only_local)),
-        false => router,
-    }
+        .layer(Extension(Room::default()))
+        .layer(middleware::from_fn_with_state(names, names::only_meant))
+        .layer(middleware::from_fn(traced))
 }
 
 /// Puts a span with a number of its own around a request, without its query and its headers: these may hold secrets.
@@ -203,116 +233,15 @@ async fn traced(request: Request, next: Next) -> Response {
     answered.instrument(span).await
 }
 
-async fn other_method() -> Problem {
-    let problem = "events are sent by POST; /healthz and /readyz are read by GET";
+async fn other_method(method: Method) -> Problem {
+    let problem = format!(
+        "{method} is not taken here; /v1/events and /a2a take POST, /healthz and /readyz are read \
+         by GET"
+    );
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, problem)
 }
 
 async fn nothing_there() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "there is nothing here; events go to /v1/events")
-}
-
-async fn events<S: Store>(
-    State(intake): State<Intake<S>>,
-    Extension(slot): Extension<Arc<ConnectionSlot>>,
-    Extension(bodies): Extension<Arc<Semaphore>>,
-    request: Request,
-) -> Response {
-    let answer = match take(intake, &slot, &bodies, request).await {
-        Ok(response) => response,
-        Err(problem) => problem.into_response(),
-    };
-    slot.heard();
-    answer
-}
-
-async fn take<S: Store>(
-    intake: Intake<S>,
-    slot: &ConnectionSlot,
-    bodies: &Arc<Semaphore>,
-    request: Request,
-) -> Result<Response, Problem> {
-    // Nothing is read for strangers.
-    authorised(intake.token.as_deref(), request.headers())?;
-    let (head, body) = request.into_parts();
-    // The room that it takes is held until its events are stored.
-    let (body, _room) = whole(body, BODY_BYTES, slot, bodies).await?;
-    slot.stores();
-    let headers = head.headers;
-    let (events, form) = cloud_event::read(&headers, &body)?;
-    if events.len() > BATCH {
-        let problem = format!("a batch may have {BATCH} events, this one has {}", events.len());
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, problem));
-    }
-    let published = intake.adjourn.publish_all(events).await;
-    let published = published.map_err(|NotPublished { index, error }| match (index, form) {
-        (Some(index), Form::Many) => Problem::from(error).within(index),
-        (Some(_), Form::One) | (None, _) => error.into(),
-    })?;
-    tracing::debug!(events = published.len(), "events taken over HTTP");
-    let acknowledged: Vec<_> = published
-        .iter()
-        .map(|Published { seq, fresh }| json!({ "seq": seq, "fresh": fresh }))
-        .collect();
-    let body = json!({ "acknowledged": acknowledged }).to_string();
-    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
-}
-
-/// Reads a body as it arrives, as far as there is room for it and it comes in time.
-async fn whole(
-    body: Body,
-    most: usize,
-    slot: &ConnectionSlot,
-    bodies: &Arc<Semaphore>,
-) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Problem> {
-    let arrived = tokio::time::timeout(BODY_TIME, arriving(body, most, slot, bodies)).await;
-    arrived.map_err(|_| {
-        let problem = format!("the body did not arrive within {BODY_TIME:?}");
-        Problem::new(StatusCode::REQUEST_TIMEOUT, problem)
-    })?
-}
-
-async fn arriving(
-    mut body: Body,
-    most: usize,
-    slot: &ConnectionSlot,
-    bodies: &Arc<Semaphore>,
-) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Problem> {
-    let too_large = || {
-        let problem = format!("a request may have {most} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, problem)
-    };
-    // One that says that it will be too large need not come.
-    if usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX) > most {
-        return Err(too_large());
-    }
-    let (mut read, mut room) = (Vec::new(), None::<OwnedSemaphorePermit>);
-    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        slot.heard();
-        let cut = |_| Problem::new(StatusCode::BAD_REQUEST, "the body did not arrive whole");
-        let Ok(bytes) = frame.map_err(cut)?.into_data() else { continue };
-        if read.len() + bytes.len() > most {
-            return Err(too_large());
-        }
-        let more = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let more = Arc::clone(bodies).try_acquire_many_owned(more).map_err(|_| {
-            let problem = "too much is being sent by others; try again";
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, problem)
-        })?;
-        match &mut room {
-            Some(room) => room.merge(more),
-            None => room = Some(more),
-        }
-        read.extend_from_slice(&bytes);
-    }
-    Ok((read, room))
-}
-
-/// Refuses a caller that does not show the token.
-fn authorised(token: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(token) = token else { return Ok(()) };
-    match access::bearer(headers) {
-        Some(shown) if access::same(shown.as_bytes(), token.as_bytes()) => Ok(()),
-        _ => Err(access::unauthorised()),
-    }
+    let problem = "there is nothing here; events go to /v1/events, and an agent's peers to /a2a";
+    Problem::new(StatusCode::NOT_FOUND, problem)
 }

@@ -61,6 +61,11 @@ impl Connection {
     /// # Panics
     /// The server hangs up without an answer.
     pub fn send(&mut self, what: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.ask(what, headers, body);
+        self.answer()
+    }
+
+    fn ask(&mut self, what: &str, headers: &[(&str, &str)], body: &str) {
         let mut request = format!("{what} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
         if !headers.iter().any(|(name, _)| *name == "host") {
             request += "host: localhost\r\n";
@@ -72,16 +77,21 @@ impl Connection {
         request += body;
         // A server that has heard enough may hang up before the end.
         let _ = self.stream.write_all(request.as_bytes());
-        self.answer()
     }
 
-    fn answer(&mut self) -> Answer {
+    /// Reads the head of an answer, and returns it in lower case.
+    fn head(&mut self) -> String {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             let read = self.answers.read_line(&mut head);
             assert!(read.is_ok_and(|read| read > 0), "it hung up behind {head:?}");
         }
         head.make_ascii_lowercase();
+        head
+    }
+
+    fn answer(&mut self) -> Answer {
+        let head = self.head();
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no status in {head:?}"));
         let mut answer = Answer { status, head, body: String::new() };
@@ -90,6 +100,59 @@ impl Connection {
         self.answers.read_exact(&mut body).unwrap();
         answer.body = String::from_utf8(body).unwrap();
         answer
+    }
+}
+
+/// A stream of server-sent events.
+#[derive(Debug)]
+pub struct Events {
+    /// The head of the answer, in lower case.
+    pub head: String,
+    /// Whether the stream came to its end, and was not cut off.
+    pub is_whole: bool,
+    answers: BufReader<TcpStream>,
+}
+
+impl Events {
+    /// Sends a request that is answered with events.
+    ///
+    /// # Panics
+    /// No server listens, or it answers otherwise.
+    pub fn open(
+        address: impl ToSocketAddrs,
+        what: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Self {
+        let mut connection = Connection::open(address);
+        connection.ask(what, headers, body);
+        let head = connection.head();
+        assert!(head.contains("\r\ncontent-type: text/event-stream"), "{head}");
+        Self { head, is_whole: false, answers: connection.answers }
+    }
+}
+
+impl Iterator for Events {
+    type Item = (String, Value);
+
+    /// Returns the next event with its id; nothing at the end.
+    fn next(&mut self) -> Option<(String, Value)> {
+        let (mut id, mut line) = (String::new(), String::new());
+        loop {
+            line.clear();
+            // One that is cut off has no end.
+            if self.answers.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if line == "0\r\n" {
+                self.is_whole = true;
+                return None;
+            } else if let Some(place) = line.strip_prefix("id: ") {
+                id = place.trim().to_owned();
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                return Some((id, serde_json::from_str(data).unwrap()));
+            }
+        }
     }
 }
 
@@ -105,4 +168,33 @@ pub fn send(
 ) -> Answer {
     let headers = [&[("connection", "close")], headers].concat();
     Connection::open(address).send(what, &headers, body)
+}
+
+/// Returns JSON as a person reads it, with ids by the order in which they come up.
+///
+/// # Panics
+/// It cannot be written, which JSON always can.
+pub fn told(value: &Value) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap();
+    let mut seen: Vec<String> = Vec::new();
+    let mut told = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find("-0") {
+        let uuid = rest.get(at + 1..at + 37).filter(|uuid| uuid.matches('-').count() == 4);
+        let Some(uuid) = uuid else {
+            told.push_str(&rest[..at + 2]);
+            rest = &rest[at + 2..];
+            continue;
+        };
+        let number = seen.iter().position(|seen| seen == uuid).unwrap_or_else(|| {
+            seen.push(uuid.to_owned());
+            seen.len() - 1
+        });
+        told.push_str(&rest[..=at]);
+        told.push_str(&(number + 1).to_string());
+        rest = &rest[at + 37..];
+    }
+    told.push_str(rest);
+    told.push('\n');
+    told
 }

@@ -8,10 +8,15 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../spec/protocol-artifacts")
 }
 
+/// Returns the files of both protocols, by name.
+fn files() -> impl Iterator<Item = (&'static str, String)> {
+    adjourn_acp::artifacts::files().into_iter().chain(adjourn_a2a::artifacts::files())
+}
+
 /// Writes the files anew.
 pub fn write() -> Result<()> {
     std::fs::create_dir_all(directory()).context("cannot make the directory")?;
-    for (name, text) in adjourn_acp::artifacts::files() {
+    for (name, text) in files() {
         let path = directory().join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -28,7 +33,7 @@ mod tests {
 
     #[test]
     fn the_files_are_those_that_the_types_make() {
-        for (name, text) in adjourn_acp::artifacts::files() {
+        for (name, text) in super::files() {
             let found = std::fs::read_to_string(directory().join(name)).unwrap_or_default();
             assert_eq!(found, text, "{name} is stale: run `make gen-protocol-artifacts`");
         }

@@ -119,10 +119,10 @@ pub struct New {
 
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
+    /// Take events over HTTP, at POST /v1/events; callers show a token [env: ADJOURN_LISTEN]
     #[arg(short, long, value_name = "ADDR:PORT", value_parser = crate::settings::address)]
     pub listen: Option<std::net::SocketAddr>,
-    /// What callers must show as a bearer token; others on this machine can see it here
+    /// What those who send events show as a bearer token; others on this machine can see it here
     /// [env: ADJOURN_TOKEN]
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
@@ -132,13 +132,17 @@ pub struct Serve {
     // What other agents talk to, over A2A at POST /a2a; without it they talk to none.
     #[command(flatten)]
     pub agent: AgentFlags,
-    /// A file of the tokens that other agents show: NAME SHA256 SCOPES [TENANT] on each line
+    /// A file of the tokens that callers show: NAME SHA256 SCOPES [TENANT] on each line
     /// [env: ADJOURN_TOKENS_FILE]
     #[arg(long, value_name = "PATH")]
     pub tokens_file: Option<PathBuf>,
-    /// Let everybody on this machine talk to it without a token; on loopback addresses only
+    /// Let everybody on this machine in without a token; on loopback addresses only
     #[arg(long)]
     pub insecure_open: bool,
+    /// What others call it, besides its address: agents.example.org, or https://agents.example.org
+    /// behind a proxy [env: ADJOURN_PUBLIC_NAME]
+    #[arg(long, value_name = "NAME", value_parser = adjourn_server::PublicName::read)]
+    pub public_name: Option<adjourn_server::PublicName>,
     /// In whose words they are told about pauses [env: ADJOURN_A2A_PROFILE] [default: adjourn]
     #[arg(long, value_enum)]
     pub profile: Option<Profile>,

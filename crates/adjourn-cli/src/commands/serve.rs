@@ -1,12 +1,12 @@
 //! `serve`: a host that runs what is ready and wakes what is due, until it is told to stop.
 
 mod a2a;
+mod access;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::Claims;
-use adjourn_server::{Intake, needs_token};
+use adjourn_server::{Names, Site};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -130,7 +130,7 @@ async fn unheard(listening: &mut Option<Listening>) -> Failure {
     }
 }
 
-/// Takes no more events; requests that are under way have a moment to end.
+/// Takes no more requests; those that are under way have a moment to end, and streams do at once.
 async fn close(listening: Option<Listening>) {
     let Some(Listening { stop, mut task, .. }) = listening else { return };
     let _ = stop.send(());
@@ -148,15 +148,8 @@ async fn listen(place: &Place, serve: &Serve) -> Result<Option<Listening>, Failu
                 .hint("say where to listen: --listen 127.0.0.1:7070")),
         };
     };
-    let a2a = a2a::agent(place, serve, &address)?;
-    let (token, open) = place.settings.token()?;
-    if needs_token(&address) && token.is_none() {
-        return Err(Failure::usage(format!("{address} can be reached by others"))
-            .hint("set ADJOURN_TOKEN or --token-file, or listen on 127.0.0.1"));
-    }
-    if let Some(path) = open {
-        tracing::warn!("{0} can be read by others: chmod 600 {0}", path.display());
-    }
+    let agent = a2a::agent(place, serve)?;
+    let access = access::access(place, serve, &address, agent.is_some())?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let failure = Failure::other(format!("cannot listen on {address}: {error}"));
         match error.kind() {
@@ -168,17 +161,19 @@ async fn listen(place: &Place, serve: &Serve) -> Result<Option<Listening>, Failu
     let address = listener.local_addr().unwrap_or(address);
     let url = format!("http://{address}/v1/events");
     tracing::info!("listening on {url}");
-    let a2a_url = a2a.as_ref().map(|_| format!("http://{address}/a2a"));
+    let a2a_url = agent.as_ref().map(|_| format!("http://{address}/a2a"));
     if let Some(url) = &a2a_url {
         tracing::info!("an A2A agent on {url}");
     }
-    let intake = Intake {
+    let site = Site {
         adjourn: place.adjourn.clone(),
-        token: token.map(Arc::from),
+        agent,
+        access,
+        names: Names::of(place.settings.public_name.value.clone()),
         connections: descriptors::connections(),
     };
     let (stop, stopped) = oneshot::channel::<()>();
-    let task = tokio::spawn(adjourn_server::serve(listener, intake, a2a, async move {
+    let task = tokio::spawn(adjourn_server::serve(listener, site, async move {
         let _ = stopped.await;
     }));
     Ok(Some(Listening { url, a2a_url, stop, task }))

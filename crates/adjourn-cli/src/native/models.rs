@@ -28,6 +28,11 @@ pub fn from_file(text: &str, settings: Option<&Path>) -> String {
     }
 }
 
+/// Returns the file that a model answers from, if it does.
+pub fn file(model: &str) -> Option<&Path> {
+    model.strip_prefix(SCRIPTED).map(Path::new)
+}
+
 /// Checks the name of a model, and opens nothing.
 ///
 /// # Errors

@@ -20,7 +20,8 @@ use crate::native::{Definition, models, tools};
 /// Names that lists give agents which are no agents of the settings.
 const TAKEN: &[&str] = &["acp", conformance_agent::NAME, "named", "native", "script"];
 /// What an agent may have, for hints.
-const FIELDS: &str = "model, instructions, tools, allow_all, mcp, budget, guardrails, policy";
+const FIELDS: &str =
+    "model, instructions, tools, allow_all, mcp, budget, pause, guardrails, policy";
 
 /// What is said of a model's price.
 const PRICE_FIELDS: &[&str] = &["prompt", "completion", "context_tokens"];
@@ -29,6 +30,8 @@ const PRICE_FIELDS: &[&str] = &["prompt", "completion", "context_tokens"];
 #[derive(Debug, Clone)]
 pub struct SettledAgent {
     pub definition: Definition,
+    /// Whether its tasks can be paused by other agents.
+    pub pausable: bool,
     /// What the file says of it, for those who look: key, value, line.
     said: Vec<(String, Value, usize)>,
     path: PathBuf,
@@ -67,7 +70,7 @@ fn agent(file: &File, name: &str, entry: &Entry) -> Result<SettledAgent, Failure
     }
     let fields = entry.section().map_err(|problem| wrong(entry, "", problem))?;
     let mut definition = Definition { name: Some(name.to_owned()), ..Definition::default() };
-    let mut said = Vec::new();
+    let (mut said, mut pausable) = (Vec::new(), true);
     for (key, value) in fields {
         let at = format!(".{key}");
         let wrong = |problem| wrong(value, &at, problem);
@@ -108,6 +111,10 @@ fn agent(file: &File, name: &str, entry: &Entry) -> Result<SettledAgent, Failure
                 definition.budget = Some(budget(text).map_err(wrong)?);
                 say(key, json!(text), value.line);
             }
+            "pause" => {
+                pausable = value.truth().map_err(wrong)?;
+                say(key, json!(pausable), value.line);
+            }
             "guardrails" => {
                 let entries = value.section().map_err(wrong)?;
                 definition.guardrails = guardrails(file, &format!("{place}{at}"), entries)?;
@@ -136,7 +143,7 @@ fn agent(file: &File, name: &str, entry: &Entry) -> Result<SettledAgent, Failure
         return Err(wrong(entry, "", problem).hint(format!("model = {:?}", models::EXAMPLE)));
     }
     said.sort_by_key(|(_, _, line)| *line);
-    Ok(SettledAgent { definition, said, path: file.path.clone().unwrap_or_default() })
+    Ok(SettledAgent { definition, pausable, said, path: file.path.clone().unwrap_or_default() })
 }
 
 /// Reads how far an agent may go.

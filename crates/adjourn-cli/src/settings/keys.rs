@@ -57,7 +57,7 @@ pub const LISTEN: Key = Key {
     flag: "--listen",
     variable: "ADJOURN_LISTEN",
     whole: false,
-    about: "Where `adjourn serve` takes events over HTTP. Without it: nowhere.",
+    about: "Where `adjourn serve` takes events over HTTP, from callers with a token. Without it: nowhere.",
     example: r#""127.0.0.1:7070""#,
 };
 pub const TOKEN: Key = Key {
@@ -73,8 +73,7 @@ pub const TOKEN_FILE: Key = Key {
     flag: "--token-file",
     variable: "ADJOURN_TOKEN_FILE",
     whole: false,
-    about: "A file that holds what callers must show as a bearer token.\n\
-            Without it, and without ADJOURN_TOKEN: only loopback addresses are listened on.",
+    about: "A file that holds what those who send events show as a bearer token.",
     example: r#""token""#,
 };
 pub const TOKENS_FILE: Key = Key {
@@ -82,9 +81,18 @@ pub const TOKENS_FILE: Key = Key {
     flag: "--tokens-file",
     variable: "ADJOURN_TOKENS_FILE",
     whole: false,
-    about: "A file of the tokens that other agents show to `adjourn serve`: on each line a name,\n\
-            the SHA-256 digest of the token, its scopes (read,send,pause,resume) and perhaps its tenant.",
+    about: "A file of the tokens that callers show to `adjourn serve`: on each line a name, the\n\
+            SHA-256 digest of the token, its scopes (read,send,pause,resume) and perhaps its tenant.",
     example: r#""tokens""#,
+};
+pub const PUBLIC_NAME: Key = Key {
+    name: "serve.public_name",
+    flag: "--public-name",
+    variable: "ADJOURN_PUBLIC_NAME",
+    whole: false,
+    about: "What others call `adjourn serve`, besides its address: requests for another name are refused.\n\
+            With https:// if something in front of it speaks TLS.",
+    example: r#""https://agents.example.org""#,
 };
 pub const MAX_RUNNING: Key = Key {
     name: "host.max_running",
@@ -253,6 +261,7 @@ pub const KEYS: &[Key] = &[
     LISTEN,
     TOKEN_FILE,
     TOKENS_FILE,
+    PUBLIC_NAME,
     MAX_RUNNING,
     WARM_FOR,
     MAX_WARM,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use adjourn_server::Intake;
+use adjourn_server::Site;
 use adjourn_testkit::http::Connection;
 use anyhow::{Context as _, Result, ensure};
 use axum::Router;
@@ -41,9 +41,8 @@ pub fn bare() -> Result<()> {
 /// The intake of events.
 pub fn intake(path: &Path) -> Result<()> {
     runtime()?.block_on(async {
-        let intake =
-            Intake { adjourn: open(path)?, token: None, connections: adjourn_server::CONNECTIONS };
-        Ok(adjourn_server::serve(listen().await?, intake, None, first_gone()).await?)
+        let site = Site::open(open(path)?);
+        Ok(adjourn_server::serve(listen().await?, site, first_gone()).await?)
     })
 }
 
