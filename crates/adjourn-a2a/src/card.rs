@@ -5,21 +5,37 @@ use adjourn::core::session::Cause;
 use adjourn::store::Store;
 use serde_json::{Value, json};
 
+use crate::caller::{Caller, Scope};
 use crate::face::Face;
+use crate::part::without_nulls;
 use crate::version::{PAUSED_STATES, extensions};
 
 /// What the agent takes and gives.
 const MODES: [&str; 3] = ["text/plain", "application/json", "application/octet-stream"];
 
+/// The bindings of each version, in the order in which clients are to prefer them.
+const INTERFACES: [(&str, &str); 4] =
+    [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")];
+
 impl<S: Store> Face<S> {
     /// Describes the agent to a client that reaches it under a URL, where it has to show a token or
     /// not.
     pub fn card(&self, url: &str, secured: bool) -> Value {
+        self.described(url, secured, None)
+    }
+
+    /// Describes the agent to a peer that is known: as everybody is told, and what this peer may do
+    /// with it.
+    pub(crate) fn extended_card(&self, url: &str, caller: &Caller) -> Value {
+        self.described(url, true, Some(caller))
+    }
+
+    fn described(&self, url: &str, secured: bool, caller: Option<&Caller>) -> Value {
         let agent = &self.agent;
         let causes = Cause::ALL.map(Cause::as_str);
         let modes = [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion];
         let modes = modes.map(Mode::as_str);
-        let pausing = json!({
+        let mut pausing = json!({
             "supportsPause": agent.pausable,
             "supportsAwaitResumption": agent.pausable,
             "resumeCauses": causes,
@@ -31,11 +47,17 @@ impl<S: Store> Face<S> {
             },
             "pausedStates": PAUSED_STATES,
         });
+        if let (Some(caller), Some(pausing)) = (caller, pausing.as_object_mut()) {
+            let scopes = Scope::ALL.into_iter().filter(|scope| caller.may(*scope));
+            let scopes: Vec<_> = scopes.map(Scope::as_str).collect();
+            let caller = json!({ "name": caller.name, "tenant": caller.tenant, "scopes": scopes });
+            pausing.insert("caller".to_owned(), caller);
+        }
         let mut capabilities = json!({
             "streaming": true,
             "pushNotifications": false,
             "stateTransitionHistory": false,
-            "extendedAgentCard": false,
+            "extendedAgentCard": secured,
             "supportsPause": agent.pausable,
             "supportsAwaitResumption": agent.pausable,
             "resumeCauses": causes,
@@ -49,6 +71,13 @@ impl<S: Store> Face<S> {
             });
             capabilities.insert("_meta".to_owned(), json!({ "harn": { "pause": tunnel } }));
         }
+        let older = ["JSONRPC", "HTTP+JSON"].map(|name| json!({ "url": url, "transport": name }));
+        // The first one of a binding is the one that clients take.
+        let interfaces = INTERFACES.map(|(binding, version)| {
+            let tenant = caller.filter(|_| version == "1.0").map(|caller| &caller.tenant);
+            without_nulls(json!({ "url": url, "protocolBinding": binding,
+                                  "protocolVersion": version, "tenant": tenant }))
+        });
         let mut card = json!({
             "name": agent.name,
             "description": agent.description,
@@ -56,12 +85,8 @@ impl<S: Store> Face<S> {
             "protocolVersion": "0.3.0",
             "url": url,
             "preferredTransport": "JSONRPC",
-            "additionalInterfaces": [{ "url": url, "transport": "JSONRPC" }],
-            "supportedInterfaces": [
-                { "url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0" },
-                { "url": url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0" },
-                { "url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3" },
-            ],
+            "additionalInterfaces": older,
+            "supportedInterfaces": interfaces,
             "capabilities": capabilities,
             "defaultInputModes": MODES,
             "defaultOutputModes": MODES,
@@ -71,7 +96,7 @@ impl<S: Store> Face<S> {
                 "description": agent.description,
                 "tags": ["adjourn"],
             }],
-            "supportsAuthenticatedExtendedCard": false,
+            "supportsAuthenticatedExtendedCard": secured,
         });
         if let (true, Some(card)) = (secured, card.as_object_mut()) {
             // Each version reads its own members of it.

@@ -92,6 +92,12 @@ impl Error {
         Self::new(PUSH_NOT_SUPPORTED, "PUSH_NOTIFICATION_NOT_SUPPORTED", problem)
     }
 
+    /// There is no card but the public one.
+    pub fn no_extended_card() -> Self {
+        let problem = "this agent has no card but the public one";
+        Self::new(NO_EXTENDED_CARD, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", problem)
+    }
+
     /// There is no such method.
     pub fn no_method(name: &str) -> Self {
         let name: String = name.chars().take(80).collect();

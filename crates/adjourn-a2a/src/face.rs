@@ -66,6 +66,11 @@ pub struct Asked<'a> {
     pub activated: Activated,
     /// The last event that the peer has seen of a stream.
     pub last_event: Option<&'a str>,
+    /// The trace that the request belongs to, as `traceparent` has it.
+    pub trace: Option<&'a str>,
+    /// The URL under which a peer that has shown a token reaches the agent; nothing where everybody
+    /// is let in.
+    pub url: Option<&'a str>,
 }
 
 /// What a peer is answered.
@@ -112,14 +117,17 @@ impl<S: Store> Face<S> {
     /// Why it is refused.
     pub async fn ask(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
         let Method { verb, version, .. } = asked.method;
-        if !self.agent.pausable && matches!(verb, Verb::Pause | Verb::Resume | Verb::Await) {
-            let problem = format!("tasks of {} cannot be paused", self.agent.name);
-            return Err(Error::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", problem));
+        if matches!(verb, Verb::Pause | Verb::Resume | Verb::Await) {
+            self.check_pausable()?;
         }
-        if !asked.caller.may(verb.scope()) {
-            return Err(Error::forbidden(verb.scope()));
+        if let Some(scope) = verb.scope()
+            && !asked.caller.may(scope)
+        {
+            return Err(Error::forbidden(scope));
         }
-        let params = Params::read(params)?;
+        // What needs no parameters may have none.
+        let none = Value::Object(serde_json::Map::new());
+        let params = Params::read(if params.is_null() { &none } else { params })?;
         if params.tenant()?.is_some_and(|tenant| tenant != &*asked.caller.tenant) {
             // That another tenant is there is not told.
             let task = params.id().or_else(|_| params.task_id()).unwrap_or_default();
@@ -136,6 +144,10 @@ impl<S: Store> Face<S> {
             Verb::Pause => self.pause(asked, params).await?,
             Verb::Resume => self.resume(asked, params).await?,
             Verb::Await => self.await_resumption(asked, params).await?,
+            Verb::Card => {
+                let url = asked.url.ok_or_else(Error::no_extended_card)?;
+                self.extended_card(url, asked.caller)
+            }
             Verb::Stream => {
                 return Ok(Answer::Stream(Box::new(self.send_and_watch(asked, params).await?)));
             }
@@ -144,6 +156,15 @@ impl<S: Store> Face<S> {
             }
         };
         Ok(Answer::Result(result))
+    }
+
+    /// Refuses pauses if tasks of the agent cannot be paused.
+    pub(crate) fn check_pausable(&self) -> Result<(), Error> {
+        if self.agent.pausable {
+            return Ok(());
+        }
+        let problem = format!("tasks of {} cannot be paused", self.agent.name);
+        Err(Error::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", problem))
     }
 
     /// Returns the store as a caller works on it.
@@ -284,11 +305,11 @@ pub(crate) fn sent(task: &Task, version: Version) -> Value {
         }
         return match version {
             Version::V03 => answer,
-            Version::V10 => serde_json::json!({ "message": answer }),
+            Version::V03Proto | Version::V10 => serde_json::json!({ "message": answer }),
         };
     }
     match version {
         Version::V03 => task.to_value(version),
-        Version::V10 => serde_json::json!({ "task": task.to_value(version) }),
+        Version::V03Proto | Version::V10 => serde_json::json!({ "task": task.to_value(version) }),
     }
 }

@@ -13,12 +13,14 @@
 //!
 //! It knows no sockets: `adjourn-server` mounts it.
 
+pub mod artifacts;
 mod caller;
 mod card;
 pub mod client;
 pub mod error;
 mod face;
 mod fold;
+mod making;
 mod message;
 mod method;
 mod params;

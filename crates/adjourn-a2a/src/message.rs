@@ -3,6 +3,7 @@
 use adjourn::driver::{Block, Message as Entry, Role};
 use serde_json::{Map, Value, json};
 
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::part::{self, Part, without_nulls};
 use crate::version::Version;
@@ -29,11 +30,11 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Reads a message of either version.
+    /// Reads a message of any version.
     ///
     /// # Errors
     /// A field is missing or malformed.
-    pub fn read(message: &Value) -> Result<Self, Error> {
+    pub fn read(message: &Value, version: Version) -> Result<Self, Error> {
         let wrong = |field: &str, problem: &str| Error::invalid(format!("message{field}"), problem);
         let Some(fields) = message.as_object() else { return Err(wrong("", "expected a message")) };
         let text = |name: &str| match fields.get(name) {
@@ -46,13 +47,13 @@ impl Sent {
             None | Some("user" | "ROLE_USER" | "ROLE_UNSPECIFIED") => {}
             Some(_) => return Err(wrong(".role", "expected user or ROLE_USER")),
         }
-        // 0.3's REST bindings call them content.
+        // The proto file of 0.3 calls them content.
         let parts = fields.get("parts").or_else(|| fields.get("content"));
         let parts = match parts {
             Some(Value::Array(parts)) if !parts.is_empty() => parts,
             _ => return Err(wrong(".parts", "expected a list of at least one part")),
         };
-        let read = |(index, part)| part::read(&format!("message.parts[{index}]"), part);
+        let read = |(index, part)| part::read(&format!("message.parts[{index}]"), part, version);
         let blocks = parts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         Ok(Self {
             id: text("messageId")?.ok_or_else(|| wrong(".messageId", "is required"))?,
@@ -65,6 +66,18 @@ impl Sent {
                 .unwrap_or_default(),
             blocks,
         })
+    }
+
+    /// Returns the id that the journal has of it: senders number their messages each for itself.
+    pub(crate) fn journaled_id(&self, caller: &Caller) -> String {
+        // The name of a caller has no space in it.
+        format!("{} {}", caller.name, self.id)
+    }
+
+    /// Returns the key under which its sender's tenant takes it once, whichever session of its
+    /// context it goes to.
+    pub(crate) fn key(&self, caller: &Caller) -> String {
+        json!(["a2a", caller.name, self.context, self.id]).to_string()
     }
 
     /// Returns the entry of a transcript that it becomes.
@@ -122,8 +135,12 @@ impl Message {
         let (kind, role) = match (version, self.speaker) {
             (Version::V03, Speaker::User) => (Some("message"), "user"),
             (Version::V03, Speaker::Agent) => (Some("message"), "agent"),
-            (Version::V10, Speaker::User) => (None, "ROLE_USER"),
-            (Version::V10, Speaker::Agent) => (None, "ROLE_AGENT"),
+            (Version::V03Proto | Version::V10, Speaker::User) => (None, "ROLE_USER"),
+            (Version::V03Proto | Version::V10, Speaker::Agent) => (None, "ROLE_AGENT"),
+        };
+        let (content, parts) = match version {
+            Version::V03Proto => (Some(parts), None),
+            Version::V03 | Version::V10 => (None, Some(parts)),
         };
         without_nulls(json!({
             "kind": kind,
@@ -132,6 +149,7 @@ impl Message {
             "taskId": task,
             "role": role,
             "parts": parts,
+            "content": content,
         }))
     }
 }
@@ -159,7 +177,7 @@ mod tests {
         let v10 = json!({ "messageId": "m", "contextId": "c", "taskId": "t",
                           "role": "ROLE_USER", "parts": [{ "text": "hi" }] });
         for given in [&v03, &v10] {
-            let sent = Sent::read(given).unwrap();
+            let sent = Sent::read(given, Version::V10).unwrap();
             assert_eq!((sent.task.as_deref(), sent.context.as_deref()), (Some("t"), Some("c")));
             let message = Message::of_entry(0, &sent.entry(), Speaker::User);
             assert_eq!(message.to_value("t", "c", Version::V03), v03);
@@ -170,7 +188,7 @@ mod tests {
     #[test]
     fn a_digest_is_told_to_the_model_and_not_to_peers() {
         let given = json!({ "messageId": "m", "parts": [{ "text": "hi" }], "taskId": "" });
-        let sent = Sent::read(&given).unwrap();
+        let sent = Sent::read(&given, Version::V10).unwrap();
         assert_eq!(sent.task, None, "an empty text is none");
         let entry = sent.entry_after("before".to_owned());
         assert_eq!(entry.text(), "before\nhi");
@@ -191,7 +209,11 @@ mod tests {
             ),
             (json!({ "messageId": "m", "parts": [{}] }), "message.parts[0]"),
         ] {
-            assert_eq!(Sent::read(&given).unwrap_err().details["path"], path, "{given}");
+            assert_eq!(
+                Sent::read(&given, Version::V10).unwrap_err().details["path"],
+                path,
+                "{given}"
+            );
         }
     }
 }

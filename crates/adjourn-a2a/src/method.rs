@@ -24,6 +24,8 @@ pub enum Verb {
     Resume,
     /// Parks a task for its agent.
     Await,
+    /// Describes the agent to a peer that is known.
+    Card,
 }
 
 /// Whose error codes a method has.
@@ -48,7 +50,7 @@ pub struct Method {
     pub family: Family,
 }
 
-const METHODS: [(&str, Verb, Version, Family); 18] = {
+const METHODS: [(&str, Verb, Version, Family); 20] = {
     use Family::{Alias, Proposal, Standard};
     use Version::{V03, V10};
     [
@@ -64,6 +66,8 @@ const METHODS: [(&str, Verb, Version, Family); 18] = {
         ("ListTasks", Verb::List, V10, Standard),
         ("CancelTask", Verb::Cancel, V10, Standard),
         ("SubscribeToTask", Verb::Subscribe, V10, Standard),
+        ("agent/getAuthenticatedExtendedCard", Verb::Card, V03, Standard),
+        ("GetExtendedAgentCard", Verb::Card, V10, Standard),
         ("tasks/pause", Verb::Pause, V03, Proposal),
         ("tasks/resume", Verb::Resume, V03, Proposal),
         ("tasks/await_resumption", Verb::Await, V03, Proposal),
@@ -82,15 +86,17 @@ impl Method {
 }
 
 impl Verb {
-    /// Returns what a caller must be allowed to do for it.
-    pub const fn scope(self) -> Scope {
-        match self {
+    /// Returns what a caller must be allowed to do for it; nothing if it is enough to be known.
+    pub const fn scope(self) -> Option<Scope> {
+        Some(match self {
             Self::Get | Self::List | Self::Subscribe => Scope::Read,
+            // Each peer is told what it may do, and no more.
+            Self::Card => return None,
             // Whoever may give work may take it back.
             Self::Send | Self::Stream | Self::Cancel => Scope::Send,
             Self::Pause => Scope::Pause,
             Self::Resume => Scope::Resume,
             Self::Await => Scope::Agent,
-        }
+        })
     }
 }

@@ -131,13 +131,15 @@ impl Send {
     pub fn read(params: Params<'_>, version: Version) -> Result<Self, Error> {
         let message = params.get("message").or_else(|| params.get("request"));
         let message = message.ok_or_else(|| Error::invalid("message", "is required"))?;
-        let message = Sent::read(message)?;
+        let message = Sent::read(message, version)?;
         let (mut blocking, mut wanted) = (true, Wanted::ALL);
         if let Some(configuration) = params.object("configuration")? {
             let configuration = Params(configuration);
             wanted = configuration.wanted()?;
             blocking = match version {
                 Version::V03 => configuration.flag("blocking")?.unwrap_or(true),
+                // A flag that is not set is not written.
+                Version::V03Proto => configuration.flag("blocking")?.unwrap_or(false),
                 Version::V10 => !configuration.flag("returnImmediately")?.unwrap_or(false),
             };
             let push = ["pushNotificationConfig", "taskPushNotificationConfig"];
@@ -238,6 +240,8 @@ pub struct Resume {
     pub key: Option<String>,
     /// What is added to the budget.
     pub budget: Option<AddBudget>,
+    /// What the peer adds.
+    pub metadata: Option<Value>,
 }
 
 impl Resume {
@@ -253,8 +257,9 @@ impl Resume {
                 Error::new(crate::error::HANDLE_MISMATCH, "SUSPENSION_HANDLE_MISMATCH", problem)
             })
         });
-        params.object("metadata")?;
+        let metadata = params.object("metadata")?.map(|metadata| metadata.clone().into());
         Ok(Self {
+            metadata,
             handle: handle.transpose()?,
             input: params.get("input").cloned(),
             continue_transcript: params.flag("continueTranscript")?.unwrap_or(true),

@@ -10,11 +10,11 @@ use crate::version::Version;
 const VALUE_URI: &str = "urn:a2a:data";
 const JSON: &str = "application/json";
 
-/// Reads a part of either version.
+/// Reads a part of any version.
 ///
 /// # Errors
 /// It is none.
-pub(crate) fn read(path: &str, part: &Value) -> Result<Block, Error> {
+pub(crate) fn read(path: &str, part: &Value, version: Version) -> Result<Block, Error> {
     let wrong = |field: &str, problem: &str| Error::invalid(format!("{path}{field}"), problem);
     let Some(fields) = part.as_object() else { return Err(wrong("", "expected a part")) };
     // 0.3 has files in an object of their own.
@@ -49,6 +49,9 @@ pub(crate) fn read(path: &str, part: &Value) -> Result<Block, Error> {
         let name = name.clone().unwrap_or_else(|| last_step(&uri).to_owned());
         json!({ "type": "resource_link", "uri": uri, "name": name, "mimeType": media })
     } else if let Some(value) = fields.get("data").filter(|value| !value.is_null()) {
+        // The proto file of 0.3 has them in an object of their own, too.
+        let inner = value.get("data").filter(|_| version == Version::V03Proto);
+        let value = inner.unwrap_or(value);
         let resource = json!({ "uri": VALUE_URI, "mimeType": JSON, "text": value.to_string() });
         json!({ "type": "resource", "resource": resource })
     } else {
@@ -160,15 +163,32 @@ impl Part {
                 let file = json!({ "uri": url, "mimeType": media_type, "name": name });
                 json!({ "kind": "file", "file": without_nulls(file), "metadata": metadata })
             }
-            // The data of 0.3 is an object.
             (Version::V03, Content::Data(value)) => {
-                let value = match value {
-                    Value::Object(_) => value.clone(),
-                    other => json!({ "value": other }),
-                };
-                json!({ "kind": "data", "data": value, "metadata": metadata })
+                json!({ "kind": "data", "data": object(value), "metadata": metadata })
+            }
+            (Version::V03Proto, Content::Text(words)) => {
+                json!({ "text": words, "metadata": metadata })
+            }
+            (Version::V03Proto, Content::Raw(bytes)) => {
+                let file = json!({ "fileWithBytes": bytes, "mimeType": media_type, "name": name });
+                json!({ "file": without_nulls(file), "metadata": metadata })
+            }
+            (Version::V03Proto, Content::Url(url)) => {
+                let file = json!({ "fileWithUri": url, "mimeType": media_type, "name": name });
+                json!({ "file": without_nulls(file), "metadata": metadata })
+            }
+            (Version::V03Proto, Content::Data(value)) => {
+                json!({ "data": { "data": object(value) }, "metadata": metadata })
             }
         })
+    }
+}
+
+/// Returns a value as the data of 0.3 is: an object.
+fn object(value: &Value) -> Value {
+    match value {
+        Value::Object(_) => value.clone(),
+        other => json!({ "value": other }),
     }
 }
 
@@ -246,7 +266,7 @@ mod tests {
                 json!({ "kind": "data", "data": { "value": [1, 2] } }),
             ),
         ] {
-            let block = read("parts[0]", &given).unwrap();
+            let block = read("parts[0]", &given, Version::V10).unwrap();
             let part = Part::of_block(&block).unwrap();
             assert_eq!(part.to_value(Version::V10), v10, "{given}");
             assert_eq!(part.to_value(Version::V03), v03, "{given}");
@@ -262,7 +282,11 @@ mod tests {
             (json!({ "raw": 1 }), "parts[0].raw"),
             (json!({ "kind": "file", "file": {} }), "parts[0]"),
         ] {
-            assert_eq!(read("parts[0]", &given).unwrap_err().details["path"], path, "{given}");
+            assert_eq!(
+                read("parts[0]", &given, Version::V10).unwrap_err().details["path"],
+                path,
+                "{given}"
+            );
         }
     }
 

@@ -1,7 +1,7 @@
 //! Pausing and waking tasks.
 
 use adjourn::core::command::Suspend;
-use adjourn::core::facts::Answer;
+use adjourn::core::facts::{Answer, SpanLinks};
 use adjourn::core::session::{Initiator, Phase, Resumption};
 use adjourn::core::{Rejected, Session};
 use adjourn::driver::Message as Entry;
@@ -46,6 +46,7 @@ impl<S: Store> Face<S> {
         task: &str,
         suspend: Suspend,
     ) -> Result<Found<S>, Error> {
+        self.check_pausable()?;
         if !asked.caller.may(crate::caller::Scope::Pause) {
             return Err(Error::forbidden(crate::caller::Scope::Pause));
         }
@@ -68,7 +69,9 @@ impl<S: Store> Face<S> {
             return Err(Error::new(NOT_PAUSABLE, "TASK_NOT_PAUSABLE", problem).with("taskId", task));
         }
         let of = |error| Error::of(error, &task, family);
-        let accepted = found.session.suspend_as(suspend).of_run(found.run).accepted();
+        let spans = spans(asked, suspend.meta.as_ref());
+        let pause = found.session.suspend_as(suspend).of_run(found.run).spans(spans);
+        let accepted = pause.accepted();
         let accepted = accepted.await.map_err(of)?;
         let in_force = found.session.in_force(&accepted);
         match tokio::time::timeout(REST_PATIENCE, in_force).await {
@@ -126,7 +129,8 @@ impl<S: Store> Face<S> {
             let refused = Rejected::NotSuspended { phase: Phase::Asking };
             return Err(Error::refused(&refused, task, family));
         }
-        let mut wake = found.session.resume().handle(resume.handle);
+        let spans = spans(asked, resume.metadata.as_ref());
+        let mut wake = found.session.resume().handle(resume.handle).spans(spans);
         if resume.handle.is_none() && resume.key.is_none() {
             wake = wake.of_run(found.run);
         }
@@ -163,6 +167,12 @@ impl<S: Store> Face<S> {
             }
         })
     }
+}
+
+/// Returns the trace that a request belongs to: its metadata says it, or else a header.
+fn spans(asked: &Asked<'_>, metadata: Option<&Value>) -> SpanLinks {
+    let inner = metadata.and_then(|metadata| metadata.get("traceparent")?.as_str());
+    SpanLinks::of_traceparent(inner.or(asked.trace))
 }
 
 /// Returns the state that follows a resume.

@@ -95,7 +95,7 @@ pub async fn task<S: Store>(
     if wanted.artifacts || wanted.history != Some(0) {
         content = Content::read(session, state, run).await?;
     }
-    let Content { mut history, artifacts } = content;
+    let Content { mut history, artifacts, open } = content;
     if let Some(most) = wanted.history {
         history.drain(..history.len().saturating_sub(most));
     }
@@ -104,6 +104,7 @@ pub async fn task<S: Store>(
         context: context(state),
         status: status(state, run, viewer),
         artifacts: if wanted.artifacts { artifacts } else { Vec::new() },
+        open,
         history,
         metadata: metadata(state, run, viewer),
         generation: run.generation,
@@ -136,6 +137,8 @@ struct Content {
     history: Vec<Message>,
     /// What the agent has said.
     artifacts: Vec<Artifact>,
+    /// Those of the artifacts, by id, that the agent goes on with.
+    open: Vec<String>,
 }
 
 impl Content {
@@ -164,10 +167,12 @@ impl Content {
             }
             from += most as u64;
         }
-        let goes_on = run.end.is_none();
-        let rest = if goes_on { joining.open().collect() } else { joining.break_off() };
-        for (number, entry) in rest {
-            content.take(number, &entry);
+        for (number, entry) in joining.open() {
+            let aborted = entry.aborted || number < run.silent || run.end.is_some();
+            if !aborted && artifact(number, &entry).is_some() {
+                content.open.push(message_id(number, &entry));
+            }
+            content.take(number, &Entry { aborted, ..entry });
         }
         content.history.extend(asked.map(|(nth, (_, question))| ask(run, nth, question)));
         Ok(content)

@@ -1,4 +1,4 @@
-//! HTTP+JSON, the other binding of 1.0: the same methods, as paths.
+//! HTTP+JSON, the other binding of both versions: the same methods, as paths.
 
 use serde_json::{Map, Value, json};
 
@@ -17,6 +17,16 @@ pub struct Request<'a> {
     pub query: &'a str,
 }
 
+impl Request<'_> {
+    /// Returns the version whose paths these are: those of 0.3 begin with `v1`.
+    pub fn version(self) -> Version {
+        match self.path == "v1" || self.path.starts_with("v1/") {
+            true => Version::V03Proto,
+            false => Version::V10,
+        }
+    }
+}
+
 /// Finds the method that a request asks for, and puts its parameters together: those of the path count
 /// before those of the body or the query.
 ///
@@ -24,14 +34,17 @@ pub struct Request<'a> {
 /// There is nothing at that path.
 pub fn read(request: Request<'_>, body: Value) -> Result<(Method, Value), Error> {
     let Request { is_get, path, query } = request;
+    let version = request.version();
     let nothing =
         || Error::new(error::METHOD_NOT_FOUND, "METHOD_NOT_FOUND", "there is nothing here");
-    let mut steps: Vec<_> = path.trim_end_matches('/').split('/').map(decoded).collect();
+    let steps = path.trim_end_matches('/').split('/').map(|step| decoded(step, false));
+    let mut steps: Vec<_> = steps.skip(usize::from(version == Version::V03Proto)).collect();
     let is_first = |step: &String| {
         matches!(step.as_str(), "tasks" | "message:send" | "message:stream" | "extendedAgentCard")
     };
+    // Only 1.0 has tenants.
     let tenant = match steps.first() {
-        Some(first) if !is_first(first) => Some(steps.remove(0)),
+        Some(first) if version == Version::V10 && !is_first(first) => Some(steps.remove(0)),
         _ => None,
     };
     let steps: Vec<_> = steps.iter().map(String::as_str).collect();
@@ -59,11 +72,8 @@ pub fn read(request: Request<'_>, body: Value) -> Result<(Method, Value), Error>
         (_, ["tasks", _, "pushNotificationConfigs", ..]) => {
             return Err(Error::no_push());
         }
-        (true, ["extendedAgentCard"]) => {
-            let reason = "EXTENDED_AGENT_CARD_NOT_CONFIGURED";
-            let problem = "this agent has no card but the public one";
-            return Err(Error::new(error::NO_EXTENDED_CARD, reason, problem));
-        }
+        (true, ["extendedAgentCard"]) if version == Version::V10 => (Verb::Card, None),
+        (true, ["card"]) if version == Version::V03Proto => (Verb::Card, None),
         _ => return Err(nothing()),
     };
     let mut params = match body {
@@ -73,7 +83,7 @@ pub fn read(request: Request<'_>, body: Value) -> Result<(Method, Value), Error>
     };
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     for (name, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
-        params.insert(decoded(name), decoded(value).into());
+        params.insert(decoded(name, true), decoded(value, true).into());
     }
     let named =
         [("id", id.map(str::to_owned)), ("taskId", id.map(str::to_owned)), ("tenant", tenant)];
@@ -84,11 +94,11 @@ pub fn read(request: Request<'_>, body: Value) -> Result<(Method, Value), Error>
         Verb::Pause | Verb::Resume | Verb::Await => Family::Alias,
         _ => Family::Standard,
     };
-    Ok((Method { verb, version: Version::V10, family }, params.into()))
+    Ok((Method { verb, version, family }, params.into()))
 }
 
 /// Returns the status of an error, and its body.
-pub fn failure(error: &Error) -> (u16, Value) {
+pub fn failure(error: &Error, version: Version) -> (u16, Value) {
     let (code, status) = match error.code {
         error::TASK_NOT_FOUND => (404, "NOT_FOUND"),
         error::METHOD_NOT_FOUND => (404, "UNIMPLEMENTED"),
@@ -102,22 +112,27 @@ pub fn failure(error: &Error) -> (u16, Value) {
         | error::CONTENT_TYPE_NOT_SUPPORTED => (400, "INVALID_ARGUMENT"),
         _ => (400, "FAILED_PRECONDITION"),
     };
-    let body = json!({ "error": {
-        "code": code,
-        "status": status,
-        "message": error.message(),
-        "details": [error.info()],
-    } });
+    let body = match version {
+        Version::V10 => json!({ "error": {
+            "code": code,
+            "status": status,
+            "message": error.message(),
+            "details": [error.info()],
+        } }),
+        // 0.3 has no other shape for an error than that of JSON-RPC.
+        Version::V03 | Version::V03Proto => error.to_rpc(),
+    };
     (code, body)
 }
 
-/// Returns a text without its escapes; one that is malformed stays as it is.
-fn decoded(text: &str) -> String {
+/// Returns a text without its escapes; one that is malformed stays as it is. In a query, a plus is a
+/// space.
+fn decoded(text: &str, is_query: bool) -> String {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
         match byte {
-            b'+' => decoded.push(b' '),
+            b'+' if is_query => decoded.push(b' '),
             b'%' => {
                 let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16));
                 let code = digit().zip(digit()).map(|(high, low)| high * 16 + low);
@@ -164,6 +179,21 @@ mod tests {
                 json!({ "pageSize": "2", "statusTimestampAfter": "2026-11-16T09:00:00Z" }),
             ),
             ("GET team%20a/tasks", Verb::List, json!({ "tenant": "team a" })),
+            (
+                "GET a+b/tasks?contextId=a+b",
+                Verb::List,
+                json!({ "tenant": "a+b", "contextId": "a b" }),
+            ),
+            ("GET extendedAgentCard", Verb::Card, json!({})),
+            ("GET acme/extendedAgentCard/", Verb::Card, json!({ "tenant": "acme" })),
+            ("GET v1/card", Verb::Card, json!({})),
+            ("GET v1/tasks", Verb::List, json!({})),
+            ("POST v1/message:send", Verb::Send, json!({})),
+            (
+                "POST v1/tasks/run-1:cancel",
+                Verb::Cancel,
+                json!({ "id": "run-1", "taskId": "run-1" }),
+            ),
         ] {
             assert_eq!(found(line, Value::Null).unwrap(), (verb, params), "{line}");
         }
@@ -183,15 +213,19 @@ mod tests {
             ("POST tasks/a:explode", -32601),
             ("GET a/b/c", -32601),
             ("GET ", -32601),
-            ("GET extendedAgentCard", -32007),
+            ("GET v1/extendedAgentCard", -32601),
+            ("GET v1", -32601),
+            ("GET v1/acme/tasks", -32601),
             ("POST tasks/a/pushNotificationConfigs", -32003),
         ] {
             assert_eq!(found(line, Value::Null), Err(code), "{line}");
         }
         assert_eq!(found("POST message:send", json!([])), Err(-32602));
         let refused = Error::no_task("x", Family::Alias);
-        let (status, body) = failure(&refused);
+        let (status, body) = failure(&refused, Version::V10);
         assert_eq!((status, &body["error"]["status"]), (404, &json!("NOT_FOUND")));
         assert_eq!(body["error"]["details"][0]["reason"], "TASK_NOT_FOUND");
+        let (status, body) = failure(&refused, Version::V03Proto);
+        assert_eq!((status, &body["code"]), (404, &json!(-32001)));
     }
 }

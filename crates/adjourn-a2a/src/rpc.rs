@@ -23,6 +23,18 @@ pub struct Headers<'a> {
     pub activated: Activated,
     /// The last event that the peer has seen.
     pub last_event: Option<&'a str>,
+    /// The trace that the request belongs to, as `traceparent` has it.
+    pub trace: Option<&'a str>,
+    /// The URL under which a peer that has shown a token reaches the agent.
+    pub url: Option<&'a str>,
+}
+
+impl<'a> Headers<'a> {
+    /// Returns what is asked for, by whom.
+    pub const fn asked(self, caller: &'a Caller, method: Method) -> Asked<'a> {
+        let Self { activated, last_event, trace, url, .. } = self;
+        Asked { caller, method, activated, last_event, trace, url }
+    }
 }
 
 /// What a request is answered.
@@ -64,9 +76,7 @@ impl<S: Store> Face<S> {
         let (name, params) = read(request)?;
         Version::check(headers.version)?;
         let method = Method::named(name).ok_or_else(|| Error::no_method(name))?;
-        let Headers { activated, last_event, .. } = headers;
-        let asked = Asked { caller, method, activated, last_event };
-        self.ask(&asked, params).await
+        self.ask(&headers.asked(caller, method), params).await
     }
 }
 

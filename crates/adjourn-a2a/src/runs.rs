@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use adjourn::core::Session;
 use adjourn::core::id::{RunId, SessionId};
 use adjourn::store::Store;
-use adjourn::{Error, Moments, SessionRef};
+use adjourn::{Error, Moment, Moments, SessionRef};
 
 use crate::fold::Runs;
 
@@ -60,7 +60,7 @@ impl Folded {
             Some(state) => session.watch().after(state).await?,
             None => session.watch().await?,
         };
-        catch_up(&mut runs, &mut moments, u64::MAX).await?;
+        catch_up(&mut runs, &mut moments, u64::MAX, |_| {}).await?;
         if runs.revision() < seen.revision {
             runs.jump(seen);
         }
@@ -102,11 +102,12 @@ impl Folded {
     }
 }
 
-/// Folds what has happened before a revision.
+/// Folds what has happened before a revision, and shows each moment of it.
 pub(crate) async fn catch_up<S: Store>(
     runs: &mut Runs,
     moments: &mut Moments<S>,
     before: u64,
+    mut show: impl FnMut(&Moment) + Send,
 ) -> Result<(), Error> {
     loop {
         let page = moments.page_before(before).await?;
@@ -120,6 +121,7 @@ pub(crate) async fn catch_up<S: Store>(
                 return Ok(());
             }
             runs.apply(&moment);
+            show(&moment);
         }
         if read == 0 || (!moments.is_behind() && before == u64::MAX) {
             return Ok(());

@@ -18,8 +18,9 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::face::{Asked, Found, viewer};
 use crate::fold::{Run, Runs};
+use crate::making::Making;
 use crate::pause;
-use crate::projection::{self, Viewer, artifact};
+use crate::projection::{self, Viewer};
 use crate::runs::catch_up;
 use crate::standing::Standing;
 use crate::task::{State, Status, Task, Update};
@@ -71,6 +72,7 @@ pub struct TaskStream<S: Store> {
     /// Whether it ends where the task wants a message.
     ends_when_asked: bool,
     runs: Runs,
+    making: Making,
     moments: Moments<S>,
     ready: VecDeque<StreamEvent>,
     is_over: bool,
@@ -100,6 +102,7 @@ impl<S: Store> TaskStream<S> {
             version: asked.method.version,
             ends_when_asked,
             runs,
+            making: Making::with(task.open.clone()),
             moments,
             ready: VecDeque::new(),
             is_over: false,
@@ -124,8 +127,10 @@ impl<S: Store> TaskStream<S> {
             return Ok(None);
         }
         let context = projection::context(state);
-        let (mut runs, mut moments) = (Runs::default(), found.session.watch().await.map_err(of)?);
-        catch_up(&mut runs, &mut moments, seen.revision).await.map_err(of)?;
+        let (mut runs, mut making) = (Runs::default(), Making::default());
+        let mut moments = found.session.watch().await.map_err(of)?;
+        let told = |moment: &Moment| drop(making.take(moment));
+        catch_up(&mut runs, &mut moments, seen.revision, told).await.map_err(of)?;
         if runs.revision() + 1 != seen.revision {
             return Ok(None);
         }
@@ -136,6 +141,7 @@ impl<S: Store> TaskStream<S> {
             version: asked.method.version,
             ends_when_asked: false,
             runs,
+            making,
             moments,
             ready: VecDeque::new(),
             is_over: false,
@@ -182,6 +188,7 @@ impl<S: Store> TaskStream<S> {
     fn take(&mut self, moment: &Moment) {
         let before = self.runs.get(self.run).map(|run| run.standing);
         self.runs.apply(moment);
+        let made = self.making.take(moment);
         let revision = moment.revision;
         if self.is_over || matches!(before, Some(Standing::Over(_))) {
             return;
@@ -189,7 +196,7 @@ impl<S: Store> TaskStream<S> {
         let (Some(state), Some(run)) = (self.runs.session(), self.runs.get(self.run)) else {
             return;
         };
-        let mut told: Vec<_> = made(moment).map(|update| self.update(&update, revision)).collect();
+        let mut told: Vec<_> = made.iter().map(|update| self.update(update, revision)).collect();
         let woke = woke(moment).filter(|_| before != Some(Standing::Working));
         if let (Some(woke), Some(before)) = (woke, before) {
             told.extend(self.wake(run, before, woke, revision));
@@ -253,16 +260,6 @@ impl<S: Store> TaskStream<S> {
         }
         told
     }
-}
-
-/// Returns what the agent has made with a moment.
-fn made(moment: &Moment) -> impl Iterator<Item = Update> {
-    moment.said.iter().filter_map(|(number, entry)| {
-        let artifact = artifact(*number, entry)?;
-        let append = entry.segment.is_some_and(|segment| segment.offset > 0);
-        let last = entry.segment.is_none_or(|segment| segment.last) || entry.aborted;
-        Some(Update::Artifact { artifact, append, last })
-    })
 }
 
 /// Returns the wake that a moment tells of.

@@ -84,7 +84,9 @@ impl State {
     pub fn spelled(self, version: Version) -> String {
         match version {
             Version::V03 => self.as_str().to_owned(),
-            Version::V10 => {
+            // The proto file of 0.3 spells it with two l.
+            Version::V03Proto if self == Self::Canceled => "TASK_STATE_CANCELLED".to_owned(),
+            Version::V03Proto | Version::V10 => {
                 format!("TASK_STATE_{}", self.as_str().to_ascii_uppercase().replace('-', "_"))
             }
         }
@@ -168,6 +170,8 @@ pub struct Task {
     pub status: Status,
     /// What the agent has made; nothing if it was not asked for.
     pub artifacts: Vec<Artifact>,
+    /// Those of the artifacts, by id, that the agent goes on with.
+    pub open: Vec<String>,
     /// What was said to the agent and asked by it; nothing if it was not asked for.
     pub history: Vec<Message>,
     /// Its pause, in the words of the extensions.
@@ -202,7 +206,7 @@ impl Task {
             "artifacts": list(artifacts.collect()),
             "history": list(history.collect()),
             "metadata": (!self.metadata.is_empty()).then_some(&self.metadata),
-            "generation": self.generation,
+            "generation": known_generation(self.generation, version),
         }))
     }
 }
@@ -244,9 +248,9 @@ impl Update {
                     "taskId": task,
                     "contextId": context,
                     "status": status.to_value(task, context, version),
-                    "final": (version == Version::V03).then_some(is_final),
+                    "final": (version != Version::V10).then_some(is_final),
                     "metadata": (!metadata.is_empty()).then_some(metadata),
-                    "generation": generation,
+                    "generation": known_generation(generation, version),
                 }),
             ),
             Self::Artifact { artifact, append, last } => (
@@ -258,12 +262,12 @@ impl Update {
                     "artifact": artifact.to_value(version),
                     "append": append,
                     "lastChunk": last,
-                    "generation": generation,
+                    "generation": known_generation(generation, version),
                 }),
             ),
         };
         match version {
-            Version::V10 => {
+            Version::V03Proto | Version::V10 => {
                 let mut named = Map::new();
                 named.insert(name.to_owned(), without_nulls(value));
                 named.into()
@@ -276,6 +280,14 @@ impl Update {
                 (_, value) => value,
             },
         }
+    }
+}
+
+/// Returns the generation for clients that do not refuse what they do not know.
+const fn known_generation(generation: u64, version: Version) -> Option<u64> {
+    match version {
+        Version::V03 | Version::V10 => Some(generation),
+        Version::V03Proto => None,
     }
 }
 
@@ -303,6 +315,8 @@ mod tests {
             assert_eq!((State::read(v03), State::read(v10)), (Some(state), Some(state)));
         }
         assert_eq!(State::read("TASK_STATE_CANCELLED"), Some(State::Canceled));
+        assert_eq!(State::Canceled.spelled(Version::V03Proto), "TASK_STATE_CANCELLED");
+        assert_eq!(State::Working.spelled(Version::V03Proto), "TASK_STATE_WORKING");
         assert_eq!(State::read("TASK_STATE_SUBMITTED"), Some(State::Working));
         assert_eq!(State::read("TASK_STATE_UNSPECIFIED"), None);
     }

@@ -1,10 +1,13 @@
 //! Reading, listing and ending tasks.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use adjourn::core::id::RunId;
+use adjourn::core::time::Timestamp;
 use adjourn::store::Store;
-use adjourn::{Cursor, Filter, Query, SessionRef, Sort};
+use adjourn::{Filter, Query, SessionRef};
 use serde_json::{Value, json};
 
 use crate::error::{Error, TASK_NOT_CANCELABLE, UNSUPPORTED_OPERATION};
@@ -16,7 +19,7 @@ use crate::standing::Standing;
 use crate::stream::TaskStream;
 use crate::task::Task;
 
-/// How many sessions of a context are found at once.
+/// How many sessions are found at once.
 const PAGE: usize = 100;
 
 impl<S: Store> Face<S> {
@@ -72,20 +75,39 @@ impl<S: Store> Face<S> {
         TaskStream::begin(asked, found, task, false).await
     }
 
-    /// `tasks/list`.
+    /// `tasks/list`: those first that came last to where they stand.
     pub(crate) async fn list(&self, asked: &Asked<'_>, params: Params<'_>) -> Result<Value, Error> {
         let list = List::read(params)?;
-        let place =
-            list.page_token.as_deref().map(ListPlace::read).transpose()?.unwrap_or_default();
-        let (found, next, total) = match &list.context {
-            Some(context) => self.list_context(asked, &list, context, place.told).await?,
-            None => self.list_all(asked, &list, place).await?,
-        };
-        let mut tasks = Vec::with_capacity(found.len());
-        for found in &found {
-            let task = self.show(asked, found, list.wanted).await?;
-            tasks.push(task.to_value(asked.method.version));
+        let of = |error| Error::of(error, "", asked.method.family);
+        let behind = list.page_token.as_deref().map(ListPlace::read).transpose()?;
+        let mut found = Vec::new();
+        for session in self.sessions(asked, list.context.as_deref()).await.map_err(of)? {
+            let runs = self.readable_runs(&session).await.map_err(of)?;
+            let wanted = runs.all().iter().filter(|run| is_wanted(run, &list, asked));
+            let place = |run: &Run| ListPlace { since: run.since, run: run.id };
+            found.extend(wanted.map(|run| (place(run), session.id())));
         }
+        found.sort_by_key(|(place, _)| Reverse(*place));
+        let total = found.len();
+        let rest = found.into_iter().filter(|(place, _)| behind.is_none_or(|seen| *place < seen));
+        let mut rest = rest.peekable();
+        let (mut tasks, mut last) = (Vec::new(), None);
+        let adjourn = self.as_caller(asked.caller);
+        while tasks.len() < list.page_size
+            && let Some((place, session)) = rest.next()
+        {
+            let session = adjourn.session(session);
+            let runs = self.readable_runs(&session).await.map_err(of)?;
+            let found = Found { session, runs, run: place.run };
+            // It was removed meanwhile.
+            if found.run().is_none() {
+                continue;
+            }
+            let task = self.show(asked, &found, list.wanted).await?;
+            tasks.push(task.to_value(asked.method.version));
+            last = Some(place);
+        }
+        let next = last.filter(|_| rest.peek().is_some());
         Ok(json!({
             "tasks": tasks,
             "nextPageToken": next.map(|place| place.to_string()).unwrap_or_default(),
@@ -94,22 +116,24 @@ impl<S: Store> Face<S> {
         }))
     }
 
-    /// Lists the tasks of one context, those first that came last to where they stand.
-    async fn list_context(
+    /// Finds the sessions of the caller's tenant that were prompted, or those of one context.
+    async fn sessions(
         &self,
         asked: &Asked<'_>,
-        list: &List,
-        context: &str,
-        told: usize,
-    ) -> Result<Listing<S>, Error> {
-        let of = |error| Error::of(error, "", asked.method.family);
+        context: Option<&str>,
+    ) -> Result<Vec<SessionRef<S>>, adjourn::Error> {
         let adjourn = self.as_caller(asked.caller);
-        let mut sessions: Vec<_> = self.first_of(asked, context).await?.into_iter().collect();
-        let labels = BTreeMap::from([(CONTEXT.to_owned(), context.to_owned())]);
         let tenant = Some(asked.caller.tenant.to_string());
-        let mut query = Query::new(Filter { tenant, labels, ..Filter::default() }, PAGE);
+        let mut filter = Filter { tenant, prompted: true, ..Filter::default() };
+        let mut sessions = Vec::new();
+        if let Some(context) = context {
+            // The first one bears its own name.
+            sessions.extend(self.first_of(asked, context).await?);
+            filter.labels = BTreeMap::from([(CONTEXT.to_owned(), context.to_owned())]);
+        }
+        let mut query = Query::new(filter, PAGE);
         loop {
-            let page = adjourn.query(query.clone()).await.map_err(of)?;
+            let page = adjourn.query(query.clone()).await?;
             let ids = page.sessions.iter().filter_map(|listed| Some(listed.as_ref().ok()?.id));
             sessions.extend(ids.map(|id| adjourn.session(id)));
             query.after = page.next;
@@ -119,62 +143,7 @@ impl<S: Store> Face<S> {
         }
         sessions.sort_by_key(SessionRef::id);
         sessions.dedup_by_key(|session| session.id());
-        let mut found = Vec::new();
-        for session in sessions {
-            let runs = self.readable_runs(&session).await.map_err(of)?;
-            let wanted = runs.all().iter().filter(|run| is_wanted(run, list, asked));
-            found.extend(wanted.map(|run| (run.since, self.found_run(&session, &runs, run))));
-        }
-        found.sort_by_key(|(since, _)| std::cmp::Reverse(*since));
-        let total = found.len();
-        let page = found.into_iter().skip(told).take(list.page_size).map(|(_, found)| found);
-        let page: Vec<_> = page.collect();
-        let told = told.saturating_add(page.len());
-        let next = (told < total).then_some(ListPlace { after: None, told });
-        Ok((page, next, total as u64))
-    }
-
-    /// Lists the tasks of one session after the other, the sessions first that changed last.
-    async fn list_all(
-        &self,
-        asked: &Asked<'_>,
-        list: &List,
-        mut place: ListPlace,
-    ) -> Result<Listing<S>, Error> {
-        let of = |error| Error::of(error, "", asked.method.family);
-        let adjourn = self.as_caller(asked.caller);
-        let tenant = Some(asked.caller.tenant.to_string());
-        let filter = Filter { tenant, prompted: true, ..Filter::default() };
-        let total = adjourn.count(filter.clone()).await.map_err(of)?;
-        let total = total.states.values().map(|standing| standing.count).sum();
-        // One session at a time, so that a page can end behind each of them.
-        let mut query = Query { sort: Sort::Freshest, ..Query::new(filter, 1) };
-        let mut page = Vec::new();
-        loop {
-            query.after = place.after;
-            let sessions = adjourn.query(query.clone()).await.map_err(of)?;
-            if let Some(Ok(state)) = sessions.sessions.first() {
-                let session = adjourn.session(state.id);
-                let runs = self.readable_runs(&session).await.map_err(of)?;
-                for run in runs.all().iter().rev().skip(place.told) {
-                    if is_wanted(run, list, asked) {
-                        if page.len() == list.page_size {
-                            return Ok((page, Some(place), total));
-                        }
-                        page.push(self.found_run(&session, &runs, run));
-                    }
-                    place.told += 1;
-                }
-            }
-            match sessions.next {
-                Some(after) => place = ListPlace { after: Some(after), told: 0 },
-                None => return Ok((page, None, total)),
-            }
-        }
-    }
-
-    fn found_run(&self, session: &SessionRef<S>, runs: &Arc<Runs>, run: &Run) -> Found<S> {
-        Found { session: session.clone(), runs: Arc::clone(runs), run: run.id }
+        Ok(sessions)
     }
 
     /// Returns the runs of a session; none if it was removed, or cannot be read.
@@ -187,37 +156,30 @@ impl<S: Store> Face<S> {
     }
 }
 
-/// A page of tasks, where the next one begins, and how many tasks there are.
-type Listing<S> = (Vec<Found<S>>, Option<ListPlace>, u64);
-
 fn is_wanted(run: &Run, list: &List, asked: &Asked<'_>) -> bool {
     let shown = run.standing.shown(asked.activated);
     list.state.is_none_or(|state| state == shown)
         && list.since.is_none_or(|since| run.since >= since)
 }
 
-/// Where a page of tasks ended: behind which session, and how many tasks of the next one are on it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Where a task is in a list: by the time at which it came to where it stands, and its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ListPlace {
-    after: Option<Cursor>,
-    told: usize,
+    since: Timestamp,
+    run: RunId,
 }
 
 impl ListPlace {
     fn read(token: &str) -> Result<Self, Error> {
         let wrong = || Error::invalid("pageToken", "expected the token of the page before");
-        let (told, after) = token.split_once('-').ok_or_else(wrong)?;
-        let after = match after {
-            "" => None,
-            cursor => Some(cursor.parse().map_err(|_| wrong())?),
-        };
-        Ok(Self { after, told: told.parse().map_err(|_| wrong())? })
+        let (since, run) = token.split_once('.').ok_or_else(wrong)?;
+        let since = Timestamp::from_millis(since.parse().map_err(|_| wrong())?);
+        Ok(Self { since, run: run.parse().map_err(|_| wrong())? })
     }
 }
 
 impl std::fmt::Display for ListPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}-", self.told)?;
-        self.after.iter().try_for_each(|cursor| write!(f, "{cursor}"))
+        write!(f, "{}.{}", self.since.as_millis(), self.run)
     }
 }

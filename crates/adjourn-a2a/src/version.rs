@@ -14,6 +14,9 @@ pub const PAUSED_STATES: &str = "urn:adjourn:a2a:paused-states:v1";
 pub enum Version {
     /// 0.3: `kind` says what an object is, states are in lower case.
     V03,
+    /// 0.3 over HTTP+JSON, in the words of its proto file: an object is named by its member, as in
+    /// 1.0, and some members have other names. Its clients refuse members that they do not know.
+    V03Proto,
     /// 1.0: an object is named by its member, states are in upper case.
     V10,
 }

@@ -79,15 +79,15 @@ impl Ask<'_> {
 
     const fn method(&self, version: Version) -> &'static str {
         match (self, version) {
-            (Self::Send { .. }, Version::V03) => "message/send",
+            (Self::Send { .. }, Version::V03 | Version::V03Proto) => "message/send",
             (Self::Send { .. }, Version::V10) => "SendMessage",
-            (Self::Stream { .. }, Version::V03) => "message/stream",
+            (Self::Stream { .. }, Version::V03 | Version::V03Proto) => "message/stream",
             (Self::Stream { .. }, Version::V10) => "SendStreamingMessage",
-            (Self::Get { .. }, Version::V03) => "tasks/get",
+            (Self::Get { .. }, Version::V03 | Version::V03Proto) => "tasks/get",
             (Self::Get { .. }, Version::V10) => "GetTask",
-            (Self::Cancel { .. }, Version::V03) => "tasks/cancel",
+            (Self::Cancel { .. }, Version::V03 | Version::V03Proto) => "tasks/cancel",
             (Self::Cancel { .. }, Version::V10) => "CancelTask",
-            (Self::Subscribe { .. }, Version::V03) => "tasks/resubscribe",
+            (Self::Subscribe { .. }, Version::V03 | Version::V03Proto) => "tasks/resubscribe",
             (Self::Subscribe { .. }, Version::V10) => "SubscribeToTask",
             // The proposal's names: whoever implements it has these.
             (Self::Pause { .. }, _) => "tasks/pause",
@@ -116,13 +116,13 @@ impl Ask<'_> {
         match self {
             Self::Send { message, .. } | Self::Stream { message } => {
                 let name = match (version, is_rpc) {
-                    (Version::V03, false) => "request",
+                    (Version::V03 | Version::V03Proto, false) => "request",
                     _ => "message",
                 };
                 params.insert(name.to_owned(), message.written(version, is_rpc));
                 if let Self::Send { waits, .. } = self {
                     let configuration = match version {
-                        Version::V03 => json!({ "blocking": waits }),
+                        Version::V03 | Version::V03Proto => json!({ "blocking": waits }),
                         Version::V10 => json!({ "returnImmediately": !waits }),
                     };
                     params.insert("configuration".to_owned(), configuration);
@@ -146,12 +146,18 @@ impl Outgoing {
     fn written(&self, version: Version, is_rpc: bool) -> Value {
         let (mut message, parts) = match (version, is_rpc) {
             (Version::V10, _) => (json!({ "role": "ROLE_USER" }), "parts"),
-            (Version::V03, true) => (json!({ "kind": "message", "role": "user" }), "parts"),
+            (Version::V03 | Version::V03Proto, true) => {
+                (json!({ "kind": "message", "role": "user" }), "parts")
+            }
             // The other binding of 0.3 has the shapes of its proto file.
-            (Version::V03, false) => (json!({ "role": "ROLE_USER" }), "content"),
+            (Version::V03 | Version::V03Proto, false) => {
+                (json!({ "role": "ROLE_USER" }), "content")
+            }
         };
         let part = match (version, is_rpc) {
-            (Version::V03, true) => json!({ "kind": "text", "text": self.text }),
+            (Version::V03 | Version::V03Proto, true) => {
+                json!({ "kind": "text", "text": self.text })
+            }
             _ => json!({ "text": self.text }),
         };
         if let Some(message) = message.as_object_mut() {
@@ -196,8 +202,8 @@ impl Peer {
             Binding::HttpJson => {
                 let (is_get, path) = ask.path();
                 let prefix = match (way.version, &way.tenant) {
-                    (Version::V03, _) if url.ends_with("/v1") => String::new(),
-                    (Version::V03, _) => "/v1".to_owned(),
+                    (Version::V03 | Version::V03Proto, _) if url.ends_with("/v1") => String::new(),
+                    (Version::V03 | Version::V03Proto, _) => "/v1".to_owned(),
                     (Version::V10, Some(tenant)) => format!("/{}", escaped(tenant)),
                     (Version::V10, None) => String::new(),
                 };
@@ -206,7 +212,7 @@ impl Peer {
             }
         };
         let (version, extensions) = match way.version {
-            Version::V03 => ("0.3", "x-a2a-extensions"),
+            Version::V03 | Version::V03Proto => ("0.3", "x-a2a-extensions"),
             Version::V10 => ("1.0", "a2a-extensions"),
         };
         let accept = if ask.streams() { "text/event-stream" } else { "application/json" };

@@ -4,11 +4,12 @@ use adjourn::Event;
 use adjourn::core::Session;
 use adjourn_a2a::Scope;
 use adjourn_testkit::host::Fixture;
+use adjourn_testkit::http::told;
 use adjourn_testkit::store::TENANT;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, caller, told};
+use crate::peer::{Peer, caller};
 
 /// The agent works at something that takes a minute, and has a step behind it.
 const BUILDS: &str = r#"{"steps": [{"tool": {"name": "build", "ms": 60000}}, {"say": "merged"}]}"#;

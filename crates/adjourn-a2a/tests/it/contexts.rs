@@ -48,7 +48,7 @@ async fn a_message_goes_to_the_session_of_its_context_if_that_is_idle() {
 
     // The same message again is the same task.
     let retried = send(&peer, "c", Some(&first["contextId"])).await;
-    assert_ne!(retried["id"], first["id"]);
+    assert_eq!(retried["id"], third["id"]);
     let listed = peer.result("ListTasks", json!({ "contextId": first["contextId"] })).await;
     let listed: Vec<_> =
         listed["tasks"].as_array().unwrap().iter().map(|task| &task["id"]).collect();

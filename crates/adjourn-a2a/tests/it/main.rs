@@ -8,10 +8,12 @@
 )]
 
 mod awaiting;
+mod chunks;
 mod contexts;
 mod peer;
 mod races;
 mod refusals;
+mod retries;
 mod seed;
 mod streams;
 mod tasks;

@@ -1,5 +1,6 @@
 //! A peer: asks a face, and reads what it is told.
 
+use adjourn::Adjourn;
 use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
 use adjourn::store::Sqlite;
@@ -14,6 +15,8 @@ pub struct Peer {
     pub face: Face<Sqlite>,
     pub caller: Caller,
     pub activated: Activated,
+    /// Where it reaches the agent, if it has shown a token.
+    pub url: Option<&'static str>,
 }
 
 /// What a peer has activated that knows paused states.
@@ -22,6 +25,11 @@ pub const STATES: Activated = Activated { pause: true, states: true };
 impl Peer {
     /// A peer that may do everything, and knows nothing of pauses.
     pub fn new(fixture: &Fixture, script: &str) -> Self {
+        Self::on(fixture.adjourn(), script)
+    }
+
+    /// The same, of a server that has a store open.
+    pub fn on(adjourn: Adjourn, script: &str) -> Self {
         let agent = Agent {
             name: "rebase-worker".to_owned(),
             description: "Rebases branches".to_owned(),
@@ -30,9 +38,10 @@ impl Peer {
             pausable: true,
         };
         Self {
-            face: Face::new(fixture.adjourn(), agent, Profile::Adjourn),
+            face: Face::new(adjourn, agent, Profile::Adjourn),
             caller: caller(TENANT, &Scope::ALL),
             activated: Activated::default(),
+            url: None,
         }
     }
 
@@ -44,7 +53,8 @@ impl Peer {
     async fn reply(&self, method: &str, params: Value, last_event: Option<&str>) -> Reply<Sqlite> {
         let request =
             json!({ "jsonrpc": "2.0", "id": "req-1", "method": method, "params": params });
-        let headers = Headers { version: None, activated: self.activated, last_event };
+        let headers =
+            Headers { activated: self.activated, last_event, url: self.url, ..Headers::default() };
         self.face.rpc(&self.caller, headers, request.to_string().as_bytes()).await
     }
 
@@ -146,30 +156,4 @@ pub fn caller(tenant: &str, scopes: &[Scope]) -> Caller {
 pub fn message(id: &str, text: &str) -> Value {
     json!({ "kind": "message", "messageId": id, "role": "user",
             "parts": [{ "kind": "text", "text": text }] })
-}
-
-/// Returns JSON as a person reads it, with ids by the order in which they come up.
-pub fn told(value: &Value) -> String {
-    let text = serde_json::to_string_pretty(value).unwrap();
-    let mut seen: Vec<String> = Vec::new();
-    let mut told = String::new();
-    let mut rest = text.as_str();
-    while let Some(at) = rest.find("-0") {
-        let uuid = rest.get(at + 1..at + 37).filter(|uuid| uuid.matches('-').count() == 4);
-        let Some(uuid) = uuid else {
-            told.push_str(&rest[..at + 2]);
-            rest = &rest[at + 2..];
-            continue;
-        };
-        let number = seen.iter().position(|seen| seen == uuid).unwrap_or_else(|| {
-            seen.push(uuid.to_owned());
-            seen.len() - 1
-        });
-        told.push_str(&rest[..=at]);
-        told.push_str(&(number + 1).to_string());
-        rest = &rest[at + 37..];
-    }
-    told.push_str(rest);
-    told.push('\n');
-    told
 }

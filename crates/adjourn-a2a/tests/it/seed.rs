@@ -2,10 +2,11 @@
 
 use adjourn::Event;
 use adjourn_testkit::host::Fixture;
+use adjourn_testkit::http::told;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, told};
+use crate::peer::Peer;
 
 fn check(value: &Value, expect: Expect) {
     expect.assert_eq(&told(value));

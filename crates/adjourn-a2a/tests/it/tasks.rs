@@ -3,10 +3,11 @@
 use adjourn::core::carry::Budget;
 use adjourn::core::command::{Mode, Suspend};
 use adjourn_testkit::host::Fixture;
+use adjourn_testkit::http::told;
 use expect_test::expect;
 use serde_json::json;
 
-use crate::peer::{Peer, STATES, message, told};
+use crate::peer::{Peer, STATES, message};
 use crate::refusals::with_task;
 
 const ASKS: &str = r#"{"steps": [
@@ -139,9 +140,11 @@ async fn a_question_is_answered_by_a_message_and_the_task_has_what_was_made() {
         }
     "#]]
     .assert_eq(&told(&done));
-    // A retry is told what came of the first one.
+    // A retry is told what came of the first one; another message is refused.
     let retry = json!({ "message": with_task(message("m3", "yes"), task) });
-    assert_eq!(peer.refused("message/send", retry).await.0, -32004, "the task is over");
+    assert_eq!(peer.result("message/send", retry).await["status"]["state"], "completed");
+    let late = json!({ "message": with_task(message("m4", "yes"), task) });
+    assert_eq!(peer.refused("message/send", late).await.0, -32004, "the task is over");
     let short = peer.result("tasks/get", json!({ "id": task, "historyLength": 1 })).await;
     assert_eq!(short["history"].as_array().unwrap().len(), 1);
     assert_eq!(short["history"][0]["messageId"], "m3");

@@ -1,9 +1,11 @@
 //! A2A over real HTTP, with the program.
 
 mod awaiting;
+mod bridge;
 mod client;
 mod conformance_agent;
 mod fake_peer;
+mod killing;
 mod sdk;
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -108,7 +110,8 @@ impl Watch {
             if let Some(place) = line.strip_prefix("id: ") {
                 id = place.trim().to_owned();
             } else if let Some(data) = line.strip_prefix("data: ") {
-                return Some((id, serde_json::from_str(data).unwrap()));
+                // One that is cut off was not told.
+                return Some((id, serde_json::from_str(data).ok()?));
             }
         }
     }

@@ -187,7 +187,7 @@ fn a_host_says_where_it_serves_and_that_it_has_stopped_for_programs() {
     use std::io::BufRead as _;
 
     let home = Home::new();
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--insecure-open", "--json"];
     let mut serving = home.command(&arguments).spawn().unwrap();
     let mut lines = std::io::BufReader::new(serving.stdout.take().unwrap()).lines();
     let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();

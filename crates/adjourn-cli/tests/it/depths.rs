@@ -127,7 +127,7 @@ fn every_depth_of_an_event_is_refused_or_wakes_and_is_told() {
     let waits = r#"{"await": {"reason": "x", "conditions": {"onEvent": "go"}}}"#;
     let script = format!(r#"{{"runs": [[{}]]}}"#, [waits; 200].join(","));
     let id = home.parked(&script);
-    let (serving, said) = home.serve_with(&["--listen", "127.0.0.1:0"]);
+    let (serving, said) = home.serve_with(&["--listen", "127.0.0.1:0", "--insecure-open"]);
     let mut woken = 0;
     let mut wakes = |depth: usize| {
         woken += 1;
@@ -216,7 +216,7 @@ fn a_document_inside_of_a_document_is_refused_at_every_door() {
     clear(answer["error"]["message"].as_str().unwrap());
     editor.close();
 
-    let (serving, said) = home.serve_with(&["--listen", "127.0.0.1:0"]);
+    let (serving, said) = home.serve_with(&["--listen", "127.0.0.1:0", "--insecure-open"]);
     let event = json!({ PRIVATE: text }).to_string();
     let (status, body) = post(url(&said), &event);
     assert_eq!(status, 400);

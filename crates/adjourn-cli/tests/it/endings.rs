@@ -71,7 +71,7 @@ fn a_host_waits_until_there_is_room() {
 #[test]
 fn half_a_request_keeps_no_host_from_stopping() {
     let home = Home::new();
-    let (serving, said) = home.serve_with(&["--listen", "127.0.0.1:0"]);
+    let (serving, said) = home.serve_with(&["--listen", "127.0.0.1:0", "--insecure-open"]);
     let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
     let mut half = TcpStream::connect(address).unwrap();
     half.write_all(b"POST /v1/events HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{").unwrap();

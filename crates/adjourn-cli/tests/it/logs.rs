@@ -64,7 +64,8 @@ fn get(address: &str, path: &str) -> (u16, Value) {
 #[test]
 fn a_log_in_json_has_the_ids_of_all_it_tells_and_no_secret() {
     let home = Home::new();
-    let (child, log, said) = serve(&home, &["--log-format", "json", "--listen", "127.0.0.1:0"]);
+    let (child, log, said) =
+        serve(&home, &["--log-format", "json", "--listen", "127.0.0.1:0", "--insecure-open"]);
     let id = live(&home);
     let said = ended(child, log, said);
     assert!(!said.contains(UNSAID), "{said}");
@@ -408,7 +409,7 @@ fn a_host_whose_log_is_not_read_goes_on() {
 fn a_host_that_stops_is_alive_and_not_ready() {
     let home = Home::new();
     home.parked(HANGS);
-    let (serving, said) = home.serve_with(&["--listen", "127.0.0.1:0"]);
+    let (serving, said) = home.serve_with(&["--listen", "127.0.0.1:0", "--insecure-open"]);
     let address = said.lines().find_map(|line| line.strip_prefix("listening on http://")).unwrap();
     let address = address.strip_suffix("/v1/events").unwrap();
     assert_eq!(get(address, "/healthz"), (200, json!({ "status": "alive" })));

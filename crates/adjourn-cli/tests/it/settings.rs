@@ -49,6 +49,7 @@ fn without_anything_the_defaults_hold() {
         serve.token  -  default
         serve.token_file  -  default
         serve.tokens_file  -  default
+        serve.public_name  -  default
         host.max_running  64  default
         host.warm_for  5m  default
         host.max_warm  8  default
@@ -94,6 +95,7 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"serve.token","value":"(hidden)","source":"ADJOURN_TOKEN"}
         {"key":"serve.token_file","value":"~/token","source":"~/.config/adjourn/config.toml:7"}
         {"key":"serve.tokens_file","value":null,"source":"default"}
+        {"key":"serve.public_name","value":null,"source":"default"}
         {"key":"host.max_running","value":8,"source":"~/.config/adjourn/config.toml:10"}
         {"key":"host.warm_for","value":"5m","source":"default"}
         {"key":"host.max_warm","value":8,"source":"default"}
@@ -157,7 +159,7 @@ fn what_hosts_do_about_failed_steps_can_be_set() {
 #[test]
 fn this_machine_may_be_called_by_its_name() {
     let home = Home::new();
-    let (serving, said) = home.serve_with(&["--listen", "localhost:0"]);
+    let (serving, said) = home.serve_with(&["--listen", "localhost:0", "--insecure-open"]);
     assert!(said.starts_with("listening on http://127.0.0.1:"), "{said}");
     assert_eq!(serving.terminate(), 0);
     let mut command = home.command(&["config", "--json"]);

@@ -199,7 +199,7 @@ fn a_thousand_idle_connections_stop_neither_events_nor_a_takeover() {
     let first = home.serve();
     home.json(&["event", "go"]);
     assert_eq!(home.until_in_flight("deploy"), id);
-    let (second, said) = home.serve_with_limit(64, &["--listen", "127.0.0.1:0"]);
+    let (second, said) = home.serve_with_limit(64, &["--listen", "127.0.0.1:0", "--insecure-open"]);
     let url = said.lines().find_map(|line| line.strip_prefix("listening on http://")).unwrap();
     let address = url.split('/').next().unwrap();
     let idle: Vec<_> =

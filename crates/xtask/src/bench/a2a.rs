@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use adjourn_a2a::{Agent, Face, Profile};
 use adjourn_core::carry::Budget;
 use adjourn_core::driver::DriverSpec;
-use adjourn_server::{A2a, Access, Intake};
+use adjourn_server::Site;
 use adjourn_testkit::http::Connection;
-use adjourn_testkit::store::TENANT;
 use anyhow::{Context as _, Result, ensure};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -104,10 +103,8 @@ pub fn serve(path: &Path, hosts: bool) -> Result<()> {
             pausable: true,
         };
         let face = Arc::new(Face::new(adjourn.clone(), agent, Profile::Adjourn));
-        let access = Access::with(Vec::new()).open_to_all(TENANT);
-        let intake = Intake { adjourn, token: None, connections: CONNECTIONS };
-        let listener = listen().await?;
-        adjourn_server::serve(listener, intake, Some(A2a { face, access }), first_gone()).await?;
+        let site = Site { agent: Some(face), connections: CONNECTIONS, ..Site::open(adjourn) };
+        adjourn_server::serve(listen().await?, site, first_gone()).await?;
         if let Some(host) = host {
             host.stop().await?;
         }

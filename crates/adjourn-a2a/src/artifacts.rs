@@ -1,0 +1,350 @@
+//! The shapes of the extension's messages, for other implementers: JSON Schema and TypeScript, from
+//! one table.
+
+use serde_json::{Map, Value, json};
+
+use adjourn::core::command::Mode;
+use adjourn::core::session::Cause;
+
+use crate::error;
+use crate::task::State;
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// A text.
+    Text,
+    /// A time, RFC 3339 in UTC with milliseconds.
+    Time,
+    /// True or false.
+    Flag,
+    /// A whole number from 0 on.
+    Whole,
+    /// A number.
+    Number,
+    /// Any object.
+    Object,
+    /// Any value.
+    Any,
+    /// One word.
+    Word(&'static str),
+    /// Another shape of the table.
+    Of(&'static str),
+    /// A shape of `suspend.schema.json`, which both protocols share.
+    Shared(&'static str),
+    /// The same, or null.
+    SharedOrNull(&'static str),
+    /// A list of such words.
+    Words(&'static str),
+}
+
+/// One field of a shape: its name, what it holds, and whether it is always there.
+type Field = (&'static str, Kind, bool);
+
+/// One shape: its name, what it is, and its fields.
+type Shape = (&'static str, &'static str, &'static [Field]);
+
+/// Words that are shapes of their own.
+fn words() -> [(&'static str, &'static str, Vec<&'static str>); 4] {
+    let modes = [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion];
+    let states = [
+        State::Working,
+        State::InputRequired,
+        State::AuthRequired,
+        State::Completed,
+        State::Canceled,
+        State::Failed,
+        State::Rejected,
+        State::PausedByClient,
+        State::PausedByAgent,
+    ];
+    let paused = states.into_iter().filter(|state| state.is_paused());
+    [
+        ("PauseMode", "How soon a pause takes effect.", modes.map(Mode::as_str).to_vec()),
+        ("PausedState", "The two states of a paused task.", paused.map(State::as_str).collect()),
+        ("TaskState", "Every state that a task can be in.", states.map(State::as_str).to_vec()),
+        ("ResumeCause", "Why a task was woken.", Cause::ALL.map(Cause::as_str).to_vec()),
+    ]
+}
+
+const SHAPES: &[Shape] = {
+    use Kind::{
+        Any, Flag, Number, Object, Of, Shared, SharedOrNull, Text, Time, Whole, Word, Words,
+    };
+    &[
+        (
+            "PauseTaskRequest",
+            "The parameters of `tasks/pause`, and of `PauseTask`.",
+            &[
+                ("taskId", Text, true),
+                ("reason", Text, false),
+                ("mode", Of("PauseMode"), false),
+                ("conditions", Shared("ResumeConditions"), false),
+                ("graceMs", Whole, false),
+                ("metadata", Object, false),
+            ],
+        ),
+        (
+            "PauseTaskResponse",
+            "The answer, when the pause is in force; also to an await.",
+            &[
+                ("taskId", Text, true),
+                ("state", Of("PausedState"), true),
+                ("handle", Text, true),
+                ("pausedAt", Time, true),
+                ("reason", Text, false),
+                ("conditions", Shared("ResumeConditions"), false),
+                ("metadata", Object, false),
+            ],
+        ),
+        (
+            "PauseTaskPending",
+            "The answer while calls in flight keep it from coming into force.",
+            &[
+                ("taskId", Text, true),
+                ("state", Word("working"), true),
+                ("phase", Word("quiescing"), true),
+                ("handle", Text, true),
+                ("reason", Text, false),
+            ],
+        ),
+        (
+            "AwaitTaskResumptionRequest",
+            "The parameters of `tasks/await_resumption`, and of `AwaitTaskResumption`.",
+            &[
+                ("taskId", Text, true),
+                ("reason", Text, true),
+                ("conditions", Shared("ResumeConditions"), false),
+                ("summary", Text, false),
+                ("metadata", Object, false),
+            ],
+        ),
+        (
+            "ResumeTaskRequest",
+            "The parameters of `tasks/resume`, and of `ResumeTask`.",
+            &[
+                ("taskId", Text, true),
+                ("handle", Text, false),
+                ("input", Any, false),
+                ("continueTranscript", Flag, false),
+                ("idempotencyKey", Text, false),
+                ("addBudget", Of("AddBudget"), false),
+                ("metadata", Object, false),
+            ],
+        ),
+        (
+            "AddBudget",
+            "What is added to the budget of a task that has used it up.",
+            &[("usd", Number, false), ("tokens", Whole, false), ("steps", Whole, false)],
+        ),
+        (
+            "ResumeTaskResponse",
+            "The answer to a resume, and the parameters of the notification that reports a wake.",
+            &[
+                ("taskId", Text, true),
+                ("state", Of("TaskState"), true),
+                ("previousState", Of("TaskState"), true),
+                ("cause", Of("ResumeCause"), true),
+                ("hadResumeInput", Flag, true),
+                ("continueTranscript", Flag, true),
+                ("resumedAt", Time, true),
+            ],
+        ),
+        (
+            "PausedStatusUpdate",
+            "The parameters of the notification `tasks/statusUpdate` that reports a pause.",
+            &[
+                ("taskId", Text, true),
+                ("state", Of("PausedState"), true),
+                ("handle", Text, false),
+                ("reason", Text, false),
+                ("initiator", Shared("SuspensionInitiator"), true),
+                ("pausedAt", Time, true),
+                ("conditions", SharedOrNull("ResumeConditions"), true),
+            ],
+        ),
+        (
+            "PauseMetadata",
+            "What the metadata of a paused task has under `urn:adjourn:a2a:pause:v1`.",
+            &[
+                ("state", Of("PausedState"), true),
+                ("handle", Text, false),
+                ("reason", Text, false),
+                ("initiator", Shared("SuspensionInitiator"), true),
+                ("pausedAt", Time, true),
+                ("conditions", Shared("ResumeConditions"), false),
+                ("summary", Text, false),
+                ("metadata", Object, false),
+            ],
+        ),
+        (
+            "WakeMetadata",
+            "What the metadata of the event that reports a wake has there.",
+            &[
+                ("previousState", Of("TaskState"), true),
+                ("cause", Of("ResumeCause"), true),
+                ("hadResumeInput", Flag, true),
+                ("continueTranscript", Flag, true),
+                ("resumedAt", Time, true),
+            ],
+        ),
+        (
+            "HarnPause",
+            "What the metadata of a paused task has under `harn.pause`; deprecated.",
+            &[
+                ("state", Of("PausedState"), true),
+                ("reason", Text, false),
+                ("initiator", Shared("SuspensionInitiator"), true),
+                ("handle", Text, false),
+                ("conditions", Object, false),
+            ],
+        ),
+        (
+            "PauseCapabilities",
+            "The `params` of `urn:adjourn:a2a:pause:v1` on an agent card.",
+            &[
+                ("supportsPause", Flag, true),
+                ("supportsAwaitResumption", Flag, true),
+                ("resumeCauses", Words("ResumeCause"), true),
+                ("modes", Words("PauseMode"), true),
+                ("methods", Object, true),
+                ("pausedStates", Text, true),
+                ("caller", Object, false),
+            ],
+        ),
+    ]
+};
+
+/// Returns the schema of every shape, by name, under `$defs`.
+pub fn schema() -> Value {
+    let mut shapes = Map::new();
+    for (name, about, words) in words() {
+        shapes.insert(name.to_owned(), json!({ "description": about, "enum": words }));
+    }
+    for (name, about, fields) in SHAPES {
+        let field = |(name, kind, _): &Field| ((*name).to_owned(), of_kind(*kind));
+        let properties: Map<_, _> = fields.iter().map(field).collect();
+        let required: Vec<_> =
+            fields.iter().filter(|(.., always)| *always).map(|(name, ..)| *name).collect();
+        let mut shape = json!({ "description": about, "type": "object", "properties": properties });
+        if let (false, Some(shape)) = (required.is_empty(), shape.as_object_mut()) {
+            shape.insert("required".to_owned(), json!(required));
+        }
+        shapes.insert((*name).to_owned(), shape);
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Pausing tasks over A2A",
+        "$comment": format!(
+            "The state does not allow it: {}. The handle is that of another pause: {}.",
+            error::NOT_PAUSABLE, error::HANDLE_MISMATCH
+        ),
+        "$defs": shapes,
+    })
+}
+
+fn of_kind(kind: Kind) -> Value {
+    let shared = |name: &str| json!({ "$ref": format!("suspend.schema.json#/$defs/{name}") });
+    match kind {
+        Kind::Text => json!({ "type": "string" }),
+        Kind::Time => json!({ "type": "string", "format": "date-time" }),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Whole => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Number => json!({ "type": "number" }),
+        Kind::Object => json!({ "type": "object" }),
+        Kind::Any => json!(true),
+        Kind::Word(word) => json!({ "const": word }),
+        Kind::Of(name) => json!({ "$ref": format!("#/$defs/{name}") }),
+        Kind::Shared(name) => shared(name),
+        Kind::SharedOrNull(name) => json!({ "anyOf": [shared(name), { "type": "null" }] }),
+        Kind::Words(name) => {
+            json!({ "type": "array", "items": { "$ref": format!("#/$defs/{name}") } })
+        }
+    }
+}
+
+/// Returns the TypeScript of every shape.
+pub fn typescript() -> String {
+    let mut text = "// Pausing tasks over A2A: see ../a2a-pause.md.\n\n".to_owned();
+    text += "import type { ResumeConditions, SuspensionInitiator } from \"./suspend\";\n";
+    for (name, about, words) in words() {
+        let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+        text += &format!("\n/** {about} */\nexport type {name} = {};\n", words.join(" | "));
+    }
+    for (name, about, fields) in SHAPES {
+        text += &format!("\n/** {about} */\nexport type {name} = {{\n");
+        for (field, kind, always) in *fields {
+            let optional = if *always { "" } else { "?" };
+            text += &format!("  {field}{optional}: {};\n", typescript_of(*kind));
+        }
+        text += "};\n";
+    }
+    text
+}
+
+fn typescript_of(kind: Kind) -> String {
+    match kind {
+        Kind::Text | Kind::Time => "string".to_owned(),
+        Kind::Flag => "boolean".to_owned(),
+        Kind::Whole | Kind::Number => "number".to_owned(),
+        Kind::Object => "Record<string, unknown>".to_owned(),
+        Kind::Any => "unknown".to_owned(),
+        Kind::Word(word) => format!("\"{word}\""),
+        Kind::Of(name) | Kind::Shared(name) => name.to_owned(),
+        Kind::SharedOrNull(name) => format!("{name} | null"),
+        Kind::Words(name) => format!("{name}[]"),
+    }
+}
+
+/// Returns the files, by name.
+pub fn files() -> Vec<(&'static str, String)> {
+    let schema = serde_json::to_string_pretty(&schema()).unwrap_or_default() + "\n";
+    vec![("pause.schema.json", schema), ("pause.d.ts", typescript())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the names of the fields that something has, and those that a shape requires and has.
+    fn check(name: &str, value: &Value) {
+        let (_, _, fields) = SHAPES.iter().find(|(shape, ..)| *shape == name).unwrap();
+        let value = value.as_object().unwrap();
+        for field in value.keys() {
+            assert!(fields.iter().any(|(known, ..)| known == field), "{name} has no {field}");
+        }
+        for (field, _, always) in *fields {
+            assert!(!always || value.contains_key(*field), "{name} lacks {field}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_of_these_shapes() {
+        use adjourn::core::session::{Initiator, Phase, Resumption};
+        let handle = "suspend-019abf6b-7d51-7c1d-bb02-0123456789ab";
+        check("PauseTaskPending", &crate::pause::quiescing("t", handle, Some("lunch")));
+        let resumption = Resumption {
+            handle: handle.parse().unwrap(),
+            cause: Cause::Timeout,
+            had_resume_input: false,
+            continue_transcript: true,
+            resumed_at: adjourn::core::time::Timestamp::from_millis(0),
+            initiator: Initiator::Agent,
+            then: Phase::Ready,
+        };
+        let resumed = crate::pause::resumed("t", State::PausedByAgent, State::Working, &resumption);
+        check("ResumeTaskResponse", &resumed);
+        let wake = crate::pause::wake_metadata(State::PausedByAgent, &resumption);
+        check("WakeMetadata", &wake[crate::version::PAUSE]);
+    }
+
+    #[test]
+    fn every_shape_that_is_named_is_there() {
+        let schema = schema();
+        let text = schema.to_string();
+        for named in text.split("\"#/$defs/").skip(1) {
+            let name = named.split('"').next().unwrap();
+            assert!(schema["$defs"].get(name).is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Messages that are sent twice: one id of one sender is taken once.
+
+use std::sync::Arc;
+
+use adjourn_a2a::{Caller, Scope};
+use adjourn_testkit::host::Fixture;
+use adjourn_testkit::store::TENANT;
+use serde_json::{Value, json};
+
+use crate::peer::{Peer, message};
+use crate::refusals::with_task;
+
+const PARKS: &str = r#"{"steps": [{"await": {"reason": "ci"}}, {"say": "done"}]}"#;
+
+/// Sends a message, perhaps to a context, and returns the task that it is answered with.
+async fn send(peer: &Peer, id: &str, context: Option<&str>) -> Value {
+    let mut message = message(id, "deploy");
+    if let Some(context) = context {
+        message["contextId"] = context.into();
+    }
+    let params = json!({ "message": message, "configuration": { "blocking": false } });
+    peer.result("message/send", params).await
+}
+
+async fn tasks(peer: &Peer) -> usize {
+    let listed = peer.result("ListTasks", json!({ "pageSize": 100 })).await;
+    listed["tasks"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_first_message_that_is_sent_twice_begins_one_task_also_behind_a_restart() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, PARKS);
+    let alone = send(&peer, "a", None).await;
+    let named = send(&peer, "b", Some("conversation")).await;
+    let own = alone["contextId"].as_str().unwrap();
+    // Another server on the same store, which knows nothing but the store.
+    let other = Peer::on(fixture.another_adjourn(), PARKS);
+    for peer in [&peer, &other] {
+        assert_eq!(send(peer, "a", None).await["id"], alone["id"]);
+        assert_eq!(send(peer, "b", Some("conversation")).await["id"], named["id"]);
+        // The session that the first one began, as its context: one message of one conversation.
+        assert_eq!(send(peer, "a", Some(own)).await["id"], alone["id"]);
+    }
+    assert_eq!(tasks(&peer).await, 2);
+    // Also when the first one is over, and its session would take another message.
+    for task in [&alone, &named] {
+        peer.result("tasks/cancel", json!({ "id": task["id"] })).await;
+    }
+    for peer in [&peer, &other] {
+        let again = send(peer, "a", None).await;
+        assert_eq!((&again["id"], &again["status"]["state"]), (&alone["id"], &"canceled".into()));
+        assert_eq!(send(peer, "b", Some("conversation")).await["id"], named["id"]);
+        assert_eq!(send(peer, "a", Some(own)).await["id"], alone["id"]);
+    }
+    assert_eq!(tasks(&peer).await, 2);
+}
+
+#[tokio::test]
+async fn a_message_to_a_busy_context_is_taken_once_also_when_that_is_idle_again() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, PARKS);
+    let first = send(&peer, "a", Some("conversation")).await;
+    let beside = send(&peer, "b", Some("conversation")).await;
+    assert_ne!(beside["id"], first["id"]);
+    assert_eq!(send(&peer, "b", Some("conversation")).await["id"], beside["id"]);
+    peer.result("tasks/cancel", json!({ "id": first["id"] })).await;
+    assert_eq!(send(&peer, "b", Some("conversation")).await["id"], beside["id"]);
+    // What the first session took when it was idle is not taken beside it while it is busy.
+    let third = send(&peer, "c", Some("conversation")).await;
+    assert_eq!(send(&peer, "c", Some("conversation")).await["id"], third["id"]);
+    assert_eq!(tasks(&peer).await, 3);
+}
+
+#[tokio::test]
+async fn the_same_id_of_another_sender_or_in_another_context_is_another_message() {
+    let fixture = Fixture::new();
+    let mut peer = Peer::new(&fixture, PARKS);
+    let first = send(&peer, "1", Some("one")).await;
+    assert_ne!(send(&peer, "1", Some("two")).await["id"], first["id"]);
+    assert_ne!(send(&peer, "1", None).await["id"], first["id"]);
+    let scopes = Scope::ALL.into_iter().collect();
+    peer.caller = Caller { name: "another".into(), tenant: TENANT.into(), scopes };
+    peer.result("tasks/cancel", json!({ "id": first["id"] })).await;
+    // To the same session, which has taken the id of the other sender.
+    let theirs = send(&peer, "1", Some("one")).await;
+    assert_ne!(theirs["id"], first["id"]);
+    assert_eq!(theirs["contextId"], first["contextId"]);
+    assert_eq!(tasks(&peer).await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_who_send_one_message_at_once_through_two_servers_all_are_told_of_one_task() {
+    let fixture = Fixture::new();
+    let servers = [
+        Arc::new(Peer::new(&fixture, PARKS)),
+        Arc::new(Peer::on(fixture.another_adjourn(), PARKS)),
+    ];
+    // The context's session is idle for a while and busy for a while.
+    let first = send(&servers[0], "first", Some("conversation")).await;
+    for (round, context) in [None, Some("new"), Some("conversation")].into_iter().enumerate() {
+        let mut sending = tokio::task::JoinSet::new();
+        for number in 0..16 {
+            let server = Arc::clone(&servers[number % 2]);
+            sending.spawn(async move {
+                send(&server, &format!("m{round}"), context).await["id"].clone()
+            });
+        }
+        if round == 2 {
+            servers[1].result("tasks/cancel", json!({ "id": first["id"] })).await;
+        }
+        let mut told = Vec::new();
+        while let Some(id) = sending.join_next().await {
+            told.push(id.unwrap());
+        }
+        assert!(told.iter().all(|id| *id == told[0]), "{context:?}: {told:?}");
+    }
+    assert_eq!(tasks(&servers[0]).await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_sent_twice_is_answered_as_the_first_time() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let script = r#"{"steps": [{"ask": {"question": "Which?"}}, {"await": {"reason": "ci"}},
+                               {"ask": {"question": "Sure?"}}, {"say": "done"}]}"#;
+    let peer = Peer::new(&fixture, script);
+    let asking = peer.result("message/send", json!({ "message": message("m1", "go") })).await;
+    let task = asking["id"].as_str().unwrap();
+    let answer = |id: &str| json!({ "message": with_task(message(id, "yes"), task) });
+    let first = peer.result("message/send", answer("m2")).await;
+    assert_eq!(first["status"]["state"], "working", "it waits for ci");
+    assert_eq!(peer.result("message/send", answer("m2")).await, first);
+    // A new message to a parked task is refused as before.
+    let refused = peer.refused("message/send", answer("m3")).await;
+    assert_eq!(refused, (-32004, "TASK_PAUSED".to_owned()));
+    let other = Peer::on(fixture.another_adjourn(), script);
+    assert_eq!(other.result("message/send", answer("m2")).await, first);
+    // It does not answer the next question.
+    peer.result("tasks/resume", json!({ "taskId": task })).await;
+    let run = task.parse().unwrap();
+    let session = fixture.adjourn().session_of(run).await.unwrap().unwrap().id();
+    fixture.until_state(session, "suspended").await;
+    let again = peer.result("message/send", answer("m2")).await;
+    assert_eq!(again["status"]["state"], "input-required");
+    assert_eq!(again["status"]["message"]["parts"][0]["text"], "Sure?");
+    let done = peer.result("message/send", answer("m4")).await;
+    assert_eq!(done["status"]["state"], "completed");
+    assert_eq!(peer.result("message/send", answer("m4")).await, done);
+    host.stop().await;
+}
