@@ -233,8 +233,10 @@ impl Face for Played {
         for moment in self.runtime.block_on(moments.rest()).map_err(|error| error.to_string())? {
             for (_, said) in &moment.said {
                 let mut object = serde_json::to_value(said).unwrap();
-                object["revision"] = moment.revision.into();
-                object["text"] = said.text().into();
+                if let Some(object) = object.as_object_mut() {
+                    object.insert("revision".to_owned(), moment.revision.into());
+                    object.insert("text".to_owned(), said.text().into());
+                }
                 transcript.push(object);
             }
             journal.push((moment.revision, moment.event));
