@@ -150,7 +150,7 @@ async fn a_driver_is_not_kept_if_other_servers_were_named_while_its_step_ran() {
         player.points.release();
         fixture.until_state(id, "suspended").await;
         match same {
-            true => until_kept(&host.claimant(), id).await,
+            true => until_kept(host.claimant(), id).await,
             false => player.until_ended(&[1]).await,
         }
         adjourn.session(id).resume().handle(fixture.handle(id)).await.unwrap();

@@ -118,7 +118,7 @@ async fn hosts_of_one_process_wait_for_each_other_as_others_do() {
     let id = fixture.create_with(spec());
     fixture.prompt(id, "go");
     fixture.until_state(id, "suspended").await;
-    until_kept(&keeper.claimant(), id).await;
+    until_kept(keeper.claimant(), id).await;
     let other = adjourn.host().others(Arc::new(elsewhere(&player))).start().await.unwrap();
     // The host that was started last is the first that is asked.
     adjourn.session(id).resume().handle(fixture.handle(id)).await.unwrap();
