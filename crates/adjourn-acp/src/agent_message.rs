@@ -1,20 +1,18 @@
 //! What the agent says and thinks, as it comes, as messages that stay apart.
 //!
 //! Words are told when they come, if the session runs in this process, or else when they are
-//! committed; [`Telling`] sees to it that each is told once.
+//! committed; [`Account`] sees to it that each is told once.
 //!
 //! Several clients of today take no notice of message ids and put what an agent says one behind
 //! the other. So in v1, if nothing that a client shows lies between two messages, a blank line is
 //! added to the first one before the second begins; the second is sent as it was said, and the
 //! transcript has neither changed. Clients of v2 tell messages apart by their ids.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use adjourn::live::{Delta, Missed, more_words};
+use adjourn::Account;
 use adjourn::store::Store;
-use adjourn::telling::{Piece, Telling};
-use adjourn_core::Session;
+use adjourn::telling::Piece;
 use adjourn_driver::{Block, Words};
 use serde_json::Value;
 
@@ -27,45 +25,30 @@ use crate::session::Attachment;
 const BLANK_LINE: &str = "\n\n";
 
 impl<S: Store> Attachment<S> {
-    /// Takes words that have come, and all that come with them.
-    pub(crate) fn hear_words(&mut self, heard: Result<Arc<Delta>, Missed>) {
-        let mut next = Some(heard);
-        while let Some(heard) = next {
-            self.telling.hear(heard);
-            next = more_words(&mut self.live);
-        }
-    }
-
     /// Tells words that have come and are not committed; returns whether all are told.
     pub(crate) fn preview(&mut self) -> bool {
-        let Some(view) = self.view.as_ref().filter(|_| self.attached.load(Ordering::Relaxed))
-        else {
-            self.telling.forget_heard();
+        let Some(view) = &mut self.view else { return true };
+        if !self.attached.load(Ordering::Relaxed) {
+            view.account.forget_heard();
             return true;
-        };
-        // What the client is not shown lies before them.
-        if view.session.revision + 1 < self.visible_from {
-            return !self.telling.waits();
         }
-        for piece in self.telling.due(&view.session) {
+        // What the client is not shown lies before them.
+        let due = match view.session().revision + 1 < self.visible_from {
+            true => Vec::new(),
+            false => view.account.due(),
+        };
+        let all = !view.account.waits();
+        for piece in due {
             self.agent_says(&[piece]);
         }
-        !self.telling.waits()
+        all
     }
 
-    /// Tells which messages are broken off by what has just happened.
-    pub(crate) fn messages_over(&mut self, session: &Session) {
-        let pieces = self.telling.after(session);
-        self.agent_says(&pieces);
-    }
-
-    /// Begins to count with a session as the client knows it. A message that is being said is told
+    /// Begins to count with the session as the client knows it. A message that is being said is told
     /// from its beginning in v2, where that takes the place of what the client may have of it; a
     /// client of v1 is told how it goes on.
-    pub(crate) async fn count_words_from(&mut self, session: &Session) -> Result<(), Error> {
-        self.telling = Telling::new(session);
-        for (number, entry) in self.session().unfinished_message(session).await? {
-            let pieces = self.telling.entry(number, &entry);
+    pub(crate) async fn introduce_words(&mut self, account: &mut Account<S>) -> Result<(), Error> {
+        for pieces in account.introduce().await? {
             if self.peer.version == Version::V2 {
                 self.agent_says(&pieces);
             }

@@ -13,7 +13,7 @@ impl<S: Store> Attachment<S> {
     /// Takes back what was asked about a wait that is over; a late answer would name nothing.
     pub(crate) fn forget_await(&mut self) {
         let Some(view) = &self.view else { return };
-        let waits = view.session.suspended().map(|suspended| suspended.park.pause.handle);
+        let waits = view.session().suspended().map(|suspended| suspended.park.pause.handle);
         let over = self.ours.iter().filter_map(|(id, ours)| match ours {
             Ours::Await(handle) if Some(*handle) != waits => Some(id.clone()),
             _ => None,
@@ -31,7 +31,7 @@ impl<S: Store> Attachment<S> {
             return;
         }
         // A suspension that is over can be named as long as the session knows what became of it.
-        let past = &view.session.past;
+        let past = &view.session().past;
         self.aliases.retain(|_, named| past.iter().any(|past| past.handle == *named));
         self.aliases.insert(alias, handle);
     }

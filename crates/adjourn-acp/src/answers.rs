@@ -40,13 +40,13 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn answer_prompts(&mut self, moment: &Moment, interrupted: bool) -> bool {
         let Some(view) = &self.view else { return false };
         let at_rest =
-            matches!(view.session.state, State::Idle | State::Suspended(_) | State::Ended(_));
+            matches!(view.session().state, State::Idle | State::Suspended(_) | State::Ended(_));
         let ready = |after: u64| at_rest && moment.revision >= after;
         if !self.prompts.iter().any(|prompt| ready(prompt.after)) {
             return false;
         }
         // That it is suspended is told after the answer.
-        let result = self.stopped(&view.session, moment.revision - 1, interrupted);
+        let result = self.stopped(view.session(), moment.revision - 1, interrupted);
         for prompt in self.prompts.extract_if(.., |prompt| ready(prompt.after)) {
             let result = match prompt.fate {
                 Fate::Taken => result.clone(),
@@ -92,7 +92,7 @@ impl<S: Store> Attachment<S> {
     /// Answers suspends that took effect, or never will.
     pub(crate) fn answer_suspends(&mut self) {
         let Some(view) = &self.view else { return };
-        let session = &view.session;
+        let session = view.session();
         let pending = session.pending_pause().map(|pause| pause.handle);
         for suspend in self.suspends.extract_if(.., |suspend| {
             session.revision >= suspend.at && pending != Some(suspend.handle)
@@ -127,7 +127,7 @@ impl<S: Store> View<S> {
     /// A host that lets go makes what is pending happen at once, like a suspend that interrupts.
     /// That breaks a turn off only if something was in flight.
     pub(crate) fn is_interrupted(&mut self, what: &What) -> bool {
-        let interrupted = match &self.session.state {
+        let interrupted = match &self.session().state {
             State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
                 let client = parking.client.as_ref();
                 client.is_some_and(|client| client.mode == Mode::InterruptImmediate)
@@ -136,7 +136,7 @@ impl<S: Store> View<S> {
         };
         match what {
             What::Drained(_) | What::HostLost(_) | What::CallsAbandoned(_) => {
-                self.cut_off = Some(interrupted || self.session.in_flight());
+                self.cut_off = Some(interrupted || self.session().in_flight());
             }
             What::Claimed(_) => self.cut_off = None,
             _ => {}

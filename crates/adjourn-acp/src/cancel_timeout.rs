@@ -31,7 +31,7 @@ pub(crate) async fn until(at: Option<Instant>) {
 impl<S: Store> Attachment<S> {
     /// Returns when a cancel that is given now should have been followed.
     pub(crate) fn patience(&self) -> Instant {
-        let by_default = self.view.as_ref().map(|view| view.session.driver.cancel_grace());
+        let by_default = self.view.as_ref().map(|view| view.session().driver.cancel_grace());
         let grace = self.face.options.cancel_grace.or(by_default).unwrap_or(CANCEL_GRACE);
         Instant::now() + grace + HOST_ANSWERS
     }
@@ -46,7 +46,7 @@ impl<S: Store> Attachment<S> {
     /// Answers the prompts of a cancel that should have been followed by now, and ends every call
     /// that the client was shown.
     pub(crate) fn answer_for_silent_host(&mut self) {
-        let canceling = |view: &crate::session::View<S>| view.session.phase() == Phase::Canceling;
+        let canceling = |view: &crate::session::View<S>| view.session().phase() == Phase::Canceling;
         if !self.view.as_ref().is_some_and(canceling) {
             self.cancel_until = None;
         }
@@ -58,7 +58,7 @@ impl<S: Store> Attachment<S> {
         if let Some(view) = &self.view
             && self.attached.load(Ordering::Relaxed)
         {
-            let left = update::calls_unanswered(&view.session);
+            let left = update::calls_unanswered(view.session());
             self.calls_left(&left);
             // The host tells of them when it is back; the client has been told.
             self.ended_calls.extend(left.into_iter().map(|(id, ..)| id));

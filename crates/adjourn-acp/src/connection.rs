@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adjourn::store::Store;
-use adjourn::telling::Telling;
 use adjourn_core::id::{RunId, SessionId};
 use adjourn_core::session::State;
 use serde_json::{Value, json};
@@ -414,8 +413,6 @@ impl<S: Store> Connection<S> {
                 owes_usage: false,
                 introduction: Vec::new(),
                 last_message: None,
-                live: None,
-                telling: Telling::default(),
                 waits: HashSet::new(),
                 aliases: HashMap::new(),
                 foreground: None,

@@ -48,8 +48,8 @@ impl<S: Store> Attachment<S> {
         if let Some(view) = &self.view
             && self.attached.load(Ordering::Relaxed)
         {
-            let parked = view.session.suspended().is_some();
-            let mut left = update::calls_unanswered(&view.session);
+            let parked = view.session().suspended().is_some();
+            let mut left = update::calls_unanswered(view.session());
             for (_, _, words) in &mut left {
                 *words = words.filter(|_| !parked);
             }
@@ -63,7 +63,7 @@ impl<S: Store> Attachment<S> {
     fn shows_calls_in_flight(&self) -> bool {
         let view = self.view.as_ref().filter(|_| self.attached.load(Ordering::Relaxed));
         view.is_some_and(|view| {
-            let mut open = view.session.calls.iter();
+            let mut open = view.session().calls.iter();
             open.any(|open| {
                 open.state == CallState::Dispatched && !self.ended_calls.contains(&open.call.id)
             })

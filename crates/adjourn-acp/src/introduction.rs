@@ -16,7 +16,7 @@ impl<S: Store> Attachment<S> {
     /// Reads what a client that has seen nothing of the session is to be told of how things stand.
     pub(crate) async fn prepare_introduction(&mut self) -> Result<(), Error> {
         let Some(view) = self.view.take() else { return Ok(()) };
-        let prepared = self.standing_updates(&view.session).await;
+        let prepared = self.standing_updates(view.session()).await;
         self.view = Some(view);
         self.introduction = prepared?;
         Ok(())

@@ -57,11 +57,11 @@ impl<S: Store> Attachment<S> {
     /// Shows the suspensions that are in force to a client that has not seen them begin.
     pub(crate) fn introduce_parks(&mut self) {
         let Some(view) = self.view.take() else { return };
-        for parked in view.session.suspended().into_iter().flat_map(in_force) {
+        for parked in view.session().suspended().into_iter().flat_map(in_force) {
             let seen = self.waits.contains(&parked.pause.handle);
             // A call of the agent's own was told of as such.
             if !seen && parked.pause.call.is_none() {
-                self.park_begins(&view.session, parked);
+                self.park_begins(view.session(), parked);
             }
         }
         self.view = Some(view);

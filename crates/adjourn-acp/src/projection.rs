@@ -46,26 +46,28 @@ impl<S: Store> Attachment<S> {
     /// Takes a moment into the view, tells the client, and answers the requests that waited for it.
     pub(crate) fn show(&mut self, moment: &Moment) {
         let Some(view) = &mut self.view else { return };
-        let before = view.session.phase();
+        let before = view.session().phase();
         let interrupted = view.is_interrupted(&moment.event.what);
-        let left = update::calls_left(&view.session, &moment.event.what);
-        let over = park::over(&view.session, &moment.event);
-        let retitled = title::may_change(&view.session, &moment.event);
-        let next_message = view.session.transcript.length;
-        let foreground = Foreground::after(&view.session, &moment.event.what);
-        view.session.evolve(&moment.event);
-        if before == Phase::Asking && view.session.phase() != Phase::Asking {
+        let left = update::calls_left(view.session(), &moment.event.what);
+        let over = park::over(view.session(), &moment.event);
+        let retitled = title::may_change(view.session(), &moment.event);
+        let next_message = view.session().transcript.length;
+        let foreground = Foreground::after(view.session(), &moment.event.what);
+        let visible = self.attached.load(Ordering::Relaxed) && moment.revision >= self.visible_from;
+        let told = match visible {
+            true => view.account.tell(moment),
+            false => {
+                view.account.pass_over(moment);
+                Vec::new()
+            }
+        };
+        if before == Phase::Asking && view.session().phase() != Phase::Asking {
             self.forget_question();
         }
         self.forget_await();
         self.take_back_permissions();
         self.take_back_client_requests();
         self.answer_taken(moment.revision, next_message);
-        let visible = self.attached.load(Ordering::Relaxed) && moment.revision >= self.visible_from;
-        if let (false, Some(view)) = (visible, &self.view) {
-            // Nothing was told of messages that this breaks off.
-            self.telling.after(&view.session);
-        }
         match &moment.event.what {
             What::Resumed(_) | What::HoldLifted(_) | What::SuspendWithdrawn(_) => {
                 if visible {
@@ -80,7 +82,7 @@ impl<S: Store> Attachment<S> {
                     self.lifecycle(moment);
                     self.title_if_unknown();
                     self.introduce();
-                    self.words_of(moment);
+                    self.words_of(moment, told);
                     self.calls_of(moment, &left);
                 }
                 self.answer_prompts(moment, interrupted);
@@ -88,7 +90,7 @@ impl<S: Store> Attachment<S> {
             _ => {
                 if visible {
                     self.owed_news(moment);
-                    self.words_of(moment);
+                    self.words_of(moment, told);
                     self.option_set_by(moment);
                     if retitled {
                         self.tell_title();
@@ -129,18 +131,14 @@ impl<S: Store> Attachment<S> {
         self.own.retain(|own| *own.end() > moment.revision);
     }
 
-    /// What led to this moment was erased, as it is only when a session is over: the view is
+    /// Where what led to this moment was erased, as it is only when a session is over, the view is
     /// brought to where the moment finds it.
-    pub(crate) async fn bridge(&mut self, moment: &Moment) -> Result<(), Error> {
+    pub(crate) fn bridge(&mut self, moment: &Moment) -> Result<(), Error> {
         let Some(view) = &mut self.view else { return Ok(()) };
-        if moment.revision == view.session.revision + 1 {
-            return Ok(());
-        }
-        let Some(now) = view.moments.session().await? else { return Ok(()) };
-        let left = update::calls_over(&view.session);
-        view.session = Session { revision: moment.revision - 1, ..Session::clone(&now) };
+        let left = update::calls_over(view.session());
+        let Some(ended) = view.account.bridge(moment)? else { return Ok(()) };
         if self.attached.load(Ordering::Relaxed) {
-            self.messages_over(&now);
+            self.agent_says(&ended);
             self.calls_left(&left);
             self.parks_erased();
         }
@@ -149,22 +147,22 @@ impl<S: Store> Attachment<S> {
 
     fn option_set_by(&mut self, moment: &Moment) {
         let Some(view) = self.view.take() else { return };
-        self.option_set(&view.session, &moment.event);
+        self.option_set(view.session(), &moment.event);
         self.view = Some(view);
     }
 
-    fn words_of(&mut self, moment: &Moment) {
+    fn words_of(&mut self, moment: &Moment, told: Vec<Told<'_>>) {
         let Some(view) = self.view.take() else { return };
-        self.words(&view.session, moment);
+        self.words(view.session(), moment, told);
         self.view = Some(view);
     }
 
     /// Tells what was said, and which messages were broken off; `session` is as the moment leaves
     /// it.
-    pub(crate) fn words(&mut self, session: &Session, moment: &Moment) {
+    pub(crate) fn words(&mut self, session: &Session, moment: &Moment, told: Vec<Told<'_>>) {
         let version = self.peer.version;
         let own = self.own.iter().any(|own| own.contains(&moment.revision));
-        for told in self.telling.moment(moment, session) {
+        for told in told {
             let (index, said) = match told {
                 Told::Words(pieces) => {
                     self.agent_says(&pieces);
@@ -218,7 +216,7 @@ impl<S: Store> Attachment<S> {
 
     fn calls_of(&mut self, moment: &Moment, left: &[Left]) {
         let Some(view) = self.view.take() else { return };
-        self.calls(&view.session, moment, left);
+        self.calls(view.session(), moment, left);
         self.view = Some(view);
     }
 
@@ -284,7 +282,7 @@ impl<S: Store> Attachment<S> {
     /// Tells what became of the session: suspended, resumed, or neither.
     fn lifecycle(&mut self, moment: &Moment) {
         let Some(view) = self.view.take() else { return };
-        self.lifecycle_of(&view.session, moment, true);
+        self.lifecycle_of(view.session(), moment, true);
         self.view = Some(view);
     }
 
@@ -315,7 +313,7 @@ impl<S: Store> Attachment<S> {
     /// Tells what earlier events of a commit have left to be told, if it ends with this one.
     fn owed_news(&mut self, moment: &Moment) {
         let Some(view) = self.view.take() else { return };
-        self.owed_news_of(&view.session, moment);
+        self.owed_news_of(view.session(), moment);
         self.view = Some(view);
     }
 
@@ -347,7 +345,7 @@ impl<S: Store> Attachment<S> {
     pub(crate) fn commit_ends(&mut self) {
         self.news = News::Nothing;
         if let Some(view) = &mut self.view {
-            view.began = view.session.phase();
+            view.began = view.session().phase();
         }
     }
 
@@ -400,7 +398,7 @@ impl<S: Store> Attachment<S> {
     /// Tells the state of the foreground, where it changed (v2).
     pub(crate) fn state(&mut self, visible: bool) {
         let Some(view) = &self.view else { return };
-        let now = self.foreground_of(&view.session);
+        let now = self.foreground_of(view.session());
         self.foreground_is(now, visible);
     }
 
@@ -411,8 +409,8 @@ impl<S: Store> Attachment<S> {
         }
         if self.foreground.as_ref() != Some(&now) {
             // What else there is to say of this moment comes after it.
-            let told = view.session.revision - 1;
-            let update = now.update(&view.session, &self.peer, told);
+            let told = view.session().revision - 1;
+            let update = now.update(view.session(), &self.peer, told);
             self.foreground = Some(now);
             self.update(&update);
         }
@@ -421,10 +419,10 @@ impl<S: Store> Attachment<S> {
     /// On the way to rest, clients that want to know are told how far it is.
     fn phase(&mut self) {
         let Some(view) = &self.view else { return };
-        let now = view.session.phase();
+        let now = view.session().phase();
         let moving = matches!(now, Phase::Requested | Phase::Quiescing | Phase::Canceling);
         if moving && now != view.began && self.peer.opted_in() {
-            let update = update::info(&view.session, &self.peer, view.session.revision);
+            let update = update::info(view.session(), &self.peer, view.session().revision);
             self.update(&update);
         }
     }
@@ -434,7 +432,7 @@ impl<S: Store> Attachment<S> {
         let Some(view) = self.view.take() else { return };
         let ended = matches!(moment.event.what, What::RunEnded(_));
         if ended && !answered && self.peer.version == Version::V1 {
-            self.news(&view.session, moment.revision, moment.ends);
+            self.news(view.session(), moment.revision, moment.ends);
         }
         self.view = Some(view);
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::outbox::Mark;
 use crate::rpc::{Error, Id};
-use crate::session::{Attachment, Ours};
+use crate::session::{Attachment, Ours, View};
 use crate::update;
 
 /// What is wrong with an answer that was not even read.
@@ -132,7 +132,7 @@ impl<S: Store> Attachment<S> {
 
     /// Returns the question that is open, if there is one and nothing lies over it.
     fn open_question(&self) -> Option<Parked> {
-        let session = self.view.as_ref().map(|view| &view.session)?;
+        let session = self.view.as_ref().map(View::session)?;
         let asks = session.phase() == Phase::Asking;
         session.suspended().filter(|_| asks).map(|suspended| suspended.park.clone())
     }

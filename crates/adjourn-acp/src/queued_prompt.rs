@@ -54,7 +54,7 @@ impl<S: Store> Attachment<S> {
             return self.lines.respond(&id, &Err(error));
         }
         if self.queued.is_some() {
-            let phase = self.view.as_ref().map_or(Phase::Running, |view| view.session.phase());
+            let phase = self.view.as_ref().map_or(Phase::Running, |view| view.session().phase());
             let refused = Error::from(Rejected::Busy { phase }).saying(ANOTHER_WAITS);
             return self.lines.respond(&id, &Err(refused));
         }
@@ -72,7 +72,7 @@ impl<S: Store> Attachment<S> {
                 self.lines.respond(&id, &Err(error));
                 if unseen && let Some(view) = &self.view {
                     // It did not know the question; now it does.
-                    self.attach(view.session.revision + 1);
+                    self.attach(view.session().revision + 1);
                     self.show_open_question();
                 }
             }
@@ -92,7 +92,7 @@ impl<S: Store> Attachment<S> {
         self.queued = Some(Queued { id, said });
         let Some(view) = &self.view else { return };
         let unseen = !self.attached.load(Ordering::Relaxed);
-        self.attach(view.session.revision + 1);
+        self.attach(view.session().revision + 1);
         self.state(true);
         if unseen {
             self.introduce_turn().await;
@@ -103,15 +103,15 @@ impl<S: Store> Attachment<S> {
     /// Tells of the message and the calls under way, to a client that comes in the middle of a
     /// turn: it is told of their end.
     pub(crate) async fn introduce_turn(&mut self) {
-        if let Some(view) = self.view.take() {
+        if let Some(mut view) = self.view.take() {
             // A message that cannot be read is told as it goes on.
-            let _ = self.count_words_from(&view.session).await;
+            let _ = self.introduce_words(&mut view.account).await;
             self.view = Some(view);
         }
         let Some(view) = &self.view else { return };
         let version = self.peer.version;
         let mut updates = Vec::new();
-        for open in view.session.calls.iter() {
+        for open in view.session().calls.iter() {
             let begun = match open.state {
                 CallState::Asked => false,
                 CallState::Dispatched => true,
@@ -136,7 +136,7 @@ impl<S: Store> Attachment<S> {
     /// Gives the prompt that waits, if the session is at rest; returns whether it was taken.
     pub(crate) async fn take_turn(&mut self) -> bool {
         let rests = self.view.as_ref().is_some_and(|view| {
-            matches!(view.session.state, State::Idle | State::Suspended(_) | State::Ended(_))
+            matches!(view.session().state, State::Idle | State::Suspended(_) | State::Ended(_))
         });
         if !rests {
             return false;
@@ -161,7 +161,7 @@ impl<S: Store> Attachment<S> {
 
     /// Says that a question was asked while a prompt waited.
     fn asked_meanwhile(&self, refused: Error) -> Error {
-        let suspended = self.view.as_ref().and_then(|view| view.session.suspended());
+        let suspended = self.view.as_ref().and_then(|view| view.session().suspended());
         let question = suspended.and_then(|suspended| match &suspended.park.pause.wait {
             Wait::Question(question) => Some(question),
             Wait::Open => None,

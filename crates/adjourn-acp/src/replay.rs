@@ -1,8 +1,8 @@
 //! The past of a session, told again.
 
 use adjourn::store::Store;
-use adjourn::telling::Telling;
-use adjourn::{Moment, Moments};
+use adjourn::telling::Told;
+use adjourn::{Account, Moment};
 use adjourn_core::Session;
 use adjourn_core::event::What;
 use adjourn_core::session::Phase;
@@ -15,7 +15,6 @@ use crate::session::{Attachment, View};
 use crate::update::{self, Left};
 
 /// What a moment of the past brought to its end, as it found the session.
-#[derive(Default)]
 struct Past {
     left: Vec<Left>,
     over: Vec<Over>,
@@ -42,14 +41,13 @@ impl<S: Store> Attachment<S> {
         from: u64,
         until: u64,
     ) -> Result<(), Error> {
-        let telling = self.telling.clone();
         let usage = (self.context, self.owes_usage);
-        let before = (self.question.clone(), self.waits.clone(), self.news, telling);
+        let before = (self.question.clone(), self.waits.clone(), self.news);
         self.replaying = request.cloned();
         let replayed = self.replay_between(from, until).await;
         self.replaying = None;
         if replayed.is_err() {
-            (self.question, self.waits, self.news, self.telling) = before;
+            (self.question, self.waits, self.news) = before;
             (self.context, self.owes_usage) = usage;
         }
         replayed
@@ -58,40 +56,32 @@ impl<S: Store> Attachment<S> {
     async fn replay_between(&mut self, from: u64, until: u64) -> Result<(), Error> {
         let can_be_taken_back = self.replaying.is_some();
         self.news = News::Nothing;
+        (self.context, self.owes_usage) = (None, false);
         // The calls are shown again, and so is how they end.
         self.ended_calls.clear();
-        let found = Moments::at(&self.session(), from.min(until)).await?;
-        let (mut session, mut moments) = match found {
-            Some((session, moments)) => (Some(session), moments),
-            None => (None, Moments::from_start(&self.session())),
+        let mut account = match Account::at(&self.session(), from.min(until)).await? {
+            Some(account) => account,
+            None => match Account::from_start(&self.session()).await? {
+                Some((mut account, first)) if first.revision == 1 => {
+                    self.moment_again(&mut account, &first, from);
+                    account
+                }
+                // Its beginning was erased: there is nothing to tell the rest by.
+                Some(_) | None => return Ok(()),
+            },
         };
-        let mut begun = false;
-        while moments.next_revision() < until {
-            let page = moments.page_before(until).await?;
-            if page.is_empty() && !moments.is_behind() {
+        let mut begun = account.session().revision >= from;
+        while account.moments().next_revision() < until {
+            let page = account.moments().page_before(until).await?;
+            if page.is_empty() && !account.moments().is_behind() {
                 break;
             }
             for moment in page {
                 if moment.revision >= from && !begun {
                     begun = true;
-                    self.knew(session.as_ref()).await?;
+                    self.knew(&mut account).await?;
                 }
-                let past = match &mut session {
-                    Some(session) => {
-                        let past = Past::of(session, &moment);
-                        session.evolve(&moment.event);
-                        past
-                    }
-                    None => {
-                        session = Session::born(&moment.event);
-                        Past::default()
-                    }
-                };
-                if let Some(session) = &session
-                    && moment.revision >= from
-                {
-                    self.show_again(session, &moment, &past);
-                }
+                self.moment_again(&mut account, &moment, from);
                 if self.lines.len() > BATCH_BYTES {
                     self.flush().await?;
                 }
@@ -102,33 +92,37 @@ impl<S: Store> Attachment<S> {
             }
         }
         if !begun {
-            self.knew(session.as_ref()).await?;
+            self.knew(&mut account).await?;
         }
-        if let Some(session) = session {
-            let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
-            let open = asks.map(|suspended| suspended.park.pause.handle);
-            self.question = self.question.take().filter(|shown| Some(shown.handle) == open);
-            self.view = Some(View::new(session, moments));
-        }
+        let session = account.session();
+        let asks = session.suspended().filter(|_| session.phase() == Phase::Asking);
+        let open = asks.map(|suspended| suspended.park.pause.handle);
+        self.question = self.question.take().filter(|shown| Some(shown.handle) == open);
+        // What is said from now on goes on with what was told.
+        account.listen(self.view.as_mut().and_then(|view| view.account.stop_listening()));
+        self.view = Some(View::new(account));
         Ok(())
     }
 
     /// Takes note that a client which comes back for what has happened since has seen the rest.
-    async fn knew(&mut self, session: Option<&Session>) -> Result<(), Error> {
-        self.telling = Telling::default();
-        (self.context, self.owes_usage) = (None, false);
-        match session {
-            Some(session) => {
-                self.context = self.context_of(session).await?;
-                self.knows_parks(session);
-                self.count_words_from(session).await
-            }
-            None => Ok(()),
+    async fn knew(&mut self, account: &mut Account<S>) -> Result<(), Error> {
+        self.context = self.context_of(account.session()).await?;
+        self.knows_parks(account.session());
+        self.introduce_words(account).await
+    }
+
+    /// Shows a moment of the past, unless it lies before what the client asks for.
+    fn moment_again(&mut self, account: &mut Account<S>, moment: &Moment, from: u64) {
+        let past = Past::of(account.session(), moment);
+        if moment.revision < from {
+            return account.pass_over(moment);
         }
+        let told = account.tell(moment);
+        self.show_again(account.session(), moment, told, &past);
     }
 
     /// Shows a moment of the past, in the order in which it was told when it happened.
-    fn show_again(&mut self, session: &Session, moment: &Moment, past: &Past) {
+    fn show_again(&mut self, session: &Session, moment: &Moment, told: Vec<Told<'_>>, past: &Past) {
         let opted_in = self.peer.opted_in();
         match &moment.event.what {
             What::Resumed(_) | What::HoldLifted(_) | What::SuspendWithdrawn(_) => {
@@ -136,7 +130,7 @@ impl<S: Store> Attachment<S> {
                 if opted_in {
                     self.lifecycle_of(session, moment, false);
                 }
-                self.words(session, moment);
+                self.words(session, moment, told);
                 self.calls(session, moment, &past.left);
                 self.question_again(session, moment);
             }
@@ -144,7 +138,7 @@ impl<S: Store> Attachment<S> {
                 if opted_in {
                     self.owed_news_of(session, moment);
                 }
-                self.words(session, moment);
+                self.words(session, moment, told);
                 self.option_set(session, &moment.event);
                 self.calls(session, moment, &past.left);
                 self.question_again(session, moment);

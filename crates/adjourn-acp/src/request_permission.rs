@@ -98,7 +98,7 @@ impl<S: Store> Attachment<S> {
     fn awaited(&self) -> Vec<(u64, PermissionRequest)> {
         let (Some(viewer), Some(view)) = (&self.viewer, &self.view) else { return Vec::new() };
         let mut open = viewer.open();
-        open.retain(|(_, asks)| waits(&view.session, &asks.call.id));
+        open.retain(|(_, asks)| waits(view.session(), &asks.call.id));
         open
     }
 

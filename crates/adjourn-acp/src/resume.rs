@@ -43,7 +43,7 @@ impl<S: Store> Attachment<S> {
             false => None,
         };
         let Some(view) = &self.view else { return Ok(()) };
-        let seen = view.session.revision + 1;
+        let seen = view.session().revision + 1;
         // A replay ends where the live updates begin: where the client has been, or else where the
         // wake is, or else where the session is now.
         let until = match &given {
@@ -130,11 +130,11 @@ impl<S: Store> Attachment<S> {
     /// Answers that the session is attached, and shows where it stands.
     fn answer_attach(&mut self, id: &Id, resumed: Value) {
         let Some(view) = &self.view else { return };
-        let revision = view.session.revision;
-        let answer = self.standing(revision, &view.session, resumed);
+        let revision = view.session().revision;
+        let answer = self.standing(revision, view.session(), resumed);
         if self.peer.version == Version::V2 {
-            let foreground = self.foreground_of(&view.session);
-            let update = foreground.update(&view.session, &self.peer, revision);
+            let foreground = self.foreground_of(view.session());
+            let update = foreground.update(view.session(), &self.peer, revision);
             self.update(&update);
             self.foreground = Some(foreground);
         }

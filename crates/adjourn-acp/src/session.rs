@@ -9,10 +9,8 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use adjourn::live::{Delta, LiveWords, Missed, next_words};
 use adjourn::store::{Done, Store};
-use adjourn::telling::Telling;
-use adjourn::{Accepted, Moments, SessionRef};
+use adjourn::{Accepted, Account, SessionRef};
 use adjourn_core::command::{Reach, Suspend};
 use adjourn_core::driver::Need;
 use adjourn_core::facts::SpanLinks;
@@ -103,15 +101,14 @@ enum Woken {
     /// The client asks for something, or is gone.
     Ask(Option<Ask>),
     /// The agent says something.
-    Words(Result<Arc<Delta>, Missed>),
+    Words,
     /// There may be something new.
     Look,
 }
 
 /// A session as far as it was told.
 pub(crate) struct View<S: Store> {
-    pub(crate) session: Session,
-    pub(crate) moments: Moments<S>,
+    pub(crate) account: Account<S>,
     /// Whether the host that let go of the session cut something off, once one has.
     pub(crate) cut_off: Option<bool>,
     /// The phase it was in before the commit that is being shown.
@@ -120,9 +117,14 @@ pub(crate) struct View<S: Store> {
 
 impl<S: Store> View<S> {
     /// A session as it is, and what happens to it next.
-    pub(crate) fn new(session: Session, moments: Moments<S>) -> Self {
-        let began = session.phase();
-        Self { session, moments, cut_off: None, began }
+    pub(crate) fn new(account: Account<S>) -> Self {
+        let began = account.session().phase();
+        Self { account, cut_off: None, began }
+    }
+
+    /// Returns the session as far as it was told.
+    pub(crate) const fn session(&self) -> &Session {
+        self.account.session()
     }
 }
 
@@ -169,10 +171,6 @@ pub(crate) struct Attachment<S: Store> {
     pub(crate) introduction: Vec<Value>,
     /// The agent's last message, said or thought, while nothing that clients show lies behind it.
     pub(crate) last_message: Option<(String, Words)>,
-    /// The agent's words as they come, while the session is watched.
-    pub(crate) live: LiveWords,
-    /// What the client was told of the agent's words.
-    pub(crate) telling: Telling,
     /// Suspensions that this client was shown as calls.
     pub(crate) waits: HashSet<Handle>,
     /// Names that the client gave to suspensions.
@@ -204,23 +202,20 @@ impl<S: Store> Attachment<S> {
         loop {
             let late = until(self.cancel_until);
             let look = until(self.notice.look_at);
-            let changed = self.changed();
             let asked = self.viewer.as_ref().map(Viewer::changed);
-            let mut live = self.live.take();
+            let mut view = self.view.take();
             let woken = tokio::select! {
                 ask = self.next_ask() => Woken::Ask(ask),
-                words = next_words(&mut live) => Woken::Words(words),
-                () = changed => Woken::Look,
+                woken = stirs(view.as_mut()) => woken,
                 () = or_never(asked) => Woken::Look,
                 () = late => Woken::Look,
                 () = look => Woken::Look,
             };
-            self.live = live;
+            self.view = view;
             match woken {
                 Woken::Ask(Some(ask)) => self.take(ask).await,
                 Woken::Ask(None) => return self.end().await,
-                Woken::Words(words) => {
-                    self.hear_words(words);
+                Woken::Words => {
                     // The journal is not read for words that go on with what was told.
                     if self.preview() {
                         if self.flush().await.is_err() {
@@ -253,8 +248,8 @@ impl<S: Store> Attachment<S> {
     }
 
     /// Returns what resolves when something has happened that was not shown; never without a view.
-    pub(crate) fn changed(&self) -> impl Future<Output = ()> + Send + use<S> {
-        or_never(self.view.as_ref().map(|view| view.moments.news()))
+    pub(crate) fn changed(&mut self) -> impl Future<Output = ()> + Send + use<S> {
+        or_never(self.view.as_mut().map(|view| view.account.moments().news()))
     }
 
     async fn take(&mut self, ask: Ask) {
@@ -265,7 +260,7 @@ impl<S: Store> Attachment<S> {
                     let mut answer = Map::new();
                     answer.insert("sessionId".to_owned(), json!(self.id));
                     if let Some(view) = &self.view {
-                        answer.extend(options::fields(self.peer.version, &view.session));
+                        answer.extend(options::fields(self.peer.version, view.session()));
                     }
                     self.lines.respond(&id, &Ok(Value::Object(answer)));
                     self.attach(0);
@@ -309,13 +304,13 @@ impl<S: Store> Attachment<S> {
     pub(crate) async fn watch(&mut self) -> Result<(), Error> {
         if self.view.is_none() {
             // From before the look on, so that no word falls between.
-            self.live = Some(self.face.adjourn.live().watch(self.id));
+            let words = self.face.adjourn.live().watch(self.id);
             let session = self.face.find(&self.id.to_string()).await?;
-            self.telling = Telling::new(&session);
             self.context = self.context_of(&session).await?;
             self.owes_usage = false;
-            let moments = Moments::after(&self.session(), &session);
-            self.view = Some(View::new(Session::clone(&session), moments));
+            let mut account = Account::after(&self.session(), Session::clone(&session));
+            account.listen(Some(words));
+            self.view = Some(View::new(account));
         }
         Ok(())
     }
@@ -323,7 +318,6 @@ impl<S: Store> Attachment<S> {
     /// Watches the session no more.
     pub(crate) fn unwatch(&mut self) {
         self.view = None;
-        self.live = None;
     }
 
     /// Shows the session to the client from a revision on.
@@ -333,7 +327,7 @@ impl<S: Store> Attachment<S> {
             self.visible_from = from;
             self.foreground = None;
             self.viewer = Some(self.face.attend(self.id, self.peer.abilities));
-            let needs = self.view.as_ref().map(|view| &view.session.driver.needs);
+            let needs = self.view.as_ref().map(|view| &view.session().driver.needs);
             if needs.is_some_and(|needs| needs.contains(&Need::Permissions)) {
                 // The host of this process left it alone while no client was there to answer.
                 self.face.adjourn.look_again();
@@ -442,10 +436,10 @@ impl<S: Store> Attachment<S> {
     pub(crate) async fn catch_up(&mut self) -> Result<(), Error> {
         loop {
             let Some(view) = &mut self.view else { return Ok(()) };
-            let moments = view.moments.page().await?;
-            let more = view.moments.is_behind();
+            let moments = view.account.moments().page().await?;
+            let more = view.account.moments().is_behind();
             for moment in &moments {
-                self.bridge(moment).await?;
+                self.bridge(moment)?;
                 self.show(moment);
                 if self.lines.len() > BATCH_BYTES {
                     self.flush().await?;
@@ -464,6 +458,15 @@ impl<S: Store> Attachment<S> {
     /// Returns an id for a request of ours.
     pub(crate) fn number(&self) -> Id {
         self.asked.register(self.id)
+    }
+}
+
+/// Waits until the agent says something or something may have happened; for ever without a view.
+async fn stirs<S: Store>(view: Option<&mut View<S>>) -> Woken {
+    let Some(view) = view else { return std::future::pending().await };
+    match view.account.stirs().await {
+        true => Woken::Look,
+        false => Woken::Words,
     }
 }
 

@@ -10,7 +10,9 @@ use crate::session::Attachment;
 impl<S: Store> Attachment<S> {
     /// Tells the title of the session as it is, unless the client knows it.
     pub(crate) fn tell_title(&mut self) {
-        let Some(title) = self.view.as_ref().and_then(|view| view.session.title()) else { return };
+        let Some(title) = self.view.as_ref().and_then(|view| view.session().title()) else {
+            return;
+        };
         if self.title.as_ref() != Some(&title) {
             self.update(&json!({ "sessionUpdate": "session_info_update", "title": title }));
             self.title = Some(title);

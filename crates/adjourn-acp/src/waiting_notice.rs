@@ -71,7 +71,7 @@ impl<S: Store> Attachment<S> {
     /// seen: they have not started, and nothing else is under way.
     fn asked_elsewhere(&mut self) -> Vec<CallId> {
         let Some(view) = &self.view else { return Vec::new() };
-        let session = &view.session;
+        let session = view.session();
         let open =
             |id: &CallId| session.calls.get(id).is_some_and(|open| open.state == CallState::Asked);
         self.notice.elsewhere.retain(open);
@@ -86,7 +86,7 @@ impl<S: Store> Attachment<S> {
     }
 
     fn say_where_permission_is_asked(&mut self, calls: Vec<CallId>) {
-        let owner = self.view.as_ref().and_then(|view| view.session.owner());
+        let owner = self.view.as_ref().and_then(|view| view.session().owner());
         let Some(host) = owner.map(|owner| owner.host) else { return };
         let shown = self.face.adjourn.is_shown_by(host, self.id);
         for id in calls {
@@ -98,7 +98,7 @@ impl<S: Store> Attachment<S> {
 
     /// Says that the host of the run before a prompt hangs, and how to get out, if it does.
     async fn hanging_host(&self) -> Option<String> {
-        let host = self.view.as_ref()?.session.owner()?.host;
+        let host = self.view.as_ref()?.session().owner()?.host;
         let KnownHost { about, last_sign, .. } =
             self.face.adjourn.known_host(host).await.ok().flatten()?;
         let sign = last_sign?;

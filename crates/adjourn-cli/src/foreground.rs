@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::live::{LiveWords, next_words};
+use adjourn::live::LiveWords;
 use adjourn::store::Retention;
-use adjourn::{Claimant, Claims, RunningHost};
+use adjourn::{Account, Claimant, Claims, RunningHost};
 use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Outcome, Phase, State};
@@ -25,7 +25,7 @@ use crate::spoken::Spoken;
 use crate::terminal::Output;
 use crate::used::used;
 use crate::view::{View, short};
-use crate::watch::{Seen, Watch};
+use crate::watch::{LOOK, Seen, look};
 
 /// When to leave a session alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub enum Stayed {
 
 /// How far it was told what a session says and does.
 pub struct Listening {
-    watcher: Watch,
+    account: Account,
     spoken: Spoken,
     /// The state that was printed last, for programs.
     printed: Value,
@@ -57,14 +57,19 @@ pub struct Listening {
 
 impl Listening {
     fn after(place: &Place, session: &Session, output: &Output) -> Self {
-        let (watcher, spoken) = (Watch::after(place, session), Spoken::after(session, output));
-        Self { watcher, spoken, printed: Value::Null }
+        let account = Account::after(&place.adjourn.session(session.id), session.clone());
+        Self { account, spoken: Spoken::new(output), printed: Value::Null }
+    }
+
+    /// Returns what has come since the last look; nothing if there is no such session.
+    async fn look(&mut self) -> Result<Option<Seen>, Failure> {
+        Ok(look(self.account.moments()).await?)
     }
 
     /// Prints what was seen.
-    fn tell(&mut self, seen: &Seen, view: &View<'_>, output: &Output) {
+    fn tell(&mut self, seen: &Seen, view: &View<'_>, output: &Output) -> Result<(), Failure> {
         for moment in &seen.moments {
-            self.spoken.moment(moment, &seen.session, output);
+            self.spoken.moment(&mut self.account, moment, output)?;
         }
         // Steps and claims are no news by themselves. That it rests is, also where what led to it
         // was read together with an earlier state.
@@ -75,19 +80,22 @@ impl Listening {
                 self.printed = object;
             }
         }
+        Ok(())
     }
 
-    /// Waits until there may be something new.
-    pub async fn wait(&self) {
-        self.watcher.wait().await;
+    /// Waits until there may be something new; returns whether the journal may have it, and not only
+    /// words that were not committed yet.
+    pub async fn wait(&mut self) -> bool {
+        tokio::time::timeout(LOOK, self.account.stirs()).await.unwrap_or(true)
     }
 
-    /// Prints what was committed since it was last looked at.
+    /// Prints what was committed and said since it was last looked at.
     pub async fn tell_rest(&mut self, place: &Place, output: &Output) -> Result<(), Failure> {
-        let Some(seen) = self.watcher.look().await? else { return Ok(()) };
+        let Some(seen) = self.look().await? else { return Ok(()) };
         let living = Living::of(place).await?;
         let view = View { session: &seen.session, now: place.clock.now(), living: &living };
-        self.tell(&seen, &view, output);
+        self.tell(&seen, &view, output)?;
+        self.spoken.due(&mut self.account, output);
         Ok(())
     }
 }
@@ -264,12 +272,10 @@ pub async fn stay(
     signals: &mut Signals,
     output: &Output,
 ) -> Result<Stayed, Failure> {
-    let mut heard = Heard::default();
-    let stayed = stay_hearing(&mut heard, place, from, until, working, signals, output).await;
-    // What is said from now on is for the next stay.
+    let mut asked = None;
+    let stayed = stay_hearing(&mut asked, place, from, until, working, signals, output).await;
+    // What is asked from now on is for the next stay.
     if let Some(working) = working {
-        let Heard { words, asked } = heard;
-        working.heard.words = words.or(working.heard.words.take());
         working.heard.asked = asked.or(working.heard.asked.take());
     }
     stayed
@@ -277,7 +283,7 @@ pub async fn stay(
 
 /// Stays with a session, and takes what comes from this process's own host as it comes.
 async fn stay_hearing(
-    Heard { words, asked }: &mut Heard,
+    asked: &mut Option<mpsc::Receiver<Asked>>,
     place: &Place,
     from: &Session,
     until: Until,
@@ -289,7 +295,7 @@ async fn stay_hearing(
     let mut listening = Listening::after(place, from, output);
     let mut last = None;
     loop {
-        let Some(seen) = listening.watcher.look().await? else {
+        let Some(seen) = listening.look().await? else {
             return Err(Failure::no_session(id));
         };
         let session = &seen.session;
@@ -304,7 +310,7 @@ async fn stay_hearing(
             },
             State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,
         };
-        listening.tell(&seen, &view(), output);
+        listening.tell(&seen, &view(), output)?;
         if !output.json {
             // Where a live line shows what moves, only what stands is worth a line of its own.
             let moves = session.run().is_some() && session.suspended().is_none();
@@ -318,6 +324,10 @@ async fn stay_hearing(
         }
         last = Some(session.phase());
         if leave {
+            // What is said from now on is for the next stay.
+            if let (Some(working), true) = (working, listening.account.listens()) {
+                working.heard.words = listening.account.stop_listening();
+            }
             return Ok(Stayed::Done(seen.session));
         }
         let refusal = match &session.state {
@@ -336,18 +346,18 @@ async fn stay_hearing(
             _ => {}
         }
         let own = drives(working.as_ref(), session);
-        if listening.spoken.is_live() && words.is_none() {
-            *words = working.as_mut().and_then(|working| working.heard.words.take());
+        if listening.spoken.is_live() && !listening.account.listens() {
+            let words = working.as_mut().and_then(|working| working.heard.words.take());
+            listening.account.listen(words);
         }
         if asked.is_none() {
             *asked = working.as_mut().and_then(|working| working.heard.asked.take());
         }
         loop {
             tokio::select! {
-                () = output.live_while(listening.watcher.wait(), || live(&view(), own)) => break,
-                heard = next_words(words) => {
+                committed = output.live_while(listening.wait(), || live(&view(), own)) => {
                     // The journal is not read for words that go on with what was printed.
-                    if listening.spoken.hear(heard, output) {
+                    if committed || listening.spoken.due(&mut listening.account, output) {
                         break;
                     }
                 }

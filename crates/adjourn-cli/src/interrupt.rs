@@ -85,7 +85,7 @@ pub async fn interrupt(
                 Err(Error::NotSuspended { .. }) => Ok(Interrupted::Left),
                 Err(error) => Err(error.into()),
             },
-            () = output.live_while(wait, line) => {}
+            _ = output.live_while(wait, line) => {}
             ended = signals.again() => return match ended {
                 Ended::INTERRUPT => cancel(place, &session, working, signals, output).await,
                 // It is given back; the suspend waits in the journal, and takes effect elsewhere.

@@ -1,11 +1,7 @@
 //! What a session says: whole messages for programs, words as they come for people.
 
-use std::sync::Arc;
-
-use adjourn::Moment;
-use adjourn::live::{Delta, Missed};
-use adjourn::telling::{Piece, Telling, Told, ends_words};
-use adjourn_core::Session;
+use adjourn::telling::{Piece, Told, ends_words};
+use adjourn::{Account, Error, Moment};
 use adjourn_driver::{Joining, Message, Role, Words};
 use serde_json::json;
 
@@ -20,26 +16,21 @@ pub enum Spoken {
     /// Messages are printed when they are whole.
     Whole(Joining),
     /// Words are printed as they come.
-    Words(Box<AsTheyCome>),
+    Words(AsTheyCome),
 }
 
 /// Words that are printed as they come.
+#[derive(Default)]
 pub struct AsTheyCome {
-    /// The session as far as it was printed.
-    session: Session,
-    telling: Telling,
     /// The message whose line goes on.
     line: Option<(String, Words)>,
 }
 
 impl Spoken {
-    /// Prints what is said after the state that a session is seen in.
-    pub fn after(session: &Session, output: &Output) -> Self {
+    /// Prints what is said for people at a terminal, or for programs.
+    pub fn new(output: &Output) -> Self {
         match output.on_terminal() {
-            true => {
-                let (session, telling) = (session.clone(), Telling::new(session));
-                Self::Words(Box::new(AsTheyCome { session, telling, line: None }))
-            }
+            true => Self::Words(AsTheyCome::default()),
             false => Self::Whole(Joining::default()),
         }
     }
@@ -49,25 +40,35 @@ impl Spoken {
         matches!(self, Self::Words(_))
     }
 
-    /// Takes words that have come, and prints them; returns whether the journal has to be read for
-    /// those that are left.
-    pub fn hear(&mut self, heard: Result<Arc<Delta>, Missed>, output: &Output) -> bool {
+    /// Prints words that have come; returns whether the journal has to be read for those that are
+    /// left.
+    pub fn due(&mut self, account: &mut Account, output: &Output) -> bool {
         match self {
             Self::Whole(_) => false,
             Self::Words(words) => {
-                words.telling.hear(heard);
-                words.print_due(output);
-                words.telling.waits()
+                words.print_due(account, output);
+                account.waits()
             }
         }
     }
 
-    /// Prints what was said with a moment. `now` is the session at or behind the moment.
-    pub fn moment(&mut self, moment: &Moment, now: &Session, output: &Output) {
+    /// Prints what was said with a moment.
+    pub fn moment(
+        &mut self,
+        account: &mut Account,
+        moment: &Moment,
+        output: &Output,
+    ) -> Result<(), Error> {
+        let ended = account.bridge(moment)?;
+        let told = account.tell(moment);
         match self {
             Self::Whole(joining) => whole(joining, moment, output),
-            Self::Words(words) => words.moment(moment, now, output),
+            Self::Words(words) => {
+                ended.iter().flatten().for_each(|piece| words.print(piece, output));
+                words.moment(account, moment, &told, output);
+            }
         }
+        Ok(())
     }
 }
 
@@ -124,13 +125,14 @@ fn calls(said: &Message, output: &Output) {
 }
 
 impl AsTheyCome {
-    fn moment(&mut self, moment: &Moment, now: &Session, output: &Output) {
-        match moment.revision == self.session.revision + 1 {
-            true => self.session.evolve(&moment.event),
-            // What lies between was erased.
-            false => self.session = now.clone(),
-        }
-        for told in self.telling.moment(moment, &self.session) {
+    fn moment(
+        &mut self,
+        account: &mut Account,
+        moment: &Moment,
+        told: &[Told<'_>],
+        output: &Output,
+    ) {
+        for told in told {
             match told {
                 Told::Entry(_, said) if said.role == Role::Tool => {
                     self.end_line(output);
@@ -140,7 +142,7 @@ impl AsTheyCome {
                 Told::Words(pieces) => pieces.iter().for_each(|piece| self.print(piece, output)),
             }
         }
-        let is_over = |line: &(String, Words)| !self.telling.knows(&line.0);
+        let is_over = |line: &(String, Words)| !account.knows(&line.0);
         if self.line.as_ref().is_some_and(is_over) {
             self.end_line(output);
         }
@@ -148,11 +150,11 @@ impl AsTheyCome {
             self.end_line(output);
             moment.said.iter().for_each(|(_, said)| calls(said, output));
         }
-        self.print_due(output);
+        self.print_due(account, output);
     }
 
-    fn print_due(&mut self, output: &Output) {
-        for piece in self.telling.due(&self.session) {
+    fn print_due(&mut self, account: &mut Account, output: &Output) {
+        for piece in account.due() {
             self.print(&piece, output);
         }
     }

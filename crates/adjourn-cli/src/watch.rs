@@ -10,7 +10,7 @@ use adjourn_core::id::SessionId;
 use crate::place::Place;
 
 /// How often one looks without being told of anything: hosts come and go without a commit.
-const LOOK: Duration = Duration::from_millis(250);
+pub const LOOK: Duration = Duration::from_millis(250);
 
 /// A reader of one session that is told when something is committed.
 pub struct Watch(Moments);
@@ -45,32 +45,17 @@ impl Watch {
 
     /// Returns what has come since the last look; nothing if there is no such session.
     pub async fn look(&mut self) -> Result<Option<Seen>, Error> {
-        let Some(session) = self.0.session().await? else { return Ok(None) };
-        let mut moments = self.0.rest().await?;
-        while self.is_missing(&session) {
-            let missing = self.0.page_before(session.revision + 1).await?;
-            if missing.is_empty() {
-                break;
-            }
-            moments.extend(missing);
-        }
-        Ok(Some(Seen { session, moments }))
+        look(&mut self.0).await
     }
 
     /// Returns the next page of what has come, and the session as it was before that was read.
     pub async fn page(&mut self) -> Result<Option<Seen>, Error> {
         let Some(session) = self.0.session().await? else { return Ok(None) };
         let mut moments = self.0.page().await?;
-        if moments.is_empty() && self.is_missing(&session) {
+        if moments.is_empty() && is_missing(&self.0, &session) {
             moments = self.0.page_before(session.revision + 1).await?;
         }
         Ok(Some(Seen { session, moments }))
-    }
-
-    /// Returns whether something that led to this state was not handed out: what another process has
-    /// committed is in the store before this one has heard of it.
-    fn is_missing(&self, session: &Session) -> bool {
-        self.0.next_revision() <= session.revision
     }
 
     /// Returns whether there are more pages at once.
@@ -83,4 +68,24 @@ impl Watch {
         // A store that fails says so at the next look.
         let _ = tokio::time::timeout(LOOK, self.0.changed()).await;
     }
+}
+
+/// Returns what has come since the last look; nothing if there is no such session.
+pub async fn look(moments: &mut Moments) -> Result<Option<Seen>, Error> {
+    let Some(session) = moments.session().await? else { return Ok(None) };
+    let mut seen = moments.rest().await?;
+    while is_missing(moments, &session) {
+        let missing = moments.page_before(session.revision + 1).await?;
+        if missing.is_empty() {
+            break;
+        }
+        seen.extend(missing);
+    }
+    Ok(Some(Seen { session, moments: seen }))
+}
+
+/// Returns whether something that led to this state was not handed out: what another process has
+/// committed is in the store before this one has heard of it.
+fn is_missing(moments: &Moments, session: &Session) -> bool {
+    moments.next_revision() <= session.revision
 }

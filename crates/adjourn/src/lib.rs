@@ -43,10 +43,11 @@
 //! ([`SessionRef::journal`], [`Adjourn::query`], [`Adjourn::tally`], [`Adjourn::backup`], the first
 //! page of a long [`SessionRef::watch`]) are made on another thread, and hold up no task.
 //!
-//! What lies beneath is here for faces and tools: [`Claimant`], the [`feed`] of commits, [`live`]
-//! text, and the [`script`]ed driver.
+//! What lies beneath is here for faces and tools: [`Account`], which tells a session to one client,
+//! [`Claimant`], the [`feed`] of commits, [`live`] text, and the [`script`]ed driver.
 
 pub mod about;
+mod account;
 mod adjourn;
 #[cfg(feature = "testing")]
 pub mod bell;
@@ -103,6 +104,7 @@ mod watch;
 #[cfg(feature = "testing")]
 pub mod watch;
 
+pub use account::Account;
 pub use adjourn::{Adjourn, TENANT};
 pub use adjourn_store::{
     Counted, Cursor, Filter, NotACursor, Page, Query, ReasonPattern, Sort, Standing, StateKind,

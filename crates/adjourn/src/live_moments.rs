@@ -7,16 +7,16 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use adjourn_core::Session;
 use adjourn_core::id::SessionId;
 use adjourn_driver::BoxFuture;
 use adjourn_store::{Sqlite, Store};
 use futures_core::Stream;
 
+use crate::account::Account;
 use crate::error::Error;
 use crate::live::{Delta, LiveWords, Missed, more_words, next_words};
-use crate::moments::{Moments, WatchBuilder};
-use crate::telling::{Piece, Telling, Told};
+use crate::moments::WatchBuilder;
+use crate::telling::{Piece, Told};
 use crate::watch::Moment;
 
 /// A session that is about to be watched with its words; see [`WatchBuilder::live`].
@@ -30,16 +30,22 @@ impl<S: Store> LiveWatchBuilder<S> {
         let session = self.watch.session.clone();
         // From before the state is read on: what is said meanwhile is not missed.
         let words = hearing(Some(session.adjourn().live().watch(session.id())));
-        let (moments, state) = self.watch.begin().await?;
-        let mut telling = state.as_ref().map_or_else(Telling::default, Telling::new);
-        if let Some(state) = &state {
-            // The beginning of a message that is being said was told to others.
-            for (number, entry) in session.unfinished_message(state).await? {
-                telling.entry(number, &entry);
+        let mut ready = VecDeque::new();
+        let account = match self.watch.state().await? {
+            Some(state) => {
+                let mut account = Account::after(&session, state);
+                // The beginning of a message that is being said was told to others.
+                account.introduce().await?;
+                account
             }
-        }
-        let (ready, words) = (VecDeque::new(), Mutex::new(words));
-        Ok(LiveMoments { moments, session: state, telling, ready, words })
+            None => {
+                let begun = Account::from_start(&session).await?;
+                let (mut account, first) = begun.ok_or(Error::NotFound(session.id()))?;
+                take(&mut account, first, &mut ready);
+                account
+            }
+        };
+        Ok(LiveMoments { account, ready, words: Mutex::new(words) })
     }
 }
 
@@ -70,10 +76,7 @@ pub enum LiveMoment {
 /// processes come with the moments that commit them, within about a second. It is a [`Stream`], too.
 #[must_use = "it tells nothing unless it is asked"]
 pub struct LiveMoments<S: Store = Sqlite> {
-    moments: Moments<S>,
-    /// The session as far as it was told; nothing before its first moment.
-    session: Option<Session>,
-    telling: Telling,
+    account: Account<S>,
     /// What is to be told next.
     ready: VecDeque<LiveMoment>,
     /// What resolves with the next words. It is reached through `&mut self` alone, and in a mutex so
@@ -94,7 +97,7 @@ fn hearing(mut live: LiveWords) -> Hearing {
 impl<S: Store> LiveMoments<S> {
     /// Returns the session that it tells of.
     pub const fn id(&self) -> SessionId {
-        self.moments.id()
+        self.account.session().id
     }
 
     /// Returns what happens or is said next; nothing once the session has ended, or was removed.
@@ -116,16 +119,14 @@ impl<S: Store> LiveMoments<S> {
                 return Poll::Ready(Ok(Some(told)));
             }
             // First what is committed: words wait for what lies before them.
-            if let Poll::Ready(moment) = self.moments.poll_moment(context) {
+            if let Poll::Ready(moment) = self.account.moments().poll_moment(context) {
                 match moment? {
                     Some(moment) => self.take(moment)?,
                     None => return Poll::Ready(Ok(None)),
                 }
                 continue;
             }
-            if let Some(session) = &self.session {
-                self.ready.extend(self.telling.due(session).into_iter().map(LiveMoment::Words));
-            }
+            self.ready.extend(self.account.due().into_iter().map(LiveMoment::Words));
             if self.ready.is_empty() {
                 ready!(self.poll_words(context));
             }
@@ -136,9 +137,9 @@ impl<S: Store> LiveMoments<S> {
     fn poll_words(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let words = self.words.get_mut().unwrap_or_else(PoisonError::into_inner);
         let (mut live, heard) = ready!(words.as_mut().poll(context));
-        self.telling.hear(heard);
+        self.account.hear(heard);
         while let Some(heard) = more_words(&mut live) {
-            self.telling.hear(heard);
+            self.account.hear(heard);
         }
         *words = hearing(live);
         Poll::Ready(())
@@ -146,31 +147,29 @@ impl<S: Store> LiveMoments<S> {
 
     /// Takes a moment, and what of its words was not told.
     fn take(&mut self, moment: Moment) -> Result<(), Error> {
-        let told = self.session.as_ref().map_or(0, |session| session.revision);
-        if moment.revision != told + 1 {
-            // What lies between was erased.
-            match self.moments.now() {
-                Ok(now) => self.session = now.map(|now| Session::clone(&now)),
-                Err(error) => {
-                    self.moments.put_back(moment);
-                    return Err(error);
-                }
+        match self.account.bridge(&moment) {
+            Ok(ended) => {
+                self.ready.extend(ended.into_iter().flatten().map(LiveMoment::Words));
+                take(&mut self.account, moment, &mut self.ready);
+                Ok(())
             }
-        } else if let Some(session) = &mut self.session {
-            session.evolve(&moment.event);
-        } else {
-            self.session = Session::born(&moment.event);
+            Err(error) => {
+                self.account.moments().put_back(moment);
+                Err(error)
+            }
         }
-        let told = self.session.as_ref().map(|session| self.telling.moment(&moment, session));
-        let words = told.into_iter().flatten().filter_map(|told| match told {
-            Told::Words(pieces) => Some(pieces),
-            Told::Entry(..) => None,
-        });
-        let words: Vec<_> = words.flatten().map(LiveMoment::Words).collect();
-        self.ready.push_back(LiveMoment::Committed(moment));
-        self.ready.extend(words);
-        Ok(())
     }
+}
+
+/// Tells a moment: that it happened, and then what of its words was not told.
+fn take<S: Store>(account: &mut Account<S>, moment: Moment, ready: &mut VecDeque<LiveMoment>) {
+    let told = account.tell(&moment).into_iter().filter_map(|told| match told {
+        Told::Words(pieces) => Some(pieces),
+        Told::Entry(..) => None,
+    });
+    let words: Vec<_> = told.flatten().map(LiveMoment::Words).collect();
+    ready.push_back(LiveMoment::Committed(moment));
+    ready.extend(words);
 }
 
 /// What happens or is said next, until the session has ended or was removed. An error is not the
@@ -188,6 +187,6 @@ struct StopsWaiting<'a, S: Store>(&'a mut LiveMoments<S>);
 
 impl<S: Store> Drop for StopsWaiting<'_, S> {
     fn drop(&mut self) {
-        self.0.moments.stop_waiting();
+        self.0.account.moments().stop_waiting();
     }
 }

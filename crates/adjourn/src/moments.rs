@@ -83,18 +83,17 @@ impl<S: Store> WatchBuilder<S> {
         LiveWatchBuilder { watch: self }
     }
 
-    /// Begins to watch, and returns the state that is not told; nothing if all is.
-    pub(crate) async fn begin(self) -> Result<(Moments<S>, Option<Session>), Error> {
+    /// Returns the state whose past is not told; nothing if all of it is.
+    pub(crate) async fn state(self) -> Result<Option<Session>, Error> {
         let Self { session, from } = self;
-        let state = match from {
+        Ok(match from {
             From::Start => {
                 session.load().await?;
-                return Ok((Moments::from_start(&session), None));
+                None
             }
-            From::Now => Session::clone(&*session.load().await?),
-            From::After(state) => *state,
-        };
-        Ok((Moments::after(&session, &state), Some(state)))
+            From::Now => Some(Session::clone(&*session.load().await?)),
+            From::After(state) => Some(*state),
+        })
     }
 }
 
@@ -103,7 +102,13 @@ impl<S: Store> IntoFuture for WatchBuilder<S> {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async { Ok(self.begin().await?.0) })
+        Box::pin(async {
+            let session = self.session.clone();
+            Ok(match self.state().await? {
+                Some(state) => Moments::after(&session, &state),
+                None => Moments::from_start(&session),
+            })
+        })
     }
 }
 
@@ -191,6 +196,11 @@ impl<S: Store> Moments<S> {
     /// Returns the session that it tells of.
     pub const fn id(&self) -> SessionId {
         self.session.id()
+    }
+
+    /// Returns the way to the session that it tells of.
+    pub(crate) const fn watched(&self) -> &SessionRef<S> {
+        &self.session
     }
 
     /// Returns what happens next; nothing once the session has ended, or was removed.
