@@ -21,6 +21,7 @@ mod doorbell;
 mod driving;
 mod dropping;
 mod embedding;
+mod examples;
 mod failing;
 mod fake;
 mod feeding;
