@@ -14,7 +14,7 @@ mod reply;
 mod request;
 mod seen;
 
-pub use event_reader::{EventReader, TooLong};
+pub use event_reader::{EventReader, ReadEvent, TooLong};
 pub use peer::{Binding, Interface, NoPeer, Peer, Wish, card_urls};
 pub use reply::{Refusal, Reply};
 pub use request::{Ask, Outgoing, Request};

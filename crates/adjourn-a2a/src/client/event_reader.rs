@@ -13,6 +13,15 @@ impl std::fmt::Display for TooLong {
     }
 }
 
+/// An event of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadEvent {
+    /// The last id that was said.
+    pub id: Option<String>,
+    /// What is told.
+    pub data: Vec<u8>,
+}
+
 /// Takes the bytes of a stream, and returns its events.
 #[derive(Debug, Default)]
 pub struct EventReader {
@@ -24,12 +33,12 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// Takes the next bytes, and returns the events that are whole with them: the last id that was
-    /// said, and the data. Comments, which keep a stream alive, are none.
+    /// Takes the next bytes, and returns the events that are whole with them. Comments, which keep a
+    /// stream alive, are none.
     ///
     /// # Errors
     /// An event is too long.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<Vec<(Option<String>, Vec<u8>)>, TooLong> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Vec<ReadEvent>, TooLong> {
         let mut events = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.line.len() + self.data.len() + piece.len() > MOST {
@@ -45,10 +54,11 @@ impl EventReader {
         Ok(events)
     }
 
-    fn take_line(&mut self, line: &[u8]) -> Option<(Option<String>, Vec<u8>)> {
+    fn take_line(&mut self, line: &[u8]) -> Option<ReadEvent> {
         if line.is_empty() {
             let data = std::mem::take(&mut self.data);
-            return std::mem::take(&mut self.has_data).then(|| (self.id.clone(), data));
+            let is_event = std::mem::take(&mut self.has_data);
+            return is_event.then(|| ReadEvent { id: self.id.clone(), data });
         }
         let (name, value) = match line.iter().position(|byte| *byte == b':') {
             Some(colon) => line.split_at(colon),
@@ -91,7 +101,7 @@ mod tests {
             }
             let events: Vec<_> = events
                 .iter()
-                .map(|(id, data)| (id.as_deref(), std::str::from_utf8(data).unwrap()))
+                .map(|event| (event.id.as_deref(), std::str::from_utf8(&event.data).unwrap()))
                 .collect();
             let expected = [(Some("3"), "{\"a\":1}"), (Some("3"), "x\ny"), (Some("4.1"), "z")];
             assert_eq!(events, expected, "in pieces of {size}");

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use adjourn_a2a::Version;
-use adjourn_a2a::client::{self, Ask, EventReader, NoPeer, Peer, Refusal, Reply, Wish, card_urls};
+use adjourn_a2a::client::{
+    self, Ask, EventReader, NoPeer, Peer, ReadEvent, Refusal, Reply, Wish, card_urls,
+};
 use adjourn_core::json;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
@@ -179,15 +181,15 @@ impl Connection {
 pub struct Events {
     response: Response,
     reader: EventReader,
-    ready: VecDeque<(Option<String>, Vec<u8>)>,
+    ready: VecDeque<ReadEvent>,
 }
 
 impl Events {
-    /// Returns the next event, with its id; nothing at the end of the stream.
+    /// Returns the next event; nothing at the end of the stream.
     ///
     /// # Cancel safety
     /// Nothing is lost if it is dropped.
-    pub async fn next(&mut self) -> Result<Option<(Option<String>, Vec<u8>)>, String> {
+    pub async fn next(&mut self) -> Result<Option<ReadEvent>, String> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use adjourn_a2a::client::{Ask, Outgoing, Reply, Said, Seen};
+use adjourn_a2a::client::{Ask, Outgoing, ReadEvent, Reply, Said, Seen};
 
 use super::connection::{Connection, Events};
 use super::shown;
@@ -160,7 +160,7 @@ impl<'a> Following<'a> {
     ) -> Result<Option<String>, Failure> {
         let binding = self.connection.peer.interface.binding;
         loop {
-            let (id, data) = tokio::select! {
+            let ReadEvent { id, data } = tokio::select! {
                 next = events.next() => match next {
                     Ok(Some(event)) => event,
                     Ok(None) => return Ok(None),
