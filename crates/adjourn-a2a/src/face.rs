@@ -19,6 +19,7 @@ use crate::method::{Family, Method, Verb};
 use crate::params::Params;
 use crate::projection::{self, Viewer, Wanted};
 use crate::runs::Folded;
+use crate::shared::Shared;
 use crate::standing::Standing;
 use crate::stream::TaskStream;
 use crate::task::Task;
@@ -53,6 +54,8 @@ pub struct Face<S: Store> {
     /// In whose words peers are told of pauses.
     pub profile: Profile,
     folded: Folded,
+    /// What watchers of the same task share.
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// What a request is made with.
@@ -108,7 +111,7 @@ impl<S: Store> Found<S> {
 impl<S: Store> Face<S> {
     /// Makes the face of an agent on a store.
     pub fn new(adjourn: Adjourn<S>, agent: Agent, profile: Profile) -> Self {
-        Self { adjourn, agent, profile, folded: Folded::default() }
+        Self { adjourn, agent, profile, folded: Folded::default(), shared: Arc::default() }
     }
 
     /// Does what is asked for.

@@ -32,6 +32,7 @@ pub mod rest;
 pub mod rpc;
 mod runs;
 mod send;
+mod shared;
 mod standing;
 mod stream;
 mod task;

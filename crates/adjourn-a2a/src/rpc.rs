@@ -114,10 +114,10 @@ pub fn failure(id: &Value, error: &Error) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": error.to_rpc() })
 }
 
-/// An event of a stream, as the request of an id is answered with it.
-pub fn event(id: &Value, told: Told) -> Value {
+/// An event of a stream, as the request of an id is answered with it: as JSON.
+pub fn event(id: &Value, told: &Told) -> String {
     match told {
-        Told::Update(update) => success(id, update),
-        Told::Frame(frame) => frame,
+        Told::Update(update) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{update}}}"#),
+        Told::Frame(frame) => frame.to_string(),
     }
 }

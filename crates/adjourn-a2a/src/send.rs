@@ -41,7 +41,7 @@ impl<S: Store> Face<S> {
         let send = Send::read(params, asked.method.version)?;
         let found = self.take(asked, &send).await?;
         let task = self.show(asked, &found, send.wanted).await?;
-        TaskStream::begin(asked, found, task, true).await
+        TaskStream::begin(asked, found, task, true, &self.shared).await
     }
 
     /// Takes a message, and returns the task that goes on with it.

@@ -22,6 +22,7 @@ use crate::making::Making;
 use crate::pause;
 use crate::projection::{self, Viewer};
 use crate::runs::catch_up;
+use crate::shared::{Ear, MomentTold, Shared};
 use crate::standing::Standing;
 use crate::task::{State, Status, Task, Update};
 use crate::version::Version;
@@ -45,22 +46,39 @@ impl Place {
     }
 }
 
-/// One event of a stream.
+/// One event of a stream. A clone costs nothing: all who are told alike share it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamEvent {
     /// Its id, by which a stream is gone on with.
-    pub id: String,
+    pub id: Arc<str>,
     /// What is told.
     pub told: Told,
 }
 
-/// What an event tells.
+/// What an event tells, as JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
     /// An event of A2A.
-    Update(Value),
+    Update(Arc<str>),
     /// A notification of the proposal, for those who activated it.
-    Frame(Value),
+    Frame(Arc<str>),
+}
+
+impl Told {
+    fn update(update: &Value) -> Self {
+        Self::Update(update.to_string().into())
+    }
+
+    fn frame(frame: &Value) -> Self {
+        Self::Frame(frame.to_string().into())
+    }
+
+    /// Returns the JSON.
+    pub fn as_json(&self) -> &str {
+        match self {
+            Self::Update(json) | Self::Frame(json) => json,
+        }
+    }
 }
 
 /// What happens to a task, from some moment on.
@@ -71,9 +89,10 @@ pub struct TaskStream<S: Store> {
     version: Version,
     /// Whether it ends where the task wants a message.
     ends_when_asked: bool,
-    runs: Runs,
+    runs: Arc<Runs>,
     making: Making,
     moments: Moments<S>,
+    shared: Arc<Shared>,
     ready: VecDeque<StreamEvent>,
     is_over: bool,
 }
@@ -85,6 +104,7 @@ impl<S: Store> TaskStream<S> {
         found: Found<S>,
         task: Task,
         ends_when_asked: bool,
+        shared: &Arc<Shared>,
     ) -> Result<Self, Error> {
         let of = |error| Error::of(error, &task.id, asked.method.family);
         let Some(state) = found.state() else {
@@ -93,7 +113,6 @@ impl<S: Store> TaskStream<S> {
         let moments = found.session.watch().after(state).await.map_err(of)?;
         let standing = found.standing();
         let Found { runs, run, .. } = found;
-        let runs = Arc::unwrap_or_clone(runs);
         let (context, generation) = (task.context.clone(), runs.revision());
         let mut stream = Self {
             run,
@@ -104,13 +123,13 @@ impl<S: Store> TaskStream<S> {
             runs,
             making: Making::with(task.open.clone()),
             moments,
+            shared: Arc::clone(shared),
             ready: VecDeque::new(),
             is_over: false,
         };
         let told = Update::Task(task).to_value("", "", generation, stream.version);
-        stream
-            .ready
-            .push_back(StreamEvent { id: generation.to_string(), told: Told::Update(told) });
+        let (id, told) = (generation.to_string().into(), Told::update(&told));
+        stream.ready.push_back(StreamEvent { id, told });
         stream.is_over = stream.ends_at(standing);
         Ok(stream)
     }
@@ -120,6 +139,7 @@ impl<S: Store> TaskStream<S> {
         asked: &Asked<'_>,
         found: &Found<S>,
         seen: Place,
+        shared: &Arc<Shared>,
     ) -> Result<Option<Self>, Error> {
         let of = |error| Error::of(error, &found.run.to_string(), asked.method.family);
         let Some(state) = found.state() else { return Ok(None) };
@@ -140,9 +160,10 @@ impl<S: Store> TaskStream<S> {
             viewer: viewer(asked),
             version: asked.method.version,
             ends_when_asked: false,
-            runs,
+            runs: Arc::new(runs),
             making,
             moments,
+            shared: Arc::clone(shared),
             ready: VecDeque::new(),
             is_over: false,
         };
@@ -186,15 +207,51 @@ impl<S: Store> TaskStream<S> {
 
     /// Takes a moment, and keeps ready what is told of it.
     fn take(&mut self, moment: &Moment) {
+        let (session, revision, ear) = (self.moments.id(), moment.revision, self.ear());
         let before = self.runs.get(self.run).map(|run| run.standing);
-        self.runs.apply(moment);
         let made = self.making.take(moment);
-        let revision = moment.revision;
-        if self.is_over || matches!(before, Some(Standing::Over(_))) {
+        // Another watcher may have been told of it already.
+        let told = match self.shared.get(session, revision, ear) {
+            Some((runs, told)) => {
+                self.runs = runs;
+                told
+            }
+            None => {
+                Arc::make_mut(&mut self.runs).apply(moment);
+                None
+            }
+        };
+        if self.is_over {
             return;
         }
+        let told = told.unwrap_or_else(|| {
+            let told = self.tell(before, &made, moment);
+            self.shared.put(session, (revision, &self.runs), (ear, &told));
+            told
+        });
+        self.ready.extend(told.events.iter().cloned());
+        self.is_over |= told.is_over;
+    }
+
+    const fn ear(&self) -> Ear {
+        Ear {
+            run: self.run,
+            version: self.version,
+            activated: self.viewer.activated,
+            may_resume: self.viewer.may_resume,
+            ends_when_asked: self.ends_when_asked,
+        }
+    }
+
+    /// Tells of a moment, before which the task stood somewhere, with which the agent has made
+    /// something, and behind which the runs are as they are.
+    fn tell(&self, before: Option<Standing>, made: &[Update], moment: &Moment) -> MomentTold {
+        let revision = moment.revision;
+        if matches!(before, Some(Standing::Over(_))) {
+            return MomentTold::default();
+        }
         let (Some(state), Some(run)) = (self.runs.session(), self.runs.get(self.run)) else {
-            return;
+            return MomentTold::default();
         };
         let mut told: Vec<_> = made.iter().map(|update| self.update(update, revision)).collect();
         let woke = woke(moment).filter(|_| before != Some(Standing::Working));
@@ -211,17 +268,17 @@ impl<S: Store> TaskStream<S> {
             before.is_some_and(|before| before != run.standing) && self.ends_at(run.standing);
         let last = told.len().saturating_sub(1);
         let id = |part: usize| match part == last {
-            true => revision.to_string(),
-            false => format!("{revision}.{part}"),
+            true => revision.to_string().into(),
+            false => format!("{revision}.{part}").into(),
         };
         let told = told.into_iter().enumerate();
-        self.ready.extend(told.map(|(part, told)| StreamEvent { id: id(part), told }));
-        self.is_over |= is_over;
+        let events = told.map(|(part, told)| StreamEvent { id: id(part), told }).collect();
+        MomentTold { events, is_over }
     }
 
     fn update(&self, update: &Update, revision: u64) -> Told {
         let task = self.run.to_string();
-        Told::Update(update.to_value(&task, &self.context, revision, self.version))
+        Told::update(&update.to_value(&task, &self.context, revision, self.version))
     }
 
     /// Tells that a pause is over.
@@ -236,7 +293,7 @@ impl<S: Store> TaskStream<S> {
         let mut told = vec![self.update(&update, revision)];
         if self.viewer.activated.states && previous.is_paused() {
             let params = pause::resumed(&run.id.to_string(), previous, State::Working, woke);
-            told.push(Told::Frame(pause::frame(&params)));
+            told.push(Told::frame(&pause::frame(&params)));
         }
         told
     }
@@ -256,7 +313,7 @@ impl<S: Store> TaskStream<S> {
             let (task, parked) = (run.id.to_string(), suspended.shown());
             let may_resume = self.viewer.may_resume;
             let params = pause::paused_update(&task, parked, run.standing, may_resume);
-            told.push(Told::Frame(pause::frame(&params)));
+            told.push(Told::frame(&pause::frame(&params)));
         }
         told
     }

@@ -62,7 +62,7 @@ impl<S: Store> Face<S> {
         let id = params.id()?;
         let found = self.find(asked, id).await?;
         if let Some(seen) = asked.last_event.and_then(crate::stream::Place::read)
-            && let Some(stream) = TaskStream::go_on(asked, &found, seen).await?
+            && let Some(stream) = TaskStream::go_on(asked, &found, seen, &self.shared).await?
         {
             return Ok(stream);
         }
@@ -72,7 +72,7 @@ impl<S: Store> Face<S> {
             return Err(error.with("taskId", id));
         }
         let task = self.show(asked, &found, Wanted::ALL).await?;
-        TaskStream::begin(asked, found, task, false).await
+        TaskStream::begin(asked, found, task, false, &self.shared).await
     }
 
     /// `tasks/list`: those first that came last to where they stand.

@@ -140,8 +140,8 @@ async fn call<S: Store>(
             }
             Reply::Stream(id, stream) => {
                 events(stream, Arc::clone(&slot), stopping, echo, move |told| match told {
-                    Ok(told) => rpc::event(&id, told),
-                    Err(error) => rpc::failure(&id, &error),
+                    Ok(told) => rpc::event(&id, &told),
+                    Err(error) => rpc::failure(&id, &error).to_string(),
                 })
             }
         })
@@ -168,8 +168,8 @@ async fn by_path<S: Store>(
             Ok(Answer::Result(result)) => object(StatusCode::OK, kind, &result, echo),
             Ok(Answer::Stream(stream)) => {
                 events(stream, Arc::clone(&slot), stopping, echo, move |told| match told {
-                    Ok(Told::Update(told) | Told::Frame(told)) => told,
-                    Err(error) => rest::failure(&error, version).1,
+                    Ok(told) => told.as_json().to_owned(),
+                    Err(error) => rest::failure(&error, version).1.to_string(),
                 })
             }
             Err(error) => {
@@ -291,7 +291,7 @@ fn events<S: Store>(
     slot: Arc<ConnectionSlot>,
     mut stopping: Stopping,
     activated: Option<String>,
-    written: impl Fn(Result<Told, Error>) -> Value + Send + 'static,
+    written: impl Fn(Result<Told, Error>) -> String + Send + 'static,
 ) -> Response {
     let (sender, receiver) = mpsc::channel(EVENTS);
     tokio::spawn(async move {

@@ -122,7 +122,8 @@ impl Watch {
     /// Returns the next event with its id; nothing at the end.
     pub async fn next(&mut self) -> Option<(String, Value)> {
         let event = self.stream.next().await.unwrap()?;
-        Some((event.id, rpc::event(&self.id, event.told)))
+        let told = rpc::event(&self.id, &event.told);
+        Some((event.id.to_string(), adjourn::core::json::stored(told.as_bytes()).unwrap()))
     }
 
     /// Returns everything up to the end.
@@ -139,7 +140,7 @@ impl Watch {
         loop {
             let event = self.stream.next().await.unwrap().unwrap();
             if let Told::Update(update) = event.told {
-                return update;
+                return adjourn::core::json::stored(update.as_bytes()).unwrap();
             }
         }
     }
