@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use adjourn_testkit::dice;
 use soak::report::Report;
 use soak::trial::crash::{self, Length};
-use soak::trial::{reach, rolling};
+use soak::trial::{pausing, reach, rolling};
 use soak::{process, role};
 
 /// Kills, if nobody says otherwise.
@@ -17,6 +17,8 @@ const MINUTES: f64 = 10.0;
 const RESTARTS_PER_HUNDRED: u64 = 5;
 /// The fewest rolling restarts.
 const RESTARTS: u64 = 20;
+/// How long peers pause and resume one task.
+const PAUSING: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -84,6 +86,9 @@ impl Wanted {
         let directory = tempfile::tempdir()?;
         let restarts = (self.kills * RESTARTS_PER_HUNDRED / 100).max(RESTARTS);
         report.add(rolling::run(directory.path(), program.clone(), seed, restarts).await);
+
+        let directory = tempfile::tempdir()?;
+        report.add(pausing::run(directory.path(), seed, PAUSING.min(time)).await);
 
         let directory = tempfile::tempdir()?;
         for figure in reach::run(directory.path(), program).await {

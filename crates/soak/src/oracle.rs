@@ -209,7 +209,7 @@ pub async fn verify(adjourn: &Adjourn, report: &mut Report) {
     }
 }
 
-async fn whole_journal(adjourn: &Adjourn, id: SessionId) -> Vec<Entry> {
+pub(crate) async fn whole_journal(adjourn: &Adjourn, id: SessionId) -> Vec<Entry> {
     adjourn.session(id).journal(1, usize::MAX).await.expect("the store works")
 }
 

@@ -1,6 +1,7 @@
 //! The trials, and what they share: agents at work, hosts that come and go, and the reckoning.
 
 pub mod crash;
+pub mod pausing;
 pub mod reach;
 pub mod rolling;
 

@@ -3,6 +3,7 @@
 mod awaiting;
 mod bridge;
 mod client;
+mod conformance;
 mod conformance_agent;
 mod fake_peer;
 mod killing;

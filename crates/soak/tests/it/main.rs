@@ -7,7 +7,7 @@ use adjourn_testkit::dice;
 use soak::report::Report;
 use soak::trial::crash::{self, Length};
 use soak::trial::reach::{self, Figure};
-use soak::trial::rolling;
+use soak::trial::{pausing, rolling};
 use tempfile::TempDir;
 
 /// The program that plays hosts and watchers.
@@ -57,6 +57,14 @@ async fn rolling_restarts_under_load_lose_nothing_and_repeat_nothing() {
     assert_clean(&report);
     assert_eq!((report.restarts, report.unknown), (20, 0));
     assert!(report.sessions >= 30, "{} sessions", report.sessions);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn peers_that_pause_and_resume_one_task_are_answered_rightly_and_its_journal_says_so() {
+    let directory = TempDir::new().expect("a directory");
+    let report = pausing::run(directory.path(), dice::seed(), Duration::from_secs(3)).await;
+    assert_clean(&report);
+    assert!(report.acknowledged >= 100, "{} answers", report.acknowledged);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
