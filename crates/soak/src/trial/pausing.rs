@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use adjourn::store::Sqlite;
 use adjourn_a2a::rpc::{Headers, Reply};
-use adjourn_a2a::{Activated, Agent, Caller, Face, Profile, Scope};
+use adjourn_a2a::{Agent, Caller, Face, Profile, Scope};
 use adjourn_core::carry::Budget;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{RunId, SessionId};
@@ -205,7 +205,7 @@ async fn ask(program: &Program, method: &str, params: Value) -> Value {
         scopes: Scope::ALL.into_iter().collect(),
     };
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let headers = Headers { version: None, activated: Activated::default(), last_event: None };
+    let headers = Headers::default();
     match program.rpc(&caller, headers, request.to_string().as_bytes()).await {
         Reply::Object(answer) => answer,
         Reply::Stream(..) => Value::Null,
