@@ -104,7 +104,7 @@ impl Part {
 
     /// Makes the part of a block; nothing of a thought, which is not said to peers.
     pub fn of_block(block: &Block) -> Option<Self> {
-        let fields = block.fields();
+        let fields = &*block.fields();
         let text = |fields: &Map<String, Value>, name: &str| {
             fields.get(name).and_then(Value::as_str).map(str::to_owned)
         };

@@ -30,7 +30,7 @@ use crate::driver::place::Place;
 use crate::driver::{AgentDriver, Outbox};
 use crate::events::{AgentError, AgentEvent, RunCancelled, StateSnapshot, UserInputRequested};
 use crate::failure::FailureKind;
-use crate::record::{Payload, PayloadError, SuspensionRecord, dollars, seconds};
+use crate::record::{PayloadError, SuspensionRecord, dollars, seconds};
 use crate::result::{AgentResult, RunOutcome};
 use commands::Entries;
 
@@ -236,16 +236,12 @@ impl MemoryHost {
     }
 
     fn request(&self) -> Result<UserInputRequested, PayloadError> {
-        let payload = Payload {
-            driver: self.spec.clone(),
-            session: Session::clone(&self.session),
-            messages: self.entries.take(),
-        };
-        let parked = payload.session.exportable()?;
+        let (key, messages) = (self.inner.keys.current(), self.entries.take());
+        let parked = self.session.exportable()?;
         let lifetime = self.inner.record_lifetime;
         let expires_at = lifetime.map(|lifetime| parked.suspended_at.after(lifetime));
-        let key = self.inner.keys.current();
-        let suspension_record = SuspensionRecord::seal(key, &payload, expires_at)?;
+        let suspension_record =
+            SuspensionRecord::seal_parts(key, &self.spec, &self.session, &messages, expires_at)?;
         let pause = &parked.pause;
         Ok(match &pause.wait {
             Wait::Question(question) => {

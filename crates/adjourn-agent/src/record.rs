@@ -3,8 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use adjourn_core::Rejected;
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::time::Timestamp;
+use adjourn_core::{Rejected, Session};
+use adjourn_driver::{Message, payload};
 use adjourn_record::keys::{Key, Keys};
 use adjourn_record::portable::{Header, Opened, Record, SealError};
 use serde::{Deserialize, Serialize};
@@ -50,12 +52,27 @@ impl SuspensionRecord {
         payload: &Payload,
         expires_at: Option<Timestamp>,
     ) -> Result<Self, PayloadError> {
-        let session = &payload.session;
+        Self::seal_parts(key, &payload.driver, &payload.session, &payload.messages, expires_at)
+    }
+
+    /// Seals a suspended session that is in pieces.
+    pub(crate) fn seal_parts(
+        key: &Key,
+        driver: &DriverSpec,
+        session: &Session,
+        messages: &[Message],
+        expires_at: Option<Timestamp>,
+    ) -> Result<Self, PayloadError> {
         session.exportable()?;
         let not_suspended = || Rejected::NotSuspended { phase: session.phase() };
         let header = Header::of(session).ok_or_else(not_suspended)?;
         let header = Header { expires_at, ..header };
-        Ok(Record::seal(key, &header, payload.encode()).map(Self)?)
+        Ok(Record::seal(key, &header, payload::encode(driver, session, messages)).map(Self)?)
+    }
+
+    /// Returns its JSON, as `Display` and `Serialize` write it, in one piece.
+    pub fn to_json(&self) -> String {
+        self.0.to_json()
     }
 
     /// Checks the signature and returns what was signed.

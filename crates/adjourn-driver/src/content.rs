@@ -4,8 +4,9 @@
 //! moment to be said. Its blocks are kept as the protocol had them that they came by, so that
 //! nothing is lost between ACP, A2A, MCP and a model.
 
+mod block;
+
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use adjourn_core::ledger::CallId;
 use adjourn_core::transcript::Content;
@@ -13,8 +14,13 @@ use adjourn_core::{MARK, json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+pub use block::Block;
+
 /// The version of the encoding that is written.
 const VERSION: u32 = 1;
+
+/// What ACP calls a line that people are told.
+const NOTICE: &str = "notice";
 
 /// Who said something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -104,15 +110,6 @@ pub struct Segment {
     pub last: bool,
 }
 
-/// A block of content, as ACP and MCP have them: text, image, audio, resource, resource link.
-///
-/// A thought of an agent's is a block of the type `thought` with its words as `text`.
-///
-/// Clones share what is in it: a conversation is copied for every request to a model.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(try_from = "Map<String, Value>")]
-pub struct Block(Arc<Map<String, Value>>);
-
 /// The kinds of tools that ACP knows. Its first version has no others.
 pub const TOOL_KINDS: [&str; 10] = [
     "read",
@@ -178,6 +175,23 @@ pub enum Shown {
     },
     /// An update of the agent's own protocol, passed on as it is.
     Raw(Value),
+}
+
+impl Shown {
+    /// Makes a line that people are told beside what is said, as ACP has it; a model does not see it.
+    pub fn notice(words: impl Into<String>) -> Self {
+        let words: String = words.into();
+        Self::Raw(json!({ "sessionUpdate": NOTICE, "severity": "warning", "title": words }))
+    }
+
+    /// Returns the words of a line that people are told.
+    pub fn notice_words(&self) -> Option<String> {
+        let Self::Raw(update) = self else { return None };
+        let text = |field: &str| update.get(field).and_then(Value::as_str);
+        text("sessionUpdate").filter(|kind| *kind == NOTICE)?;
+        let words: Vec<_> = [text("title"), text("description")].into_iter().flatten().collect();
+        Some(words.join(": "))
+    }
 }
 
 impl From<&str> for Message {
@@ -324,97 +338,6 @@ impl Message {
     /// Returns how many bytes of words it has, thoughts included: the unit of [`Segment::offset`].
     pub fn words_len(&self) -> u64 {
         self.blocks.iter().filter_map(Block::words).map(|words| words.len() as u64).sum()
-    }
-}
-
-impl Block {
-    /// Makes a block of text.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::of("text", text)
-    }
-
-    /// Makes a thought.
-    pub fn thought(text: impl Into<String>) -> Self {
-        Self::of("thought", text)
-    }
-
-    fn of(kind: &str, text: impl Into<String>) -> Self {
-        let mut fields = Map::new();
-        fields.insert("type".to_owned(), kind.into());
-        fields.insert("text".to_owned(), Value::String(text.into()));
-        Self(Arc::new(fields))
-    }
-
-    /// Takes a block as a protocol has it; nothing if it has no type, or is a text without words.
-    pub fn from_fields(fields: Map<String, Value>) -> Option<Self> {
-        let kind = fields.get("type")?.as_str()?;
-        let worded = !matches!(kind, "text" | "thought") || fields.get("text")?.is_string();
-        worded.then(|| Self(Arc::new(fields)))
-    }
-
-    /// Reads a list of blocks that a person can say; nothing if the value is none.
-    fn list(value: &Value) -> Option<Vec<Self>> {
-        let block = |value: &Value| {
-            let block = Self::from_fields(value.as_object()?.clone())?;
-            (!block.is_thought()).then_some(block)
-        };
-        value.as_array()?.iter().map(block).collect()
-    }
-
-    /// Returns its fields.
-    pub fn fields(&self) -> &Map<String, Value> {
-        &self.0
-    }
-
-    /// Returns its type.
-    pub fn kind(&self) -> &str {
-        self.0.get("type").and_then(Value::as_str).unwrap_or_default()
-    }
-
-    /// Returns whether it is a thought.
-    pub fn is_thought(&self) -> bool {
-        self.kind() == "thought"
-    }
-
-    /// Returns the words of a text or a thought.
-    pub fn words(&self) -> Option<&str> {
-        match self.kind() {
-            "text" | "thought" => self.0.get("text").and_then(Value::as_str),
-            _ => None,
-        }
-    }
-
-    /// Adds words to those of a text or a thought.
-    pub(crate) fn push_words(&mut self, words: &str) {
-        if let Some(Value::String(text)) = Arc::make_mut(&mut self.0).get_mut("text") {
-            text.push_str(words);
-        }
-    }
-
-    /// Cuts the words of a text or a thought after `length` bytes, where a character ends.
-    pub(crate) fn truncate_words(&mut self, length: usize) {
-        if let Some(Value::String(text)) = Arc::make_mut(&mut self.0).get_mut("text") {
-            text.truncate(length);
-        }
-    }
-
-    /// Returns it as a JSON value.
-    pub fn to_value(&self) -> Value {
-        Value::Object(Map::clone(&self.0))
-    }
-}
-
-impl Serialize for Block {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.as_ref().serialize(serializer)
-    }
-}
-
-impl TryFrom<Map<String, Value>> for Block {
-    type Error = &'static str;
-
-    fn try_from(fields: Map<String, Value>) -> Result<Self, Self::Error> {
-        Self::from_fields(fields).ok_or("a block without a type, or a text without words")
     }
 }
 

@@ -22,6 +22,10 @@ use crate::signature::signature;
 /// The version of the payload that is written.
 const SCHEMA: u32 = 1;
 
+/// How long a state and a message are, about: room for them is made at once.
+const STATE_BYTES: usize = 8 * 1024;
+const MESSAGE_BYTES: usize = 512;
+
 /// A suspended session with everything that it takes to go on elsewhere.
 ///
 /// It is written with the readings that people and databases look for (`run_id`, `pending_question`,
@@ -151,46 +155,7 @@ impl<M: Said> Payload<M> {
 
     /// Returns the payload's JSON text; equal payloads have the same.
     pub fn encode(&self) -> String {
-        let session = &self.session;
-        let (run, totals) = (session.run(), &session.totals);
-        let park = session.suspended().map(|suspended| &suspended.park);
-        let question = park.and_then(|park| match &park.pause.wait {
-            Wait::Question(question) => Some(question),
-            Wait::Open => None,
-        });
-        let noted = Noted::read(session);
-        let history = self
-            .messages
-            .iter()
-            .flat_map(|message| message.calls().iter().map(signature).collect::<Vec<_>>());
-        let written = Written {
-            schema: SCHEMA,
-            run_id: run.map(|run| run.id),
-            session_id: session.id,
-            agent: session.driver.agent(),
-            model_id: self.model(),
-            started_at: run.map(|run| run.started_at.to_string()),
-            suspended_at: park.map_or(session.at, |park| park.suspended_at).to_string(),
-            pending_question: question.map(|question| question.question.as_str()),
-            pending_question_context: question.and_then(|question| question.context.as_deref()),
-            pending_choices: question.map_or(&[], |question| question.choices.as_slice()),
-            originating_failure_kind: question
-                .and_then(|question| question.originating_failure_kind.as_deref()),
-            iteration_count: noted.iterations,
-            elapsed_seconds: seconds(run.map_or(0, |run| run.progress.active_ms)),
-            cumulative_cost_usd: dollars(totals.cost_micro_usd),
-            cumulative_prompt_tokens: totals.prompt_tokens,
-            cumulative_completion_tokens: totals.completion_tokens,
-            tool_call_history: history.collect(),
-            last_repeat_counts: noted.repeats,
-            lessons_learned: noted.lessons,
-            failure_attempts: noted.attempts,
-            driver: &self.driver,
-            state: session,
-            messages: &self.messages,
-        };
-        // No map with keys that are not text, no failing impl: this always encodes.
-        serde_json::to_string(&written).unwrap_or_default()
+        encode(&self.driver, &self.session, &self.messages)
     }
 
     /// Reads a payload.
@@ -219,6 +184,50 @@ impl<M: Said> Payload<M> {
         }
         Ok(Self { driver, session, messages })
     }
+}
+
+/// Returns the JSON text of a payload that is in pieces.
+pub fn encode<M: Said>(driver: &DriverSpec, session: &Session, messages: &[M]) -> String {
+    let (run, totals) = (session.run(), &session.totals);
+    let park = session.suspended().map(|suspended| &suspended.park);
+    let question = park.and_then(|park| match &park.pause.wait {
+        Wait::Question(question) => Some(question),
+        Wait::Open => None,
+    });
+    let noted = Noted::read(session);
+    let history = messages
+        .iter()
+        .flat_map(|message| message.calls().iter().map(signature).collect::<Vec<_>>());
+    let written = Written {
+        schema: SCHEMA,
+        run_id: run.map(|run| run.id),
+        session_id: session.id,
+        agent: session.driver.agent(),
+        model_id: model_of(driver),
+        started_at: run.map(|run| run.started_at.to_string()),
+        suspended_at: park.map_or(session.at, |park| park.suspended_at).to_string(),
+        pending_question: question.map(|question| question.question.as_str()),
+        pending_question_context: question.and_then(|question| question.context.as_deref()),
+        pending_choices: question.map_or(&[], |question| question.choices.as_slice()),
+        originating_failure_kind: question
+            .and_then(|question| question.originating_failure_kind.as_deref()),
+        iteration_count: noted.iterations,
+        elapsed_seconds: seconds(run.map_or(0, |run| run.progress.active_ms)),
+        cumulative_cost_usd: dollars(totals.cost_micro_usd),
+        cumulative_prompt_tokens: totals.prompt_tokens,
+        cumulative_completion_tokens: totals.completion_tokens,
+        tool_call_history: history.collect(),
+        last_repeat_counts: noted.repeats,
+        lessons_learned: noted.lessons,
+        failure_attempts: noted.attempts,
+        driver,
+        state: session,
+        messages,
+    };
+    let mut text = Vec::with_capacity(STATE_BYTES + messages.len() * MESSAGE_BYTES);
+    // No map with keys that are not text, no failing impl: this always encodes, and as UTF-8.
+    let encoded = serde_json::to_writer(&mut text, &written);
+    encoded.ok().and_then(|()| String::from_utf8(text).ok()).unwrap_or_default()
 }
 
 impl Payload<RawEntry> {

@@ -15,7 +15,12 @@ struct Open {
 /// A segment goes on with the message that is open under its id if it begins where that one ends;
 /// messages may be said at the same time. One whose last segment never came, one with a hole, and
 /// one that says itself that it was broken off are left out.
-pub(crate) fn whole_messages(entries: Vec<Message>) -> Vec<Message> {
+pub(crate) fn whole_messages(mut entries: Vec<Message>) -> Vec<Message> {
+    // Most conversations have none: what is whole need not be moved.
+    if entries.iter().all(|entry| entry.segment.is_none()) {
+        entries.retain(|message| !message.aborted);
+        return entries;
+    }
     let mut messages: Vec<Message> = Vec::with_capacity(entries.len());
     let mut open: HashMap<Option<String>, Open> = HashMap::new();
     for entry in entries {
@@ -124,7 +129,8 @@ fn append(message: &mut Message, segment: &Message) {
 /// Returns whether the words of a block go on with those of another: it says nothing about itself
 /// that the first did not say.
 fn continues(last: &Block, next: &Block) -> bool {
-    let mut fields = next.fields().iter();
+    let (last, fields) = (last.fields(), next.fields());
+    let mut fields = fields.iter();
     next.words().is_some()
-        && fields.all(|(name, value)| name == "text" || last.fields().get(name) == Some(value))
+        && fields.all(|(name, value)| name == "text" || last.get(name) == Some(value))
 }

@@ -28,12 +28,13 @@ mod token;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::id::{Handle, RunId, SessionId};
-use adjourn_core::json;
 use adjourn_core::time::Timestamp;
+use adjourn_core::{json, syntax};
 use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -101,7 +102,29 @@ pub struct Record {
     suspended_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
-    payload: String,
+    #[serde(with = "shared_text")]
+    payload: Arc<String>,
+}
+
+/// A text that clones of a record share: it is a whole conversation.
+mod shared_text {
+    use std::sync::Arc;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        text: &Arc<String>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(text)
+    }
+
+    pub(super) fn deserialize<'de, D>(deserializer: D) -> Result<Arc<String>, D::Error>
+    where
+        D: Deserializer<'de>,
+    {
+        String::deserialize(deserializer).map(Arc::new)
+    }
 }
 
 impl Record {
@@ -146,11 +169,20 @@ impl Record {
             handle: header.handle.to_string(),
             suspended_at: write_time("suspendedAt", header.suspended_at)?,
             expires_at: header.expires_at.map(|at| write_time("expiresAt", at)).transpose()?,
-            payload: storable("payload", payload)?,
+            payload: Arc::new(storable("payload", payload)?),
         };
         let digest = record.mac(key.mac(), &nonce).finalize().into_bytes().into();
         record.token = Token { nonce, digest }.to_string();
         Ok(record)
+    }
+
+    /// Returns its compact JSON, as `Display` does, in one piece.
+    pub fn to_json(&self) -> String {
+        // Of a JSON text that is written as a text, about every eighth character is escaped.
+        let mut text = Vec::with_capacity(self.payload.len() + self.payload.len() / 6 + 1024);
+        // Its members are texts and a number: they always encode, and as UTF-8.
+        let written = serde_json::to_writer(&mut text, self);
+        written.ok().and_then(|()| String::from_utf8(text).ok()).unwrap_or_default()
     }
 
     /// Returns the id of the key that it says it was sealed with.
@@ -283,7 +315,7 @@ fn read_time(member: &'static str, text: &str) -> Result<Timestamp, OpenError> {
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+        f.write_str(&self.to_json())
     }
 }
 
@@ -309,10 +341,16 @@ impl FromStr for Record {
             v: u64,
         }
 
+        if text.len() > MOST_BYTES {
+            let problem = format!("longer than {MOST_BYTES} bytes");
+            return Err(OpenError::malformed("envelope", &problem));
+        }
+        // Its members are texts and a number, and others are refused: nothing in it nests, so that
+        // a text of this length need not be looked through before it is read.
         let bytes = text.as_bytes();
-        json::read(bytes, MOST_BYTES).map_err(|error| match json::read(bytes, MOST_BYTES) {
+        json::stored(bytes).map_err(|error| match json::read(bytes, MOST_BYTES) {
             Ok(Preamble { v: found }) if found != VERSION => OpenError::Version { found },
-            _ => OpenError::malformed("envelope", &error),
+            _ => OpenError::malformed("envelope", &syntax::problem(&error)),
         })
     }
 }

@@ -245,7 +245,7 @@ fn broken_off(open: &Open) -> Piece {
 fn rest(block: &Block, told: u64) -> Option<Block> {
     let words = block.words()?;
     let rest = words.get(usize::try_from(told).ok()?..).filter(|rest| !rest.is_empty())?;
-    let mut fields = block.fields().clone();
+    let mut fields = block.fields().into_owned();
     fields.insert("text".to_owned(), rest.into());
     Block::from_fields(fields)
 }

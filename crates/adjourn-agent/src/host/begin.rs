@@ -13,7 +13,7 @@ use adjourn_driver::payload::model_of;
 use adjourn_record::portable::Header;
 use uuid::Uuid;
 
-use super::commands::{Entries, apply, program};
+use super::commands::{Entries, decided, program};
 use crate::agent::Inner;
 use crate::clock::Clock;
 use crate::consumed::Consumption;
@@ -62,7 +62,7 @@ pub(crate) fn check(
         return Err(ResumeError::Malformed { problem });
     }
     is_own(inner, &payload, terms.any_model)?;
-    let Payload { driver, mut session, mut messages } = payload;
+    let Payload { driver, session, mut messages } = payload;
     let handle = session.suspended().map(|suspended| suspended.park.pause.handle);
     let resume = command::Resume {
         handle,
@@ -70,7 +70,7 @@ pub(crate) fn check(
         add_budget: terms.add_budget,
         ..command::Resume::default()
     };
-    apply(&mut session, inner.clock.as_ref(), program(), &Command::Resume(resume))?;
+    let session = decided(&session, inner.clock.as_ref(), program(), &Command::Resume(resume))?;
     messages.push(reply);
     let handle = handle.ok_or_else(|| ResumeError::Malformed {
         problem: "its session is not suspended".to_owned(),
@@ -137,11 +137,11 @@ pub(super) fn session(
     };
     let fresh = Fresh { handle: Handle::new(Uuid::now_v7()), run: RunId::new(Uuid::now_v7()) };
     let created = Session::create(&Facts::new(clock.now(), program(), fresh), founding)?;
-    let Some(mut session) = Session::fold(&created) else {
+    let Some(session) = Session::fold(&created) else {
         return Err(Rejected::OutOfStep { problem: "no session was created".to_owned() });
     };
     let prompt =
         Prompt { content: message.content(), message_id: None, handle: None, reach: Reach::Waits };
-    apply(&mut session, clock, program(), &Command::Prompt(prompt))?;
+    let session = decided(&session, clock, program(), &Command::Prompt(prompt))?;
     Ok((session, Entries::new(vec![message]), spec.clone()))
 }

@@ -56,16 +56,15 @@ impl ReadTranscript for Entries {
     }
 }
 
-/// Decides a command, and takes what follows into the session.
-pub(super) fn apply(
-    session: &mut Session,
+/// Decides a command, and returns the session as it is then.
+pub(super) fn decided(
+    session: &Session,
     clock: &dyn Clock,
     by: Actor,
     command: &Command,
-) -> Result<(), Rejected> {
+) -> Result<Session, Rejected> {
     let fresh = Fresh { handle: Handle::new(Uuid::now_v7()), run: RunId::new(Uuid::now_v7()) };
-    *session = session.decide_state(&Facts::new(clock.now(), by, fresh), command)?;
-    Ok(())
+    session.decide_state(&Facts::new(clock.now(), by, fresh), command)
 }
 
 /// Returns the program that embeds the agent, as the one who asks for something.
@@ -86,7 +85,7 @@ impl MemoryHost {
         command: &Command,
         said: Vec<Message>,
     ) -> Result<(), Rejected> {
-        apply(Arc::make_mut(&mut self.session), &self.clock, by, command)?;
+        self.session = Arc::new(decided(&self.session, &self.clock, by, command)?);
         self.entries.extend(said);
         Ok(())
     }

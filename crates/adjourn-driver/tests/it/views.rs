@@ -210,11 +210,10 @@ fn transcript(sayings: &[Saying]) -> Transcript {
     all
 }
 
-fn words(message: &ModelMessage) -> impl Iterator<Item = &str> {
-    let data = |block: &'_ Block| block.fields().get("data").is_some();
-    message.blocks.iter().filter_map(move |block| match data(block) {
-        true => block.fields()["data"].as_str(),
-        false => block.words(),
+fn words(message: &ModelMessage) -> impl Iterator<Item = String> {
+    message.blocks.iter().filter_map(|block| match block.fields().get("data") {
+        Some(data) => data.as_str().map(str::to_owned),
+        None => block.words().map(str::to_owned),
     })
 }
 

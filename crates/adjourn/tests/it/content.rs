@@ -11,7 +11,7 @@ use adjourn_driver::{
     Block, BoxStream, Call, CallContent, CallPart, Driver, Drivers, Finish, Message, ModelMessage,
     ModelRole, Part, Reported, RequestedCall, Role, Step, Words, emitting,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::fixture::Fixture;
 
@@ -82,7 +82,7 @@ fn line(message: &ModelMessage) -> String {
         Some(words) if words.len() > 100 => format!("<{} bytes>", words.len()),
         Some(words) if block.is_thought() => format!("({words})"),
         Some(words) => words.to_owned(),
-        None => Value::Object(block.fields().clone()).to_string(),
+        None => block.to_value().to_string(),
     };
     let blocks: Vec<_> = message.blocks.iter().map(block).collect();
     let calls: Vec<_> = message.calls.iter().map(|call| (&call.id.0, &call.arguments)).collect();

@@ -99,7 +99,7 @@ async fn cycle(agent: &Agent, text: &str, reply: &str) -> Result<String> {
 
 fn suspended(outcome: RunOutcome) -> Result<String> {
     match outcome {
-        RunOutcome::Suspended(asked) => Ok(asked.suspension_record.to_string()),
+        RunOutcome::Suspended(asked) => Ok(asked.suspension_record.to_json()),
         other => bail!("the agent did not ask: {other:?}"),
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn shown(provider: &Provider, block: &Block) -> Shown {
     if let Some(words) = block.words() {
         return Shown::Words(words.to_owned());
     }
-    let fields = block.fields();
+    let fields = &*block.fields();
     match block.kind() {
         kind @ ("image" | "audio") => {
             let media_type = text(fields, "mimeType").unwrap_or(kind);
