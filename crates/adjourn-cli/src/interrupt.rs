@@ -63,6 +63,7 @@ pub async fn interrupt(
         return Ok(Interrupted::Suspended);
     }
     let since = place.clock.now();
+    let mut told = None;
     let mut in_force = pin!(session.in_force(&accepted));
     loop {
         let waits = waits_for(place, session.id()).await?;
@@ -70,8 +71,10 @@ pub async fn interrupt(
             let waited = span(place.clock.now().since(since));
             format!("about to be suspended: {waits}, {waited} · Ctrl-C cancels its run")
         };
-        if !output.is_live() {
+        // Where no line moves, it is said again only if something else is waited for.
+        if !output.is_live() && told.as_ref() != Some(&waits) {
             output.talk(&format!("[{}]", line()));
+            told = Some(waits.clone());
         }
         let wait = async {
             match listening.as_mut() {

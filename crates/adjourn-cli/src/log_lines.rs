@@ -182,17 +182,22 @@ fn shown(shown: &Shown) -> String {
         let names = list.iter().filter_map(|one| one.get(field)?.as_str());
         names.collect::<Vec<_>>().join(", ")
     };
+    if let Some(words) = shown.notice_words() {
+        return format!("[{words}]");
+    }
     match shown {
         Shown::Plan(entries) => format!("[plan: {}]", named(entries, "content")),
         Shown::Context { used, size: 0 } => format!("[context: {used} tokens]"),
         Shown::Context { used, size } => format!("[context: {used} of {size} tokens]"),
         Shown::Commands(commands) => format!("[commands: {}]", named(commands, "name")),
         Shown::Mode(mode) => format!("[mode: {mode}]"),
-        Shown::Call { update, .. } => {
+        Shown::Call { id, update } => {
             let title = update.get("title").and_then(Value::as_str);
             let text = update.get("content").and_then(|content| content.pointer("/0/content/text"));
-            let told = title.or(text.and_then(Value::as_str));
-            format!("[call: {}]", told.unwrap_or("goes on"))
+            let told = title.or(text.and_then(Value::as_str)).map(str::to_owned);
+            // What has no words is named.
+            let names = || update.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            format!("[call {}: {}]", id.0, told.unwrap_or_else(names))
         }
         Shown::Raw(update) => {
             let kind = update.get("sessionUpdate").and_then(Value::as_str);

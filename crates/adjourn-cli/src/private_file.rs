@@ -24,8 +24,9 @@ impl PrivateFile {
         let name = path.file_name().ok_or_else(|| {
             Failure::usage(format!("{} is not the name of a file", path.display()))
         })?;
-        let name = format!(".{}.{}.unfinished", name.to_string_lossy(), std::process::id());
-        let unfinished = path.with_file_name(name);
+        let name = name.to_string_lossy();
+        clear_away(path, &name);
+        let unfinished = path.with_file_name(unfinished(&name, std::process::id()));
         // One that is there belongs to a process that had this id and died.
         let _ = fs::remove_file(&unfinished);
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
@@ -57,6 +58,28 @@ impl Drop for PrivateFile {
     }
 }
 
+/// Returns what a file is called while a process writes it.
+fn unfinished(name: &str, process: u32) -> String {
+    format!(".{name}.{process}.unfinished")
+}
+
+/// Removes what processes have left behind that were killed while they wrote the same file.
+fn clear_away(path: &Path, name: &str) {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(parent.unwrap_or(Path::new("."))) else { return };
+    for entry in entries.flatten() {
+        let found = entry.file_name().to_string_lossy().into_owned();
+        let process = found
+            .strip_prefix(&format!(".{name}."))
+            .and_then(|rest| rest.strip_suffix(".unfinished")?.parse::<u32>().ok());
+        if let Some(process) = process
+            && !Path::new("/proc").join(process.to_string()).exists()
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Syncs the directory of a file, so that its name lasts.
 fn synced(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -70,4 +93,26 @@ fn exists(path: &Path) -> Failure {
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::other(format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_behind_is_cleared_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("record");
+        // No process has this id: Linux gives none that is so high.
+        let dead = directory.path().join(unfinished("record", u32::MAX));
+        let alive = directory.path().join(unfinished("record", 1));
+        let others = directory.path().join(unfinished("other", u32::MAX));
+        for left in [&dead, &alive, &others] {
+            fs::write(left, "half").unwrap();
+        }
+        PrivateFile::begin(&path, false).unwrap().finish(b"whole").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        let there = [&dead, &alive, &others].map(|left| left.exists());
+        assert_eq!(there, [false, true, true]);
+    }
 }

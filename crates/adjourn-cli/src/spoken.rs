@@ -2,8 +2,8 @@
 
 use adjourn::telling::{Piece, Told, ends_words};
 use adjourn::{Account, Error, Moment};
-use adjourn_driver::{Joining, Message, Role, Words};
-use serde_json::json;
+use adjourn_driver::{Joining, Message, Role, Shown, Words};
+use serde_json::{Map, json};
 
 use crate::entry;
 use crate::terminal::{Look, Output, one_line, shorten};
@@ -90,6 +90,7 @@ fn whole(joining: &mut Joining, moment: &Moment, output: &Output) {
             Role::Tool => tool(said, output),
             Role::Agent | Role::User | Role::Host => {}
         }
+        notice(said, output);
         calls(said, output);
     }
 }
@@ -109,15 +110,27 @@ fn tool(said: &Message, output: &Output) {
     }
 }
 
-/// Prints the calls that a message asks for, if there is more to say of them than their names.
+/// Prints a line that people are told beside what is said.
+fn notice(said: &Message, output: &Output) {
+    if let Some(words) = notice_words(said) {
+        output.talk(&format!("[{}]", one_line(&words)));
+    }
+}
+
+fn notice_words(said: &Message) -> Option<String> {
+    said.shown.as_ref().and_then(Shown::notice_words)
+}
+
+/// Prints the calls that a message asks for. Those of scripts have no arguments, and say nothing.
 fn calls(said: &Message, output: &Output) {
     for call in said.calls.iter().filter(|_| said.role == Role::Agent && !said.aborted) {
         let parks = PARKING.contains(&call.tool.as_str());
-        let arguments = call.arguments();
-        if !parks && arguments.as_object().is_some_and(|arguments| !arguments.is_empty()) {
+        if !parks && !call.arguments.is_null() {
+            let plain = call.arguments.as_object().is_some_and(Map::is_empty);
             let what = match &call.title {
                 Some(title) => format!("{}: {title}", call.tool),
-                None => format!("{} {arguments}", call.tool),
+                None if plain => call.tool.clone(),
+                None => format!("{} {}", call.tool, call.arguments),
             };
             output.talk(&format!("→ {}", shorten(&one_line(&what), SHOWN.1)));
         }
@@ -137,6 +150,10 @@ impl AsTheyCome {
                 Told::Entry(_, said) if said.role == Role::Tool => {
                     self.end_line(output);
                     tool(said, output);
+                }
+                Told::Entry(_, said) if notice_words(said).is_some() => {
+                    self.end_line(output);
+                    notice(said, output);
                 }
                 Told::Entry(..) => {}
                 Told::Words(pieces) => pieces.iter().for_each(|piece| self.print(piece, output)),

@@ -4,7 +4,7 @@ use adjourn::StoreError as Error;
 use adjourn_core::Session;
 use adjourn_core::command::Question;
 use adjourn_core::id::SessionId;
-use adjourn_core::session::{Phase, Resumption, Suspended, Wait};
+use adjourn_core::session::{Ended, Phase, Resumption, SessionEnd, State, Suspended, Wait};
 use adjourn_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -124,9 +124,10 @@ impl View<'_> {
         let mut since = session.at;
         let (mut context, mut choices, mut wakes) = Default::default();
         let mut why = match phase {
-            Phase::Idle | Phase::Ended => match &session.last_run {
-                Some(last) => format!("last run {}", last.outcome.as_str()),
-                None => String::new(),
+            Phase::Idle | Phase::Ended => match (exported(session), &session.last_run) {
+                (Some(exported), _) => exported,
+                (None, Some(last)) => format!("last run {}", last.outcome.as_str()),
+                (None, None) => String::new(),
             },
             Phase::Running => self.works_on(),
             Phase::Requested | Phase::Quiescing | Phase::Canceling => {
@@ -234,7 +235,7 @@ pub fn why_unreadable(error: &Error) -> String {
 }
 
 /// Returns what helps to answer a question, as it follows it: the context, and the choices.
-fn helps(question: &Question) -> (String, String) {
+pub fn helps(question: &Question) -> (String, String) {
     let context = match question.context.as_deref() {
         None | Some("") => String::new(),
         Some(context) => format!(" ({})", one_line(context)),
@@ -260,4 +261,10 @@ pub fn resumption(resumption: &Resumption) -> Value {
         "continueTranscript": resumption.continue_transcript,
         "resumedAt": resumption.resumed_at.to_string(),
     })
+}
+/// Says that a session goes on elsewhere, and what is known of where, if it was exported.
+pub fn exported(session: &Session) -> Option<String> {
+    let State::Ended(Ended { how: SessionEnd::Exported, .. }) = session.state else { return None };
+    let why = session.last_run.as_ref().and_then(|last| last.error.clone());
+    Some(why.unwrap_or_else(|| "exported".to_owned()))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use adjourn_core::Founding;
 use adjourn_core::actor::Actor;
+use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::{Origin, SealedRecord, SessionCreated, SessionImported};
 use adjourn_core::id::SessionId;
 use adjourn_driver::payload::{MalformedPayload, Payload, RawEntry};
@@ -84,6 +85,19 @@ impl<S: Store> ImportBuilder<S> {
     pub fn by(mut self, by: Actor) -> Self {
         self.by = by;
         self
+    }
+
+    /// Returns what it takes to run the session, once the record was checked. Nothing is taken in.
+    ///
+    /// # Errors
+    /// The record is not good here ([`RecordError`]).
+    pub async fn driver(&self) -> Result<DriverSpec, Error> {
+        let keys = self.adjourn.sealing_keys().await?;
+        let opened = self.record.open(&keys, self.adjourn.clock().now(), self.max_age);
+        let opened = opened.map_err(RecordError::from)?;
+        let payload = Payload::<RawEntry>::decode(opened.payload).map_err(RecordError::from)?;
+        let cwd = self.cwd.clone().or(payload.driver.cwd);
+        Ok(DriverSpec { cwd, ..payload.driver })
     }
 
     /// Takes the record in, and returns the commit that did so, too.

@@ -20,7 +20,6 @@ const MOST: usize = 256 * 1024 * 1024;
 
 pub async fn run(settings: &Settings, import: Import, output: &Output) -> Result<(), Failure> {
     let record = read(&import.from)?;
-    // The record is used up once it is taken in: what is wrong with the directory is said before.
     let cwd = import.cwd.as_deref().map(working_directory).transpose()?;
     let place = Place::open_or_make(settings).await?;
     let mut taking = place.adjourn.import(record);
@@ -35,6 +34,14 @@ pub async fn run(settings: &Settings, import: Import, output: &Output) -> Result
     }
     if let Some(cwd) = cwd {
         taking = taking.cwd(cwd);
+    }
+    // The record is used up once it is taken in: what is missing here is said before.
+    if let Some(cwd) = taking.driver().await?.cwd
+        && !Path::new(&cwd).is_dir()
+    {
+        let problem = format!("the session works in {cwd}, which is no directory here");
+        return Err(Failure::refused("NO_DIRECTORY", problem)
+            .hint("--cwd DIR names the directory that it works in here"));
     }
     let (_, commit) = taking.with_commit().await?;
     place.tell(&commit.session, output).await

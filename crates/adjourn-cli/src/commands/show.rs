@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::terminal::{Look, Output, one_line};
 use crate::times::Times;
 use crate::used::{dollars, used};
-use crate::view::View;
+use crate::view::{View, exported};
 
 /// Entries read to find the last prompt and to count them: a longer journal is not counted.
 const MOST_ENTRIES: u64 = 4096;
@@ -75,11 +75,14 @@ fn labelled(view: &View<'_>, times: &Times) -> Vec<(&'static str, String)> {
     let status = session.status();
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let time = |at: Option<Timestamp>| at.map(|at| times.show(at)).unwrap_or_default();
-    let mut lines = vec![
-        ("run", status.run_id.map(|run| run.to_string()).unwrap_or_default()),
-        ("last run", text(status.outcome.map(Outcome::as_str))),
-        ("what went wrong", text(status.error)),
-    ];
+    let mut lines = vec![("run", status.run_id.map(|run| run.to_string()).unwrap_or_default())];
+    match exported(session) {
+        Some(exported) => lines.push(("goes on elsewhere", exported)),
+        None => lines.extend([
+            ("last run", text(status.outcome.map(Outcome::as_str))),
+            ("what went wrong", text(status.error)),
+        ]),
+    }
     if let Some(pause) = &status.pause {
         let taken = if pause.suspended_at.is_some() { "paused by" } else { "pause asked by" };
         lines.extend([
@@ -180,9 +183,16 @@ impl<'a> Life<'a> {
         let from = session.revision.saturating_sub(MOST_ENTRIES) + 1;
         let (mut runs, mut prompt) = (0, session.memory.first_prompt.clone());
         for entry in place.adjourn.session(session.id).journal(from, usize::MAX).await? {
-            if let What::RunStarted(started) = entry.event.what {
-                runs += 1;
-                prompt = started.content.map_or(prompt, |content| content.excerpt);
+            match entry.event.what {
+                What::RunStarted(started) => {
+                    runs += 1;
+                    prompt = started.content.map_or(prompt, |content| content.excerpt);
+                }
+                // The run that it came with. Those before it were another session's.
+                What::SessionImported(imported) => {
+                    runs += usize::from(imported.state.run().is_some());
+                }
+                _ => {}
             }
         }
         let last_words = session.memory.last_words.as_str();

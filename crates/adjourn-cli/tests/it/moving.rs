@@ -212,3 +212,51 @@ fn of_processes_that_import_one_record_at_once_one_has_it() {
     assert_eq!(codes, [0, 3, 3, 3, 3, 3]);
     assert_eq!(there.sessions().len(), 2);
 }
+
+#[test]
+fn an_exported_session_says_so_and_an_imported_one_counts_its_run() {
+    let (here, there) = homes();
+    let id = here.parked(ASKS);
+    let record = path(&here, "record.json");
+    here.json(&["export", &id, &record]);
+    let shown = here.told(&["show", &id]).data;
+    assert!(shown.contains(&format!("exported to {record}")), "{shown}");
+    let listed = here.told(&["ls", "--all"]).data;
+    for told in [&shown, &listed] {
+        assert!(!told.contains("canceled"), "{told}");
+        assert!(told.contains("exported to "), "{told}");
+    }
+    there.json(&["import", &record, "--name", "mine"]);
+    assert_eq!(there.json(&["show", "mine"])["runs"], 1);
+}
+
+#[test]
+fn a_directory_that_is_missing_here_is_told_before_the_record_is_used_up() {
+    let (here, there) = homes();
+    let work = here.path("work");
+    std::fs::create_dir(&work).unwrap();
+    let script = here.file("script.json", ASKS);
+    let cwd = work.to_str().unwrap();
+    let told = here.told(&["run", "--script", &script, "--cwd", cwd, "--name", "w", "--detach"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let record = path(&here, "record.json");
+    here.json(&["export", "w", &record]);
+    std::fs::remove_dir(&work).unwrap();
+    let told = there.told(&["import", &record]);
+    assert_eq!(told.code, 3, "{told:?}");
+    let problem = format!("the session works in {cwd}, which is no directory here");
+    assert!(told.talk.contains(&problem) && told.talk.contains("--cwd DIR"), "{told:?}");
+    assert_eq!(there.told(&["import", &record, "--cwd", "/"]).code, 0);
+}
+
+#[test]
+fn a_key_that_was_revoked_is_not_accepted_again() {
+    let (here, there) = homes();
+    let key = path(&here, "key.json");
+    let id = here.jsons(&["keys", "list"])[0]["key"].as_str().unwrap().to_owned();
+    there.json(&["keys", "revoke", &id, "--reason", "the laptop is lost"]);
+    let told = there.told(&["keys", "accept", &key]);
+    assert_ne!(told.code, 0, "{told:?}");
+    assert!(told.talk.contains("was revoked here at") && told.talk.contains("the laptop is lost"));
+    assert!(!told.talk.contains("are taken in here"), "{told:?}");
+}

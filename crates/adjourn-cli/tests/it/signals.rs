@@ -173,6 +173,25 @@ fn ctrl_c_suspends_at_the_boundary_and_says_how_to_go_on() {
     }
 }
 
+/// In a pipe no line moves: what is waited for is said once.
+#[test]
+fn ctrl_c_in_a_pipe_says_once_what_it_waits_for() {
+    let home = Home::new();
+    home.config("[host]\ncancel_grace = \"0s\"\n");
+    let script = home.file("script.json", SLOW);
+    let running = home.command(&["run", "--script", &script]).spawn().unwrap();
+    let id = home.until_in_flight("slow");
+    signal(&running, Signal::INT);
+    home.until_shown(&id, |shown| shown["phase"].is_string());
+    // Whatever the host commits meanwhile, what is waited for stays the same.
+    for number in 0..5 {
+        assert_eq!(home.told(&["event", &format!("tick.{number}"), "--session", &id]).code, 0);
+    }
+    home.json(&["cancel", &id]);
+    let (_, talk) = ended(running);
+    assert_eq!(talk.matches("about to be suspended: waits for slow").count(), 1, "{talk}");
+}
+
 #[test]
 fn a_second_ctrl_c_cancels_the_run() {
     let home = Home::new();

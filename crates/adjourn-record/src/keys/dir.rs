@@ -152,10 +152,14 @@ impl KeyDir {
     /// the public half of the key that seals them.
     ///
     /// # Errors
-    /// The text is not such a file, which is said with the name `from`; or see [`Error`].
+    /// The text is not such a file, which is said with the name `from`; the key was revoked here; or
+    /// see [`Error`].
     pub fn accept(&self, text: &[u8], from: &Path) -> Result<PublicKey, Error> {
         let key = SealingKey::read(text).map_err(|damage| Error::damaged(from, damage))?;
         let lock = self.lock()?;
+        if let Some(revocation) = self.scan()?.revocation(key.id()) {
+            return Err(Error::Revoked { key: key.id(), revocation: revocation.clone() });
+        }
         let path = self.path.join(format!("{}{SEALING_SUFFIX}", key.id()));
         let text = key.write().map_err(|damage| Error::damaged(&path, damage))?;
         self.install(&lock, &path, &text)?;
@@ -405,6 +409,18 @@ pub enum Error {
         /// What is wrong with it.
         damage: Damage,
     },
+    /// A key that is to be accepted was revoked here, which is for good.
+    #[error(
+        "key {key} was revoked here at {}: {}",
+        revocation.at,
+        if revocation.reason.is_empty() { "without a reason" } else { &revocation.reason }
+    )]
+    Revoked {
+        /// The id of the key.
+        key: KeyId,
+        /// When it was revoked, and why.
+        revocation: Revocation,
+    },
     /// The operating system gave no randomness for a key.
     #[error(transparent)]
     Randomness(#[from] RandomnessError),
@@ -418,6 +434,11 @@ impl Error {
                 "run `chmod {wanted:o} {}`; if somebody else may have read it, rotate and revoke the key",
                 path.display()
             )),
+            Self::Revoked { .. } => Some(
+                "records that it seals are not taken in; `adjourn keys rotate` where it comes from \
+                 makes another one to share"
+                    .to_owned(),
+            ),
             Self::Damaged { damage: Damage::Version { .. }, .. } => {
                 Some("a newer version of this program wrote it".to_owned())
             }

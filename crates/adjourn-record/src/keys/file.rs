@@ -59,26 +59,19 @@ impl KeyFile {
             sealing_secret: key.sealing_secret(),
             checksum: self.checksum(),
         };
-        // Longer than any key file: a buffer that grew would leave copies of the secrets behind.
-        let mut text = Zeroizing::new(Vec::with_capacity(1024));
-        serde_json::to_writer_pretty(&mut *text, &fields).map_err(|error| Damage::json(&error))?;
-        text.push(b'\n');
-        Ok(text)
+        write_secret(&fields)
     }
 
     pub(super) fn read(text: &[u8]) -> Result<Self, Damage> {
-        check_preamble(text, KEY)?;
-        let fields: KeyFields = parse(text)?;
+        let fields: KeyFields = read(text, KEY)?;
         let (signing, sealing) = (&fields.signing_secret.0, &fields.sealing_secret.0);
         let key = Key::from_secrets(fields.created, signing, sealing);
         let file = Self { key, generation: fields.generation };
-        if fields.id != file.key.id() {
-            return Err(Damage::OtherId { stated: fields.id, derived: file.key.id() });
+        fits(fields.id, file.key.id(), fields.checksum == file.checksum())?;
+        match fields.public.0 == file.key.public_bytes() {
+            true => Ok(file),
+            false => Err(Damage::Checksum),
         }
-        if fields.public.0 != file.key.public_bytes() || fields.checksum != file.checksum() {
-            return Err(Damage::Checksum);
-        }
-        Ok(file)
     }
 
     fn checksum(&self) -> Hash {
@@ -118,24 +111,15 @@ impl SealingKey {
             sealing_secret: self.secret().clone(),
             checksum: self.checksum(),
         };
-        let mut text = Zeroizing::new(Vec::with_capacity(1024));
-        serde_json::to_writer_pretty(&mut *text, &fields).map_err(|error| Damage::json(&error))?;
-        text.push(b'\n');
-        Ok(text)
+        write_secret(&fields)
     }
 
     pub(super) fn read(text: &[u8]) -> Result<Self, Damage> {
-        check_preamble(text, SEALING)?;
-        let fields: SealingFields = parse(text)?;
+        let fields: SealingFields = read(text, SEALING)?;
         let public = PublicKey::new(&fields.public.0, fields.created, None);
         let public = public.map_err(|_| Damage::Checksum)?;
         let key = Self::new(public, fields.sealing_secret);
-        if fields.id != key.id() {
-            return Err(Damage::OtherId { stated: fields.id, derived: key.id() });
-        }
-        if fields.checksum != key.checksum() {
-            return Err(Damage::Checksum);
-        }
+        fits(fields.id, key.id(), fields.checksum == key.checksum())?;
         Ok(key)
     }
 
@@ -177,8 +161,7 @@ impl RevocationFile {
     }
 
     pub(super) fn read(text: &[u8]) -> Result<Self, Damage> {
-        check_preamble(text, REVOCATION)?;
-        let RevocationFields { key, generation, .. } = parse(text)?;
+        let RevocationFields { key, generation, .. } = read(text, REVOCATION)?;
         if key.revoked().is_none() {
             return Err(Damage::NotRevoked);
         }
@@ -186,8 +169,27 @@ impl RevocationFile {
     }
 }
 
-/// Checks kind and version before the rest, which another version may have other members for.
-fn check_preamble(text: &[u8], kind: &'static str) -> Result<(), Damage> {
+/// Writes a file that holds secrets.
+fn write_secret(fields: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, Damage> {
+    // Longer than any key file: a buffer that grew would leave copies of the secrets behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(1024));
+    serde_json::to_writer_pretty(&mut *text, fields).map_err(|error| Damage::json(&error))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Refuses a file whose id is not that of what is in it, or whose checksum does not fit.
+fn fits(stated: KeyId, derived: KeyId, checksum_fits: bool) -> Result<(), Damage> {
+    match (stated == derived, checksum_fits) {
+        (false, _) => Err(Damage::OtherId { stated, derived }),
+        (true, false) => Err(Damage::Checksum),
+        (true, true) => Ok(()),
+    }
+}
+
+/// Reads a file of a kind: kind and version before the rest, which another version may have other
+/// members for.
+fn read<'a, T: Deserialize<'a>>(text: &'a [u8], kind: &'static str) -> Result<T, Damage> {
     #[derive(Deserialize)]
     struct Preamble {
         v: u32,
@@ -200,7 +202,7 @@ fn check_preamble(text: &[u8], kind: &'static str) -> Result<(), Damage> {
     if preamble.v != VERSION {
         return Err(Damage::Version { found: preamble.v });
     }
-    Ok(())
+    parse(text)
 }
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, Damage> {
