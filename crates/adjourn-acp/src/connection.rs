@@ -18,7 +18,7 @@ use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span};
 
 use crate::content;
-use crate::face::{Face, OnDisconnect, named};
+use crate::face::{Face, OnDisconnect};
 use crate::inbox::Ask;
 use crate::initialize::initialize;
 use crate::options::{Choice, SetConfigOption, SetMode};
@@ -306,17 +306,19 @@ impl<S: Store> Connection<S> {
             Ok(_) => self.face.find_to_command(&attach.session_id).await?,
             Err(_) => self.face.find_meant(&attach.session_id).await?.id,
         };
-        if let Some(cwd) = &attach.cwd {
-            let wanted = absolute(cwd)?;
+        let servers = attach.mcp_servers.clone();
+        if attach.cwd.is_some() || servers.is_some() {
             let spec = self.face.claimant.spec(session).map_err(adjourn::Error::from)?;
+            let wanted = attach.cwd.as_deref().map(absolute).transpose()?;
             let own = spec.as_ref().and_then(|spec| spec.cwd.as_deref());
-            if own.is_some_and(|own| tidy(own) != tidy(&wanted)) {
+            if let (Some(wanted), Some(own)) = (&wanted, own)
+                && tidy(own) != tidy(wanted)
+            {
                 return Err(Error::invalid("cwd", "not the directory the session works in"));
             }
-        }
-        let servers = attach.mcp_servers.clone();
-        if let Some(servers) = &servers {
-            named(servers)?;
+            if let Some(servers) = &servers {
+                self.face.check_servers(spec.as_deref(), servers)?;
+            }
         }
         let mut wish = attach.wish(peer)?;
         // Behind the last refusal, and before the session can be woken.

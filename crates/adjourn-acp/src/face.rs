@@ -12,7 +12,7 @@ use adjourn_core::carry::Budget;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
-use adjourn_driver::{ClientAbilities, Environment, McpValues};
+use adjourn_driver::{ClientAbilities, Environment, McpValues, Unusable};
 use serde_json::{Map, Value};
 
 use crate::connection::absolute;
@@ -81,12 +81,17 @@ pub struct Face<S: Store> {
 }
 
 /// Checks that MCP servers have names.
-pub(crate) fn named(servers: &[Map<String, Value>]) -> Result<(), Error> {
+fn named(servers: &[Map<String, Value>]) -> Result<(), Error> {
     let nameless = |server: &Map<String, Value>| !server.get("name").is_some_and(Value::is_string);
     match servers.iter().position(nameless) {
         Some(index) => Err(Error::invalid(format!("mcpServers[{index}].name"), "expected a text")),
         None => Ok(()),
     }
+}
+
+/// Says which field of a request cannot be used.
+fn unusable(Unusable { field, problem }: Unusable) -> Error {
+    Error::invalid(field, &problem)
 }
 
 impl<S: Store> Face<S> {
@@ -108,11 +113,26 @@ impl<S: Store> Face<S> {
         let mut driver = self.options.driver.clone();
         driver.cwd = Some(cwd);
         driver.mcp_servers = servers.into_iter().map(without_secrets).collect();
+        self.claimant.check(&driver).map_err(unusable)?;
         let creating = self.adjourn.create_with(driver).budget(self.options.budget);
         let session = creating.by(Self::by(peer)).await?;
         self.provide(session.id(), self.options.values.clone());
         self.provide(session.id(), values);
         Ok(session.id())
+    }
+
+    /// Checks the MCP servers that a client names when it comes back to a session.
+    pub(crate) fn check_servers(
+        &self,
+        spec: Option<&DriverSpec>,
+        servers: &[Map<String, Value>],
+    ) -> Result<(), Error> {
+        named(servers)?;
+        let Some(spec) = spec else { return Ok(()) };
+        let mcp_servers = servers.iter().cloned().map(without_secrets).collect();
+        // A directory that is gone by now keeps no client from looking at what was said.
+        let spec = DriverSpec { mcp_servers, cwd: None, ..spec.clone() };
+        self.claimant.check(&spec).map_err(unusable)
     }
 
     /// Gives a session the MCP servers that a client names when it comes back, in memory alone: they

@@ -181,12 +181,15 @@ impl<S: Store> Attachment<S> {
                     }
                 }
                 Role::Agent => {
-                    let shown = said.shown.as_ref();
-                    self.context = Context::of(shown).or(self.context);
-                    if let Some(update) =
-                        shown.and_then(|shown| agent_update::shown(&self.peer, session, shown))
-                    {
-                        self.update(&update);
+                    self.context = Context::of(said.shown.as_ref()).or(self.context);
+                    let Some(shown) = &said.shown else { continue };
+                    match (shown.notice_words(), agent_update::shown(&self.peer, session, shown)) {
+                        (_, Some(update)) => self.update(&update),
+                        // A client without notices shows it all the same.
+                        (Some(words), None) => {
+                            self.say(telling::message_id(index, said), &words);
+                        }
+                        (None, None) => {}
                     }
                 }
                 // A tool's words go with its call; the host's are for the model.

@@ -1,17 +1,17 @@
-//! What a client is told that waits for another process: its prompt stands behind a run whose host
-//! hangs, or a call waits for a permission that is asked in another window.
+//! What a client is told that waits: no host can run its session, its prompt stands behind a run
+//! whose host hangs, or a call waits for a permission that is asked in another window.
 //!
-//! Neither is an event of the journal. Both are read off it, and off the signs of life of hosts,
-//! after a moment in which the other process has not gone on.
+//! None of these is an event of the journal. They are read off it, and off what hosts say of
+//! themselves, after a moment in which nothing has gone on.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use adjourn::KnownHost;
 use adjourn::store::Store;
-use adjourn_core::driver::Need;
 use adjourn_core::id::SessionId;
-use adjourn_core::ledger::{CallId, CallState};
+use adjourn_core::ledger::{CallId, CallState, OpenCall};
+use adjourn_core::session::State;
 use tokio::time::Instant;
 
 use crate::session::Attachment;
@@ -36,6 +36,8 @@ pub(crate) struct WaitingNotice {
     hangs: bool,
     /// Calls that the client knows to wait for a permission elsewhere.
     elsewhere: Vec<CallId>,
+    /// What the client knows that keeps hosts from running the session.
+    declined: Option<String>,
 }
 
 impl<S: Store> Attachment<S> {
@@ -44,9 +46,13 @@ impl<S: Store> Attachment<S> {
         if self.queued.is_none() {
             self.notice.hangs = false;
         }
+        let ready = self.stays_ready();
+        if !ready {
+            self.notice.declined = None;
+        }
         let behind = self.queued.is_some() && !self.notice.hangs;
         let calls = self.asked_elsewhere();
-        if !behind && calls.is_empty() {
+        if !behind && !ready && calls.is_empty() {
             self.notice.look_at = None;
             return;
         }
@@ -55,16 +61,44 @@ impl<S: Store> Attachment<S> {
         if now < look_at {
             return;
         }
-        self.notice.look_at = behind.then_some(now + MOMENT);
+        self.notice.look_at = (behind || ready).then_some(now + MOMENT);
         self.say_where_permission_is_asked(calls);
         if behind && let Some(words) = self.hanging_host().await {
             self.notice.hangs = true;
-            self.notice.look_at = None;
-            match self.peer.notices {
-                true => self.update(&update::notice("Your message waits", Some(&words))),
-                false => self.say(format!("waits-{}", self.heard), &words),
-            }
+            self.notice.look_at = ready.then_some(now + MOMENT);
+            self.say_that_it_waits(&words);
         }
+        if ready
+            && let Some(why) = self.declined_by_this_host().await
+            && self.notice.declined.as_ref() != Some(&why)
+        {
+            let words = format!(
+                "Your message waits, because its agent cannot be run here: {why}. It goes on by \
+                 itself when that is in place. Cancel takes the message back."
+            );
+            self.notice.declined = Some(why);
+            self.say_that_it_waits(&words);
+        }
+    }
+
+    fn say_that_it_waits(&mut self, words: &str) {
+        match self.peer.notices {
+            true => self.update(&update::notice("Your message waits", Some(words))),
+            false => self.say(format!("waits-{}", self.heard), words),
+        }
+    }
+
+    /// Returns whether the client sees the session, and no host has taken it.
+    fn stays_ready(&self) -> bool {
+        let state = self.view.as_ref().map(|view| &view.session().state);
+        self.attached.load(Ordering::Relaxed) && matches!(state, Some(State::Ready(_)))
+    }
+
+    /// Returns why the host of this process does not run the session, if it has said so.
+    async fn declined_by_this_host(&self) -> Option<String> {
+        let host = self.face.claimant.host();
+        let known = self.face.adjourn.known_host(host).await.ok().flatten()?;
+        known.about.declines(self.id).map(str::to_owned)
     }
 
     /// Returns the calls of a session that another process asks permission for, as far as can be
@@ -75,12 +109,15 @@ impl<S: Store> Attachment<S> {
         let open =
             |id: &CallId| session.calls.get(id).is_some_and(|open| open.state == CallState::Asked);
         self.notice.elsewhere.retain(open);
-        let waits = session.driver.needs.contains(&Need::Permissions)
-            && self.attached.load(Ordering::Relaxed)
+        let waits = self.attached.load(Ordering::Relaxed)
             && !session.withdraws_permissions()
             && !session.in_flight()
             && session.owner().is_some_and(|owner| owner.host != self.face.claimant.host());
-        let calls = session.calls.iter().filter(|open| waits && open.state == CallState::Asked);
+        let asks = |open: &&OpenCall| {
+            let allowed = !open.call.permission || session.allowed.contains(&open.call.tool);
+            waits && open.state == CallState::Asked && !allowed
+        };
+        let calls = session.calls.iter().filter(asks);
         let calls = calls.map(|open| open.call.id.clone());
         calls.filter(|id| !self.notice.elsewhere.contains(id)).collect()
     }

@@ -20,7 +20,7 @@ use crate::record::{Payload, SuspensionRecord};
 use crate::recovery::RecoveryPolicy;
 use crate::resume::ResumeError;
 use crate::run::{Resume, Run};
-use crate::tool::{ToolSource, Toolbox};
+use crate::tool::{ToolSource, ToolSpec, Toolbox};
 
 /// An agent: a model with tools that runs, asks, recovers, and suspends to a signed record.
 ///
@@ -38,6 +38,8 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) record_lifetime: Option<Duration>,
     pub(crate) toolbox: Arc<Toolbox>,
+    /// What the tools of the toolbox tell of themselves.
+    pub(crate) specs: Arc<[ToolSpec]>,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) policy: Arc<dyn RecoveryPolicy>,
     pub(crate) keys: Arc<Keys>,

@@ -77,6 +77,14 @@ pub enum BuildError {
     /// The agent's name or tenant cannot be used.
     #[error("{0}")]
     Name(String),
+    /// Cost is limited, and what the model costs is not known: the limit would never be reached.
+    #[error(
+        "guardrail max_cost_usd: what {model} costs is not known; give its price, or limit tokens"
+    )]
+    NoPrice {
+        /// The model's id, as prices name it.
+        model: String,
+    },
     /// The lifetime of records is no length of time.
     #[error("record_lifetime_s: expected a number of seconds that is not negative")]
     RecordLifetime,
@@ -226,7 +234,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Says who is asked for permissions; without it, calls that need one do not run.
+    /// Says who is asked for permissions; without it, a run parks with the question.
     pub fn client(mut self, client: Arc<dyn Client>) -> Self {
         self.client = client;
         self
@@ -255,6 +263,11 @@ impl AgentBuilder {
             checked.map_err(|refused| BuildError::Name(refused.to_string()))?;
         }
         let limits = self.config.guardrails.limits()?;
+        let model = self.model.id();
+        let is_priced = self.config.prices.knows(model) || self.model.states_cost();
+        if limits.max_cost_micro_usd.is_some() && !is_priced {
+            return Err(BuildError::NoPrice { model: model.to_owned() });
+        }
         let lifetime = self.config.record_lifetime_s.map(Duration::try_from_secs_f64);
         let record_lifetime = lifetime.transpose().map_err(|_| BuildError::RecordLifetime)?;
         let mut toolbox = Toolbox::new();
@@ -273,6 +286,7 @@ impl AgentBuilder {
             config: self.config,
             limits,
             record_lifetime,
+            specs: toolbox.specs().cloned().collect(),
             toolbox: Arc::new(toolbox),
             sources: self.sources,
             policy: self.policy.unwrap_or_else(|| Arc::new(DefaultPolicy { llm_max_retries })),

@@ -6,6 +6,7 @@
 mod active;
 mod answer;
 mod call;
+mod permission;
 pub(crate) mod place;
 mod questions;
 mod recover;

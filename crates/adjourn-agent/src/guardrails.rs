@@ -31,8 +31,9 @@ pub struct AgentGuardrails {
     pub loop_soft_threshold: u64,
     /// The number of equal calls of which the last does not run any more (`loop_detected`).
     pub loop_hard_threshold: u64,
-    /// How many US dollars a session may cost (`budget_exceeded`). Calls without a known price cost
-    /// nothing by this count.
+    /// How many US dollars a session may cost (`budget_exceeded`). An agent with this limit is built
+    /// only if the price of its model is known, or if the model says what its answers cost; an answer
+    /// that comes without its usage costs nothing by this count.
     pub max_cost_usd: Option<f64>,
     /// How many tokens a session may use, in both directions (`budget_exceeded`).
     pub max_tokens: Option<u64>,

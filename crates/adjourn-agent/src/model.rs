@@ -31,6 +31,12 @@ pub trait Model: Send + Sync + 'static {
     /// Returns the model's id, as prices and records name it (`openai/gpt-5`).
     fn id(&self) -> &str;
 
+    /// Returns whether the model says by itself what its answers cost ([`ModelUsage::cost_usd`]).
+    /// Where it does not, only a known price lets a limit on cost hold.
+    fn states_cost(&self) -> bool {
+        false
+    }
+
     /// Asks the model, and returns its answer as it comes.
     fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>>;
 }
@@ -38,6 +44,10 @@ pub trait Model: Send + Sync + 'static {
 impl<M: Model + ?Sized> Model for Arc<M> {
     fn id(&self) -> &str {
         self.as_ref().id()
+    }
+
+    fn states_cost(&self) -> bool {
+        self.as_ref().states_cost()
     }
 
     fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
@@ -54,6 +64,9 @@ pub struct ModelRequest {
     /// one another, and the last message may be the agent's: see
     /// [`model_view`](adjourn_driver::model_view).
     pub messages: Vec<ModelMessage>,
+    /// How many answers of the model the session has had, also those that `messages` leaves out
+    /// because a digest stands for them.
+    pub answers: u64,
     /// The tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
     /// Values that are never stored, such as keys that a client passed.

@@ -44,6 +44,11 @@ impl Prices {
         self
     }
 
+    /// Returns whether the price of a model is known.
+    pub fn knows(&self, model: &str) -> bool {
+        self.0.contains_key(model)
+    }
+
     /// Returns how many tokens a model has room for, if that is known.
     pub fn context_tokens(&self, model: &str) -> Option<u64> {
         self.0.get(model)?.context_tokens

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use adjourn::script::Script;
+use adjourn_agent::AgentGuardrails;
 use adjourn_core::carry::Budget;
-use adjourn_core::driver::DriverSpec;
+use adjourn_core::driver::{DriverSpec, Need};
 use adjourn_core::limits::DRIVER_SPEC_BYTES;
 use adjourn_driver::McpValues;
 
@@ -27,8 +28,12 @@ pub struct Chosen {
     pub runs: usize,
     /// Whether it is a script, which needs no task.
     pub is_script: bool,
+    /// Whether it has tools that a person has to allow.
+    pub asks: bool,
     /// Why it cannot be run by this process, which other hosts may be able to.
     lacks: Option<String>,
+    /// The name of its model, if it is not known what that costs.
+    unpriced: Option<String>,
 }
 
 impl Chosen {
@@ -58,8 +63,24 @@ impl Chosen {
             ..definition
         };
         let (driver, values) = (definition.spec()?, definition.values()?);
-        let lacks = definition.lacks();
-        Ok(Self { driver, values, budget: definition.budget, runs: 1, is_script: false, lacks })
+        let (lacks, budget) = (definition.lacks(), definition.budget);
+        let unpriced = definition.unpriced(&settings.prices);
+        if let Some(model) = unpriced.as_ref().filter(|_| limited(&definition.guardrails)) {
+            return Err(no_price("guardrails.max_cost_usd", model));
+        }
+        let (runs, is_script, asks) = (1, false, definition.asks());
+        Ok(Self { driver, values, budget, runs, is_script, asks, lacks, unpriced })
+    }
+
+    /// Says what a session may use: what is typed, or else what the settings say. A limit on what a
+    /// model costs whose price is not known is refused: it would never be reached.
+    pub fn within(mut self, typed: Option<Budget>) -> Result<Self, Failure> {
+        self.budget = typed.or(self.budget);
+        let limited = self.budget.is_some_and(|budget| budget.cost_micro_usd.is_some());
+        match self.unpriced.as_ref().filter(|_| limited) {
+            Some(model) => Err(no_price("a budget in usd", model)),
+            None => Ok(self),
+        }
     }
 
     /// Takes the agent that test kits talk to, which is made of nothing else.
@@ -70,7 +91,9 @@ impl Chosen {
             return Err(Failure::usage(message).hint("name another agent, or leave these away"));
         }
         let (driver, values) = (conformance_agent::spec(), BTreeMap::new());
-        Ok(Self { driver, values, budget: None, runs: 1, is_script: false, lacks: None })
+        let (budget, lacks, unpriced) = (None, None, None);
+        let (runs, is_script, asks) = (1, false, false);
+        Ok(Self { driver, values, budget, runs, is_script, asks, lacks, unpriced })
     }
 
     /// Refuses what this process cannot run itself, before there is a session that waits for it.
@@ -91,7 +114,9 @@ impl Chosen {
         let driver = DriverSpec { needs, options, ..DriverSpec::script(source) };
         let runs = script.runs().unwrap_or(1).max(1);
         let values = BTreeMap::new();
-        Ok(Self { driver, values, budget: None, runs, is_script: true, lacks: None })
+        let asks = driver.needs.contains(&Need::Permissions);
+        let (budget, is_script, lacks, unpriced) = (None, true, None, None);
+        Ok(Self { driver, values, budget, runs, is_script, asks, lacks, unpriced })
     }
 
     /// Says which directory the session works in: the one that is named, or for an agent the current
@@ -116,6 +141,20 @@ pub fn working_directory(named: &Path) -> Result<String, Failure> {
         return Err(wrong(&"it is no directory"));
     }
     directory.into_os_string().into_string().map_err(|_| wrong(&"its path is not UTF-8"))
+}
+
+fn limited(guardrails: &AgentGuardrails) -> bool {
+    guardrails.max_cost_usd.is_some()
+}
+
+/// Says that a limit on cost cannot hold, and how it could.
+fn no_price(limit: &str, model: &str) -> Failure {
+    Failure::usage(format!("{limit} can never be reached: what {model} costs is not known")).hint(
+        format!(
+            "write its price for a million tokens to the settings: [prices.{model:?}] with prompt \
+             and completion; or limit tokens"
+        ),
+    )
 }
 
 /// Says that nothing was chosen, and what there is.

@@ -89,6 +89,11 @@ impl Failure {
         self
     }
 
+    /// Returns whether it is a refusal with this word for programs.
+    pub fn is_refused(&self, reason: &str) -> bool {
+        matches!(&self.kind, Kind::Refused(refused) if refused == reason)
+    }
+
     fn new(kind: Kind, message: impl Into<String>) -> Self {
         let (message, details) = (message.into(), Box::default());
         Self { kind, message, hint: None, details, passes: false }

@@ -34,8 +34,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// Returns what a session with a driver is made from; `budget` is what it may use if no flag says
-    /// so.
+    /// Returns what a session with a driver is made from; `budget` is what it may use.
     pub async fn founding(
         &self,
         place: &Place,
@@ -59,7 +58,7 @@ impl Given {
             labels,
             parent,
             driver,
-            budget: self.budget.or(budget).unwrap_or_default(),
+            budget: budget.unwrap_or_default(),
             title: self.title.clone(),
         })
     }

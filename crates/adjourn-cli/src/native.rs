@@ -9,7 +9,6 @@ mod definition;
 mod drivers;
 pub mod models;
 mod policy;
-mod unattended;
 
 pub use definition::{Definition, tools};
 pub use drivers::ProgramDrivers;

@@ -4,7 +4,9 @@
 //! differ between a script and a model. A model that only says something is done, so that what is
 //! said before something else comes with a call of [`GO_ON`], which does nothing; and a model has the
 //! last word behind its calls, which is [`LAST_WORD`]. A runner leaves both out of what it looks back
-//! on with [`without_traces`]. What a model cannot do at all is [said](Untold).
+//! on with [`without_traces`]. A run that fails does so because its model is refused, which the agent
+//! says in its own words around the model's; [`in_its_words`] has the latter. What a model cannot do
+//! at all is [said](Untold).
 
 use serde_json::{Map, Value, json};
 
@@ -21,8 +23,8 @@ pub const LAST_WORD: &str = "(done)";
 pub enum Untold {
     /// A model does not end its session.
     EndsTheSession,
-    /// A run of a model's fails in words of the agent's own.
-    FailsInItsWords,
+    /// A script has items that are no answers: plans, titles, spending.
+    NoAnswer,
     /// Calls that change something run one after the other, whatever a model asks for.
     RunsBesideOthers,
 }
@@ -82,7 +84,8 @@ fn run(items: &Value, tools: &mut Vec<Tool>) -> Result<Vec<Value>, Untold> {
             "await" => json!({ "calls": [{ "tool": "await_resumption", "arguments": value }] }),
             "ask" => json!({ "calls": [{ "tool": "ask_user", "arguments": value }] }),
             "end" => return Err(Untold::EndsTheSession),
-            _ => return Err(Untold::FailsInItsWords),
+            "fail" => json!({ "error": { "kind": "capability_gap", "message": value } }),
+            _ => return Err(Untold::NoAnswer),
         });
         if last && kind != "say" {
             answers.push(json!({ "text": LAST_WORD }));
@@ -116,6 +119,15 @@ fn calls(asked: &[Value], tools: &mut Vec<Tool>) -> Value {
         json!({ "tool": name, "arguments": { "ms": tool["ms"].as_u64().unwrap_or(0) } })
     };
     json!({ "calls": asked.iter().map(call).collect::<Vec<_>>() })
+}
+
+/// Leaves out of the error in a status what the agent says around the words of its model.
+pub fn in_its_words(status: &mut Value) {
+    if let Some(Value::String(error)) = status.get_mut("error")
+        && let Some((_, words)) = error.rsplit_once(": ")
+    {
+        *error = words.to_owned();
+    }
 }
 
 /// Leaves out of an ending what only a model does.

@@ -24,6 +24,12 @@ pub trait Client: Send + Sync {
     /// No client is asked before the future is polled. Dropping it takes the request back.
     fn permission(&self, request: PermissionRequest) -> BoxFuture<'static, PermissionAnswer>;
 
+    /// Returns whether a person can be asked at the moment. Where none can, an agent parks with its
+    /// question instead of asking.
+    fn is_attended(&self) -> bool {
+        true
+    }
+
     /// Returns what the clients that see the session at the moment can do besides.
     fn abilities(&self) -> ClientAbilities {
         ClientAbilities::default()
@@ -89,5 +95,9 @@ pub struct NoClient;
 impl Client for NoClient {
     fn permission(&self, _: PermissionRequest) -> BoxFuture<'static, PermissionAnswer> {
         Box::pin(std::future::ready(PermissionAnswer::Gone))
+    }
+
+    fn is_attended(&self) -> bool {
+        false
     }
 }

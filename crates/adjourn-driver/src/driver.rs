@@ -210,6 +210,22 @@ impl std::fmt::Debug for McpValues {
     }
 }
 
+/// What of a session cannot be used, for the client that asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unusable {
+    /// The field, as clients name it: `cwd`, `mcpServers[0].command`.
+    pub field: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl Unusable {
+    /// Says what is wrong with a field.
+    pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { field: field.into(), problem: problem.into() }
+    }
+}
+
 /// What a host makes the drivers of its sessions with.
 pub trait Drivers: Send + Sync + 'static {
     /// Makes a driver, or says why it cannot be run here.
@@ -220,6 +236,16 @@ pub trait Drivers: Send + Sync + 'static {
     /// # Errors
     /// What is missing, in words for a person who looks at a session that stays Ready.
     fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String>;
+
+    /// Checks what a session is about to be created with, as far as that can be without starting
+    /// anything, so that a client is refused at once what [`Drivers::make`] would decline later.
+    ///
+    /// # Errors
+    /// Which field cannot be used here, and why.
+    fn check(&self, spec: &DriverSpec) -> Result<(), Unusable> {
+        let _ = spec;
+        Ok(())
+    }
 
     /// Says what this session lacks here at the moment, in words as [`Drivers::make`] does.
     ///

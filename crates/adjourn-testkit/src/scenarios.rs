@@ -33,6 +33,7 @@ pub struct Played {
     host: Arc<Mutex<Option<RunningHost>>>,
     /// How long each host that is still to come waits for calls when it is drained.
     graces: std::vec::IntoIter<Option<Duration>>,
+    standing: Box<dyn Fn(&mut Value) + Send>,
     look_back: Box<dyn Fn(Ending) -> Result<Ending, String> + Send>,
     /// Held, so that it is there as long as the store.
     _directory: store::Fixture<Machine>,
@@ -66,9 +67,17 @@ impl Played {
             drivers,
             host: Arc::new(Mutex::new(Some(host))),
             graces,
+            standing: Box::new(|_| ()),
             look_back: Box::new(Ok),
             _directory: directory,
         })
+    }
+
+    /// Changes what is told of where the session stands before it is compared.
+    #[must_use]
+    pub fn standing_as(mut self, standing: impl Fn(&mut Value) + Send + 'static) -> Self {
+        self.standing = Box::new(standing);
+        self
     }
 
     /// Looks at what the scenario came to before it is compared.
@@ -224,7 +233,9 @@ impl Face for Played {
     fn status(&mut self) -> Result<Value, String> {
         let session = self.runtime.block_on(self.session.load());
         let session = session.map_err(|error| error.to_string())?;
-        Ok(serde_json::to_value(session.status()).unwrap())
+        let mut status = serde_json::to_value(session.status()).unwrap();
+        (self.standing)(&mut status);
+        Ok(status)
     }
 
     fn ending(&mut self) -> Result<Ending, String> {

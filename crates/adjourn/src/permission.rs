@@ -52,6 +52,10 @@ impl Client for SessionClient {
         self.clients.ask(request)
     }
 
+    fn is_attended(&self) -> bool {
+        self.clients.is_attended(self.session)
+    }
+
     fn abilities(&self) -> ClientAbilities {
         self.clients.abilities(self.session)
     }

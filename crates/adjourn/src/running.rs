@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::{HostId, SessionId};
-use adjourn_driver::{Client, Driver, Drivers, Environment, NoClient};
+use adjourn_driver::{Client, Driver, Drivers, Environment, NoClient, Unusable};
 use adjourn_store::{Retention, Sqlite, Store};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -268,6 +268,10 @@ impl Drivers for NamedDrivers {
             (None, DriverKind::Named { name, .. }) => Err(format!("it knows no driver {name:?}")),
             (None, other) => Err(format!("it has no driver for {} agents", other.name())),
         }
+    }
+
+    fn check(&self, spec: &DriverSpec) -> Result<(), Unusable> {
+        self.other(spec).map_or(Ok(()), |others| others.check(spec))
     }
 
     fn lacks(&self, session: SessionId, spec: &DriverSpec) -> Option<String> {

@@ -1,7 +1,7 @@
 //! What an agent remembers between steps, beside what was said: it is the driver's state, and part
 //! of every record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use adjourn_core::carry::AddBudget;
 use adjourn_core::id::RunId;
@@ -10,6 +10,7 @@ use adjourn_core::time::Timestamp;
 use adjourn_core::{Session, json};
 use serde::{Deserialize, Serialize};
 
+use super::permission::AskedPermission;
 use crate::failure::{Action, Failure, FailureKind};
 
 /// How many calls are counted by their signature; those that were repeated least are forgotten.
@@ -29,6 +30,9 @@ pub(crate) struct Place {
     pub(crate) seen: u64,
     /// How many answers of the model it has had, since the last time that limit was reset.
     pub(crate) iterations: u64,
+    /// How many answers of the model the session has had, if that was ever counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answers: Option<u64>,
     /// How often each call was asked for, by its signature.
     pub(crate) repeats: BTreeMap<String, u64>,
     /// How often in a row each failure was met.
@@ -44,6 +48,12 @@ pub(crate) struct Place {
     /// The failure that a person was asked about last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) asked: Option<FailureKind>,
+    /// Calls that wait until a person has allowed them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) permission: Option<AskedPermission>,
+    /// Tools that a person has allowed for good when the agent had parked to ask.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) allowed: BTreeSet<String>,
     /// What resumes have added to the guardrails' budget.
     pub(crate) added: AddBudget,
     /// How many model calls had no known price.
@@ -77,9 +87,11 @@ impl Place {
     pub(crate) fn enter(&mut self, session: &Session, hard: u64) {
         let Some(run) = session.run() else { return };
         if self.run != Some(run.id) {
-            // Counters end with their run; money is a session's.
+            // Counters end with their run; money and permissions are a session's.
             let (added, unpriced_calls) = (self.added, self.unpriced_calls);
-            *self = Self { run: Some(run.id), added, unpriced_calls, ..Self::default() };
+            let (answers, allowed) = (self.answers, std::mem::take(&mut self.allowed));
+            let session = Self { added, unpriced_calls, answers, allowed, ..Self::default() };
+            *self = Self { run: Some(run.id), ..session };
         }
         if self.turn == run.turn {
             return;
@@ -146,6 +158,7 @@ impl Place {
     /// what tools have `raised` since.
     pub(crate) fn answered(&mut self, raised: &[FailureKind]) {
         self.iterations = self.iterations.saturating_add(1);
+        self.answers = self.answers.map(|answers| answers.saturating_add(1));
         for kind in [
             FailureKind::TransientProvider,
             FailureKind::OutputTruncated,

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::AgentDriver;
 use super::answer::{Answer, hear};
 use super::call::FAILURE;
+use super::permission::Permitted;
 use super::place::Place;
 use super::recover::Flow;
 use super::sources::Found;
@@ -71,6 +72,12 @@ impl Stepping {
         {
             return Ok(());
         }
+        // The answer came to calls that the model has asked for already: it is not asked again.
+        if let Some(permitted) = self.permitted()? {
+            let Some(toolboxes) = self.toolboxes().await else { return Ok(()) };
+            self.go_on_with(permitted, &toolboxes).await;
+            return Ok(());
+        }
         let mut met = self.tool_failures()?;
         self.raised = met.iter().map(|failure| failure.kind).collect();
         met.extend(self.limit_reached(tools_took));
@@ -80,22 +87,46 @@ impl Stepping {
                 return Ok(());
             }
         }
+        let Some(toolboxes) = self.toolboxes().await else { return Ok(()) };
+        let request = self.request(&toolboxes)?;
+        let answer = hear(&self.driver, request, &self.out).await;
+        self.account(&answer).await;
+        self.judge(answer, &toolboxes).await;
+        Ok(())
+    }
+
+    /// Returns the tools there are; nothing if the step is over because some cannot be had.
+    async fn toolboxes(&mut self) -> Option<Vec<Arc<Toolbox>>> {
         if self.step.opening != Opening::Next {
             self.driver.sources.begin_turn().await;
         }
         let (toolboxes, failed) = self.driver.toolboxes(&self.step).await;
         for failure in failed {
             self.raised.push(failure.kind);
+            // The run goes on without those tools: whoever watches is told as the model is.
+            self.out.emit(Part::Shown(Shown::notice(&failure.explanation))).await;
             let pending = self.meet(failure, None).await;
             if self.carry_out(pending).await == Flow::Over {
-                return Ok(());
+                return None;
             }
         }
-        let request = self.request(&toolboxes)?;
-        let answer = hear(&self.driver, request, &self.out).await;
-        self.account(&answer).await;
-        self.judge(answer, &toolboxes).await;
-        Ok(())
+        Some(toolboxes)
+    }
+
+    /// Has the calls run that a person has allowed, or asks about the next one of them.
+    async fn go_on_with(&mut self, permitted: Permitted, toolboxes: &[Arc<Toolbox>]) {
+        let Permitted { calls, granted } = permitted;
+        // They have been answered as not run, and are other calls by their ids.
+        let again = |call: CallContent| ModelCall {
+            id: String::new(),
+            arguments: call.arguments().to_string(),
+            tool: call.tool,
+            signed: call.signed,
+        };
+        let mut calls = self.requested(calls.into_iter().map(again).collect(), toolboxes);
+        self.ask_for_permission(&mut calls, &granted);
+        self.out.emit(Part::Calls(calls)).await;
+        self.finish(None).await;
     }
 
     /// Returns the failures of the calls that have come back since the last step, one of each kind.
@@ -139,6 +170,16 @@ impl Stepping {
             let why = format!("The run has worked for {worked} s, and may for {limit} s");
             return Some(Failure::new(FailureKind::TimeLimit, why));
         }
+        let limited = limits.max_cost_micro_usd.or(session.budget.cost_micro_usd);
+        let model = &self.driver.inner.model;
+        if limited.is_some()
+            && !self.driver.inner.config.prices.knows(model.id())
+            && !model.states_cost()
+        {
+            // A limit that could never be reached is not one that anybody meant.
+            let why = format!("What {} costs is not known here, and cost is limited", model.id());
+            return Some(Failure::new(FailureKind::CapabilityGap, why));
+        }
         let totals = &session.totals;
         let cost = limits.max_cost_micro_usd.map(|max| max.saturating_add(added.cost_micro_usd));
         if let Some(max) = cost.filter(|max| totals.cost_micro_usd >= *max) {
@@ -155,8 +196,12 @@ impl Stepping {
     }
 
     /// Returns what the model is asked.
-    fn request(&self, toolboxes: &[Arc<Toolbox>]) -> Result<ModelRequest, TranscriptError> {
+    fn request(&mut self, toolboxes: &[Arc<Toolbox>]) -> Result<ModelRequest, TranscriptError> {
         let mut messages = self.step.transcript.messages()?;
+        let answers = *self.place.answers.get_or_insert_with(|| {
+            let answers = messages.iter().filter(|message| message.role == ModelRole::Agent);
+            answers.count() as u64
+        });
         let lessons = self.place.lessons.iter().map(|lesson| format!("\n- {lesson}"));
         let lessons: String = lessons.collect();
         let mut notes = String::new();
@@ -181,7 +226,12 @@ impl Stepping {
         Ok(ModelRequest {
             instructions: self.driver.inner.config.instructions.clone(),
             messages,
-            tools: specs(toolboxes),
+            answers,
+            tools: match toolboxes {
+                // Those of the agent itself do not change.
+                [_] => Arc::clone(&self.driver.inner.specs),
+                toolboxes => specs(toolboxes),
+            },
             environment: Arc::clone(&self.step.environment),
         })
     }
@@ -230,8 +280,16 @@ impl Stepping {
                     self.out.emit(Part::Park(park)).await;
                     return self.finish(None).await;
                 }
-                let wait = error.wait(self.driver.clock.now());
-                (Some(Failure::new(error.kind, &error.message)), wait)
+                let now = self.driver.clock.now();
+                let why = match error.quota_refills_at(now) {
+                    Some(at) => format!(
+                        "{}; it can be asked again at {at}, and the guardrail park_on_quota parks a \
+                         run until then",
+                        error.message
+                    ),
+                    None => error.message.clone(),
+                };
+                (Some(Failure::new(error.kind, why)), error.wait(now))
             }
             Ok(reason) => (unusable(reason, &answer), None),
         };
@@ -245,7 +303,7 @@ impl Stepping {
             let end = RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
             return self.finish(Some(end)).await;
         }
-        let calls = self.requested(answer.calls, toolboxes);
+        let mut calls = self.requested(answer.calls, toolboxes);
         if let Some(failure) = self.looping(&calls) {
             // The calls are not asked for: none dangles, and none runs.
             let pending = self.meet(failure, None).await;
@@ -254,6 +312,7 @@ impl Stepping {
             }
             return;
         }
+        self.ask_for_permission(&mut calls, &[]);
         self.out.emit(Part::Calls(calls)).await;
         self.finish(None).await;
     }

@@ -95,13 +95,21 @@ impl Model for NetworkModel {
                 Err(error) => return out.emit(Err(failures.of(error))).await,
             };
             drop(request);
+            let mut came = false;
             while let Some(part) = answer.next().await {
                 let part = part.map_err(|error| failures.of(error));
                 let over = matches!(part, Err(_) | Ok(ModelPart::Finished(_)));
+                if part.is_ok() && over && !came && answer.is_empty() {
+                    break;
+                }
+                came = true;
                 out.emit(part).await;
                 if over {
                     return;
                 }
+            }
+            if !came {
+                out.emit(Err(failures.no_answer())).await;
             }
         })
     }
@@ -115,11 +123,11 @@ async fn ask(
 ) -> Result<Answer, genai::Error> {
     let target = provider.target(client, &request.environment).await?;
     let (chat, names) = request::chat_request(provider, request);
-    let refusal = answer::Refusal::default();
-    let mut options = options.with_raw_frame_sink(refusal.clone());
+    let frames = answer::Frames::default();
+    let mut options = options.with_raw_frame_sink(frames.clone());
     if request::lacks_thoughts(provider, &request.messages) {
         options.reasoning_effort = None;
     }
     let response = client.exec_chat_stream(target, chat, Some(&options)).await?;
-    Ok(Answer::new(response.stream, provider.id.clone(), names, refusal))
+    Ok(Answer::new(response.stream, provider.id.clone(), names, frames))
 }

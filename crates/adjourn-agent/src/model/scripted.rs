@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use adjourn_core::json;
-use adjourn_driver::{BoxStream, ModelMessage, ModelRole, emitting};
+use adjourn_core::json::{self, Unreadable};
+use adjourn_core::syntax;
+use adjourn_driver::{BoxStream, emitting};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,10 +19,10 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 /// A model that gives the answers of a script, one after the other.
 ///
-/// The first request finds its place by the conversation: behind as many answers of the script as
-/// the model has given in it. So a script goes on in another process, too. Each further request gets
-/// the next answer, whatever conversation it is for. When the script is over, the model says that
-/// it is done.
+/// The first request finds its place by the session: behind as many answers of the script as the
+/// model has given in it. So a script goes on in another process, too, and with a fresh transcript.
+/// Each further request gets the next answer, whatever session it is for. When the script is over,
+/// the model says that it is done.
 ///
 /// # The script
 ///
@@ -33,7 +34,7 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 ///   "thought": "what the model thinks",
 ///   "text": "what it says",
 ///   "calls": [{ "tool": "lookup", "arguments": { "table": "sales" }, "id": "call-1" }],
-///   "usage": { "prompt_tokens": 120, "completion_tokens": 8 },
+///   "usage": { "prompt_tokens": 120, "completion_tokens": 8, "cost_usd": 0.01 },
 ///   "finish": "stop | tool_calls | length | content_filter | refusal",
 ///   "ms": 2000,
 ///   "error": { "kind": "transient_provider", "message": "overloaded", "retry_after_s": 2 }
@@ -41,8 +42,8 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// ```
 ///
 /// Words come one after the other, each as a part of its own, and take `ms` milliseconds together.
-/// With `error`, what comes before it is
-/// said, and then the call fails.
+/// With `error`, what comes before it is said, and then the call fails; beside `kind` it may have a
+/// `message`, a `status`, `retry_after_s` and `resets_at`.
 #[derive(Debug)]
 pub struct ScriptedModel {
     id: String,
@@ -118,14 +119,15 @@ impl ScriptedModel {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(script: &str) -> Result<Self, ScriptError> {
-        let read = |text: &str| json::read::<Scripted>(text.as_bytes(), MOST_BYTES);
-        let answers = if script.trim_start().starts_with('[') {
+        let answers: Vec<Scripted> = if script.trim_start().starts_with('[') {
             json::read(script.as_bytes(), MOST_BYTES)
-                .map_err(|error| ScriptError(error.to_string()))?
+                .map_err(|error| ScriptError(problem(&error, true)))?
         } else {
             let lines = script.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-            let answer = |(number, line)| {
-                read(line).map_err(|error| ScriptError(format!("line {}: {error}", number + 1)))
+            let answer = |(number, line): (usize, &str)| {
+                json::read(line.as_bytes(), MOST_BYTES).map_err(|error| {
+                    ScriptError(format!("line {}: {}", number + 1, problem(&error, false)))
+                })
             };
             lines.map(answer).collect::<Result<_, _>>()?
         };
@@ -173,7 +175,7 @@ impl ScriptedModel {
     /// Returns the next answer.
     fn next(&self, request: ModelRequest) -> Scripted {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = state.next.unwrap_or_else(|| self.place(answers(&request.messages)));
+        let place = state.next.unwrap_or_else(|| self.place(request.answers));
         state.next = Some(place + 1);
         state.requests.push_back(request);
         if state.requests.len() > REQUESTS {
@@ -187,16 +189,29 @@ impl ScriptedModel {
 
 impl ScriptedModel {
     /// Returns the place behind so many answers that stay in a conversation.
-    fn place(&self, answered: usize) -> usize {
+    fn place(&self, answered: u64) -> usize {
+        let answered = usize::try_from(answered).unwrap_or(usize::MAX);
         let kept = self.answers.iter().enumerate().filter(|(_, answer)| answer.is_kept());
         let last = kept.take(answered).last();
         last.map_or(0, |(place, _)| place + 1)
     }
 }
 
-/// Returns how many answers of the model a conversation has.
-fn answers(messages: &[ModelMessage]) -> usize {
-    messages.iter().filter(|message| message.role == ModelRole::Agent).count()
+/// Says what is wrong with a script; where in it is said already if it is one line.
+fn problem(error: &Unreadable, lines: bool) -> String {
+    let Unreadable::Malformed(error) = error else { return error.to_string() };
+    match error.is_data() {
+        // An answer that is JSON and no answer: which member is meant, and which there are.
+        true => {
+            let told = error.to_string();
+            let (what, place) = told.rsplit_once(" at line ").unwrap_or((told.as_str(), ""));
+            match (lines, place.split_once(" column ")) {
+                (true, Some((line, _))) => format!("line {line}: {what}"),
+                _ => what.to_owned(),
+            }
+        }
+        false => syntax::problem(error),
+    }
 }
 
 impl Scripted {
@@ -235,7 +250,7 @@ impl Scripted {
     }
 
     /// Returns the parts of the answer.
-    fn parts(self, number: usize) -> Vec<Result<ModelPart, ModelError>> {
+    fn parts(self, number: u64) -> Vec<Result<ModelPart, ModelError>> {
         let mut parts = Vec::new();
         parts.extend(words(self.thought.as_deref()).map(|text| Ok(ModelPart::Thought(text))));
         parts.extend(words(self.text.as_deref()).map(|text| Ok(ModelPart::Text(text))));
@@ -272,8 +287,13 @@ impl Model for ScriptedModel {
         &self.id
     }
 
+    fn states_cost(&self) -> bool {
+        let states = |answer: &Scripted| answer.usage.is_some_and(|usage| usage.cost_usd.is_some());
+        self.answers.iter().any(states)
+    }
+
     fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
-        let number = answers(&request.messages);
+        let number = request.answers;
         let answer = self.next(request);
         let took = Duration::from_millis(answer.ms);
         let parts = answer.parts(number);
@@ -287,5 +307,29 @@ impl Model for ScriptedModel {
                 out.emit(part).await;
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_script_is_told_with_its_line_and_what_there_is() {
+        for (script, told) in [
+            (
+                "{\"text\": \"a\"}\n{\"txt\": 1}",
+                "line 2: unknown field `txt`, expected one of `thought`, `text`",
+            ),
+            ("[{\"text\": \"a\"},\n {\"txt\": 1}]", "line 2: unknown field `txt`"),
+            ("{\"text\": 1}", "line 1: invalid type: integer `1`, expected a string"),
+            ("{\"text\": \"a\"", "line 1: not JSON: it ends too early"),
+            ("{\"error\": {\"kind\": \"odd\"}}", "line 1: unknown variant `odd`, expected one of"),
+            ("{\"finish\": \"odd\"}", "answer 1: finish: \"odd\" is not known"),
+        ] {
+            let error = ScriptedModel::parse(script).unwrap_err().to_string();
+            assert!(error.contains(told), "{script}: {error}");
+            assert!(!error.contains("column"), "{script}: {error}");
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use adjourn_agent::{
-    AddBudget, Agent, AgentGuardrails, FailureKind, FunctionTool, ModelPart, Price, Prices,
-    ResumeError, ToolError,
+    AddBudget, Agent, AgentGuardrails, BuildError, FailureKind, FunctionTool, ModelPart, Price,
+    Prices, ResumeError, ToolError,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -35,6 +35,23 @@ fn a_guardrail_that_makes_no_sense_is_refused_when_the_agent_is_built() {
     let negative = AgentGuardrails { max_cost_usd: Some(-1.0), ..default() };
     assert!(with(negative).contains("max_cost_usd"));
     assert!(with(AgentGuardrails { loop_hard_threshold: 1, ..default() }).contains("loop_hard"));
+}
+
+/// A limit that could never be reached is refused, and not passed over in silence.
+#[tokio::test(start_paused = true)]
+async fn cost_is_limited_only_where_it_is_known() {
+    let unpriced = model(json!([{ "text": "Done.", "usage": { "prompt_tokens": 1 } }]));
+    let guardrails = AgentGuardrails { max_cost_usd: Some(1.0), ..AgentGuardrails::default() };
+    let refused = agent(&unpriced).guardrails(guardrails).build().unwrap_err();
+    assert_eq!(refused, BuildError::NoPrice { model: "scripted".to_owned() });
+    let said = refused.to_string();
+    assert!(said.contains("what scripted costs is not known; give its price"), "{said}");
+    let prices = Prices::new().with("scripted", Price::default());
+    assert!(agent(&unpriced).guardrails(guardrails).prices(prices).build().is_ok());
+    let states = model(json!([{ "text": "Done.", "usage": { "cost_usd": 0.5 } }]));
+    assert!(agent(&states).guardrails(guardrails).build().is_ok(), "the model says it itself");
+    let tokens = AgentGuardrails { max_tokens: Some(5), ..AgentGuardrails::default() };
+    assert!(agent(&unpriced).guardrails(tokens).build().is_ok());
 }
 
 /// A model that looks until it has done, at a tenth of a dollar for each answer.

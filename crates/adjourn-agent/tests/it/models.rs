@@ -42,6 +42,7 @@ pub fn request(text: &str) -> ModelRequest {
 
 pub fn asking(messages: Vec<ModelMessage>) -> ModelRequest {
     ModelRequest {
+        answers: 0,
         instructions: "You are brief.".to_owned(),
         messages,
         tools: Arc::new([]),

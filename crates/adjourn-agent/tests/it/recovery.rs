@@ -204,3 +204,16 @@ async fn a_quota_that_says_when_it_refills_parks_the_run_if_it_may() {
     let run = agent.resume(&parked.suspension_record, "it is time").await.unwrap();
     assert_eq!(run.result().await.outcome, RunOutcome::Completed);
 }
+
+/// Where a run does not wait for a quota, it says when that refills, and what would have waited.
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_is_not_waited_for_says_when_it_refills() {
+    let refills = "2026-11-16T23:00:00Z";
+    let quota = json!({ "kind": "transient_provider", "message": "used up", "resets_at": refills });
+    let model = model(json!([{ "error": quota }]));
+    let run = agent(&model).build().unwrap().run("Hello?");
+    let RunOutcome::HandedOff(handoff) = run.result().await.outcome else { panic!("it waited") };
+    for words in ["used up", "2026-11-16T23:00:00", "park_on_quota"] {
+        assert!(handoff.rationale.contains(words), "{}", handoff.rationale);
+    }
+}

@@ -134,6 +134,76 @@ async fn a_call_that_needs_permission_runs_only_with_it() {
     }
 }
 
+/// A model that asks for several calls at once, and is done.
+fn wants(calls: Value) -> Arc<adjourn_agent::ScriptedModel> {
+    model(json!([{ "text": "Two things.", "calls": calls }, { "text": "Done." }]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_person_can_be_asked_the_run_parks_with_the_question() {
+    for (reply, runs) in [("Allow once", 1), ("yes", 1), ("Do not allow", 0), ("why?", 0)] {
+        let model = wants(json!([{ "tool": "delete", "arguments": { "table": "sales" } }]));
+        let ran = Ran::default();
+        let build = || agent(&model).tool(ran.tool("delete").asks_permission()).build().unwrap();
+        let first = events(build().run("Delete it.")).await;
+        let asked = question(&first);
+        assert_eq!(asked.question, "May the agent call delete?");
+        assert_eq!(asked.context.as_deref(), Some("table: sales"));
+        assert_eq!(asked.choices.unwrap(), ["Allow once", "Allow always", "Do not allow"]);
+        assert_eq!(asked.originating_failure_kind, None);
+        assert!(ran.names().is_empty(), "nothing has run");
+        // Another agent with the same keys goes on, as another process would.
+        let record = crate::fixture::stored(&asked.suspension_record);
+        let run = events(build().resume(&record, reply).await.unwrap()).await;
+        assert_eq!(ran.names().len(), runs, "{reply}");
+        assert_eq!(text(&run), "Done.", "{reply}");
+        assert_eq!(model.requests().len(), 2, "an answer is not asked of the model");
+        let seen = model.requests().pop().unwrap().messages;
+        adjourn_conformance::given::providers_take(&seen).unwrap();
+        let seen = format!("{seen:?}");
+        assert!(seen.contains(reply), "the model reads the reply: {seen}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_message_runs_before_all_of_it_is_allowed_and_then_each_call_once() {
+    let calls = json!([
+        { "tool": "look" }, { "tool": "delete", "arguments": { "n": 1 } },
+        { "tool": "delete", "arguments": { "n": 2 } },
+    ]);
+    for (replies, expected) in [
+        (["Allow once", "Allow once"].as_slice(), ["look", "delete", "delete"].as_slice()),
+        (&["Allow always"], &["look", "delete", "delete"]),
+        (&["Allow once", "no"], &[]),
+    ] {
+        let (model, ran) = (wants(calls.clone()), Ran::default());
+        let agent = agent(&model).tool(ran.tool("look").idempotent());
+        let agent = agent.tool(ran.tool("delete").asks_permission()).build().unwrap();
+        let mut run = events(agent.run("Go.")).await;
+        for (number, reply) in replies.iter().enumerate() {
+            assert!(ran.names().is_empty(), "{replies:?}");
+            let asked = question(&run);
+            let context = format!("n: {}", number + 1);
+            assert_eq!(asked.context, Some(context), "{replies:?}");
+            run = events(agent.resume(&asked.suspension_record, *reply).await.unwrap()).await;
+        }
+        assert_eq!(ran.names(), expected, "{replies:?}");
+        assert_eq!(text(&run), "Done.", "{replies:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_beside_a_call_that_asks_comes_first() {
+    let calls = json!([{ "tool": "delete" }, crate::fixture::ask("Which table?")]);
+    let (model, ran) = (wants(calls), Ran::default());
+    let agent = agent(&model).tool(ran.tool("delete").asks_permission()).build().unwrap();
+    let asked = question(&events(agent.run("Go.")).await);
+    assert_eq!(asked.question, "Which table?");
+    let run = agent.resume(&asked.suspension_record, "Allow once").await.unwrap();
+    assert_eq!(text(&events(run).await), "Done.");
+    assert!(ran.names().is_empty(), "that was no answer to a question for permission");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_agent_may_park_itself_and_the_reply_is_its_input() {
     let wait = json!({ "tool": "await_resumption", "arguments": {

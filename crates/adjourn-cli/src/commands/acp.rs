@@ -95,7 +95,7 @@ struct Agent {
 impl Agent {
     /// Opens what the agent needs.
     async fn start(settings: &Settings, acp: &Acp) -> Result<Self, Failure> {
-        let chosen = Chosen::by(&acp.agent, settings)?.run_here()?;
+        let chosen = Chosen::by(&acp.agent, settings)?.run_here()?.within(None)?;
         let place = Place::open_or_make(settings).await?;
         let permissions = PendingPermissions::default();
         let drivers = ProgramDrivers::new(&place).asking(Arc::new(permissions.clone()));

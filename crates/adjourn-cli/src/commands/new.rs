@@ -12,6 +12,7 @@ use crate::terminal::Output;
 
 pub async fn run(settings: &Settings, new: &New, output: &Output) -> Result<(), Failure> {
     let chosen = Chosen::by(&new.agent, settings)?.working_in(new.cwd.as_ref())?;
+    let chosen = chosen.within(new.given.budget)?;
     let place = Place::open_or_make(settings).await?;
     let founding = new.given.founding(&place, chosen.driver, chosen.budget).await?;
     let id = create(&place, founding).await?;

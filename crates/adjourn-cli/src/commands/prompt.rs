@@ -1,7 +1,7 @@
 //! `prompt`: the next run of an idle session, or the answer to its question.
 
 use crate::arguments::Prompt;
-use crate::commands::resume::{dismiss, go_on, host_for};
+use crate::commands::resume::{dismiss, go_on, host_for, with_question};
 use crate::commands::run::say;
 use crate::failure::Failure;
 use crate::place::Place;
@@ -16,7 +16,7 @@ pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result
     let session = place.recovered(id, output).await?;
     let working = host_for(&place, &session, prompt.detach, output).await?;
     match say(&place, id, &text).await {
-        Ok(session) => go_on(&place, &session, working, prompt.detach, output).await,
-        Err(refused) => Err(dismiss(working, refused).await),
+        Ok(prompted) => go_on(&place, &prompted, working, prompt.detach, output).await,
+        Err(refused) => Err(dismiss(working, with_question(refused, &session)).await),
     }
 }

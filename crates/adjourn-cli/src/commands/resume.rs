@@ -6,7 +6,7 @@ use adjourn::Claims;
 use adjourn::store::Done;
 use adjourn_core::Session;
 use adjourn_core::event::What;
-use adjourn_core::session::{Phase, State};
+use adjourn_core::session::{Phase, State, Wait};
 use adjourn_driver::Message;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ use crate::signals::Signals;
 use crate::terminal::Output;
 use crate::text_argument::input;
 use crate::used::used;
-use crate::view::resumption;
+use crate::view::{helps, resumption};
 use crate::watch::Watch;
 
 /// How long a host has to take a session, or to say why it does not.
@@ -65,7 +65,10 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let working = host_for(&place, &session, resume.detach, output).await?;
     let woken = match wake.await {
         Ok(woken) => woken,
-        Err(refused) => return Err(dismiss(working, refused.into()).await),
+        Err(refused) => {
+            let refused = with_question(refused.into(), &session);
+            return Err(dismiss(working, refused).await);
+        }
     };
     if let (true, Some(resumed)) = (output.json, woken.resumption()) {
         output.data(&json!({ "resumed": resumption(resumed) }).to_string());
@@ -91,6 +94,17 @@ pub async fn host_for(
     // To one that is at work, a command gives nothing to do.
     let rests = matches!(session.state, State::Idle | State::Suspended(_));
     if detach || !rests { Ok(None) } else { host_if_no_other(place, session, output).await }
+}
+
+/// Adds what is asked, and how it is answered, to the refusal of a reply that says nothing.
+pub fn with_question(refused: Failure, session: &Session) -> Failure {
+    let wait = session.suspended().map(|suspended| &suspended.shown().pause.wait);
+    let Some(Wait::Question(question)) = wait.filter(|_| refused.is_refused("EMPTY_REPLY")) else {
+        return refused;
+    };
+    let (context, choices) = helps(question);
+    let asked = format!("{}{context}{choices}", question.question);
+    refused.hint(format!("it asks: {asked}; answer with `adjourn prompt {} ANSWER`", session.id))
 }
 
 /// Stops a host that has nothing to do, because the command was refused.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use adjourn_core::driver::Need;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Founding, Rejected, Session};
@@ -27,20 +26,29 @@ use crate::view::View;
 const GO: &str = "go";
 
 pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), Failure> {
-    let mut chosen = Chosen::by(&run.agent, settings)?.working_in(run.cwd.as_ref())?;
+    let chosen = Chosen::by(&run.agent, settings)?.working_in(run.cwd.as_ref())?;
+    let mut chosen = chosen.within(run.given.budget)?;
     if !run.detach {
         chosen = chosen.run_here()?;
     }
-    // No person can be asked here: better no session than one that waits for ever.
-    if chosen.driver.needs.contains(&Need::Permissions) && output.keyboard().is_none() {
-        return Err(match run.agent.script.as_ref().map(|path| path.display()) {
+    // No person can be asked here: better no session than one that this command waits for, for ever.
+    if chosen.asks && output.keyboard().is_none() {
+        match run.agent.script.as_ref().map(|path| path.display()) {
             Some(path) => {
-                Failure::other(format!("{path} asks for permissions, which needs an editor"))
-                    .hint(format!("an editor runs it: `adjourn acp --script {path}`"))
+                let problem = format!("{path} asks for permissions, which needs an editor");
+                let hint = format!("an editor runs it: `adjourn acp --script {path}`");
+                return Err(Failure::other(problem).hint(hint));
             }
-            None => Failure::other("its tools ask for permissions, and nobody can be asked here")
-                .hint("--allow-all lets them run; or run it at a terminal, or in an editor"),
-        });
+            None if !run.detach => {
+                let problem = "its tools ask for permissions, and nobody can be asked here";
+                return Err(Failure::other(problem).hint(
+                    "--allow-all lets them run, --detach lets it park with its question; or run it \
+                     at a terminal, or in an editor",
+                ));
+            }
+            // It parks with the question.
+            None => {}
+        }
     }
     let task = match run.task.or(run.prompt) {
         Some(task) => typed(task)?,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use adjourn_agent::directory::DirectoryTool;
 use adjourn_agent::mcp::McpServers;
-use adjourn_agent::{Action, AgentGuardrails, FailureKind};
+use adjourn_agent::{Action, AgentGuardrails, FailureKind, Prices};
 use adjourn_core::carry::Budget;
-use adjourn_core::driver::{DriverSpec, Need};
+use adjourn_core::driver::DriverSpec;
 use adjourn_driver::McpValues;
 
 use super::models;
@@ -80,14 +80,21 @@ impl Definition {
         config.policy.clone_from(&self.policy);
         let name = self.name.as_deref().unwrap_or(NAME);
         config.servers = self.servers()?.descriptions();
-        let mut spec = DriverSpec::named(name, config.to_value());
-        // Which tools of MCP servers ask is known when these are connected. Where nobody can be
-        // asked, calls of those do not run, and the model is told.
-        let asks = self.tools.iter().any(|tool| CHANGING.contains(tool));
-        if asks && !self.allow_all {
-            spec.needs.insert(Need::Permissions);
-        }
-        Ok(spec)
+        // A call that a person has to allow needs no client: where none is there, the agent parks
+        // with the question.
+        Ok(DriverSpec::named(name, config.to_value()))
+    }
+
+    /// Returns whether it has tools that a person has to allow. Which tools of MCP servers ask is known
+    /// when these are connected.
+    pub fn asks(&self) -> bool {
+        !self.allow_all && self.tools.iter().any(|tool| CHANGING.contains(tool))
+    }
+
+    /// Returns the name of its model if it is not known what that costs.
+    pub fn unpriced(&self, prices: &Prices) -> Option<String> {
+        let config = models::named(&self.model).ok()?;
+        (!models::is_priced(&config, prices)).then_some(config.model)
     }
 
     /// Returns why its model cannot be had in this process, such as a key that is missing.

@@ -1,24 +1,24 @@
 //! The drivers of this program: scripts, its own agent, and the one that test kits talk to.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use adjourn::clock::Clock;
 use adjourn::permission::Permissions;
 use adjourn::script::Scripted;
 use adjourn_agent::directory::DirectoryTools;
-use adjourn_agent::mcp::McpServers;
+use adjourn_agent::mcp::{McpConfigError, McpServers};
 use adjourn_agent::{Agent, DefaultPolicy, Prices};
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
-use adjourn_driver::{Client, Driver, Drivers, Environment};
+use adjourn_driver::{Client, Driver, Drivers, Environment, Unusable};
 use serde_json::Value;
 
 use super::config::NativeConfig;
 use super::definition::Definition;
 use super::models;
 use super::policy::SettledPolicy;
-use super::unattended::Unattended;
 use crate::conformance_agent::ConformanceAgent;
 use crate::place::Place;
 
@@ -26,8 +26,6 @@ use crate::place::Place;
 pub struct ProgramDrivers {
     clock: Arc<dyn Clock>,
     scripted: Scripted,
-    /// Whether there are clients that can be asked for permissions.
-    asks: bool,
     prices: Prices,
     /// The agents of this host's settings, whose files have values for their MCP servers.
     agents: BTreeMap<String, Definition>,
@@ -41,14 +39,13 @@ impl ProgramDrivers {
         let settings = &place.settings;
         let agents = settings.agents.iter();
         let agents = agents.map(|(name, agent)| (name.clone(), agent.definition.clone())).collect();
-        Self { clock, scripted, asks: false, prices: settings.prices.clone(), agents }
+        Self { clock, scripted, prices: settings.prices.clone(), agents }
     }
 
     /// Says which clients can be asked for permissions.
     #[must_use]
     pub fn asking(mut self, permissions: Arc<dyn Permissions>) -> Self {
         self.scripted = self.scripted.asking(permissions);
-        self.asks = true;
         self
     }
 
@@ -111,6 +108,31 @@ impl Drivers for ProgramDrivers {
         }
     }
 
+    fn check(&self, spec: &DriverSpec) -> Result<(), Unusable> {
+        let Some(config) = NativeConfig::of(spec) else { return self.scripted.check(spec) };
+        config.map_err(|problem| Unusable::new("driver", problem))?;
+        if let Some(cwd) = &spec.cwd
+            && !Path::new(cwd).is_dir()
+        {
+            return Err(Unusable::new("cwd", format!("{cwd} is no directory")));
+        }
+        let servers = McpServers::read(&Value::Array(spec.mcp_servers.clone()));
+        let servers = servers.map_err(|error| match error {
+            McpConfigError::Invalid { at, problem } => Unusable::new(at, problem),
+            other => Unusable::new("mcpServers", other.to_string()),
+        })?;
+        let servers = match &spec.cwd {
+            Some(cwd) => servers.in_directory(cwd),
+            None => servers,
+        };
+        if let Some((name, problem)) = servers.missing_programs().into_iter().next() {
+            let is_it = |server: &Value| server.get("name").and_then(Value::as_str) == Some(name);
+            let index = spec.mcp_servers.iter().position(is_it).unwrap_or_default();
+            return Err(Unusable::new(format!("mcpServers[{index}].command"), problem));
+        }
+        Ok(())
+    }
+
     fn lacks(&self, session: SessionId, spec: &DriverSpec) -> Option<String> {
         self.scripted.lacks(session, spec)
     }
@@ -133,9 +155,6 @@ impl Drivers for ProgramDrivers {
     }
 
     fn client(&self, session: SessionId) -> Arc<dyn Client> {
-        match self.asks {
-            true => self.scripted.client(session),
-            false => Arc::new(Unattended),
-        }
+        self.scripted.client(session)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use adjourn_agent::{Model, ModelOptions, NamedModelError, ScriptedModel, named_model};
+use adjourn_agent::{Model, ModelOptions, NamedModelError, Prices, ScriptedModel, named_model};
 use adjourn_core::limits::DRIVER_SPEC_BYTES;
 
 use super::config::NativeConfig;
@@ -61,6 +61,12 @@ pub fn named(text: &str) -> Result<NativeConfig, String> {
     }
     check(text)?;
     Ok(NativeConfig::new(text.to_owned(), None))
+}
+
+/// Returns whether it is known what a model costs: it has a price, or says so itself.
+pub fn is_priced(config: &NativeConfig, prices: &Prices) -> bool {
+    let answers = config.answers.as_deref().map(ScriptedModel::parse);
+    prices.knows(&config.model) || answers.is_some_and(|model| model.is_ok_and(|m| m.states_cost()))
 }
 
 /// Makes the model of an agent.

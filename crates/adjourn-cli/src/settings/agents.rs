@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use adjourn_agent::{
-    Action, Agent, AgentGuardrails, BuildError, FailureKind, Price, Prices, ScriptedModel,
+    Action, Agent, AgentGuardrails, BuildError, FailureKind, Model as _, Price, Prices,
+    ScriptedModel,
 };
 use adjourn_core::limits;
 use serde_json::{Map, Value, json};
@@ -24,7 +25,8 @@ const FIELDS: &str =
     "model, instructions, tools, allow_all, mcp, budget, pause, guardrails, policy";
 
 /// What is said of a model's price.
-const PRICE_FIELDS: &[&str] = &["prompt", "completion", "context_tokens"];
+const PRICE_FIELDS: &[&str] =
+    &["prompt", "completion", "cached_prompt", "cache_write", "context_tokens"];
 
 /// An agent of the settings.
 #[derive(Debug, Clone)]
@@ -156,7 +158,9 @@ fn guardrails(
     for (name, entry) in entries {
         let one = Map::from_iter([(name.clone(), plain(entry))]);
         let read = serde_json::from_value::<AgentGuardrails>(Value::Object(one.clone()));
-        read.map_err(|error| file.wrong(entry.line, format!("{place}.{name}: {error}")))?;
+        read.map_err(|error| {
+            file.wrong(entry.line, format!("{place}.{name}: {}", expected(entry, &error)))
+        })?;
         all.extend(one);
     }
     let wrong = |problem: String| Failure::usage(format!("{place}: {problem}"));
@@ -164,7 +168,9 @@ fn guardrails(
         serde_json::from_value(Value::Object(all)).map_err(|error| wrong(error.to_string()))?;
     // The agent itself knows which of them make sense.
     let answers = ScriptedModel::parse("[]").map_err(|error| wrong(error.to_string()))?;
-    match Agent::builder(answers).guardrails(read).ephemeral_keys().build() {
+    // What the model costs is another setting.
+    let prices = Prices::new().with(answers.id(), Price::default());
+    match Agent::builder(answers).guardrails(read).prices(prices).ephemeral_keys().build() {
         Ok(_) => Ok(read),
         Err(BuildError::Guardrail(invalid)) => {
             let line = entries.get(invalid.name).map_or(0, |entry| entry.line);
@@ -172,6 +178,19 @@ fn guardrails(
         }
         Err(other) => Err(wrong(other.to_string())),
     }
+}
+
+/// Says what a guardrail takes, in the words of the file.
+fn expected(entry: &Entry, error: &serde_json::Error) -> String {
+    let error = error.to_string();
+    let what = match error.rsplit("expected ").next() {
+        Some("u64" | "u32") => "a whole number from 0 on",
+        Some("f64") => "a number",
+        Some("a boolean") => "true or false",
+        // It has no such field.
+        _ => return error,
+    };
+    entry.instead_of(what)
 }
 
 /// Reads what is done about a kind of failure.
@@ -199,13 +218,14 @@ pub(super) fn prices(file: &File) -> Result<(Prices, Vec<Row>), Failure> {
             fields.iter().find(|(key, _)| !PRICE_FIELDS.contains(&key.as_str()))
         {
             let failure = wrong(value.line, format!(": there is no setting {key:?}"));
-            return Err(failure.hint("expected prompt and completion, and context_tokens if known"));
+            return Err(failure.hint(format!("expected some of {}", PRICE_FIELDS.join(", "))));
         }
         let amount = |key: &str| {
             let missing = || wrong(entry.line, format!(": {key} is missing"));
             let value = fields.get(key).ok_or_else(missing)?;
             value.amount().map_err(|problem| wrong(value.line, format!(".{key}: {problem}")))
         };
+        let optional = |key: &str| fields.get(key).map(|_| amount(key)).transpose();
         let tokens = |value: &Entry| match value.value {
             Node::Whole(tokens) if tokens > 0 => Ok(tokens),
             _ => Err(wrong(value.line, ".context_tokens: expected a number of tokens".to_owned())),
@@ -213,8 +233,9 @@ pub(super) fn prices(file: &File) -> Result<(Prices, Vec<Row>), Failure> {
         let price = Price {
             prompt: amount("prompt")?,
             completion: amount("completion")?,
+            cached_prompt: optional("cached_prompt")?,
+            cache_write: optional("cache_write")?,
             context_tokens: fields.get("context_tokens").map(tokens).transpose()?,
-            ..Price::default()
         };
         let path = file.path.clone().unwrap_or_default();
         rows.push(Row {

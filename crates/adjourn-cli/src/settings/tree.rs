@@ -33,7 +33,11 @@ impl Entry {
             DeValue::String(words) => Node::Text(words.to_string()),
             DeValue::Integer(number) => {
                 let read = u64::from_str_radix(number.as_str(), number.radix());
-                read.map_or(Node::Other("integer"), Node::Whole)
+                let other = match number.as_str().starts_with('-') {
+                    true => "negative integer",
+                    false => "integer that is too large",
+                };
+                read.map_or(Node::Other(other), Node::Whole)
             }
             DeValue::Float(number) => {
                 number.as_str().parse().map_or(Node::Other("float"), Node::Number)

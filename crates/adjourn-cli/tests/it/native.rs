@@ -64,6 +64,37 @@ fn what_has_no_known_price_is_said_to_have_none_and_settings_give_it_one() {
     assert!(told.talk.contains(problem), "{told:?}");
 }
 
+/// A budget in dollars that could never be reached is refused, and says how it could be.
+#[test]
+fn a_budget_in_dollars_needs_a_price() {
+    let home = Home::new();
+    let answers =
+        r#"{"text": "Reviewed.", "usage": {"prompt_tokens": 90, "completion_tokens": 10}}"#;
+    let model = model(&home, answers);
+    let settings = "[agent.a]\nmodel = \"scripted:../../answers.jsonl\"\n";
+    let (budget, rail) = ("budget = \"usd=1\"\n", "[agent.a.guardrails]\nmax_cost_usd = 1.0\n");
+    for (settings, arguments, limit) in [
+        ("", &["run", "go", "--model", &model, "--budget", "usd=1"][..], "a budget in usd"),
+        ("", &["new", "--model", &model, "--budget", "usd=1,tokens=5"], "a budget in usd"),
+        (&format!("{settings}{budget}"), &["run", "go", "--agent", "a"], "a budget in usd"),
+        (&format!("{settings}{budget}"), &["acp", "--agent", "a"], "a budget in usd"),
+        (&format!("{settings}{rail}"), &["run", "go", "--agent", "a"], "guardrails.max_cost_usd"),
+    ] {
+        home.config(settings);
+        let told = home.told(arguments);
+        assert_eq!(told.code, 2, "{arguments:?}: {told:?}");
+        let problem = format!("{limit} can never be reached: what scripted costs is not known");
+        assert!(told.talk.contains(&problem), "{arguments:?}: {told:?}");
+        assert!(told.talk.contains("[prices.\"scripted\"] with prompt and"), "{told:?}");
+    }
+    assert!(!home.path(".local/share/adjourn/store.db").exists(), "nothing was made");
+    home.config(&format!("{settings}{budget}[prices.\"scripted\"]\nprompt = 2\ncompletion = 1\n"));
+    assert_eq!(home.told(&["run", "go", "--agent", "a"]).code, 0);
+    // What is typed goes before what the agent has.
+    home.config(&format!("{settings}{budget}"));
+    assert_eq!(home.told(&["run", "go", "--agent", "a", "--budget", "tokens=500"]).code, 0);
+}
+
 #[test]
 fn it_asks_parks_and_goes_on_in_other_processes() {
     let home = Home::new();
@@ -169,4 +200,15 @@ fn what_is_typed_wrong_is_told_with_what_is_right() {
         assert!(told.talk.contains(problem), "{arguments:?}: {}", told.talk);
         assert!(!home.path(".local/share/adjourn/store.db").exists(), "nothing was made");
     }
+}
+
+#[test]
+fn a_scripted_model_goes_on_behind_its_answers_with_a_fresh_transcript() {
+    let home = Home::new();
+    let model = model(&home, ASKS);
+    home.told(&["run", "load it", "--model", &model, "--detach", "--name", "loader"]);
+    let told = home.told(&["resume", "loader", "--fresh", "--input", "monthly"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let words: Vec<_> = said(&home, "loader").into_iter().map(|(_, text)| text).collect();
+    assert_eq!(words, ["load it", "I look around.", "monthly", "I wait."], "{told:?}");
 }

@@ -103,24 +103,24 @@ fn a_session_that_asks() {
         ? 3
         $ adjourn resume sess:0
         2> error: a question is answered with a text that is not blank
-        2> hint: answer with `adjourn prompt`
+        2> hint: it asks: which?; answer with `adjourn prompt sess:0 ANSWER`
         ? 3
         $ adjourn resume sess:0 --json
-        {"error":{"reason":"EMPTY_REPLY","message":"a question is answered with a text that is not blank","hint":"answer with `adjourn prompt`"}}
+        {"error":{"reason":"EMPTY_REPLY","message":"a question is answered with a text that is not blank","hint":"it asks: which?; answer with `adjourn prompt sess:0 ANSWER`"}}
         ? 3
         $ adjourn resume sess:0 --input '"  "'
         2> error: a question is answered with a text that is not blank
-        2> hint: answer with `adjourn prompt`
+        2> hint: it asks: which?; answer with `adjourn prompt sess:0 ANSWER`
         ? 3
         $ adjourn resume sess:0 --input '"  "' --json
-        {"error":{"reason":"EMPTY_REPLY","message":"a question is answered with a text that is not blank","hint":"answer with `adjourn prompt`"}}
+        {"error":{"reason":"EMPTY_REPLY","message":"a question is answered with a text that is not blank","hint":"it asks: which?; answer with `adjourn prompt sess:0 ANSWER`"}}
         ? 3
         $ adjourn prompt sess:0 ' '
         2> error: a question is answered with a text that is not blank
-        2> hint: answer with `adjourn prompt`
+        2> hint: it asks: which?; answer with `adjourn prompt sess:0 ANSWER`
         ? 3
         $ adjourn prompt sess:0 ' ' --json
-        {"error":{"reason":"EMPTY_REPLY","message":"a question is answered with a text that is not blank","hint":"answer with `adjourn prompt`"}}
+        {"error":{"reason":"EMPTY_REPLY","message":"a question is answered with a text that is not blank","hint":"it asks: which?; answer with `adjourn prompt sess:0 ANSWER`"}}
         ? 3
         $ adjourn resume sess:0 --handle suspend:0
         2> error: suspension suspend:0 was resumed at TIME (explicit_resume) by cli:ann

@@ -8,7 +8,7 @@ use adjourn_core::command::Resume;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::session::{Prior, State};
-use adjourn_driver::{Client, Driver, Environment};
+use adjourn_driver::{Client, Driver, Environment, Unusable};
 use adjourn_store::{Error, Request, Store};
 use tokio::sync::mpsc::OwnedPermit;
 use tokio::sync::watch;
@@ -138,6 +138,15 @@ impl<S: Store> Claimant<S> {
                     .map_err(|why| (why, Again::After(now)))
             }
         }))
+    }
+
+    /// Checks what a session is about to be created with, as far as that can be without starting
+    /// anything.
+    ///
+    /// # Errors
+    /// Which field cannot be used here, and why.
+    pub fn check(&self, spec: &DriverSpec) -> Result<(), Unusable> {
+        self.0.drivers.check(spec)
     }
 
     /// Returns what a session was created with, unless that was erased; it is read once for those

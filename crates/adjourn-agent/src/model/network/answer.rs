@@ -23,7 +23,7 @@ pub(super) struct Answer {
     /// The model's id.
     model: String,
     names: ToolNames,
-    refusal: Refusal,
+    frames: Frames,
     /// What the end of the answer has said and was not taken yet.
     last: VecDeque<ModelPart>,
 }
@@ -33,9 +33,9 @@ impl Answer {
         stream: ChatStream,
         model: String,
         names: ToolNames,
-        refusal: Refusal,
+        frames: Frames,
     ) -> Self {
-        Self { stream, model, names, refusal, last: VecDeque::new() }
+        Self { stream, model, names, frames, last: VecDeque::new() }
     }
 
     /// Returns the next part. An answer whose last part is not [`ModelPart::Finished`] was cut off.
@@ -69,6 +69,11 @@ impl Answer {
         }
     }
 
+    /// Returns whether nothing came that a provider sends.
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
     fn end(&mut self, end: StreamEnd) {
         if let Some(usage) = &end.captured_usage {
             self.last.push_back(ModelPart::Usage(used(usage)));
@@ -77,7 +82,7 @@ impl Answer {
         let mut thoughts = signed_thoughts(end.captured_content.as_ref());
         let calls = whole(end.captured_into_tool_calls().unwrap_or_default());
         let reason = match reason {
-            _ if self.refusal.is_told() => FinishReason::Refusal,
+            _ if self.frames.tell_refusal() => FinishReason::Refusal,
             Some(reason) => finish(reason),
             None if calls.is_empty() => FinishReason::Stop,
             None => FinishReason::ToolCalls,
@@ -159,19 +164,33 @@ fn finish(reason: StopReason) -> FinishReason {
     }
 }
 
-/// Whether an answer is a refusal in the words of `OpenAI`: a field of its own beside the content,
-/// which genai passes over.
+/// What is seen of the frames of an answer that genai passes over.
 #[derive(Clone, Default)]
-pub(super) struct Refusal(Arc<AtomicBool>);
+pub(super) struct Frames(Arc<Seen>);
 
-impl Refusal {
-    fn is_told(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+#[derive(Default)]
+struct Seen {
+    /// Whether there was a frame at all: a page for people has none.
+    any: AtomicBool,
+    /// Whether the answer is a refusal in the words of `OpenAI`: a field of its own beside the
+    /// content.
+    refusal: AtomicBool,
+}
+
+impl Frames {
+    /// Returns whether the answer had no frame.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.0.any.load(Ordering::Relaxed)
+    }
+
+    fn tell_refusal(&self) -> bool {
+        self.0.refusal.load(Ordering::Relaxed)
     }
 }
 
-impl ChatFrameSink for Refusal {
+impl ChatFrameSink for Frames {
     fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
+        self.0.any.store(true, Ordering::Relaxed);
         // Most frames have no such field, and are not read twice.
         if !frame.data.contains("\"refusal\"") {
             return;
@@ -179,7 +198,7 @@ impl ChatFrameSink for Refusal {
         let json = frame.json();
         let words = json.as_ref().and_then(|json| json.pointer("/choices/0/delta/refusal"));
         if words.and_then(Value::as_str).is_some_and(|words| !words.is_empty()) {
-            self.0.store(true, Ordering::Relaxed);
+            self.0.refusal.store(true, Ordering::Relaxed);
         }
     }
 }

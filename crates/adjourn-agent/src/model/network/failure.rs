@@ -79,7 +79,8 @@ impl Failures {
     fn status(&self, status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
         let json: Option<Value> = json::read(body.as_bytes(), BODY_BYTES).ok();
         let told = json.as_ref().map_or(Told::default(), Told::of);
-        let words = told.message.unwrap_or(body);
+        let page = json.is_none().then(|| page(body)).flatten();
+        let words = told.message.or(page.as_deref()).unwrap_or(body);
         let mut error = self.of_status(status.as_u16(), words, &told);
         match moment(headers).filter(|_| error.kind == FailureKind::TransientProvider) {
             Some(Moment::In(wait)) => error.retry_after = Some(wait),
@@ -116,6 +117,11 @@ impl Failures {
             error.kind = FailureKind::ScopeTooLarge;
         }
         error
+    }
+
+    /// Says that an answer with a good status has nothing in it that a provider says.
+    pub(super) fn no_answer(&self) -> ModelError {
+        self.transient("nothing came that is an answer; is the base URL that of a provider?")
     }
 
     /// Says what a request means that never came through, or an answer that broke off.
@@ -160,6 +166,21 @@ impl Failures {
         };
         format!("{}: {}", self.model, limits::excerpt(told.trim(), MESSAGE_BYTES))
     }
+}
+
+/// Says that an answer is a page for people, and what it is called: what else is on it explains nothing.
+fn page(body: &str) -> Option<String> {
+    let body = body.trim_start();
+    let is_page = ["<!doctype html", "<html"].iter().any(|begins| {
+        body.get(..begins.len()).is_some_and(|start| start.eq_ignore_ascii_case(begins))
+    });
+    if !is_page {
+        return None;
+    }
+    let (_, title) = body.split_once("<title>").unwrap_or_default();
+    let title = title.split('<').next().unwrap_or_default().trim();
+    let title = if title.is_empty() { String::new() } else { format!(" {title:?}") };
+    Some(format!("the answer is a web page{title}; is the base URL that of a provider?"))
 }
 
 /// What a provider says about an error: `{"error": {"message", "type", "code"}}`, or what is in it.

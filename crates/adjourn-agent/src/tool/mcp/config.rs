@@ -1,6 +1,7 @@
 //! Which servers there are: described for the journal, and put together to be connected.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,6 +167,28 @@ impl McpServers {
         (!all.is_empty()).then(|| format!("it lacks values: {}", all.join("; ")))
     }
 
+    /// Says which servers cannot be started because their programs are not there, by their names.
+    /// Nothing is started for it; a program that is given a `PATH` of its own is not looked for.
+    pub fn missing_programs(&self) -> Vec<(&str, String)> {
+        let missing = |server: &McpServer| {
+            let McpTransport::Stdio { command, env, cwd, .. } = &server.transport else {
+                return None;
+            };
+            let is_template = |text: &String| server.expands && text.contains("${");
+            if env.contains_key("PATH")
+                || [Some(command), cwd.as_ref()].into_iter().flatten().any(is_template)
+            {
+                return None;
+            }
+            let directory = self.directory.clone().unwrap_or_default();
+            let directory = cwd.as_ref().map_or(directory.clone(), |cwd| directory.join(cwd));
+            let is_there = program_is_there(command, &directory);
+            (!is_there).then(|| format!("there is no program {command:?}"))
+        };
+        let all = self.servers.iter();
+        all.filter_map(|server| Some((server.name.as_str(), missing(server)?))).collect()
+    }
+
     /// Returns where an agent finds the tools, one source for each server.
     pub fn sources(&self) -> Vec<Arc<dyn ToolSource>> {
         let source = |server: &McpServer| -> Arc<dyn ToolSource> {
@@ -182,6 +205,23 @@ impl McpServers {
 
 /// What stands for all tools of a server.
 const ALL: &str = "*";
+
+/// Where programs are looked for by a process that has no `PATH`.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Returns whether a program is there: a path from where it is started, or a name that is looked for
+/// where this process looks for programs.
+fn program_is_there(command: &str, directory: &Path) -> bool {
+    let is_program = |path: PathBuf| {
+        let found = path.metadata();
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if command.contains('/') {
+        return is_program(directory.join(command));
+    }
+    let places = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    std::env::split_paths(&places).any(|place| is_program(place.join(command)))
+}
 
 impl McpServer {
     /// Returns whether a tool runs without a permission, whatever it says of itself.

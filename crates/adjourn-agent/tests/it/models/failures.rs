@@ -67,6 +67,20 @@ async fn an_error_that_is_no_json_is_told_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_page_for_people_is_told_to_be_one() {
+    let page = "<!DOCTYPE html><html><head><title>Sign in</title></head></html>";
+    for (name, reply, told) in [
+        (OPENAI, Reply::page(404, page), "the answer is a web page \"Sign in\"; is the base URL"),
+        (OPENAI, Reply::page(200, page), "nothing came that is an answer; is the base URL"),
+        (MODEL, Reply::page(200, page), "nothing came that is an answer; is the base URL"),
+    ] {
+        let server = Server::start(vec![reply]).await;
+        let error = failure(&*model_at(name, &server)).await;
+        assert!(error.message.contains(told), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_quota_that_is_used_up_says_when_it_refills() {
     let limited = || refuses(429, "rate_limit_exceeded");
     let time = Timestamp::parse("2026-11-16T06:00:00Z").unwrap();

@@ -47,6 +47,12 @@ impl Reply {
         Self { status, headers, pieces: vec![body.to_string()], end: End::Whole }
     }
 
+    /// A page for people.
+    pub fn page(status: u16, html: &str) -> Self {
+        let headers = vec![("content-type".to_owned(), "text/html".to_owned())];
+        Self { status, headers, pieces: vec![html.to_owned()], end: End::Whole }
+    }
+
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self

@@ -17,6 +17,7 @@ use crate::place::Place;
 pub fn agent(place: &Place, serve: &Serve) -> Result<Option<Arc<Face<Sqlite>>>, Failure> {
     let Some(name) = name(&serve.agent) else { return Ok(None) };
     let chosen = Chosen::by(&serve.agent, &place.settings)?.run_here()?.working_in(None)?;
+    let chosen = chosen.within(None)?;
     let Chosen { driver, budget, .. } = chosen;
     // No person can be asked here: better no agent than one whose tasks wait for ever.
     if driver.needs.contains(&Need::Permissions) {

@@ -107,6 +107,17 @@ fn what_is_wrong_with_an_agent_is_told_with_its_line_and_what_is_allowed() {
             "agent.a.guardrails.max_iterations: expected 1 or more",
         ),
         (
+            format!("{model}[agent.a.guardrails]\nmax_iterations = -1\n"),
+            4,
+            "agent.a.guardrails.max_iterations: expected a whole number from 0 on, found a \
+             negative integer",
+        ),
+        (
+            format!("{model}[agent.a.guardrails]\npark_on_quota = \"yes\"\n"),
+            4,
+            "agent.a.guardrails.park_on_quota: expected true or false, found a string",
+        ),
+        (
             format!("{model}[agent.a.policy]\ntool_eror = \"stop\"\n"),
             4,
             "agent.a.policy.tool_eror: there is no such failure; expected one of \

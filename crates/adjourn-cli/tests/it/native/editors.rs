@@ -144,3 +144,124 @@ fn servers_that_a_client_names_when_it_comes_back_take_the_place_of_the_stored_o
         assert_eq!(editor.close(), 0);
     }
 }
+
+/// What can be known at once is refused at once: later, no request would be there to refuse.
+#[test]
+fn a_session_that_could_never_run_is_refused_with_what_is_wrong() {
+    let home = Home::new();
+    let model = model(&home, ASKS);
+    let cwd = home.path("").display().to_string();
+    let file = home.file("notes.txt", "some notes");
+    let server = |fields: Value| {
+        let mut server = json!({ "name": "a" });
+        server.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        server
+    };
+    let starts = |command: &str| server(json!({ "command": command, "args": [], "env": [] }));
+    for (cwd, servers, field, problem) in [
+        ("/nope", json!([]), "cwd", "/nope is no directory"),
+        ("not-there", json!([]), "cwd", "/not-there is no directory"),
+        (&file, json!([]), "cwd", "notes.txt is no directory"),
+        (
+            &cwd,
+            json!([starts("sh"), { "name": "b", "type": "sse", "url": "http://127.0.0.1:1" }]),
+            "mcpServers[1].type",
+            "streamable HTTP is",
+        ),
+        (&cwd, json!([server(json!({}))]), "mcpServers[0]", "expected a command, or an url"),
+        (
+            &cwd,
+            json!([starts("sh"), starts("sh")]),
+            "mcpServers[1]",
+            "another server is called \"a\"",
+        ),
+        (
+            &cwd,
+            json!([starts("no-such-program")]),
+            "mcpServers[0].command",
+            "there is no program \"no-such-program\"",
+        ),
+        (&cwd, json!([starts("./notes.txt")]), "mcpServers[0].command", "there is no program"),
+    ] {
+        for version in [1, 2] {
+            let mut editor = Editor::of_agent(&home, &["--model", &model], &greeting(version));
+            let new = json!({ "cwd": cwd, "mcpServers": servers });
+            let refused = editor.call("session/new", new).unwrap_err();
+            assert_eq!(refused["code"], -32602, "{refused}");
+            assert_eq!(refused["data"]["path"], field, "{refused}");
+            assert!(refused["message"].as_str().unwrap().contains(problem), "{refused}");
+            assert_eq!(editor.close(), 0);
+        }
+    }
+    assert_eq!(home.told(&["ls", "--all", "--json"]).data, "", "there is no session that waits");
+    // A client that comes back with such servers is refused, and the session is as it was.
+    let mut editor = Editor::of_agent(&home, &["--model", &model], &greeting(1));
+    let made = editor.call("session/new", json!({ "cwd": cwd, "mcpServers": [] })).unwrap();
+    let session = made["sessionId"].as_str().unwrap().to_owned();
+    let load =
+        json!({ "sessionId": session, "cwd": cwd, "mcpServers": [starts("no-such-program")] });
+    let refused = editor.call("session/load", load).unwrap_err();
+    assert_eq!(refused["data"]["path"], "mcpServers[0].command", "{refused}");
+    assert_eq!(editor.close(), 0);
+}
+
+/// Clients of today send a relative path: it begins where the agent was started.
+#[test]
+fn a_relative_directory_that_is_there_is_taken() {
+    let home = Home::new();
+    let model = model(&home, ASKS);
+    let mut editor = Editor::of_agent(&home, &["--model", &model], &greeting(1));
+    editor.call("session/new", json!({ "cwd": ".", "mcpServers": [] })).unwrap();
+    assert_eq!(editor.close(), 0);
+}
+
+#[test]
+fn a_server_that_fails_later_is_told_and_the_run_goes_on_without_it() {
+    for version in [1, 2] {
+        let home = Home::new();
+        let model = model(&home, r#"{"text": "I do without."}"#);
+        let mut editor = Editor::of_agent(&home, &["--model", &model], &greeting(version));
+        let ends =
+            json!([{ "name": "late", "command": "sh", "args": ["-c", "exit 3"], "env": [] }]);
+        let new = json!({ "cwd": home.path(""), "mcpServers": ends });
+        let made = editor.call("session/new", new).unwrap();
+        let session = made["sessionId"].as_str().unwrap().to_owned();
+        let prompt = editor.prompt(&session, "go");
+        editor.answer(prompt).unwrap();
+        home.until(&session, "outcome", "completed");
+        editor.call("session/list", json!({})).unwrap();
+        let told = match version {
+            1 => json!(updates(&editor, "agent_message_chunk")).to_string(),
+            _ => json!(updates(&editor, "notice")).to_string(),
+        };
+        assert!(told.contains("MCP server \\\"late\\\" cannot be used"), "{}", editor.dialog());
+        let log = home.told(&["log", &session, "--transcript"]);
+        assert!(log.data.contains("MCP server \"late\" cannot be used"), "{log:?}");
+        assert_eq!(editor.close(), 0);
+    }
+}
+
+#[test]
+fn a_prompt_that_no_host_can_run_says_what_is_missing_and_can_be_cancelled() {
+    for version in [1, 2] {
+        let home = Home::new();
+        let model = model(&home, ASKS);
+        let arguments = ["--model", &model, "--tools", "read"];
+        let mut editor = Editor::of_agent(&home, &arguments, &greeting(version));
+        let cwd = home.path("work");
+        std::fs::create_dir(&cwd).unwrap();
+        let made = editor.call("session/new", json!({ "cwd": cwd, "mcpServers": [] })).unwrap();
+        let session = made["sessionId"].as_str().unwrap().to_owned();
+        std::fs::remove_dir(&cwd).unwrap();
+        let prompt = editor.prompt(&session, "go");
+        let why = "Your message waits, because its agent cannot be run here: its directory";
+        let told = editor.until(why, |message| message.to_string().contains(why));
+        assert!(told.to_string().contains("work cannot be used"), "{told}");
+        editor.notify("session/cancel", json!({ "sessionId": session }));
+        if version == 1 {
+            assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "cancelled");
+        }
+        home.until(&session, "outcome", "canceled");
+        assert_eq!(editor.close(), 0);
+    }
+}

@@ -246,7 +246,7 @@ fn mcp_servers_are_connected_and_their_values_are_stored_nowhere() {
 
 /// Which tools of a server ask is known when it is connected, so a host begins without knowing.
 #[test]
-fn a_call_of_a_server_that_nobody_can_allow_says_what_lets_it_run() {
+fn a_call_that_nobody_can_be_asked_about_parks_with_the_question() {
     let home = Home::new();
     let hint = r#""readOnlyHint": true"#;
     assert!(SERVER.contains(hint));
@@ -260,24 +260,49 @@ fn a_call_of_a_server_that_nobody_can_allow_says_what_lets_it_run() {
         let arguments = ["run", "go", "--model", &model, "--mcp", &servers, "--name", name];
         let told = home.told(&[&arguments[..], &["--detach"]].concat());
         assert_eq!(told.code, 0, "{told:?}");
-        (results(&home, name).concat(), told.talk)
+        told
     };
-    let (result, talk) = run(json!([]), "asking");
-    for told in [&result, &talk] {
-        assert!(told.contains("not run: nobody can be asked here; --allow-all or"), "{told}");
-        assert!(told.contains("or a person at a terminal or in an editor"), "{told}");
-    }
-    let (result, _) = run(json!(["word"]), "allowed");
-    assert_eq!(result, "the word has 0 letters");
-    // A host in the background logs it.
-    let mut serving = home.serve();
+    run(json!(["word"]), "allowed");
+    assert_eq!(results(&home, "allowed").concat(), "the word has 0 letters");
+    // It says what it asks, and how to answer.
+    let told = run(json!([]), "asking");
+    assert!(told.talk.contains("May the agent call words__word?"), "{told:?}");
+    assert!(told.talk.contains("n: 1"), "it says with what: {told:?}");
+    assert!(told.talk.contains("answer it with `adjourn prompt "), "{told:?}");
+    let shown = home.json(&["show", "asking"]);
+    assert_eq!(shown["choices"], json!(["Allow once", "Allow always", "Do not allow"]));
+    assert!(results(&home, "asking").is_empty(), "nothing has run");
+    // The answer decides, in another process; once is once.
+    let told = home.told(&["prompt", "asking", "allow once"]);
+    assert_eq!(results(&home, "asking"), ["the word has 0 letters"], "{told:?}");
+    assert_eq!(home.json(&["show", "asking"])["reason"], "more", "{told:?}");
+    // A host in the background asks in the same way.
+    let serving = home.serve();
     assert_eq!(home.told(&["resume", "asking", "--detach"]).code, 0);
+    home.until("asking", "question", "May the agent call words__word?");
+    let told = home.told(&["resume", "asking", "--detach"]);
+    assert_ne!(told.code, 0, "a question needs an answer: {told:?}");
+    assert!(told.talk.contains("May the agent call words__word?"), "{told:?}");
+    assert!(told.talk.contains("adjourn prompt"), "{told:?}");
+    assert_eq!(home.told(&["prompt", "asking", "rather not", "--detach"]).code, 0);
     home.until("asking", "outcome", "completed");
-    serving.signal(Signal::TERM);
-    let lines = std::iter::from_fn(|| Some(serving.line()).filter(|line| !line.is_empty()));
-    let log: String = lines.collect();
-    assert!(log.contains("not run: nobody can be asked here"), "{log}");
-    assert!(log.contains("words__word"), "{log}");
+    assert_eq!(results(&home, "asking").len(), 1, "it did not run");
+    assert_eq!(serving.terminate(), 0);
+    let said = said(&home, "asking");
+    assert!(said.iter().any(|(role, text)| role == "user" && text == "rather not"), "{said:?}");
+}
+
+#[test]
+fn a_call_that_is_allowed_for_good_is_not_asked_about_again() {
+    let home = Home::new();
+    let (model, cwd) = (model(&home, WRITES), home.path("").display().to_string());
+    let arguments = ["run", "go", "--model", &model, "--tools", "write", "--cwd", &cwd];
+    let arguments = [&arguments[..], &["--name", "w", "--detach"]].concat();
+    let told = home.told(&arguments);
+    assert!(told.talk.contains("May the agent call write_file? Write a.txt"), "{told:?}");
+    let told = home.told(&["prompt", "w", "Allow always"]);
+    assert_eq!(std::fs::read_to_string(home.path("a.txt")).unwrap(), "hello", "{told:?}");
+    assert!(told.data.contains("Over."), "{told:?}");
 }
 
 /// A session that waits for a key would run later, beside the one that is made when there is a key.

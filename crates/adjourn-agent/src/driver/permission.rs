@@ -1,0 +1,183 @@
+//! Permissions where no person can be asked at once: the agent parks with the question, and the
+//! answer decides whether the calls run.
+
+use adjourn_core::command::Question;
+use adjourn_core::ledger::CallId;
+use adjourn_core::limits;
+use adjourn_driver::{CallContent, Message, Park, RequestedCall, Role, TranscriptError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::step::Stepping;
+
+/// The answers that are offered.
+const CHOICES: [&str; 3] = ["Allow once", "Allow always", "Do not allow"];
+
+/// How much of the arguments of a call is shown with the question, and how much of them if even that
+/// is too long once it is written as JSON.
+const SHOWN_BYTES: [usize; 2] = [8 * 1024, 1024];
+
+/// Calls that wait until a person has allowed one of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AskedPermission {
+    /// The call that the person is asked about.
+    call: CallId,
+    /// Where in the transcript the message stands that asks for the calls, or what comes before it.
+    from: u64,
+    /// Which calls of that message were allowed before, by their places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    granted: Vec<usize>,
+}
+
+/// The calls of a message that a person was asked about, and allowed so far.
+pub(super) struct Permitted {
+    pub(super) calls: Vec<CallContent>,
+    pub(super) granted: Vec<usize>,
+}
+
+/// What a reply to the question means.
+#[derive(Debug, PartialEq, Eq)]
+enum Meant {
+    Once,
+    Always,
+    /// It does not run, and the model reads the reply.
+    No,
+}
+
+impl Stepping {
+    /// Reads the reply to a question for permission. Returns the calls of the message that was asked
+    /// about if the reply allows the one in question; without it, the model goes on with the reply.
+    pub(super) fn permitted(&mut self) -> Result<Option<Permitted>, TranscriptError> {
+        let Some(asked) = self.place.permission.take() else { return Ok(None) };
+        let AskedPermission { call, from, mut granted } = asked;
+        let length = self.step.transcript.len();
+        let since = usize::try_from(length.saturating_sub(from)).unwrap_or(usize::MAX);
+        let entries = self.step.transcript.before(length, since)?;
+        let place = |message: &Message| message.calls.iter().position(|other| other.id == call);
+        let found = entries.iter().find_map(|message| Some((&message.calls, place(message)?)));
+        let reply = entries.iter().rfind(|message| message.role == Role::User);
+        let (Some((calls, place)), Some(reply)) = (found, reply) else { return Ok(None) };
+        match meant(&reply.text()) {
+            Meant::No => return Ok(None),
+            Meant::Once => {}
+            Meant::Always => {
+                self.place.allowed.extend(calls.get(place).map(|call| call.tool.clone()));
+            }
+        }
+        granted.push(place);
+        Ok(Some(Permitted { calls: calls.clone(), granted }))
+    }
+
+    /// Parks the agent with the first of its calls that a person has to allow, where none can be
+    /// asked at once; nothing of the message runs before the answer. `granted` are the places of
+    /// those that were allowed.
+    pub(super) fn ask_for_permission(&mut self, calls: &mut [RequestedCall], granted: &[usize]) {
+        for (place, call) in calls.iter_mut().enumerate() {
+            call.permission &=
+                !granted.contains(&place) && !self.place.allowed.contains(&call.content.tool);
+        }
+        let parks = calls.iter().any(|call| call.parks.is_some());
+        if parks || self.step.client.is_attended() {
+            return;
+        }
+        let always = &self.step.session.allowed;
+        let asks =
+            |call: &&mut RequestedCall| call.permission && !always.contains(&call.content.tool);
+        let Some(call) = calls.iter_mut().find(asks) else { return };
+        call.parks = Some(Park::Ask(question(&call.content)));
+        self.place.permission = Some(AskedPermission {
+            call: call.content.id.clone(),
+            from: self.step.transcript.len(),
+            granted: granted.to_vec(),
+        });
+    }
+}
+
+/// Returns what a person is asked about a call.
+fn question(call: &CallContent) -> Question {
+    let title = call.title.as_deref().map(|title| format!(" {title}")).unwrap_or_default();
+    let title = limits::excerpt(&title, limits::EXCERPT_BYTES);
+    let asked = |most: usize| Question {
+        question: format!("May the agent call {}?{title}", call.tool),
+        context: shown(&call.arguments(), most),
+        choices: CHOICES.map(str::to_owned).into(),
+        originating_failure_kind: None,
+    };
+    let [most, least] = SHOWN_BYTES;
+    let question = asked(most);
+    match limits::json("question", &question, limits::QUESTION_BYTES) {
+        Ok(()) => question,
+        Err(_) => asked(least),
+    }
+}
+
+/// Shows the arguments of a call, a line or more for each; nothing if it has none.
+fn shown(arguments: &Value, most: usize) -> Option<String> {
+    let line = |name: &str, value: &Value| match value {
+        Value::String(text) => format!("{name}: {text}"),
+        value => format!("{name}: {value}"),
+    };
+    let lines: Vec<_> = match arguments {
+        Value::Object(fields) => fields.iter().map(|(name, value)| line(name, value)).collect(),
+        Value::Null => Vec::new(),
+        other => vec![line("arguments", other)],
+    };
+    let text = lines.join("\n");
+    let end = text.floor_char_boundary(most);
+    match (text.is_empty(), text.len() - end) {
+        (true, _) => None,
+        (false, 0) => Some(text),
+        (false, left) => {
+            let shown = text.get(..end).unwrap_or_default();
+            Some(format!("{shown}\n… and {left} bytes more, which the transcript has"))
+        }
+    }
+}
+
+/// Reads a reply: what is not one of the ways to say yes is a no.
+fn meant(reply: &str) -> Meant {
+    let reply = reply.trim().to_lowercase();
+    let [once, always, _] = CHOICES.map(str::to_lowercase);
+    match reply.as_str() {
+        "1" | "y" | "yes" | "allow" => Meant::Once,
+        "2" | "always" => Meant::Always,
+        reply if reply == once => Meant::Once,
+        reply if reply == always => Meant::Always,
+        _ => Meant::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_yes_is_one() {
+        for yes in ["Allow once", " allow ONCE\n", "1", "yes", "allow"] {
+            assert_eq!(meant(yes), Meant::Once, "{yes:?}");
+        }
+        assert_eq!(meant("allow always"), Meant::Always);
+        for no in ["", "Do not allow", "3", "no", "yes, but not there", "allow nothing"] {
+            assert_eq!(meant(no), Meant::No, "{no:?}");
+        }
+    }
+
+    #[test]
+    fn a_question_shows_what_the_call_does_and_says_what_it_leaves_out() {
+        let call = |arguments| CallContent {
+            arguments,
+            ..CallContent::new(CallId::from("c"), "srv__poke")
+        };
+        let asked = question(&call(json!({ "account": "boss", "command": "ls\nrm x" })));
+        assert_eq!(asked.question, "May the agent call srv__poke?");
+        assert_eq!(asked.context.as_deref(), Some("account: boss\ncommand: ls\nrm x"));
+        assert_eq!(question(&call(json!({}))).context, None);
+        for text in ["x".repeat(100_000), "\u{1}".repeat(100_000)] {
+            let asked = question(&call(json!({ "text": text })));
+            assert!(asked.context.as_ref().unwrap().ends_with("which the transcript has"));
+            limits::json("question", &asked, limits::QUESTION_BYTES).unwrap();
+        }
+    }
+}
