@@ -19,7 +19,8 @@ use crate::error::Error;
 
 /// The log is carried into the file when it has this many pages (8 MiB).
 const PAGES: usize = 2000;
-/// A log of this many pages is carried by the thread that writes, whatever the other one does.
+/// A log of this many pages is carried by the thread that writes, unless the other one is in the
+/// middle of it.
 const MOST: usize = 4 * PAGES;
 
 /// Sees to it that the log is carried into the file.
@@ -59,6 +60,8 @@ impl Checkpoints {
     pub(super) fn after_commit(&mut self, connection: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < PAGES {
+            // The pass reached the end of the log, and it has begun anew.
+            self.asked = false;
             return;
         }
         if pages < MOST && !self.asked && self.ask() {
@@ -125,9 +128,9 @@ fn run(requests: &Receiver<()>, opened: &Opened, is_over: &AtomicBool) {
 
 /// Carries what can be carried of the log, if the file and the log are still those that were opened.
 ///
-/// If it fails, the log stays as it is, and the next pass tries again.
+/// If it fails, or another process is at it, the log stays as it is, and the next pass tries again.
 fn carry(connection: &Connection, opened: &Opened) {
-    if opened.still_there().is_ok() {
+    if opened.still_there().is_ok() && opened.takes_log() {
         let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     }
 }
@@ -194,6 +197,17 @@ mod tests {
         logged.checkpoints.after_commit(&logged.connection);
         assert!(length() > carried, "the rest is carried here");
         assert!(logged.commit(1) < 10, "the log begins anew");
+        logged.checkpoints.after_commit(&logged.connection);
+        // Each time: also behind a pass that reached the end of the log by itself.
+        for _ in 0..2 {
+            let carried = length();
+            logged.commit(PAGES);
+            logged.checkpoints.after_commit(&logged.connection);
+            logged.until_the_pass_is_over();
+            assert!(length() > carried, "the other thread carries it");
+            assert!(logged.commit(1) < 10, "the log begins anew");
+            logged.checkpoints.after_commit(&logged.connection);
+        }
         logged.checkpoints.finish();
     }
 

@@ -119,6 +119,18 @@ impl Opened {
         Ok(())
     }
 
+    /// Returns whether the log can be carried into the file: the file's own bytes do not say that it is
+    /// another one, nor that a process is writing to it just now.
+    pub(super) fn takes_log(&self) -> bool {
+        let Some(known) = self.incarnation else { return true };
+        match identity::own(&self.path) {
+            Ok(Own::Is(own)) => own == known,
+            // Before the first checkpoint, the log alone says what the file is.
+            Ok(Own::Nothing | Own::Foreign) => !self.named,
+            Ok(Own::Unknown) | Err(_) => false,
+        }
+    }
+
     /// Lets connections carry the log into the file when they are closed, if it is certain that the
     /// log is the file's own; a log that stays is read by the next process that opens the store.
     pub(super) fn close<'a>(&self, connections: impl IntoIterator<Item = &'a Connection>) {
