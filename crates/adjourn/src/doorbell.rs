@@ -65,9 +65,10 @@ struct Keepers {
     hosts: Vec<HostId>,
 }
 
-/// A directory may change again at the time that it shows already, which the system's clock moves
-/// on in steps: what was read is known to be all of it when that time has passed by this much.
-const SETTLED: Duration = Duration::from_millis(50);
+/// A directory may change again at the time that it shows already, since file systems keep times in
+/// steps, of two seconds at most: what was read is known to be all of it when that time has passed by
+/// more.
+const SETTLED: Duration = Duration::from_millis(2_100);
 
 /// A descriptor that is kept for looking at locks: a process that has no other left must still be
 /// able to tell the living from the dead.

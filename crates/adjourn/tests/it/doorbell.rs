@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use adjourn::bell::Bell;
 use adjourn::clock::{Clock, Machine};
 use adjourn::doorbell::Hosts;
 use adjourn::script::Scripted;
 use adjourn::{Config, Host};
-use adjourn_core::id::HostId;
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_store::{Environment as _, Store as _};
 use tempfile::TempDir;
 
@@ -180,5 +181,26 @@ async fn a_lock_that_cannot_be_looked_at_says_nothing() {
     let lock = hosts.directory().join(format!("{id}.lock"));
     std::os::unix::fs::symlink(&lock, &lock).unwrap();
     assert!(hosts.is_alive(id).is_err());
+    drop(presence);
+}
+
+#[tokio::test]
+async fn a_host_that_begins_to_keep_a_driver_is_found_however_long_there_was_none() {
+    let directory = TempDir::new().unwrap();
+    let hosts = Hosts::beside(&directory.path().join("store.db"));
+    let (keeper, session) = (HostId::new(Machine.uuid()), SessionId::new(Machine.uuid()));
+    let presence = hosts.join(keeper).unwrap();
+    // What was read of a directory that has not changed for long is not read again.
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    std::fs::File::open(hosts.directory()).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(hosts.keeper_of(session), None);
+    assert_eq!(hosts.keeper_of(session), None);
+    let list = hosts.directory().join(format!("{keeper}.warm"));
+    std::fs::write(&list, session.uuid().as_bytes()).unwrap();
+    assert_eq!(hosts.keeper_of(session), Some(keeper));
+    std::fs::File::open(hosts.directory()).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(hosts.keeper_of(session), Some(keeper));
+    std::fs::remove_file(&list).unwrap();
+    assert_eq!(hosts.keeper_of(session), None);
     drop(presence);
 }
