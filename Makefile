@@ -27,6 +27,8 @@ fmt-check:
 .PHONY: lint
 lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+# The program as it is released, without what tests turn on in the library.
+	cargo check --package adjourn-cli --locked
 
 .PHONY: sdk-clients
 sdk-clients: ## Installs the clients that the tests drive adjourn with, into the build directory

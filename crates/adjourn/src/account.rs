@@ -96,6 +96,9 @@ impl<S: Store> Account<S> {
     /// Waits until the agent says something, or something may have been committed; returns whether
     /// the latter is so. The words that have come are [due](Account::due) then.
     ///
+    /// A host of this process hears other processes for it; when the last one stops, it is to be
+    /// called again.
+    ///
     /// # Cancel safety
     /// Dropping it loses nothing.
     pub async fn stirs(&mut self) -> bool {

@@ -164,7 +164,11 @@ impl<S: Store> CreateBuilder<S> {
             let problem = format!("{} agents have none", founding.driver.kind.name());
             return Err(Rejected::Invalid { path: "config".to_owned(), problem }.into());
         }
-        check_parent(&adjourn, &founding).await?;
+        if let Some(parent) = founding.parent
+            && !is_parent(&adjourn, parent).await?
+        {
+            return Err(Error::UnknownParent(parent));
+        }
         let session = adjourn.session(founding.id);
         let (id, spec) = (founding.id, founding.driver.clone());
         let prompt =
@@ -189,13 +193,15 @@ impl<S: Store> CreateBuilder<S> {
     }
 }
 
-/// Refuses a parent that is not there, or that another tenant has. One that is removed a moment later
-/// was there.
-async fn check_parent<S: Store>(adjourn: &Adjourn<S>, founding: &Founding) -> Result<(), Error> {
-    let Some(parent) = founding.parent else { return Ok(()) };
+/// Returns whether a session can be the parent of one that is made: it is there, and of the same
+/// tenant. One that is removed a moment later was there.
+pub(crate) async fn is_parent<S: Store>(
+    adjourn: &Adjourn<S>,
+    parent: SessionId,
+) -> Result<bool, Error> {
     match adjourn.session(parent).load().await {
-        Ok(session) if session.tenant == founding.tenant => Ok(()),
-        Ok(_) | Err(Error::NotFound(_)) => Err(Error::UnknownParent(parent)),
+        Ok(session) => Ok(session.tenant == adjourn.tenant()),
+        Err(Error::NotFound(_)) => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -15,6 +15,7 @@ use adjourn_store::{Done, Sqlite, Store};
 
 use crate::adjourn::Adjourn;
 use crate::committing::Committing;
+use crate::create::is_parent;
 use crate::error::{Error, RecordError};
 use crate::session_ref::SessionRef;
 
@@ -22,7 +23,8 @@ use crate::session_ref::SessionRef;
 ///
 /// Awaited, it resolves at the commit that makes the session, parked as the record has it, with all
 /// that it knew: what was said, budget and spending, its question or its conditions, the state of its
-/// driver. A deadline that has passed meanwhile acts at once. The same commit takes note that the
+/// driver. A deadline that has passed meanwhile acts at once; a parent that is not in this store is left
+/// out. The same commit takes note that the
 /// record is used up: the store is the ledger, and a record is taken in by one store once.
 ///
 /// # Cancel safety
@@ -113,7 +115,12 @@ impl<S: Store> ImportBuilder<S> {
         let (adjourn, by) = (self.adjourn.clone(), self.by.clone());
         let session = adjourn.session(self.id);
         let keys = adjourn.sealing_keys().await?;
-        let (imported, said) = self.checked(&keys)?;
+        let (mut imported, said) = self.checked(&keys)?;
+        if let Some(parent) = imported.founding.parent
+            && !is_parent(&adjourn, parent).await?
+        {
+            imported.founding.parent = None;
+        }
         let done = adjourn.transact(move |tx| tx.import(by, imported, &said)).await?;
         Ok((session, done))
     }

@@ -19,11 +19,11 @@ use crate::fixture::Fixture;
 const LONG_CALL: &str = r#"{"steps": [{"tools": [{"name": "build", "ms": 60000}]}]}"#;
 const SHORT: &str = r#"{"steps": [{"say": "done"}]}"#;
 
-/// Polls a future once, and drops it.
+/// Polls a future once, and drops it. What it asked for may be done by then, if its thread was held
+/// up: then it has taken its course, too.
 pub(crate) fn touch<F: Future>(future: F) {
     let mut future = pin!(future);
-    let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    assert!(polled.is_pending(), "a commit takes its time");
+    let _ = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
 }
 
 /// Waits until something has happened to a session, and returns all that has by then.

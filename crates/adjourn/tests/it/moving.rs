@@ -337,3 +337,18 @@ async fn a_deadline_that_has_passed_on_the_way_wakes_at_once() {
     assert_eq!(resumed.resumption.cause, Cause::Timeout);
     host.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_parent_that_the_store_does_not_have_is_left_out() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let (here, there, parent) = two(directory.path(), &clock).await;
+    for (store, expected) in [(&there, None), (&here, Some(parent.id()))] {
+        let created = here.create("reviewer").parent(parent.id());
+        let child = created.prompt("Review it.").await.unwrap();
+        child.suspend().reason("lunch").await.unwrap();
+        let record = child.export().await.unwrap().record;
+        let taken = store.import(record).await.unwrap();
+        assert_eq!(taken.load().await.unwrap().parent, expected);
+    }
+    is_whole(&here, &Keys::only(key(1))).await;
+}
