@@ -228,7 +228,7 @@ async fn the_card_says_what_the_agent_can_do_in_every_place_where_clients_look()
               "streaming": true,
               "pushNotifications": false,
               "stateTransitionHistory": false,
-              "extendedAgentCard": false,
+              "extendedAgentCard": true,
               "supportsPause": true,
               "supportsAwaitResumption": true,
               "resumeCauses": [
