@@ -25,6 +25,7 @@ mod examples;
 mod failing;
 mod fake;
 mod feeding;
+mod histories;
 mod hostile;
 mod hung;
 mod killing;
