@@ -99,9 +99,9 @@ fn a_takeover_for_people() {
 fn a_takeover_for_programs() {
     expect![[r#"
         $ adjourn takeover sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"client","wait":"open","reason":"host_interrupted","suspendedAt":"TIME","summary":"host_interrupted; outcome unknown: deploy","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","unknownCalls":["deploy"],"totals":{},"takenFrom":{"host":"host:0","pid":PID,"alive":true}}
+        {"sessionId":"sess:0","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"client","wait":"open","reason":"host_interrupted","suspendedAt":"TIME","summary":"host_interrupted; outcome unknown: deploy","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","unknownCalls":["deploy"],"totals":{},"agent":"script","takenFrom":{"host":"host:0","pid":PID,"alive":true}}
         $ adjourn takeover sess:0 --json
-        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"notice":"waits for a host: host PID is stopped; `adjourn hosts` says more","takenFrom":{"host":"host:0","pid":PID,"alive":true}}
+        {"sessionId":"sess:0","runId":"run:0","state":"ready","cause":"condition_fired","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"agent":"script","notice":"waits for a host: host PID is stopped; `adjourn hosts` says more","takenFrom":{"host":"host:0","pid":PID,"alive":true}}
     "#]].assert_eq(&taken(&["--json"]));
 }
 
