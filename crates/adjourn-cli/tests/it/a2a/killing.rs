@@ -85,7 +85,7 @@ fn a_server_that_is_killed_in_the_middle_loses_nothing_that_it_has_acknowledged(
         match resumed {
             Some(_) => assert_eq!(reason, Some(&"ALREADY_RESUMED".into()), "{once}"),
             None => {
-                assert!(reason.is_none() || reason == Some(&"ALREADY_RESUMED".into()), "{once}")
+                assert!(reason.is_none() || reason == Some(&"ALREADY_RESUMED".into()), "{once}");
             }
         }
     }
