@@ -8,6 +8,7 @@
 //! says in its own words around the model's; [`in_its_words`] has the latter. What a model cannot do
 //! at all is [said](Untold).
 
+use adjourn_driver::script::{self, Item, Say, Script};
 use serde_json::{Map, Value, json};
 
 use crate::face::Ending;
@@ -19,8 +20,10 @@ pub const GO_ON: &str = "go_on";
 pub const LAST_WORD: &str = "(done)";
 
 /// What a script has its agent do and no model can.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Untold {
+    /// It is no script.
+    NotAScript(String),
     /// A model does not end its session.
     EndsTheSession,
     /// A script has items that are no answers: plans, titles, spending.
@@ -52,42 +55,41 @@ pub struct Part {
 /// # Errors
 /// What no model can do.
 pub fn part(script: &Value) -> Result<Part, Untold> {
-    let runs = match (&script["runs"], &script["steps"]) {
-        (Value::Array(runs), _) => runs.clone(),
-        (_, steps) => vec![steps.clone()],
-    };
+    let script = Script::parse(&script.to_string())
+        .map_err(|error| Untold::NotAScript(error.to_string()))?;
     let mut tools = vec![Tool { name: GO_ON.to_owned(), idempotent: true }];
-    let runs = runs.iter().map(|items| run(items, &mut tools)).collect::<Result<_, _>>()?;
+    let numbers = 0..script.runs().unwrap_or(1);
+    let runs = numbers.filter_map(|number| script.run(number));
+    let runs = runs.map(|items| run(items, &mut tools)).collect::<Result<_, _>>()?;
     Ok(Part { runs, tools })
 }
 
-fn run(items: &Value, tools: &mut Vec<Tool>) -> Result<Vec<Value>, Untold> {
-    let items: Vec<&Value> = items.as_array().into_iter().flatten().collect();
+fn run(items: &[Item], tools: &mut Vec<Tool>) -> Result<Vec<Value>, Untold> {
     let mut answers = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let last = index + 1 == items.len();
-        let (kind, value) = match item.as_object().and_then(|fields| fields.iter().next()) {
-            Some((kind, value)) => (kind.as_str(), value),
-            None => continue,
-        };
-        answers.push(match kind {
-            "say" => said(value, last),
-            "tool" => calls(std::slice::from_ref(value), tools),
-            "sequence" => calls(value.as_array().map_or(&[], Vec::as_slice), tools),
-            "tools" => {
-                let all = value.as_array().map_or(&[][..], Vec::as_slice);
-                if all.len() > 1 && all.iter().any(|tool| tool["idempotent"] != true) {
+        let is_said = matches!(item, Item::Say(_));
+        answers.push(match item {
+            Item::Say(said) => words(said, last),
+            Item::Tools { tools: asked, at_once } => {
+                if *at_once && asked.len() > 1 && asked.iter().any(|tool| !tool.idempotent) {
                     return Err(Untold::RunsBesideOthers);
                 }
-                calls(all, tools)
+                calls(asked, tools)
             }
-            "await" => json!({ "calls": [{ "tool": "await_resumption", "arguments": value }] }),
-            "ask" => json!({ "calls": [{ "tool": "ask_user", "arguments": value }] }),
-            "end" => return Err(Untold::EndsTheSession),
-            "fail" => json!({ "error": { "kind": "capability_gap", "message": value } }),
-            _ => return Err(Untold::NoAnswer),
+            Item::Await { reason, summary, conditions } => {
+                let arguments =
+                    json!({ "reason": reason, "summary": summary, "conditions": conditions });
+                call("await_resumption", arguments)
+            }
+            Item::Ask(question) => call("ask_user", json!(question)),
+            Item::End => return Err(Untold::EndsTheSession),
+            Item::Fail(why) => json!({ "error": { "kind": "capability_gap", "message": why } }),
+            Item::Spend(_) | Item::Show(_) | Item::Title(_) | Item::FailStep { .. } => {
+                return Err(Untold::NoAnswer);
+            }
         });
-        if last && kind != "say" {
+        if last && !is_said {
             answers.push(json!({ "text": LAST_WORD }));
         }
     }
@@ -97,11 +99,10 @@ fn run(items: &Value, tools: &mut Vec<Tool>) -> Result<Vec<Value>, Untold> {
     Ok(answers)
 }
 
-fn said(value: &Value, last: bool) -> Value {
-    let text = value.as_str().map_or_else(|| value["text"].clone(), Value::from);
-    let mut answer = Map::from_iter([("text".to_owned(), text)]);
-    if let Some(ms) = value["ms"].as_u64() {
-        answer.insert("ms".to_owned(), ms.into());
+fn words(said: &Say, last: bool) -> Value {
+    let mut answer = Map::from_iter([("text".to_owned(), json!(said.text))]);
+    if said.ms > 0 {
+        answer.insert("ms".to_owned(), said.ms.into());
     }
     if !last {
         answer.insert("calls".to_owned(), json!([{ "tool": GO_ON }]));
@@ -109,14 +110,22 @@ fn said(value: &Value, last: bool) -> Value {
     Value::Object(answer)
 }
 
-fn calls(asked: &[Value], tools: &mut Vec<Tool>) -> Value {
-    let call = |tool: &Value| {
-        let name = tool["name"].as_str().unwrap_or_default().to_owned();
-        let known = tools.iter().any(|known| known.name == name);
-        if !known {
-            tools.push(Tool { name: name.clone(), idempotent: tool["idempotent"] == true });
+/// Returns an answer that asks for one of the tools that every agent has; it is given no field that is
+/// null.
+fn call(tool: &str, mut arguments: Value) -> Value {
+    if let Some(fields) = arguments.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    json!({ "calls": [{ "tool": tool, "arguments": arguments }] })
+}
+
+fn calls(asked: &[script::Tool], tools: &mut Vec<Tool>) -> Value {
+    let call = |tool: &script::Tool| {
+        let script::Tool { name, idempotent, ms, .. } = tool;
+        if !tools.iter().any(|known| known.name == *name) {
+            tools.push(Tool { name: name.clone(), idempotent: *idempotent });
         }
-        json!({ "tool": name, "arguments": { "ms": tool["ms"].as_u64().unwrap_or(0) } })
+        json!({ "tool": name, "arguments": { "ms": ms } })
     };
     json!({ "calls": asked.iter().map(call).collect::<Vec<_>>() })
 }
