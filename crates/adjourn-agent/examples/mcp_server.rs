@@ -34,7 +34,10 @@ fn main() -> std::io::Result<()> {
                 Ok(text("there are more tools"))
             }
             // It is never answered, and takes note when it is cancelled.
-            "tools/call" if params["name"] == "wait" => continue,
+            "tools/call" if params["name"] == "wait" => {
+                note("waiting", &std::process::id().to_string())?;
+                continue;
+            }
             "tools/call" => call(params),
             "notifications/cancelled" => {
                 note("cancelled", &params["requestId"].to_string())?;

@@ -78,8 +78,9 @@ async fn plays_a_host() {
 async fn a_server_ends_when_its_host_is_killed() {
     let directory = tempfile::tempdir().unwrap();
     let mut host = host(directory.path());
-    until("started", || !noted(directory.path(), "started").is_empty()).await;
-    let server = noted(directory.path(), "started").remove(0);
+    // One that has yet to answer something ends by the pipe that is broken, and not by its input.
+    until("waiting", || !noted(directory.path(), "waiting").is_empty()).await;
+    let server = noted(directory.path(), "waiting").remove(0);
     host.kill().unwrap();
     host.wait().unwrap();
     until("gone", || !runs(&server)).await;
