@@ -123,7 +123,7 @@ fn every_flag_for_programs() {
         $ adjourn event review.done --id e1 --session sess:1 --data '{"ok": true}' --json
         {"seq":1,"fresh":true,"woke":0,"waiting":1,"notice":"it is delivered when a host runs: `adjourn serve`"}
         $ adjourn show sess:1 --json
-        {"sessionId":"sess:1","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"second","suspendedAt":"TIME","summary":"paused by the agent: second","cause":"external_event","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"prompt":"go","lastWords":"two","runs":1,"agent":"script"}
+        {"sessionId":"sess:1","runId":"run:0","state":"suspended","handle":"suspend:0","initiator":"agent","wait":"open","reason":"second","suspendedAt":"TIME","summary":"paused by the agent: second","cause":"external_event","hadResumeInput":false,"continueTranscript":true,"resumedAt":"TIME","totals":{},"agent":"script","prompt":"go","lastWords":"two","runs":1}
         $ adjourn resume sess:1 --handle suspend:1 --json
         {"error":{"reason":"SUSPENSION_HANDLE_MISMATCH","message":"handle suspend:1 does not name the suspension of this session","handle":"suspend:1","hint":"`adjourn show` has the handle that is open, if there is one"}}
         ? 3
@@ -135,10 +135,10 @@ fn every_flag_for_programs() {
         ? 2
         $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=5,tokens=20000 --detach --json
         {"resumed":{"handle":"suspend:0","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME"}}
-        {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"notice":"nothing runs it yet; start `adjourn serve`"}
+        {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"agent":"script","notice":"nothing runs it yet; start `adjourn serve`"}
         $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=5,tokens=20000 --detach --json
         {"resumed":{"handle":"suspend:0","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME"}}
-        {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"notice":"nothing runs it yet; start `adjourn serve`"}
+        {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"agent":"script","notice":"nothing runs it yet; start `adjourn serve`"}
         $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=6 --detach --json
         {"error":{"reason":"IDEMPOTENCY_KEY_REUSED","message":"idempotency key \"k1\" was used with another body","hint":"a key stands for one request; take another for this one"}}
         ? 3
@@ -153,6 +153,6 @@ fn every_flag_for_programs() {
         $ adjourn resume sess:1 --input 'go on' --json
         {"resumed":{"handle":"suspend:2","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME"}}
         {"said":{"index":8,"revision":28,"at":"TIME","v":1,"role":"host","blocks":[{"type":"text","text":"[adjourn] Resumed after 0s. It had waited because: third. The answer is the user's message."}],"text":"[adjourn] Resumed after 0s. It had waited because: third. The answer is the user's message."}}
-        {"sessionId":"sess:1","runId":"run:0","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{}}
+        {"sessionId":"sess:1","runId":"run:0","state":"idle","outcome":"completed","cause":"explicit_resume","hadResumeInput":true,"continueTranscript":true,"resumedAt":"TIME","totals":{},"agent":"script"}
     "#]].assert_eq(&flags(&["--json"]));
 }
