@@ -36,7 +36,9 @@ pub use crate::store::ann;
 /// The directory of its hosts cannot be used.
 pub fn embed(store: Sqlite, clock: Arc<dyn Clock>) -> Result<Adjourn, adjourn::Error> {
     let hosts = Hosts::beside(store.path());
-    Ok(Adjourn::on(store, hosts, clock)?.in_tenant(TENANT))
+    let adjourn = Adjourn::on(store, hosts, clock)?.in_tenant(TENANT);
+    adjourn.keep_secrets_with(store::keys());
+    Ok(adjourn)
 }
 
 /// Where events of tests come from.

@@ -333,6 +333,13 @@ impl<S: Store> Adjourn<S> {
         }
     }
 
+    /// Has secrets kept, and portable records sealed and opened, with these keys; the first that are
+    /// named count.
+    #[cfg(feature = "testing")]
+    pub fn keep_secrets_with(&self, keys: adjourn_record::keys::Keys) {
+        self.seal_with(Sealing::With(Box::new(keys)));
+    }
+
     /// Has portable records sealed and opened with these keys; the first that are named count.
     pub(crate) fn seal_with(&self, keys: Sealing) {
         let _ = self.shared.sealing.set(keys);

@@ -8,6 +8,7 @@
 //! commit does not depend on how many sessions are attached or run.
 
 mod inbox;
+mod rung;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -28,6 +29,7 @@ use crate::trace;
 use crate::values::Values;
 pub(crate) use inbox::Found;
 use inbox::{Inbox, News};
+pub(crate) use rung::Rung;
 
 /// How often a process looks for commits of other processes without being rung.
 const LOOK: Duration = Duration::from_millis(250);
@@ -72,6 +74,8 @@ struct Seen {
     own: Vec<HostId>,
     /// The hosts of this process.
     hosts: Vec<Hosted>,
+    /// Those of this process who tell recipients of what happens.
+    tellers: Vec<Weak<Rung>>,
 }
 
 /// A host of this process, as the feed knows it.
@@ -96,6 +100,8 @@ enum How {
     Drives(watch::Sender<Signal>),
     /// The host, which is to know what others do with the session.
     Hosts,
+    /// Those who tell recipients of what happens.
+    Tells(Weak<Rung>),
 }
 
 impl<S: Store> Feed<S> {
@@ -112,6 +118,7 @@ impl<S: Store> Feed<S> {
             ring: Ring::default(),
             own: Vec::new(),
             hosts: Vec::new(),
+            tellers: Vec::new(),
         };
         let followed = Arc::new(Followed { state: Mutex::new(seen), values });
         let listener: Arc<dyn Listener> = Arc::<Followed>::clone(&followed);
@@ -164,7 +171,7 @@ impl<S: Store> Feed<S> {
         let mut followers = seen.followers.get(&id)?.iter();
         followers.find_map(|follower| match &follower.how {
             How::Watches(inbox) => inbox.upgrade()?.session(),
-            How::Drives(_) | How::Hosts => None,
+            How::Drives(_) | How::Hosts | How::Tells(_) => None,
         })
     }
 
@@ -176,6 +183,26 @@ impl<S: Store> Feed<S> {
     /// Wakes the hosts of this process when something has happened to a session.
     pub(crate) fn wake_host(&self, id: SessionId) -> Place {
         self.follow_as(id, How::Hosts)
+    }
+
+    /// Rings one who tells recipients from now on when one is added, as long as it is there.
+    pub(crate) fn ring_for_recipients(&self) -> Arc<Rung> {
+        let rung = Arc::<Rung>::default();
+        let mut seen = self.followed.state();
+        seen.tellers.retain(|teller| teller.strong_count() > 0);
+        seen.tellers.push(Arc::downgrade(&rung));
+        rung
+    }
+
+    /// Rings one who tells recipients when something has happened to a session that has some.
+    pub(crate) fn tell_recipients_of(&self, id: SessionId, rung: &Arc<Rung>) -> Place {
+        self.follow_as(id, How::Tells(Arc::downgrade(rung)))
+    }
+
+    /// Rings all who tell recipients, because a session has got one.
+    pub(crate) fn recipient_changed(&self, id: SessionId) {
+        let tellers = self.followed.state().tellers.clone();
+        tellers.iter().filter_map(Weak::upgrade).for_each(|rung| rung.ring(id));
     }
 
     fn follow_as(&self, id: SessionId, how: How) -> Place {
@@ -351,6 +378,11 @@ impl Seen {
                     });
                 }
                 How::Hosts => {}
+                How::Tells(rung) => {
+                    if let Some(rung) = rung.upgrade() {
+                        rung.ring(id);
+                    }
+                }
             }
         }
     }

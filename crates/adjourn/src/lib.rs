@@ -86,6 +86,7 @@ mod process;
 mod publish;
 mod readiness;
 mod reception;
+mod recipients;
 mod ring;
 mod running;
 pub mod script;
@@ -129,6 +130,9 @@ pub use moments::{Moments, WatchBuilder};
 pub use publish::{Event, NotPublished, Published};
 pub use readiness::NotReady;
 pub use reception::Reception;
+pub use recipients::{
+    MOST_RECIPIENTS, NewRecipient, Recipient, Recipients, TakenRecipient, Then,
+};
 #[cfg(feature = "testing")]
 pub use ring::Ring;
 pub use running::{HostBuilder, RunningHost};
@@ -145,9 +149,10 @@ pub mod store {
     //! Where sessions are kept: what signatures name of it, and what a [`Transaction`] is asked for.
 
     pub use adjourn_record::commit::Head;
+    pub use adjourn_store::rows::Told;
     pub use adjourn_store::sqlite::{CACHE, Fault, Restored, SetAside, Verified};
     pub use adjourn_store::{
-        CommandError, Done, Erased, Listed, Metrics, Pruned, Request, Retention, Size, Sqlite,
+        Added, CommandError, Done, Erased, Listed, Metrics, Pruned, Request, Retention, Size, Sqlite,
         Store, Transaction,
     };
 }
@@ -162,7 +167,7 @@ pub mod keys {
     //! The keys that commits are signed with, and portable records sealed.
 
     pub use adjourn_record::keys::{
-        Error, Key, KeyDir, KeyId, KeyRing, Keys, PublicKey, SealingKey,
+        DecryptError, Error, Key, KeyDir, KeyId, KeyRing, Keys, PublicKey, SealingKey,
     };
 }
 
