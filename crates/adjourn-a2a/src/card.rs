@@ -55,7 +55,7 @@ impl<S: Store> Face<S> {
         }
         let mut capabilities = json!({
             "streaming": true,
-            "pushNotifications": false,
+            "pushNotifications": self.pushes(),
             "stateTransitionHistory": false,
             "extendedAgentCard": secured,
             "supportsPause": agent.pausable,

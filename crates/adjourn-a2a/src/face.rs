@@ -18,6 +18,7 @@ use crate::fold::{Run, Runs};
 use crate::method::{Family, Method, Verb};
 use crate::params::Params;
 use crate::projection::{self, Viewer, Wanted};
+use crate::pushing::Receivers;
 use crate::runs::Folded;
 use crate::shared::Shared;
 use crate::standing::Standing;
@@ -54,6 +55,8 @@ pub struct Face<S: Store> {
     /// In whose words peers are told of pauses.
     pub profile: Profile,
     folded: Folded,
+    /// Who may receive push notifications; nothing where there are none.
+    pub(crate) receivers: Option<Arc<dyn Receivers>>,
     /// What watchers of the same task share.
     pub(crate) shared: Arc<Shared>,
 }
@@ -111,7 +114,8 @@ impl<S: Store> Found<S> {
 impl<S: Store> Face<S> {
     /// Makes the face of an agent on a store.
     pub fn new(adjourn: Adjourn<S>, agent: Agent, profile: Profile) -> Self {
-        Self { adjourn, agent, profile, folded: Folded::default(), shared: Arc::default() }
+        let (folded, shared) = (Folded::default(), Arc::default());
+        Self { adjourn, agent, profile, folded, receivers: None, shared }
     }
 
     /// Does what is asked for.
@@ -122,6 +126,9 @@ impl<S: Store> Face<S> {
         let Method { verb, version, .. } = asked.method;
         if matches!(verb, Verb::Pause | Verb::Resume | Verb::Await) {
             self.check_pausable()?;
+        }
+        if matches!(verb, Verb::SetPush | Verb::GetPush | Verb::ListPushes | Verb::DeletePush) {
+            self.check_pushes()?;
         }
         if let Some(scope) = verb.scope()
             && !asked.caller.may(scope)
@@ -147,6 +154,10 @@ impl<S: Store> Face<S> {
             Verb::Pause => self.pause(asked, params).await?,
             Verb::Resume => self.resume(asked, params).await?,
             Verb::Await => self.await_resumption(asked, params).await?,
+            Verb::SetPush => self.set_push(asked, params).await?,
+            Verb::GetPush => self.get_push(asked, params).await?,
+            Verb::ListPushes => self.list_pushes(asked, params).await?,
+            Verb::DeletePush => self.delete_push(asked, params).await?,
             Verb::Card => {
                 let url = asked.url.ok_or_else(Error::no_extended_card)?;
                 self.extended_card(url, asked.caller)

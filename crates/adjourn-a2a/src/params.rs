@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::message::Sent;
 use crate::projection::Wanted;
+use crate::push::PushConfig;
 use crate::task::State;
 use crate::version::Version;
 
@@ -32,11 +33,16 @@ impl<'a> Params<'a> {
         params.as_object().map(Self).ok_or_else(|| Error::invalid("params", "expected an object"))
     }
 
-    fn get(self, name: &str) -> Option<&'a Value> {
+    /// Takes an object inside of the parameters.
+    pub(crate) const fn of(fields: &'a Map<String, Value>) -> Self {
+        Self(fields)
+    }
+
+    pub(crate) fn get(self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    fn text(self, name: &str) -> Result<Option<&'a str>, Error> {
+    pub(crate) fn text(self, name: &str) -> Result<Option<&'a str>, Error> {
         let value = self.get(name);
         let text = value
             .map(|value| value.as_str().ok_or_else(|| Error::invalid(name, "expected a text")));
@@ -64,7 +70,7 @@ impl<'a> Params<'a> {
         self.get(name).map(|value| number(value).ok_or_else(wrong)).transpose()
     }
 
-    fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, Error> {
+    pub(crate) fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, Error> {
         let wrong = || Error::invalid(name, "expected an object");
         self.get(name).map(|value| value.as_object().ok_or_else(wrong)).transpose()
     }
@@ -96,6 +102,45 @@ impl<'a> Params<'a> {
         }
     }
 
+    /// Returns the id of the task that a method for push notifications is about.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn push_task(self, version: Version) -> Result<&'a str, Error> {
+        let names = match version {
+            Version::V03 => ["taskId", "id"],
+            // Their id is the configuration's.
+            Version::V03Proto | Version::V10 => ["taskId", "taskId"],
+        };
+        let [first, second] = names.map(|name| self.text(name));
+        first?.or(second?).ok_or_else(|| Error::invalid("taskId", "is required"))
+    }
+
+    /// Returns the id of the configuration that a method for push notifications is about.
+    ///
+    /// # Errors
+    /// It is no text.
+    pub fn push_id(self, version: Version) -> Result<Option<&'a str>, Error> {
+        match (self.text("pushNotificationConfigId")?, version) {
+            (None, Version::V10) => self.text("id"),
+            (id, _) => Ok(id),
+        }
+    }
+
+    /// Returns the configuration that a receiver of push notifications is set with: 1.0 has it beside
+    /// the task, 0.3 in an object of its own, and its proto file in one around that.
+    ///
+    /// # Errors
+    /// It is missing or malformed.
+    pub(crate) fn push_config(self) -> Result<PushConfig, Error> {
+        const INNER: &str = "pushNotificationConfig";
+        let outer = self.object("config")?.map_or(self, Params);
+        match outer.object(INNER)? {
+            Some(config) => PushConfig::read(Params(config), INNER),
+            None => PushConfig::read(outer, ""),
+        }
+    }
+
     /// Returns what is wanted of a task.
     ///
     /// # Errors
@@ -111,7 +156,7 @@ impl<'a> Params<'a> {
 }
 
 /// `message/send`, `message/stream`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Send {
     /// What is said.
     pub message: Sent,
@@ -121,6 +166,8 @@ pub struct Send {
     pub wanted: Wanted,
     /// The pause that the message asks for in the tunnel of an earlier implementation.
     pub pause: Option<Suspend>,
+    /// The receiver that is to be told of the task.
+    pub(crate) push: Option<PushConfig>,
 }
 
 impl Send {
@@ -132,7 +179,7 @@ impl Send {
         let message = params.get("message").or_else(|| params.get("request"));
         let message = message.ok_or_else(|| Error::invalid("message", "is required"))?;
         let message = Sent::read(message, version)?;
-        let (mut blocking, mut wanted) = (true, Wanted::ALL);
+        let (mut blocking, mut wanted, mut push) = (true, Wanted::ALL, None);
         if let Some(configuration) = params.object("configuration")? {
             let configuration = Params(configuration);
             wanted = configuration.wanted()?;
@@ -142,16 +189,18 @@ impl Send {
                 Version::V03Proto => configuration.flag("blocking")?.unwrap_or(false),
                 Version::V10 => !configuration.flag("returnImmediately")?.unwrap_or(false),
             };
-            let push = ["pushNotificationConfig", "taskPushNotificationConfig"];
-            if push.iter().any(|name| configuration.get(name).is_some()) {
-                return Err(Error::no_push());
+            // In 0.3, in its proto file, and in 1.0.
+            for name in ["pushNotificationConfig", "pushNotification", "taskPushNotificationConfig"] {
+                if let Some(config) = configuration.object(name)? {
+                    push = Some(PushConfig::read(Params(config), &format!("configuration.{name}"))?);
+                }
             }
         }
         let outer = params.object("metadata")?;
         let tunnels = [outer, Some(&message.metadata)].into_iter().flatten();
         let tunnel = tunnels.filter_map(|metadata| metadata.get("harn")?.get("pause")).next();
         let pause = tunnel.map(tunnelled).transpose()?;
-        Ok(Self { message, blocking, wanted, pause })
+        Ok(Self { message, blocking, wanted, pause, push })
     }
 }
 
@@ -447,8 +496,9 @@ mod tests {
         assert!(blocking(json!({}), Version::V03) && blocking(json!({}), Version::V10));
         assert!(!blocking(json!({ "blocking": false }), Version::V03));
         assert!(!blocking(json!({ "returnImmediately": true }), Version::V10));
-        let push = json!({ "message": message, "configuration": { "pushNotificationConfig": { "url": "http://x" } } });
-        assert_eq!(refused(&push, |params| Send::read(params, Version::V03)).0, -32003);
+        let push = json!({ "message": message, "configuration": { "pushNotificationConfig": { "url": "" } } });
+        let Err(error) = Send::read(Params::read(&push).unwrap(), Version::V03) else { panic!() };
+        assert_eq!(error.details["path"], "configuration.pushNotificationConfig.url");
     }
 
     #[test]

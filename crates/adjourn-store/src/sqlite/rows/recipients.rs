@@ -144,8 +144,8 @@ pub(in crate::sqlite) fn open(
                  ORDER BY recipient.no LIMIT ?3"
             );
             let mut statement = connection.prepare_cached(&sql)?;
-            let found = params![kind, id.uuid().as_bytes(), size(limit)];
-            let rows = statement.query_map(found, read)?;
+            let rows =
+                statement.query_map(params![kind, id.uuid().as_bytes(), size(limit)], read)?;
             rows.collect::<Result<_, _>>()?
         }
     };
