@@ -84,11 +84,11 @@ impl<S: Store> Face<S> {
         let Kept { version, activated, .. } = receiver.kept;
         // Push notifications never carry the handle.
         let viewer = Viewer { activated, may_resume: false };
-        let stream =
-            TaskStream::behind(&session, run, place.revision, (viewer, version), &self.shared);
+        let words = (viewer, version);
+        let stream = TaskStream::behind(&session, run, place.revision, words, &self.shared).await?;
         let mut told = Notifications {
             session,
-            stream: stream.await?,
+            stream,
             version,
             viewer,
             moments: VecDeque::new(),

@@ -190,9 +190,11 @@ impl Send {
                 Version::V10 => !configuration.flag("returnImmediately")?.unwrap_or(false),
             };
             // In 0.3, in its proto file, and in 1.0.
-            for name in ["pushNotificationConfig", "pushNotification", "taskPushNotificationConfig"] {
+            for name in ["pushNotificationConfig", "pushNotification", "taskPushNotificationConfig"]
+            {
                 if let Some(config) = configuration.object(name)? {
-                    push = Some(PushConfig::read(Params(config), &format!("configuration.{name}"))?);
+                    push =
+                        Some(PushConfig::read(Params(config), &format!("configuration.{name}"))?);
                 }
             }
         }

@@ -44,7 +44,10 @@ impl PushConfig {
             let text = config.text(inner).map_err(|_| wrong(name, "expected a text"))?;
             match text {
                 // They become headers and parts of paths.
-                Some(text) if text.len() > most || !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) => {
+                Some(text)
+                    if text.len() > most
+                        || !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) =>
+                {
                     Err(wrong(name, &format!("expected at most {most} characters of ASCII")))
                 }
                 text => Ok(text.map(str::to_owned)),
@@ -56,7 +59,10 @@ impl PushConfig {
         }
         let url = text(config, "url", "url", URL_BYTES)?;
         let url = url.ok_or_else(|| wrong("url", "is required"))?;
-        let authentication = match config.object("authentication").map_err(|_| wrong("authentication", "expected an object"))? {
+        let authentication = match config
+            .object("authentication")
+            .map_err(|_| wrong("authentication", "expected an object"))?
+        {
             None => None,
             Some(fields) => {
                 let fields = Params::of(fields);
@@ -69,7 +75,9 @@ impl PushConfig {
                     text(fields, "authentication.credentials", "credentials", SECRET_BYTES)?;
                 let is_token = |scheme: &String| {
                     scheme.len() <= SCHEME_BYTES
-                        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+".contains(&byte))
+                        && scheme
+                            .bytes()
+                            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~+".contains(&byte))
                 };
                 match scheme {
                     Some(scheme) if !is_token(&scheme) => {
@@ -199,7 +207,8 @@ mod tests {
                     "taskId": "run-1" })
         );
         let activated = Activated { pause: true, states: false };
-        let kept = Kept { config: PushConfig { id: None, ..config }, version: Version::V10, activated };
+        let kept =
+            Kept { config: PushConfig { id: None, ..config }, version: Version::V10, activated };
         assert!(Kept::decode(&kept.encode()) == Some(kept));
     }
 

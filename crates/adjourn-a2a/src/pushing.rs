@@ -188,11 +188,7 @@ impl<S: Store> Face<S> {
         })
     }
 
-    async fn pushed(
-        &self,
-        asked: &Asked<'_>,
-        task: &str,
-    ) -> Result<(SessionRef<S>, RunId), Error> {
+    async fn pushed(&self, asked: &Asked<'_>, task: &str) -> Result<(SessionRef<S>, RunId), Error> {
         let Found { session, run, .. } = self.find_now(asked, task).await?;
         Ok((session, run))
     }

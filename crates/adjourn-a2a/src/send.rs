@@ -57,11 +57,7 @@ impl<S: Store> Face<S> {
 
     /// Takes a message, and returns the task that goes on with it, and the revision of the commit that
     /// took the message; nothing if it was taken before.
-    async fn take(
-        &self,
-        asked: &Asked<'_>,
-        send: &Send,
-    ) -> Result<(Found<S>, Option<u64>), Error> {
+    async fn take(&self, asked: &Asked<'_>, send: &Send) -> Result<(Found<S>, Option<u64>), Error> {
         let message = &send.message;
         match (&message.task, &send.pause) {
             (Some(task), Some(pause)) => {

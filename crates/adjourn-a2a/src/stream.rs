@@ -210,7 +210,8 @@ impl<S: Store> TaskStream<S> {
 
     /// Returns the next page of what has happened; it is empty if nothing has.
     pub(crate) async fn page(&mut self) -> Result<Vec<Moment>, Error> {
-        let page = self.moments.page().await;
+        // From the store, also where this process has yet to hear of it.
+        let page = self.moments.page_before(u64::MAX - 1).await;
         page.map_err(|error| Error::of(error, &self.run.to_string(), Family::Standard))
     }
 
@@ -248,9 +249,8 @@ impl<S: Store> TaskStream<S> {
                 return Ok(None);
             }
             let moment = self.moments.next().await;
-            let moment = moment.map_err(|error| {
-                Error::of(error, &self.run.to_string(), Family::Standard)
-            })?;
+            let moment = moment
+                .map_err(|error| Error::of(error, &self.run.to_string(), Family::Standard))?;
             let Some(moment) = moment else { return Ok(None) };
             self.take(&moment);
         }

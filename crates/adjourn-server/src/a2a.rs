@@ -72,7 +72,10 @@ impl<S: Store> Door<S> {
         Router::new()
             .route(PATH, post(call::<S>))
             .route(&format!("{PATH}/"), post(call::<S>))
-            .route(&format!("{PATH}/{{*path}}"), get(by_path::<S>).post(by_path::<S>))
+            .route(
+                &format!("{PATH}/{{*path}}"),
+                get(by_path::<S>).post(by_path::<S>).delete(by_path::<S>),
+            )
             .with_state(self.clone())
     }
 
@@ -231,9 +234,14 @@ impl Heard {
 
     /// Returns the path and the query, as HTTP+JSON reads them.
     fn path(&self) -> rest::Request<'_> {
-        let (uri, is_get) = (&self.head.uri, self.head.method == Method::GET);
+        let uri = &self.head.uri;
+        let how = match self.head.method {
+            Method::GET => rest::How::Get,
+            Method::DELETE => rest::How::Delete,
+            _ => rest::How::Post,
+        };
         let path = uri.path().strip_prefix(PATH).unwrap_or_default().trim_start_matches('/');
-        rest::Request { is_get, path, query: uri.query().unwrap_or_default() }
+        rest::Request { how, path, query: uri.query().unwrap_or_default() }
     }
 
     /// Asks for what a path stands for.

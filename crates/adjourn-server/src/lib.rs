@@ -4,6 +4,7 @@
 //! - [`serve`] answers on a listener until it is told to stop; [`Site`] is what it serves.
 //! - [`Access`] says who may do what, for all of it: bearer tokens ([`Token`]) with scopes and
 //!   tenants. The card and how the process is are for everybody, and tell nothing of sessions.
+//! - [`Pusher`] sends push notifications, and says where they may go.
 //! - [`Names`] says what the server is called, so that no page in a browser can use it.
 //! - [`can_be_reached`] says which addresses others can reach.
 //! - [`CONNECTIONS`] is how many callers are heard at once.
@@ -26,6 +27,8 @@ mod health;
 mod intake;
 mod names;
 mod problem;
+mod push;
+mod push_guard;
 mod slow_peer;
 
 use std::future::Future;
@@ -50,10 +53,12 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 pub use access::{Access, Token};
 pub use names::{Names, PublicName};
+pub use push::Pusher;
 
 use a2a::Door;
 use body::Room;
@@ -83,6 +88,9 @@ pub struct Site<S: Store> {
     pub adjourn: Adjourn<S>,
     /// The agent that other agents talk to, if there is one.
     pub agent: Option<Arc<Face<S>>>,
+    /// What tells receivers of its tasks by push notifications, if they are told. The agent has to know
+    /// of it, too ([`Face::pushing_to`]).
+    pub pusher: Option<Arc<Pusher>>,
     /// Who may do what.
     pub access: Access,
     /// What the server is called.
@@ -95,7 +103,14 @@ impl<S: Store> Site<S> {
     /// Serves the intake of events alone, to everybody who can reach it.
     pub fn open(adjourn: Adjourn<S>) -> Self {
         let access = Access::default().open_to_all(adjourn.tenant());
-        Self { adjourn, agent: None, access, names: Names::default(), connections: CONNECTIONS }
+        Self {
+            adjourn,
+            agent: None,
+            pusher: None,
+            access,
+            names: Names::default(),
+            connections: CONNECTIONS,
+        }
     }
 }
 
@@ -109,6 +124,11 @@ impl Stopping {
     pub(crate) async fn begun(&mut self) {
         // Without a server there is nothing to wait for, either.
         let _ = self.0.wait_for(|stops| *stops).await;
+    }
+
+    /// Returns whether the server stops.
+    pub(crate) fn is_begun(&self) -> bool {
+        *self.0.borrow()
     }
 }
 
@@ -128,6 +148,12 @@ pub async fn serve<S: Store>(
     http.max_headers(HEADERS).max_buf_size(BUFFER_BYTES);
     let (most, connections) = (site.connections.max(1), Connections::default());
     let (stops, stopping) = watch::channel(false);
+    // It ends with this future, whatever becomes of that.
+    let mut pushing = JoinSet::new();
+    if let (Some(face), Some(pusher)) = (&site.agent, &site.pusher) {
+        let (face, pusher) = (Arc::clone(face), Arc::clone(pusher));
+        pushing.spawn(push::push(face, pusher, Stopping(stopping.clone())));
+    }
     let router = router(site).layer(Extension(Stopping(stopping)));
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
@@ -157,6 +183,7 @@ pub async fn serve<S: Store>(
     drop(listener);
     stops.send_replace(true);
     graceful.shutdown().await;
+    while pushing.join_next().await.is_some() {}
     Ok(())
 }
 

@@ -255,7 +255,16 @@ pub trait Rows:
 }
 
 impl<T> Rows for T where
-    T: Sessions + Journal + Waits + Events + Answers + Gates + Hosts + Removal + Recipients + Listing
+    T: Sessions
+        + Journal
+        + Waits
+        + Events
+        + Answers
+        + Gates
+        + Hosts
+        + Removal
+        + Recipients
+        + Listing
 {
 }
 

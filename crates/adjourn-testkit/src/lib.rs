@@ -30,6 +30,8 @@ pub mod host;
 pub mod http;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg(feature = "http")]
+pub mod receiver;
 #[cfg(feature = "scenarios")]
 pub mod scenarios;
 pub mod store;

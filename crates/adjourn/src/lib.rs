@@ -130,9 +130,7 @@ pub use moments::{Moments, WatchBuilder};
 pub use publish::{Event, NotPublished, Published};
 pub use readiness::NotReady;
 pub use reception::Reception;
-pub use recipients::{
-    MOST_RECIPIENTS, NewRecipient, Recipient, Recipients, TakenRecipient, Then,
-};
+pub use recipients::{MOST_RECIPIENTS, NewRecipient, Recipient, Recipients, TakenRecipient, Then};
 #[cfg(feature = "testing")]
 pub use ring::Ring;
 pub use running::{HostBuilder, RunningHost};
@@ -152,8 +150,8 @@ pub mod store {
     pub use adjourn_store::rows::Told;
     pub use adjourn_store::sqlite::{CACHE, Fault, Restored, SetAside, Verified};
     pub use adjourn_store::{
-        Added, CommandError, Done, Erased, Listed, Metrics, Pruned, Request, Retention, Size, Sqlite,
-        Store, Transaction,
+        Added, CommandError, Done, Erased, Listed, Metrics, Pruned, Request, Retention, Size,
+        Sqlite, Store, Transaction,
     };
 }
 

@@ -7,6 +7,7 @@ mod conformance;
 mod conformance_agent;
 mod fake_peer;
 mod killing;
+mod pushing;
 mod sdk;
 
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -74,18 +74,18 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// There is no such session, or the store fails.
-    pub fn add_recipient(
-        &mut self,
-        new: NewRecipient,
-        most: usize,
-    ) -> Result<Added, CommandError> {
+    pub fn add_recipient(&mut self, new: NewRecipient, most: usize) -> Result<Added, CommandError> {
         let session = self.rows.session(new.session)?;
         let session = session.ok_or(CommandError::NotFound(new.session))?;
         let all = self.rows.recipients(&session, new.run, &new.kind)?;
         let now = self.now();
         if let Some(known) = all.iter().find(|known| known.id == new.id) {
             let standing = match known.standing {
-                Telling::GivenUp if !new.is_over => Telling::Open,
+                // What it was not told of a run that is over is told all the same.
+                Telling::GivenUp if new.is_over && known.told.revision >= new.after => {
+                    Telling::Over
+                }
+                Telling::GivenUp => Telling::Open,
                 standing => standing,
             };
             // One who tells it by the body that it had comes too late.

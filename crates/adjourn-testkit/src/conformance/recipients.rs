@@ -73,7 +73,8 @@ impl<'a, S: Store> Followed<'a, S> {
 
     fn claim(&self, no: i64, by: HostId, dead: &[HostId]) -> Option<RecipientRow> {
         let (until, dead) = (self.now().after(HELD), dead.to_vec());
-        self.world.keep(move |tx| Ok(tx.claim_recipient(no, by, until, |host| dead.contains(&host))?))
+        self.world
+            .keep(move |tx| Ok(tx.claim_recipient(no, by, until, |host| dead.contains(&host))?))
     }
 
     fn told(&self, row: &RecipientRow, told: Told, next: Next) -> Taken {
@@ -194,7 +195,7 @@ pub(super) fn a_recipient_that_is_set_again_goes_on_where_it_was<S: Store>(world
     assert_eq!(told.told(&claimed, place, Next::GiveUp), Taken::Released);
     assert_eq!((told.row("one").standing, told.row("one").tries), (Telling::GivenUp, 1));
     assert_eq!(told.claim(no, HOST, &[]), None);
-    let new = || NewRecipient { body: b"new".to_vec(), ..told.described("one") };
+    let new = || NewRecipient { body: b"new".to_vec(), is_over: true, ..told.described("one") };
     assert_eq!(told.put(new()), Added::Replaced);
     let row = told.row("one");
     assert_eq!((row.no, row.told, row.tries, row.standing), (no, place, 0, Telling::Open));
@@ -216,16 +217,13 @@ pub(super) fn a_run_has_so_many_recipients_and_no_more<S: Store>(world: World<S>
     let ids: Vec<_> = told.rows().into_iter().map(|row| row.id).collect();
     assert_eq!(ids, ["a", "b", "c"]);
     let (session, run) = (told.session, told.run);
-    let remove = |id: &'static str| {
-        world.keep(move |tx| Ok(tx.remove_recipient(session, run, KIND, id)?))
-    };
+    let remove =
+        |id: &'static str| world.keep(move |tx| Ok(tx.remove_recipient(session, run, KIND, id)?));
     assert!(remove("a") && !remove("a"));
     told.add("d");
     Followed::new(&world).add("a");
-    let nowhere = NewRecipient {
-        session: SessionId::new(world.environment.uuid()),
-        ..told.described("e")
-    };
+    let nowhere =
+        NewRecipient { session: SessionId::new(world.environment.uuid()), ..told.described("e") };
     let refused = world.transact(move |tx| tx.add_recipient(nowhere, MOST));
     assert!(matches!(refused, Err(CommandError::NotFound(_))), "{refused:?}");
 }

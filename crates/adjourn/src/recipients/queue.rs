@@ -304,9 +304,9 @@ impl<S: Store> TakenRecipient<S> {
             Then::GiveUp => Next::GiveUp,
         };
         let (no, claim) = (self.row.no, self.row.claim);
-        let done = self.adjourn.transact(move |tx| {
-            Ok::<_, CommandError>(tx.told_recipient(no, claim, told, next)?)
-        });
+        let done = self
+            .adjourn
+            .transact(move |tx| Ok::<_, CommandError>(tx.told_recipient(no, claim, told, next)?));
         let taken = done.await?;
         if taken != Taken::Lost && told > self.row.told {
             (self.row.told, self.row.tries) = (told, 0);

@@ -1,5 +1,5 @@
 //! The official SDKs as clients, in the versions that `tests/sdk/a2a` pins: a task is paused, held and
-//! woken while they watch, and none of them fails to read what it is told.
+//! woken while they watch, a receiver is told of another, and none of them fails to read what it is told.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,7 +34,7 @@ fn told(sdk: Sdk, version: &str, arguments: &[&str]) -> Value {
     let pinned = std::fs::read_to_string(programs.join(&pin)).unwrap();
     let found = std::fs::read_to_string(clients.join(&pin)).unwrap_or_default();
     assert!(found == pinned, "the clients are not as pinned in {clients:?}: make sdk-clients");
-    let server = Server::new(SCRIPT, &["--insecure-open"]);
+    let server = Server::new(SCRIPT, &["--insecure-open", "--push", "loopback"]);
     let name = format!("v{}", version.replace('.', ""));
     let mut client = match sdk {
         Sdk::Python => {
@@ -66,6 +66,8 @@ fn the_python_sdk_of_1_0_is_told_of_pauses_over_both_bindings() {
             "said": "merged",
             "canceled": "TASK_STATE_CANCELED",
             "watched": ["task", "status_update"],
+            "pushed": ["Bearer s3cret", "t0ken"],
+            "receivers": 0,
             "listed": [1, true],
             "unknown": "TaskNotFoundError",
         });
@@ -83,6 +85,7 @@ fn the_python_sdk_of_0_3_is_told_of_pauses() {
         "said": "merged",
         "canceled": "canceled",
         "watched": ["task", "status-update"],
+        "pushed": ["Bearer s3cret", "t0ken"],
         "unknown": -32001,
     });
     assert_eq!(told(Sdk::Python, "0.3", &[]), expected);
@@ -102,6 +105,8 @@ fn the_javascript_sdk_of_1_0_is_told_of_pauses_over_both_bindings() {
             "said": "merged",
             "canceled": "TASK_STATE_CANCELED",
             "watched": ["task", "statusUpdate"],
+            "pushed": ["Bearer s3cret", "t0ken"],
+            "receivers": ["hook", 0],
             "listed": [1, true],
             "unknown": unknown,
         });
@@ -120,6 +125,8 @@ fn the_javascript_sdk_of_0_3_is_told_of_pauses() {
         "said": "merged",
         "canceled": "canceled",
         "watched": ["task", "status-update"],
+        "pushed": ["Bearer s3cret", "t0ken"],
+        "receivers": ["hook", 0],
         "unknown": "TaskNotFoundJSONRPCError",
     });
     assert_eq!(told(Sdk::JavaScript, "0.3", &["JSONRPC"]), expected);

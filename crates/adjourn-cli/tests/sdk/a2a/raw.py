@@ -1,6 +1,11 @@
-"""What the SDKs have no methods for: the pause, as plain JSON-RPC."""
+"""What the SDKs have no methods for: the pause, as plain JSON-RPC, and a receiver of push
+notifications."""
 
 import asyncio
+import json
+import queue
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 
 class Raw:
@@ -35,3 +40,31 @@ class Pauses:
             self.seen.append(pause["state"])
             if self.waking is None:
                 self.waking = asyncio.create_task(self.raw.pause_and_wake(task))
+
+
+class Receiver:
+    """Listens on loopback, and keeps the push notifications that come in."""
+
+    def __init__(self):
+        self.received = received = queue.Queue()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                received.put((dict(self.headers.items()), json.loads(body)))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    async def until(self, is_last):
+        """Waits for notifications up to one, and returns its headers, in lower case."""
+        while True:
+            headers, body = await asyncio.to_thread(self.received.get, timeout=30)
+            if is_last(body):
+                return {name.lower(): value for name, value in headers.items()}

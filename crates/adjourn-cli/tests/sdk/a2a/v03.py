@@ -7,8 +7,20 @@ import uuid
 
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
-from a2a.types import Message, Part, Role, TaskIdParams, TaskQueryParams, TextPart
-from raw import Pauses, Raw
+from a2a.types import (
+    GetTaskPushNotificationConfigParams,
+    Message,
+    Part,
+    PushNotificationAuthenticationInfo,
+    PushNotificationConfig,
+    Role,
+    Task,
+    TaskIdParams,
+    TaskPushNotificationConfig,
+    TaskQueryParams,
+    TextPart,
+)
+from raw import Pauses, Raw, Receiver
 
 
 def message(text, **about):
@@ -42,6 +54,18 @@ async def main(url):
         async for shown, _ in whole.send_message(message("x")):
             sent = shown
         await raw.call("tasks/pause", {"taskId": sent.id})
+        receiver = Receiver()
+        about = PushNotificationAuthenticationInfo(schemes=["Bearer"], credentials="s3cret")
+        config = PushNotificationConfig(url=receiver.url, token="t0ken", authentication=about)
+        push = await client.set_task_callback(
+            TaskPushNotificationConfig(task_id=sent.id, push_notification_config=config)
+        )
+        got = await client.get_task_callback(
+            GetTaskPushNotificationConfigParams(
+                id=sent.id, push_notification_config_id=push.push_notification_config.id
+            )
+        )
+        assert got == push, (got, push)
         watched = []
 
         async def watch(begun):
@@ -54,6 +78,9 @@ async def main(url):
         await begun.wait()
         canceled = await client.cancel_task(TaskIdParams(id=sent.id))
         await watching
+        headers = await receiver.until(
+            lambda body: Task.model_validate(body).status.state.value == "canceled"
+        )
         try:
             await client.get_task(TaskQueryParams(id="nope"))
         except Exception as error:
@@ -68,6 +95,7 @@ async def main(url):
                     "said": done.artifacts[-1].parts[0].root.text,
                     "canceled": canceled.status.state.value,
                     "watched": watched,
+                    "pushed": [headers["authorization"], headers["x-a2a-notification-token"]],
                     "unknown": unknown,
                 }
             )

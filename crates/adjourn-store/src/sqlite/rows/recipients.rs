@@ -177,9 +177,8 @@ fn recipient(row: &Row<'_>) -> rusqlite::Result<RecipientRow> {
 fn holder(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<(HostId, Timestamp)>> {
     let (host, until): (Option<[u8; 16]>, Option<i64>) = (row.get(column)?, row.get(column + 1)?);
     let held = host.zip(until);
-    Ok(held.map(|(host, until)| {
-        (HostId::new(Uuid::from_bytes(host)), Timestamp::from_millis(until))
-    }))
+    Ok(held
+        .map(|(host, until)| (HostId::new(Uuid::from_bytes(host)), Timestamp::from_millis(until))))
 }
 
 const fn ended_code(standing: Telling) -> Option<i64> {

@@ -1,5 +1,6 @@
 // What both SDKs share: where they are, the pause, which they have no methods for, and the report.
 
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -36,6 +37,34 @@ export function raw(url) {
     const answer = await response.json();
     if (answer.result === undefined) throw new Error(JSON.stringify(answer));
     return answer.result;
+  };
+}
+
+/** A receiver of push notifications on loopback, which waits for one that tells of a state. */
+export async function receiver() {
+  const received = [];
+  let arrived = () => {};
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const piece of request) body += piece;
+    received.push({ headers: request.headers, body: JSON.parse(body) });
+    response.writeHead(204).end();
+    arrived();
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}/hook`,
+    async until(isLast) {
+      for (;;) {
+        const last = received.find(({ body }) => isLast(body));
+        if (last) {
+          server.closeAllConnections();
+          server.close();
+          return [last.headers.authorization, last.headers["x-a2a-notification-token"]];
+        }
+        await new Promise((resolve) => (arrived = resolve));
+      }
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 // `@a2a-js/sdk` 1.x as a client: node v10.mjs URL BINDING. Prints what it was told, as JSON.
 
 import { randomUUID } from "node:crypto";
-import { Pauses, raw, run, sdk } from "./told.mjs";
+import { Pauses, raw, receiver, run, sdk } from "./told.mjs";
 
 const { Role, TaskState } = await sdk("a2a-sdk-1.0");
 const { ClientFactory, ClientFactoryOptions } = await sdk("a2a-sdk-1.0/client");
@@ -56,6 +56,11 @@ await run(async (url, binding) => {
   const sent = await client.sendMessage(message("x"));
   const other = sent.payload?.value ?? sent;
   await call("tasks/pause", { taskId: other.id });
+  const hook = await receiver();
+  const authentication = { scheme: "Bearer", credentials: "s3cret" };
+  const named = { tenant: "", taskId: other.id, id: "hook" };
+  await client.createTaskPushNotificationConfig({ ...named, url: hook.url, token: "t0ken", authentication });
+  const set = await client.getTaskPushNotificationConfig(named);
   const watched = [];
   let canceling;
   for await (const { payload } of client.resubscribeTask(by(other.id))) {
@@ -63,6 +68,9 @@ await run(async (url, binding) => {
     canceling ??= client.cancelTask(by(other.id));
   }
   const canceled = await canceling;
+  const pushed = await hook.until((body) => body.statusUpdate?.status.state === "TASK_STATE_CANCELED");
+  await client.deleteTaskPushNotificationConfig(named);
+  const left = await client.listTaskPushNotificationConfig({ tenant: "", taskId: other.id, pageSize: 0, pageToken: "" });
   const listed = await client.listTasks({ tenant: "", contextId: "", status: 0, pageToken: "", pageSize: 1 });
   const unknown = await client.getTask(by("nope")).then(() => "found", (error) => error.constructor.name);
   return {
@@ -74,6 +82,8 @@ await run(async (url, binding) => {
     said: done.artifacts.at(-1).parts[0].content.value,
     canceled: TaskState[canceled.status.state],
     watched,
+    pushed,
+    receivers: [set.id, left.configs.length],
     listed: [listed.tasks.length, listed.nextPageToken !== ""],
     unknown,
   };
