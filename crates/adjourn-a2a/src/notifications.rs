@@ -117,6 +117,12 @@ impl<S: Store> Notifications<S> {
         }
     }
 
+    /// Returns whether a receiver is told in these words.
+    pub fn is_for(&self, receiver: &Receiver) -> bool {
+        let Kept { version, activated, .. } = receiver.kept;
+        self.version == version && self.viewer.activated == activated
+    }
+
     /// Returns how far the receiver is told with what was returned last.
     pub const fn place(&self) -> Place {
         self.place

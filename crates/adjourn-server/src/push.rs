@@ -204,9 +204,9 @@ pub(crate) async fn push<S: Store>(
         };
         let (room, taken) = tokio::select! {
             next = next => next,
-            Some(_) = under_way.join_next() => continue,
             () = stopping.begun() => break,
         };
+        while under_way.try_join_next().is_some() {}
         match taken {
             Ok(taken) => {
                 let (deliveries, stopping) = (Arc::clone(&deliveries), stopping.clone());
@@ -248,7 +248,8 @@ impl<S: Store> Deliveries<S> {
             let then = Then::Later { after: jittered(&self.face, BUSY * 2), failed: false };
             return taken.told(place, then).await.map(drop);
         };
-        let kept = self.kept().remove(&taken.number()).filter(|kept| kept.place() == place);
+        let kept = self.kept().remove(&taken.number());
+        let kept = kept.filter(|kept| kept.place() == place && kept.is_for(&receiver));
         let mut told = match kept {
             Some(kept) => kept,
             None => match self.face.notifications(&taken, &receiver).await {
@@ -256,6 +257,7 @@ impl<S: Store> Deliveries<S> {
                 Err(error) => return self.fails(taken, place, error.problem, false).await,
             },
         };
+        let mut rested = None;
         loop {
             let before = told.place();
             let next = match told.next().await {
@@ -268,8 +270,9 @@ impl<S: Store> Deliveries<S> {
                     self.keep(taken.number(), told);
                     return Ok(());
                 }
-                if told.place() == before {
-                    // The journal goes on, and cannot be read there.
+                // More has happened meanwhile, and is read next.
+                if rested.replace(told.place()) == Some(told.place()) {
+                    // It cannot be read there.
                     let then = Then::Later { after: BUSY, failed: true };
                     return taken.told(before, then).await.map(drop);
                 }

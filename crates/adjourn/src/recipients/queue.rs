@@ -42,8 +42,10 @@ pub struct Recipients<S: Store = Sqlite> {
     rung: Arc<Rung>,
     /// The sessions that have recipients, as the feed knows them.
     followed: HashMap<SessionId, Place>,
-    /// Those that may be taken.
+    /// Those that may be taken, in the order in which they were found.
     ready: VecDeque<i64>,
+    /// The same, so that none of them is there twice.
+    is_ready: HashSet<i64>,
     /// When a session is to be looked at, because a recipient of it is put off or claimed till then.
     planned: BTreeSet<(Timestamp, SessionId)>,
     /// When all were looked at.
@@ -96,6 +98,7 @@ impl<S: Store> Adjourn<S> {
             rung: self.feed().ring_for_recipients(),
             followed: HashMap::new(),
             ready: VecDeque::new(),
+            is_ready: HashSet::new(),
             planned: BTreeSet::new(),
             looked: None,
         })
@@ -114,6 +117,7 @@ impl<S: Store> Recipients<S> {
     pub async fn next(&mut self) -> Result<TakenRecipient<S>, Error> {
         loop {
             while let Some(no) = self.ready.pop_front() {
+                self.is_ready.remove(&no);
                 if let Some(taken) = self.take(no).await? {
                     return Ok(taken);
                 }
@@ -167,11 +171,14 @@ impl<S: Store> Recipients<S> {
 
     /// Looks at all of them.
     async fn look_at_all(&mut self, now: Timestamp) -> Result<(), Error> {
-        // Followed before it is looked at: what is committed between the two is not missed.
-        let known: HashSet<_> = self.all().await?.iter().map(|row| row.session).collect();
+        let mut found = self.all().await?;
+        let known: HashSet<_> = found.iter().map(|row| row.session).collect();
         self.followed.retain(|id, _| known.contains(id));
-        known.into_iter().for_each(|id| self.follow(id));
-        let found = self.all().await?;
+        if known.len() > self.followed.len() {
+            // Followed before it is looked at: what is committed between the two is not missed.
+            known.into_iter().for_each(|id| self.follow(id));
+            found = self.all().await?;
+        }
         self.planned.clear();
         found.into_iter().for_each(|found| self.plan(found, now));
         self.looked = Some(Instant::now());
@@ -212,7 +219,7 @@ impl<S: Store> Recipients<S> {
         let time = held.map_or(found.due, |(_, until)| found.due.max(until));
         if time > now {
             self.planned.insert((time, found.session));
-        } else if !self.ready.contains(&found.no) {
+        } else if self.is_ready.insert(found.no) {
             self.ready.push_back(found.no);
         }
     }

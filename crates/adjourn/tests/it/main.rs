@@ -39,6 +39,7 @@ mod permissions;
 mod points;
 #[path = "../../../adjourn-driver/tests/it/provider.rs"]
 mod provider;
+mod recipients;
 mod scripted;
 mod scripts;
 mod steps;
