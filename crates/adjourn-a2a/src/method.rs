@@ -108,10 +108,14 @@ impl Verb {
             Self::Get | Self::List | Self::Subscribe => Scope::Read,
             // Each peer is told what it may do, and no more.
             Self::Card => return None,
-            // Whoever may give work may take it back.
-            Self::Send | Self::Stream | Self::Cancel => Scope::Send,
-            // So may it say who is told of it.
-            Self::SetPush | Self::GetPush | Self::ListPushes | Self::DeletePush => Scope::Send,
+            // A caller that may give work may take it back, and say who is told of it.
+            Self::Send
+            | Self::Stream
+            | Self::Cancel
+            | Self::SetPush
+            | Self::GetPush
+            | Self::ListPushes
+            | Self::DeletePush => Scope::Send,
             Self::Pause => Scope::Pause,
             Self::Resume => Scope::Resume,
             Self::Await => Scope::Agent,

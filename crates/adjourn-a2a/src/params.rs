@@ -102,45 +102,6 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Returns the id of the task that a method for push notifications is about.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn push_task(self, version: Version) -> Result<&'a str, Error> {
-        let names = match version {
-            Version::V03 => ["taskId", "id"],
-            // Their id is the configuration's.
-            Version::V03Proto | Version::V10 => ["taskId", "taskId"],
-        };
-        let [first, second] = names.map(|name| self.text(name));
-        first?.or(second?).ok_or_else(|| Error::invalid("taskId", "is required"))
-    }
-
-    /// Returns the id of the configuration that a method for push notifications is about.
-    ///
-    /// # Errors
-    /// It is no text.
-    pub fn push_id(self, version: Version) -> Result<Option<&'a str>, Error> {
-        match (self.text("pushNotificationConfigId")?, version) {
-            (None, Version::V10) => self.text("id"),
-            (id, _) => Ok(id),
-        }
-    }
-
-    /// Returns the configuration that a receiver of push notifications is set with: 1.0 has it beside
-    /// the task, 0.3 in an object of its own, and its proto file in one around that.
-    ///
-    /// # Errors
-    /// It is missing or malformed.
-    pub(crate) fn push_config(self) -> Result<PushConfig, Error> {
-        const INNER: &str = "pushNotificationConfig";
-        let outer = self.object("config")?.map_or(self, Params);
-        match outer.object(INNER)? {
-            Some(config) => PushConfig::read(Params(config), INNER),
-            None => PushConfig::read(outer, ""),
-        }
-    }
-
     /// Returns what is wanted of a task.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use adjourn::keys::DecryptError;
 use adjourn::store::{Store, Told};
 use adjourn::{TakenRecipient, Then};
 use adjourn_a2a::{Face, Notification, Notifications, RECIPIENT_KIND, Receiver, Receivers};
@@ -236,6 +237,11 @@ impl<S: Store> Deliveries<S> {
         let place = taken.place();
         let receiver = match taken.body().map(Receiver::read) {
             Ok(Some(receiver)) => receiver,
+            // Another server may have the key, or get it back.
+            Err(lost @ DecryptError::UnknownKey(_)) => {
+                let problem = lost.to_string();
+                return self.fails(taken, place, problem, false).await;
+            }
             unreadable => {
                 let problem = unreadable.err().map(ToString::to_string);
                 let problem = problem.unwrap_or_else(|| "another program wrote it".to_owned());

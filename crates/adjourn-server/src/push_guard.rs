@@ -157,8 +157,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     };
     match parts {
         // Other spellings of IPv4: mapped, translated (NAT64) and tunnelled (6to4).
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
-        [0x2002, high, low, ..] => v4(high, low),
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => v4(high, low),
         // Protocols and tunnels, and documentation.
         [0x2001, 0..=0x01ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0x0fff, ..] => false,
         // Nothing else was given out: loopback, local, private and multicast addresses lie outside.

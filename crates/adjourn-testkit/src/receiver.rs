@@ -102,7 +102,7 @@ impl Receiver {
     /// # Panics
     /// None comes.
     pub fn next(&self) -> Received {
-        self.received.recv_timeout(PATIENCE).expect("a notification")
+        self.received.recv_timeout(PATIENCE).unwrap()
     }
 
     /// Returns the next notification, if one has come.

@@ -165,7 +165,7 @@ pub mod keys {
     //! The keys that commits are signed with, and portable records sealed.
 
     pub use adjourn_record::keys::{
-        DecryptError, Error, Key, KeyDir, KeyId, KeyRing, Keys, PublicKey, SealingKey,
+        DecryptError, Error, Key, KeyDir, KeyId, KeyRing, Keys, PublicKey, Revocation, SealingKey,
     };
 }
 

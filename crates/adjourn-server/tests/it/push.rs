@@ -1,7 +1,11 @@
 //! Push notifications, to a receiver on loopback.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use adjourn::Adjourn;
+use adjourn::clock::Environment as _;
+use adjourn::keys::{Key, Keys, Revocation};
 use adjourn_a2a::RECIPIENT_KIND;
 use adjourn_server::{Access, Pusher};
 use adjourn_testkit::PATIENCE;
@@ -43,7 +47,8 @@ fn begin(served: &Served, headers: &[(&str, &str)], id: &str, config: &Value) ->
         "configuration": { "returnImmediately": true, "taskPushNotificationConfig": config },
     });
     let sent = served.ask(headers, "SendMessage", &params);
-    sent["result"]["task"]["id"].as_str().unwrap_or_else(|| panic!("{sent}")).to_owned()
+    assert!(sent.get("result").is_some(), "{sent}");
+    sent["result"]["task"]["id"].as_str().unwrap().to_owned()
 }
 
 fn states(all: &[Received]) -> Vec<&str> {
@@ -443,4 +448,33 @@ async fn two_servers_tell_a_receiver_in_order_and_each_event_once() {
     one.stop().await;
     two.stop().await;
     assert_eq!(receiver.came(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receiver_whose_key_was_revoked_is_given_up_and_shown_without_its_url() {
+    let fixture = Fixture::new();
+    let receiver = Receiver::new();
+    let served = pushing(WAITS).on(&fixture).await;
+    let task = begin(&served, &[], "m1", &json!({ "id": "c", "url": receiver.url("/") }));
+    served.stop().await;
+
+    let old = adjourn_testkit::store::keys().current().clone();
+    let revoked = Revocation { at: fixture.clock.now(), reason: "stolen".to_owned() };
+    let new = Key::from_secrets(fixture.clock.now(), &[3; 32], &[4; 32]);
+    let clock = Arc::new(fixture.clock.clone());
+    let adjourn = Adjourn::on(fixture.another(), fixture.hosts(), clock).unwrap();
+    adjourn.keep_secrets_with(Keys::only(new).accepting(old, Some(revoked)));
+    let served = pushing(WAITS).on_store(adjourn.in_tenant(TENANT)).await;
+    served.result("tasks/pause", &json!({ "taskId": task }));
+    while !is_given_up(&fixture, &task).await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let listed = served.result("ListTaskPushNotificationConfigs", &json!({ "taskId": task }));
+    assert_eq!(listed["configs"], json!([{ "id": "c", "url": "", "taskId": task }]));
+    // Set again, it goes on where it was.
+    let params = json!({ "taskId": task, "id": "c", "url": receiver.url("/") });
+    served.result("CreateTaskPushNotificationConfig", &params);
+    served.result("tasks/cancel", &json!({ "id": task }));
+    assert_eq!(receiver.until("TASK_STATE_CANCELED").len(), 2, "the pause, and the end");
+    served.stop().await;
 }

@@ -43,7 +43,7 @@ fn recipient(run: RunId, id: &str, after: u64) -> NewRecipient {
 
 /// Waits until there is one to tell.
 async fn next(recipients: &mut Recipients) -> adjourn::TakenRecipient {
-    tokio::time::timeout(SOON, recipients.next()).await.expect("one is behind").unwrap()
+    tokio::time::timeout(SOON, recipients.next()).await.unwrap().unwrap()
 }
 
 /// Finds that there is none to tell, which shows at once where there is one.
