@@ -8,6 +8,7 @@ use adjourn::clock::Environment as _;
 use adjourn::keys::{Key, Keys, Revocation};
 use adjourn_a2a::RECIPIENT_KIND;
 use adjourn_server::{Access, Pusher};
+use adjourn_store::Store as _;
 use adjourn_testkit::PATIENCE;
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::receiver::{Received, Receiver, Reply};
@@ -27,15 +28,18 @@ fn pushing(script: &str) -> Setting<'_> {
     Setting { pusher: Some(pusher), ..Setting::new(script) }
 }
 
-/// Lets time pass, bit by bit, until something has come about.
-async fn pass<T>(fixture: &Fixture, mut come: impl FnMut() -> Option<T>) -> T {
+/// Waits until telling the one receiver of a task has failed so often in a row, and lets as much time
+/// pass as it is put off.
+async fn until_failed(fixture: &Fixture, task: &str, tries: u32) {
+    let run = task.parse().unwrap();
+    let session = fixture.adjourn().session_of(run).await.unwrap().unwrap().id();
     let start = Instant::now();
     loop {
-        if let Some(come) = come() {
-            return come;
+        let row = &fixture.store.recipients(session, run, RECIPIENT_KIND).unwrap()[0];
+        if row.tries == tries && row.holder.is_none() {
+            return fixture.clock.advance(row.due.since(fixture.clock.now()));
         }
-        assert!(start.elapsed() < PATIENCE, "it never came");
-        fixture.clock.advance(Duration::from_secs(1));
+        assert!(start.elapsed() < PATIENCE, "{} failures", row.tries);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -225,10 +229,12 @@ async fn what_fails_or_takes_too_long_is_tried_again_with_the_same_key_before_an
     receiver.replies([Reply::Status(500), Reply::Nothing, elsewhere, Reply::Status(404)]);
     let task = begin(&served, &[], "m1", &json!({ "id": "c", "url": receiver.url("/") }));
     served.result("tasks/cancel", &json!({ "id": task }));
-    let mut all: Vec<Received> = Vec::new();
-    while all.last().and_then(Received::state) != Some("TASK_STATE_CANCELED") || all.len() < 5 {
-        all.push(pass(&fixture, || receiver.came()).await);
+    let mut all = Vec::new();
+    for tries in 1..=4 {
+        all.push(receiver.next());
+        until_failed(&fixture, &task, tries).await;
     }
+    all.extend(receiver.until("TASK_STATE_CANCELED"));
     let keys: Vec<_> = all.iter().map(Received::key).collect();
     assert!(keys[..5].iter().all(|key| *key == keys[0]), "{keys:?}");
     let mut distinct = keys.clone();
@@ -246,10 +252,10 @@ async fn a_receiver_that_fails_too_often_is_given_up_until_it_is_set_again() {
     let config = json!({ "id": "c", "url": receiver.url("/") });
     let task = begin(&served, &[], "m1", &config);
     served.result("tasks/cancel", &json!({ "id": task }));
-    let mut first = None;
-    for _ in 0..20 {
-        let received = pass(&fixture, || receiver.came()).await;
-        assert_eq!(first.get_or_insert(received.key().to_owned()), received.key());
+    let first = receiver.next().key().to_owned();
+    for tries in 1..20 {
+        until_failed(&fixture, &task, tries).await;
+        assert_eq!(receiver.next().key(), first);
     }
     while !is_given_up(&fixture, &task).await {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -260,7 +266,7 @@ async fn a_receiver_that_fails_too_often_is_given_up_until_it_is_set_again() {
     assert_eq!(listed["configs"], json!([config]), "it is still shown");
     served.result("CreateTaskPushNotificationConfig", &config);
     let again = receiver.until("TASK_STATE_CANCELED");
-    assert_eq!(again[0].key(), first.unwrap(), "it goes on where it was");
+    assert_eq!(again[0].key(), first, "it goes on where it was");
 
     // One that says that it is gone is not asked twice.
     receiver.replies([Reply::Status(410)]);
@@ -285,9 +291,7 @@ async fn what_is_queued_for_a_receiver_goes_when_it_is_deleted_and_another_is_no
     deleted.next();
     served.result("DeleteTaskPushNotificationConfig", &json!({ "taskId": task, "id": "a" }));
     served.result("tasks/cancel", &json!({ "id": task }));
-    let told =
-        pass(&fixture, || other.came().filter(|told| told.state() == Some("TASK_STATE_CANCELED")));
-    told.await;
+    other.until("TASK_STATE_CANCELED");
     fixture.clock.advance(Duration::from_secs(3600));
     // A third one that is set now is told what happens next, and nothing else is sent.
     let again = begin(&served, &[], "m2", &json!({ "url": other.url("/") }));
