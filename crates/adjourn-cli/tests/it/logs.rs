@@ -428,3 +428,62 @@ fn a_host_that_stops_is_alive_and_not_ready() {
     assert_eq!(get(address, "/healthz").0, 200);
     serving.kill();
 }
+
+/// A server of MCP that repeats what it is asked on stderr, and ends.
+const REPEATS: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "w", "version": "1"}}' ;;
+    *'"tools/list"'*) result='{"tools": [{"name": "ask", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}}]}' ;;
+    *'"tools/call"'*) printf '%s\n' "$line" >&2; exit 7 ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc": "2.0", "id": %s, "result": %s}\n' "$id" "$result"
+done
+"#;
+
+#[test]
+fn what_an_mcp_server_says_is_logged_at_debug_alone() {
+    let home = Home::new();
+    let server = home.file("server.sh", REPEATS);
+    let servers = json!({ "mcpServers": {
+        "repeats": { "command": "sh", "args": [server] },
+        "fails": { "command": "sh", "args": ["-c", "echo sk-failed >&2; exit 4"] },
+    } });
+    let servers = home.file("mcp.json", &servers.to_string());
+    let answers = r#"
+{"calls": [{"tool": "repeats__ask", "arguments": {"text": "sk-asked"}}]}
+{"text": "Over."}
+"#;
+    let model = format!("scripted:{}", home.file("answers.jsonl", answers));
+    let log = |level: &str| -> Vec<Value> {
+        let run = ["run", "go", "--model", &model, "--mcp", &servers];
+        let told = home.told(&[&run[..], &["--log", level, "--log-format", "json"]].concat());
+        assert_eq!(told.code, 0, "{told:?}");
+        let lines = told.talk.lines().map(|line| serde_json::from_str(line).expect(line));
+        // What is said to the person who typed it has no level.
+        lines.filter(|line: &Value| line.get("level").is_some()).collect()
+    };
+    let lines = log("warn");
+    let of = |server: &str| -> Vec<&Value> {
+        lines.iter().filter(|line| line["server"] == server).collect()
+    };
+    let (failed, ended) = (of("fails"), of("repeats"));
+    assert!(failed.iter().any(|line| line["kind"] == "tool_error"), "{lines:#?}");
+    assert!(ended.iter().any(|line| line["status"] == "exit status: 7"), "{lines:#?}");
+    for line in &lines {
+        assert!(!line.to_string().contains(UNSAID), "{line}");
+    }
+    let lines = log("debug");
+    for word in ["sk-asked", "sk-failed"] {
+        let says = |line: &&Value| line["message"].as_str().is_some_and(|said| said.contains(word));
+        let said: Vec<_> = lines.iter().filter(says).collect();
+        assert!(!said.is_empty(), "{word}: {lines:#?}");
+        for line in said {
+            assert_eq!(line["level"], "DEBUG", "{line}");
+            let claim = &line["spans"][0];
+            assert!(claim["session"].as_str().unwrap().starts_with("sess-"), "{line}");
+        }
+    }
+}
