@@ -97,7 +97,8 @@ fn unusable(Unusable { field, problem }: Unusable) -> Error {
 impl<S: Store> Face<S> {
     /// Registers a client that sees a session, and what it can be asked for besides permissions.
     pub(crate) fn attend(&self, id: SessionId, abilities: ClientAbilities) -> Viewer {
-        self.permissions.attend(id, self.claimant.show(id), abilities)
+        let host = self.claimant.host();
+        self.permissions.attend(id, host, self.claimant.show(id), abilities)
     }
 
     /// Makes a session.
