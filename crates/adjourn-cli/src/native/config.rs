@@ -71,7 +71,12 @@ impl NativeConfig {
     /// # Errors
     /// Why this program cannot run it, in words for a person who looks at the session.
     pub fn of(spec: &DriverSpec) -> Option<Result<Self, String>> {
-        let DriverKind::Named { config, .. } = &spec.kind else { return None };
+        let config = match &spec.kind {
+            DriverKind::Named { config, .. } => config,
+            // An agent of the library without a name: a model that any host of this program can have.
+            DriverKind::Native { model } => return Some(Ok(Self::new(model.clone(), None))),
+            DriverKind::Script { .. } | DriverKind::Acp { .. } => return None,
+        };
         let version = config.get(MARK)?.as_u64()?;
         if version > VERSION {
             return Some(Err("its agent was made by a newer adjourn".to_owned()));
@@ -96,6 +101,13 @@ mod tests {
         let mut config = NativeConfig::new("openai/gpt-5".to_owned(), None);
         config.policy.insert(FailureKind::ToolError, Action::AskUser);
         assert_eq!(of(config.to_value()), Some(Ok(config)));
+    }
+
+    #[test]
+    fn an_agent_without_a_name_is_its_model() {
+        let native = DriverSpec::new(DriverKind::Native { model: "openai/gpt-5".to_owned() });
+        let config = NativeConfig::new("openai/gpt-5".to_owned(), None);
+        assert_eq!(NativeConfig::of(&native), Some(Ok(config)));
     }
 
     #[test]

@@ -48,6 +48,19 @@ pub fn check(text: &str) -> Result<(), String> {
     }
 }
 
+/// Checks the model that a session has, and opens nothing.
+///
+/// # Errors
+/// Why no host of this program can have it.
+pub fn check_stored(config: &NativeConfig) -> Result<(), String> {
+    match &config.answers {
+        Some(answers) => {
+            ScriptedModel::parse(answers).map(|_| ()).map_err(|error| error.to_string())
+        }
+        None => check(&config.model),
+    }
+}
+
 /// Reads the name of a model as it is typed, and returns how the journal has it.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 mod agents;
 mod editors;
 mod killed;
+mod library;
 mod tools;
 
 use serde_json::{Value, json};
