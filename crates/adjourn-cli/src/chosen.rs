@@ -30,6 +30,8 @@ pub struct Chosen {
     pub is_script: bool,
     /// Whether it has tools that a person has to allow.
     pub asks: bool,
+    /// Whether it has the tools of MCP servers that a client names.
+    pub mcp: bool,
     /// Why it cannot be run by this process, which other hosts may be able to.
     lacks: Option<String>,
     /// The name of its model, if it is not known what that costs.
@@ -68,8 +70,8 @@ impl Chosen {
         if let Some(model) = unpriced.as_ref().filter(|_| limited(&definition.guardrails)) {
             return Err(no_price("guardrails.max_cost_usd", model));
         }
-        let (runs, is_script, asks) = (1, false, definition.asks());
-        Ok(Self { driver, values, budget, runs, is_script, asks, lacks, unpriced })
+        let (runs, is_script, asks, mcp) = (1, false, definition.asks(), true);
+        Ok(Self { driver, values, budget, runs, is_script, asks, mcp, lacks, unpriced })
     }
 
     /// Says what a session may use: what is typed, or else what the settings say. A limit on what a
@@ -92,8 +94,8 @@ impl Chosen {
         }
         let (driver, values) = (conformance_agent::spec(), BTreeMap::new());
         let (budget, lacks, unpriced) = (None, None, None);
-        let (runs, is_script, asks) = (1, false, false);
-        Ok(Self { driver, values, budget, runs, is_script, asks, lacks, unpriced })
+        let (runs, is_script, asks, mcp) = (1, false, false, false);
+        Ok(Self { driver, values, budget, runs, is_script, asks, mcp, lacks, unpriced })
     }
 
     /// Refuses what this process cannot run itself, before there is a session that waits for it.
@@ -115,8 +117,8 @@ impl Chosen {
         let runs = script.runs().unwrap_or(1).max(1);
         let values = BTreeMap::new();
         let asks = driver.needs.contains(&Need::Permissions);
-        let (budget, is_script, lacks, unpriced) = (None, true, None, None);
-        Ok(Self { driver, values, budget, runs, is_script, asks, lacks, unpriced })
+        let (budget, is_script, mcp, lacks, unpriced) = (None, true, false, None, None);
+        Ok(Self { driver, values, budget, runs, is_script, asks, mcp, lacks, unpriced })
     }
 
     /// Says which directory the session works in: the one that is named, or for an agent the current

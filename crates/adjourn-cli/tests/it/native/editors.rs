@@ -112,10 +112,13 @@ fn mcp_is_advertised_where_it_works() {
     };
     let script = home.file("script.json", r#"{"steps": [{"say": "x"}]}"#);
     let (native, scripted) = (["--model", &model], ["--script", &script]);
+    let conformance = ["--agent", "conformance"];
     assert_eq!(advertised(&native, 1), json!({ "http": true, "sse": false }));
     assert_eq!(advertised(&native, 2), json!({ "stdio": {}, "http": {} }));
-    assert_eq!(advertised(&scripted, 1), json!({ "http": false, "sse": false }));
-    assert_eq!(advertised(&scripted, 2), Value::Null);
+    for without in [&scripted, &conformance] {
+        assert_eq!(advertised(without, 1), json!({ "http": false, "sse": false }));
+        assert_eq!(advertised(without, 2), Value::Null);
+    }
 }
 
 /// What a client names when it comes back holds, whatever the session was made with.
