@@ -27,6 +27,8 @@ fmt-check:
 .PHONY: lint
 lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+# The agent library as it is without features; the workspace always turns them on.
+	cargo clippy --package adjourn-agent --all-targets --locked -- -D warnings
 # The program as it is released, without what tests turn on in the library.
 	cargo check --package adjourn-cli --locked
 
