@@ -9,7 +9,7 @@
 )]
 
 use std::collections::HashMap;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -41,8 +41,12 @@ impl Editor {
     /// Starts an agent that some arguments describe, and introduces an editor.
     pub fn of_agent(home: &Home, arguments: &[&str], greeting: &Value) -> Self {
         let mut command = home.command(&[&["acp"], arguments].concat());
-        let agent = Process::start(command.stderr(Stdio::inherit()));
-        let mut editor = Self { agent, log: Vec::new(), next: 1 };
+        Self::of_command(command.stderr(Stdio::inherit()), greeting)
+    }
+
+    /// Starts an agent by a command that was put together by hand, and introduces an editor.
+    pub fn of_command(command: &mut Command, greeting: &Value) -> Self {
+        let mut editor = Self { agent: Process::start(command), log: Vec::new(), next: 1 };
         editor.call("initialize", greeting.clone()).unwrap();
         editor
     }

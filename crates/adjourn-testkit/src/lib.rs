@@ -8,6 +8,7 @@
 //!   with it over a pipe, and `process::Process` is any process that is spoken with in lines.
 //! - [`dice::Dice`] makes random choices that can be had again.
 //! - `http` has an HTTP client.
+//! - `provider::Server` stands for a provider of models.
 //! - `conformance` is the suite that every store has to pass.
 //! - `scenarios::Played` plays a scenario through the verbs of the library.
 //!
@@ -30,6 +31,8 @@ pub mod host;
 pub mod http;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg(feature = "provider")]
+pub mod provider;
 #[cfg(feature = "scenarios")]
 pub mod scenarios;
 pub mod store;
