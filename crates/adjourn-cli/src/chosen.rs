@@ -14,7 +14,7 @@ use crate::arguments::AgentFlags;
 use crate::conformance_agent;
 use crate::failure::Failure;
 use crate::input_file;
-use crate::native::{Definition, models, tools};
+use crate::native::{Definition, ModelSettings, models, tools};
 use crate::settings::Settings;
 
 /// What is to run a session.
@@ -46,10 +46,12 @@ impl Chosen {
             return Self::conformance(flags);
         }
         let definition = match (&flags.agent, &flags.model) {
-            (Some(name), model) => {
+            (Some(name), None) => settings.agent(name)?.definition.clone(),
+            (Some(name), Some(model)) => {
                 let settled = settings.agent(name)?.definition.clone();
-                let model = model.clone().unwrap_or_else(|| settled.model.clone());
-                Definition { model, ..settled }
+                // Another model is not where the agent's own is, and does not take its key.
+                let model_settings = ModelSettings::default();
+                Definition { model: model.clone(), model_settings, ..settled }
             }
             (None, Some(model)) => Definition::with_model(model.clone()),
             (None, None) => return Err(nothing_chosen(settings)),

@@ -12,8 +12,8 @@ use crate::founding::Given;
 /// What runs a session: an agent with a model, or a script.
 #[derive(Debug, Args)]
 pub struct AgentFlags {
-    /// The model of the agent: openai/MODEL, anthropic/MODEL, or scripted:FILE for answers from a
-    /// file
+    /// The model of the agent: PROVIDER/MODEL, such as openai/gpt-5 or anthropic/claude-sonnet-4-5,
+    /// or scripted:FILE for answers from a file
     #[arg(short, long)]
     pub model: Option<String>,
     /// An agent of the settings, [agent.NAME]; what other flags say goes before what it has. The
