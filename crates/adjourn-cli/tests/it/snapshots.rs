@@ -61,6 +61,7 @@ fn the_life_of_a_session_for_people() {
         $ adjourn run --script ~/ci.json --detach
         building
         2> [sess:0]
+        2> → build
         2> · build done
         2> [suspended for 0s: waiting on ci; wakes on ci.passed:main or in 30d]
         2> [it stays parked; no host is left to wake it: start `adjourn serve`]
