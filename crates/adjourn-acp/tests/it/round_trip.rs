@@ -91,11 +91,10 @@ impl Script {
 
     /// Returns what the conversation is called in the end, if the agent says so.
     fn title(&self) -> Option<&str> {
-        let titles = self.sayings.iter().filter_map(|saying| match saying {
+        self.sayings.iter().rev().find_map(|saying| match saying {
             Saying::Titled(title) => Some(title.as_str()),
             _ => None,
-        });
-        titles.last()
+        })
     }
 
     /// Returns the last that is told of what was used: how full the context is, or all tokens if
