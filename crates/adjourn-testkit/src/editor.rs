@@ -9,6 +9,7 @@
 )]
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -55,6 +56,16 @@ impl Editor {
     /// Starts an agent, and introduces an editor.
     pub fn greeted(home: &Home, script: &str, arguments: &[&str], greeting: &Value) -> Self {
         let mut editor = Self::open(home, script, arguments);
+        editor.call("initialize", greeting.clone()).unwrap();
+        editor
+    }
+
+    /// Starts an agent whose log goes into a file of the home, and introduces an editor.
+    pub fn logging(home: &Home, script: &str, log: &str, greeting: &Value) -> Self {
+        let script = home.file("script.json", script);
+        let mut command = home.command(&["acp", "--script", &script]);
+        let agent = Process::start(command.stderr(File::create(home.path(log)).unwrap()));
+        let mut editor = Self { agent, log: Vec::new(), next: 1 };
         editor.call("initialize", greeting.clone()).unwrap();
         editor
     }

@@ -9,10 +9,7 @@ mod fake_peer;
 mod killing;
 mod sdk;
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpStream;
-
-use adjourn_testkit::http::{self, Answer};
+use adjourn_testkit::http::{self, Answer, Connection, Events};
 use serde_json::{Value, json};
 
 use crate::home::{Home, Serving};
@@ -57,19 +54,10 @@ impl Server {
     }
 
     /// Asks for something, and does not wait for the answer.
-    fn begin(&self, headers: &[(&str, &str)], body: &Value) -> TcpStream {
-        let mut stream = TcpStream::connect(&*self.address).unwrap();
-        let body = body.to_string();
-        let headers: String =
-            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        write!(
-            stream,
-            "POST /a2a HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             {headers}content-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        stream
+    fn begin(&self, headers: &[(&str, &str)], body: &Value) -> Connection {
+        let mut connection = Connection::open(&*self.address);
+        connection.begin("POST /a2a", &[&[JSON], headers].concat(), &body.to_string());
+        connection
     }
 
     /// Asks for something that is granted.
@@ -81,40 +69,20 @@ impl Server {
 
     /// Watches a task: each event with its id.
     fn watch(&self, task: &Value, last: Option<&str>) -> Watch {
-        let mut stream = TcpStream::connect(&*self.address).unwrap();
         let body = request("SubscribeToTask", json!({ "id": task })).to_string();
-        let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
-        write!(
-            stream,
-            "POST /a2a/ HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             a2a-version: 1.0\r\n{}: {}\r\n{last}content-length: {}\r\n\r\n{body}",
-            STATES.0,
-            STATES.1,
-            body.len()
-        )
-        .unwrap();
-        Watch(BufReader::new(stream))
+        let last = last.map(|last| ("last-event-id", last));
+        let headers: Vec<_> =
+            [JSON, ("a2a-version", "1.0"), STATES].into_iter().chain(last).collect();
+        Watch(Events::open(&*self.address, "POST /a2a/", &headers, &body))
     }
 }
 
-struct Watch(BufReader<TcpStream>);
+struct Watch(Events);
 
 impl Watch {
     /// Returns the next event; nothing at the end of the stream.
     fn next(&mut self) -> Option<(String, Value)> {
-        let (mut id, mut line) = (String::new(), String::new());
-        loop {
-            line.clear();
-            if self.0.read_line(&mut line).ok()? == 0 || line == "0\r\n" {
-                return None;
-            }
-            if let Some(place) = line.strip_prefix("id: ") {
-                id = place.trim().to_owned();
-            } else if let Some(data) = line.strip_prefix("data: ") {
-                // One that is cut off was not told.
-                return Some((id, serde_json::from_str(data).ok()?));
-            }
-        }
+        self.0.next()
     }
 
     /// Returns the states of the events that tell of one, up to the end or one that is named.

@@ -6,17 +6,16 @@
 //! whose answer does not name the suspension. The status is what the
 //! command line shows, with everything that A2A shows of the task in its place.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjourn_conformance::scenario::{Event, How, Restart, Resume, Scenario, Suspend, Why};
 use adjourn_conformance::{Answer, Ending, Face, Refusal, Reply, logs, play};
+use adjourn_testkit::http::{self, Events};
 use serde_json::{Map, Value, json};
 
-use super::{STATES, request};
+use super::{JSON, STATES, request};
 use crate::conformance::{CONFIG, event_arguments, suspend_arguments, told};
 use crate::home::{Home, Serving};
 
@@ -270,23 +269,12 @@ fn show(task: &Value, status: &mut Map<String, Value>) {
 
 /// Returns the notifications of the proposal that a peer is told of a task from its beginning on.
 fn frames(address: &str, task: &Value) -> Vec<Value> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(SILENCE)).unwrap();
     let body = request("SubscribeToTask", json!({ "id": task["id"] })).to_string();
-    let head = format!(
-        "POST /a2a HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{}: {}\r\n\
-         last-event-id: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        STATES.0,
-        STATES.1,
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).unwrap();
-    let lines = BufReader::new(stream).lines().map_while(Result::ok);
-    let events =
-        lines.filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+    let headers = [JSON, STATES, ("last-event-id", "1"), ("connection", "close")];
+    let events = Events::open(address, "POST /a2a", &headers, &body).until_silent_for(SILENCE);
     events
-        .filter(|event| event["method"] == "tasks/statusUpdate")
-        .map(|event| event["params"].clone())
+        .filter(|(_, event)| event["method"] == "tasks/statusUpdate")
+        .map(|(_, event)| event["params"].clone())
         .collect()
 }
 
@@ -344,19 +332,9 @@ fn is_over(task: &Value) -> bool {
 fn ask(address: &str, method: &str, params: Value) -> Answer {
     let left = || Refusal { reason: LEFT.to_owned(), ..Refusal::broken("killed") };
     let body = request(method, params).to_string();
-    let mut answer = String::new();
-    let head = format!(
-        "POST /a2a HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{}: {}\r\n\
-         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        STATES.0,
-        STATES.1,
-        body.len()
-    );
-    let mut stream = TcpStream::connect(address).map_err(|_| left())?;
-    stream.write_all(head.as_bytes()).map_err(|_| left())?;
-    stream.read_to_string(&mut answer).map_err(|_| left())?;
-    let (_, answer) = answer.split_once("\r\n\r\n").ok_or_else(left)?;
-    let mut answer: Value = serde_json::from_str(answer).map_err(|_| left())?;
+    let answer = http::try_send(address, "POST /a2a", &[JSON, STATES], &body);
+    let mut answer: Value =
+        serde_json::from_str(&answer.map_err(|_| left())?.body).map_err(|_| left())?;
     let Some(error) = answer.get("error") else { return Ok(answer["result"].take()) };
     let info = &error["data"][0];
     let reason = match info["reason"].as_str() {

@@ -146,7 +146,7 @@ async fn a_driver_is_not_kept_if_other_servers_were_named_while_its_step_ran() {
         let id = fixture.create_with(spec());
         fixture.prompt(id, "go");
         player.points.until_held(std::future::pending()).await;
-        adjourn.session(id).provide(named(servers));
+        adjourn.session(id).provide(named(servers)).await;
         player.points.release();
         fixture.until_state(id, "suspended").await;
         match same {
