@@ -37,14 +37,16 @@
 //! Everything that is answered is durable. What must be done next is read off the state, so that a
 //! program that dies leaves nothing behind that others do not find.
 //!
-//! Reads are `async`. Those of one session or of a page ([`SessionRef::load`], [`Moments::page`],
-//! [`Adjourn::known_hosts`]) are made on the thread that polls them, from memory or with a few
-//! indexed reads, and take microseconds. Those that grow with a journal or with the store
+//! Reads are `async`: every method of [`Adjourn`], [`SessionRef`] and [`Moments`] that looks at the
+//! store or at a file. Those of one session, of a page or of a host ([`SessionRef::load`],
+//! [`Moments::page`], [`Adjourn::known_hosts`], [`Adjourn::ready`]) are made on the thread that polls
+//! them, from memory or with a few indexed reads, and take microseconds. Those that grow with a journal or with the store
 //! ([`SessionRef::journal`], [`Adjourn::query`], [`Adjourn::tally`], [`Adjourn::backup`], the first
 //! page of a long [`SessionRef::watch`]) are made on another thread, and hold up no task.
 //!
 //! What lies beneath is here for faces and tools: [`Account`], which tells a session to one client,
-//! [`Claimant`], the [`feed`] of commits, [`live`] text, and the [`script`]ed driver.
+//! [`Claimant`], the [`feed`] of commits, [`live`] text, and the [`script`]ed driver. The few reads of
+//! these that are not `async` ([`Account::bridge`], [`Claimant::spec`]) take microseconds, too.
 
 pub mod about;
 mod account;

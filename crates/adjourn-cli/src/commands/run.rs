@@ -63,7 +63,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let founding = run.given.founding(&place, driver, budget).await?;
     // Before it is made: it is claimed with the same commit.
     let values = Environment { mcp_servers: values, ..Environment::default() };
-    place.adjourn.session(founding.id).provide(values);
+    place.adjourn.session(founding.id).provide(values).await;
     // One commit: a session that is made and never prompted would keep its name, and do nothing.
     let made = place.adjourn.create_from(founding).prompt(task.as_str()).with_commit();
     let (session, made) = made.await?;
