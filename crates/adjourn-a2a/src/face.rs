@@ -11,6 +11,7 @@ use adjourn::core::id::RunId;
 use adjourn::store::Store;
 use adjourn::{Adjourn, SessionRef};
 use serde_json::Value;
+use tracing::Instrument as _;
 
 use crate::caller::{Caller, Scope};
 use crate::error::{Error, METHOD_NOT_FOUND};
@@ -23,6 +24,7 @@ use crate::shared::Shared;
 use crate::standing::Standing;
 use crate::stream::TaskStream;
 use crate::task::Task;
+use crate::trace;
 use crate::version::{Activated, Profile, Version};
 
 /// How long a send that waits is kept waiting.
@@ -119,6 +121,13 @@ impl<S: Store> Face<S> {
     /// # Errors
     /// Why it is refused.
     pub async fn ask(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
+        let span = trace::span(asked);
+        let answer = self.fulfil(asked, params).instrument(span.clone()).await;
+        span.in_scope(|| trace::answered(&answer));
+        answer
+    }
+
+    async fn fulfil(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
         let Method { verb, version, .. } = asked.method;
         if matches!(verb, Verb::Pause | Verb::Resume | Verb::Await) {
             self.check_pausable()?;
@@ -179,6 +188,7 @@ impl<S: Store> Face<S> {
     /// Finds a task of the caller's tenant.
     pub(crate) async fn find(&self, asked: &Asked<'_>, task: &str) -> Result<Found<S>, Error> {
         let (session, state, run) = self.find_session(asked, task).await?;
+        trace::concerns(session.id(), run);
         let runs = self.folded.runs_at(&session, &state).await;
         let runs = runs.map_err(|error| Error::of(error, task, asked.method.family))?;
         match runs.get(run) {
@@ -192,7 +202,10 @@ impl<S: Store> Face<S> {
     pub(crate) async fn find_now(&self, asked: &Asked<'_>, task: &str) -> Result<Found<S>, Error> {
         let (session, state, run) = self.find_session(asked, task).await?;
         match state.run().is_some_and(|under_way| under_way.id == run) {
-            true => Ok(Found { session, runs: Arc::new(Runs::now(&state)), run }),
+            true => {
+                trace::concerns(session.id(), run);
+                Ok(Found { session, runs: Arc::new(Runs::now(&state)), run })
+            }
             false => self.find(asked, task).await,
         }
     }

@@ -37,6 +37,7 @@ mod standing;
 mod stream;
 mod task;
 mod tasks;
+mod trace;
 mod version;
 
 pub use caller::{Caller, Scope, Scopes};

@@ -83,6 +83,15 @@ impl Method {
         let (_, verb, version, family) = METHODS.into_iter().find(|(known, ..)| *known == name)?;
         Some(Self { verb, version, family })
     }
+
+    /// Returns the name that its version has for it; over REST, the one that JSON-RPC has.
+    pub(crate) fn name(self) -> &'static str {
+        let is_old = self.version != Version::V10;
+        let same = |version: Version| (version != Version::V10) == is_old;
+        let known =
+            METHODS.into_iter().find(|(_, verb, version, _)| *verb == self.verb && same(*version));
+        known.map_or("", |(name, ..)| name)
+    }
 }
 
 impl Verb {

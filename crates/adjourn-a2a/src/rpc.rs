@@ -9,6 +9,7 @@ use crate::error::{Error, INVALID_REQUEST, PARSE_ERROR};
 use crate::face::{Answer, Asked, Face};
 use crate::method::Method;
 use crate::stream::{TaskStream, Told};
+use crate::trace;
 use crate::version::{Activated, Version};
 
 /// How long a request may be.
@@ -56,6 +57,7 @@ impl<S: Store> Face<S> {
                     _ => INVALID_REQUEST,
                 };
                 let error = Error::new(code, "PARSE_ERROR", unreadable.to_string());
+                trace::refused(&error);
                 return Reply::Object(failure(&Value::Null, &error));
             }
         };
@@ -73,11 +75,17 @@ impl<S: Store> Face<S> {
         headers: Headers<'_>,
         request: &Value,
     ) -> Result<Answer<S>, Error> {
-        let (name, params) = read(request)?;
-        Version::check(headers.version)?;
-        let method = Method::named(name).ok_or_else(|| Error::no_method(name))?;
+        let (method, params) = asked_for(headers, request).inspect_err(trace::refused)?;
         self.ask(&headers.asked(caller, method), params).await
     }
+}
+
+/// Returns what a request asks for, and its parameters.
+fn asked_for<'a>(headers: Headers<'_>, request: &'a Value) -> Result<(Method, &'a Value), Error> {
+    let (name, params) = read(request)?;
+    Version::check(headers.version)?;
+    let method = Method::named(name).ok_or_else(|| Error::no_method(name))?;
+    Ok((method, params))
 }
 
 /// Returns the method and the parameters of a request.

@@ -19,6 +19,7 @@ use crate::params::{Params, Send};
 use crate::projection::{self, CONTEXT};
 use crate::standing::Standing;
 use crate::stream::TaskStream;
+use crate::trace;
 
 impl<S: Store> Face<S> {
     /// `message/send`.
@@ -116,6 +117,7 @@ impl<S: Store> Face<S> {
             begun => {
                 let (session, run, seen) =
                     begun.map_err(|error| Error::of(error, "", asked.method.family))?;
+                trace::concerns(session.id(), run);
                 self.after(session, run, &seen, asked.method.family).await
             }
         }
@@ -133,6 +135,7 @@ impl<S: Store> Face<S> {
         let runs = self.runs_of(&session).await.map_err(of)?;
         let run = runs.that_took(&message.journaled_id(asked.caller)).map(|run| run.id);
         let run = run.ok_or_else(|| Error::no_task("", asked.method.family))?;
+        trace::concerns(session.id(), run);
         Ok(Found { session, runs, run })
     }
 
