@@ -55,6 +55,8 @@ endif
 .PHONY: doc-test
 doc-test:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	# As a program gets it that embeds the library: the workspace is documented with what tests see.
+	RUSTDOCFLAGS="-D warnings" cargo doc -p adjourn --no-deps --locked --quiet
 	cargo test --workspace --doc --locked --quiet
 
 .PHONY: update-expected
