@@ -56,10 +56,14 @@ impl<S: Store> Attachment<S> {
         }
         self.cancel_until = None;
         let session = self.view.as_ref().map(View::session);
-        let run = session.and_then(|session| session.run()).map(|run| display(run.id));
-        let host = session.and_then(|session| session.owner()).map(|owner| display(owner.host));
-        let id = self.id;
-        tracing::warn!(session = %id, run, host, "its host does not follow a cancel; the client is answered");
+        let run = session.and_then(|session| Some(display(session.run()?.id)));
+        let host = session.and_then(|session| Some(display(session.owner()?.host)));
+        tracing::warn!(
+            session = %self.id,
+            run,
+            host,
+            "its host does not follow a cancel; the client is answered"
+        );
         if let Some(view) = &self.view
             && self.attached.load(Ordering::Relaxed)
         {
