@@ -95,6 +95,11 @@ impl Connection {
 
     fn answer(&mut self) -> io::Result<Answer> {
         let head = self.head()?;
+        self.behind(head)
+    }
+
+    /// Reads what comes behind the head of an answer.
+    fn behind(&mut self, head: String) -> io::Result<Answer> {
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no status in {head:?}"));
         let mut answer = Answer { status, head, body: String::new() };
@@ -141,11 +146,30 @@ impl Events {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Self {
+        let opened = Self::try_open(address, what, headers, body);
+        opened.unwrap_or_else(|answer| panic!("{answer:?}"))
+    }
+
+    /// Sends a request that is answered with events, unless it is refused.
+    ///
+    /// # Errors
+    /// The answer, if it has no events.
+    ///
+    /// # Panics
+    /// No server listens, or it hangs up.
+    pub fn try_open(
+        address: impl ToSocketAddrs,
+        what: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Self, Answer> {
         let mut connection = Connection::open(address);
         connection.begin(what, headers, body);
         let head = connection.head().unwrap();
-        assert!(head.contains("\r\ncontent-type: text/event-stream"), "{head}");
-        Self { head, is_whole: false, answers: connection.answers }
+        match head.contains("\r\ncontent-type: text/event-stream") {
+            true => Ok(Self { head, is_whole: false, answers: connection.answers }),
+            false => Err(connection.behind(head).unwrap()),
+        }
     }
 
     /// Ends the stream when nothing has come for so long.

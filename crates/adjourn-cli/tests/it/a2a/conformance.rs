@@ -271,7 +271,11 @@ fn show(task: &Value, status: &mut Map<String, Value>) {
 fn frames(address: &str, task: &Value) -> Vec<Value> {
     let body = request("SubscribeToTask", json!({ "id": task["id"] })).to_string();
     let headers = [JSON, STATES, ("last-event-id", "1"), ("connection", "close")];
-    let events = Events::open(address, "POST /a2a", &headers, &body).until_silent_for(SILENCE);
+    // A task that is over is not watched.
+    let Ok(events) = Events::try_open(address, "POST /a2a", &headers, &body) else {
+        return Vec::new();
+    };
+    let events = events.until_silent_for(SILENCE);
     events
         .filter(|(_, event)| event["method"] == "tasks/statusUpdate")
         .map(|(_, event)| event["params"].clone())
