@@ -1,5 +1,6 @@
 //! The face: what a peer asks for, given to the library and answered in the peer's words.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::projection::{self, Viewer, Wanted};
 use crate::runs::Folded;
 use crate::shared::Shared;
 use crate::standing::Standing;
+use crate::stopping::Stopping;
 use crate::stream::TaskStream;
 use crate::task::Task;
 use crate::version::{Activated, Profile, Version};
@@ -74,6 +76,32 @@ pub struct Asked<'a> {
     /// The URL under which a peer that has shown a token reaches the agent; nothing where everybody
     /// is let in.
     pub url: Option<&'a str>,
+    /// Tells that the server stops; nothing if it never does.
+    pub stopping: Option<&'a Stopping>,
+}
+
+impl Asked<'_> {
+    /// Waits for something as long as there is patience, and no longer than the server is there for
+    /// it; returns nothing if that was not long enough.
+    pub(crate) async fn wait_for<T>(
+        &self,
+        patience: Duration,
+        something: impl Future<Output = T>,
+    ) -> Option<T> {
+        let stops = async {
+            match self.stopping {
+                Some(stopping) => stopping.begun().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // What has come is told, also by a server that stops.
+            biased;
+            done = something => Some(done),
+            () = stops => None,
+            () = tokio::time::sleep(patience) => None,
+        }
+    }
 }
 
 /// What a peer is answered.
@@ -161,6 +189,15 @@ impl<S: Store> Face<S> {
         Ok(Answer::Result(result))
     }
 
+    /// Returns what a peer activates with the values of `A2A-Extensions` and `X-A2A-Extensions`:
+    /// nothing that the card does not declare.
+    pub fn activated<'a>(&self, headers: impl IntoIterator<Item = &'a str>) -> Activated {
+        match self.agent.pausable {
+            true => Activated::read(headers, self.profile),
+            false => Activated::default(),
+        }
+    }
+
     /// Refuses pauses if tasks of the agent cannot be paused.
     pub(crate) fn check_pausable(&self) -> Result<(), Error> {
         if self.agent.pausable {
@@ -236,9 +273,10 @@ impl<S: Store> Face<S> {
         Ok(Found { session, runs, run })
     }
 
-    /// Waits until a task stands where it is to stand, for as long as there is patience.
+    /// Waits until a task stands where it is to stand, for as long as there is patience and a server.
     pub(crate) async fn wait(
         &self,
+        asked: &Asked<'_>,
         found: Found<S>,
         patience: Duration,
         is_there: impl Fn(Standing) -> bool,
@@ -248,7 +286,7 @@ impl<S: Store> Face<S> {
         }
         let Found { session, runs, run } = found;
         let mut runs = Arc::unwrap_or_clone(runs);
-        let waited = tokio::time::timeout(patience, async {
+        let waited = asked.wait_for(patience, async {
             let Some(state) = runs.session() else { return Ok(()) };
             let mut moments = session.watch().after(state).await?;
             while let Some(moment) = moments.next().await? {
@@ -262,7 +300,7 @@ impl<S: Store> Face<S> {
             Ok(())
         });
         // With patience at its end, the task is where it is.
-        if let Ok(Err(error)) = waited.await {
+        if let Some(Err(error)) = waited.await {
             return Err(Error::of(error, &run.to_string(), Family::Standard));
         }
         Ok(Found { session, runs: Arc::new(runs), run })

@@ -294,13 +294,44 @@ fn budget(add: Params<'_>) -> Result<AddBudget, Error> {
     Ok(AddBudget { cost_micro_usd, tokens, iterations })
 }
 
+/// In which state tasks are that are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WantedStatus {
+    /// In any.
+    Any,
+    /// In this one.
+    One(State),
+    /// In one that no task is ever in: a task is working from its first commit on.
+    Submitted,
+}
+
+impl WantedStatus {
+    /// Reads the word of either version; nothing if there is no such state.
+    fn read(word: &str) -> Option<Self> {
+        match word {
+            "TASK_STATE_UNSPECIFIED" | "unknown" => Some(Self::Any),
+            "TASK_STATE_SUBMITTED" | "submitted" => Some(Self::Submitted),
+            word => State::read(word).map(Self::One),
+        }
+    }
+
+    /// Returns whether it is the state of a task.
+    pub fn includes(self, shown: State) -> bool {
+        match self {
+            Self::Any => true,
+            Self::One(state) => state == shown,
+            Self::Submitted => false,
+        }
+    }
+}
+
 /// `tasks/list`.
 #[derive(Debug, Clone)]
 pub struct List {
     /// Only tasks of this context.
     pub context: Option<String>,
-    /// Only tasks in this state.
-    pub state: Option<State>,
+    /// In which state they are.
+    pub status: WantedStatus,
     /// Only tasks that have come to where they stand at this time or later.
     pub since: Option<Timestamp>,
     /// How many a page has.
@@ -317,12 +348,8 @@ impl List {
     /// # Errors
     /// One is malformed.
     pub fn read(params: Params<'_>) -> Result<Self, Error> {
-        let state = match params.text("status")? {
-            None | Some("TASK_STATE_UNSPECIFIED" | "unknown") => None,
-            Some(word) => Some(
-                State::read(word).ok_or_else(|| Error::invalid("status", "expected a state"))?,
-            ),
-        };
+        let status = params.text("status")?.map_or(Some(WantedStatus::Any), WantedStatus::read);
+        let status = status.ok_or_else(|| Error::invalid("status", "expected a state"))?;
         let since = params.text("statusTimestampAfter")?;
         let since = since.map(|text| {
             Timestamp::parse(text)
@@ -335,7 +362,7 @@ impl List {
         let artifacts = params.flag("includeArtifacts")?.unwrap_or(false);
         Ok(Self {
             context: params.text("contextId")?.map(str::to_owned),
-            state,
+            status,
             since: since.transpose()?,
             page_size: usize::try_from(page_size).unwrap_or(usize::MAX),
             page_token: params.text("pageToken")?.map(str::to_owned),

@@ -8,6 +8,7 @@ use crate::caller::Caller;
 use crate::error::{Error, INVALID_REQUEST, PARSE_ERROR};
 use crate::face::{Answer, Asked, Face};
 use crate::method::Method;
+use crate::stopping::Stopping;
 use crate::stream::{TaskStream, Told};
 use crate::version::{Activated, Version};
 
@@ -27,13 +28,15 @@ pub struct Headers<'a> {
     pub trace: Option<&'a str>,
     /// The URL under which a peer that has shown a token reaches the agent.
     pub url: Option<&'a str>,
+    /// Tells that the server stops, so that what waits is answered.
+    pub stopping: Option<&'a Stopping>,
 }
 
 impl<'a> Headers<'a> {
     /// Returns what is asked for, by whom.
     pub const fn asked(self, caller: &'a Caller, method: Method) -> Asked<'a> {
-        let Self { activated, last_event, trace, url, .. } = self;
-        Asked { caller, method, activated, last_event, trace, url }
+        let Self { activated, last_event, trace, url, stopping, .. } = self;
+        Asked { caller, method, activated, last_event, trace, url, stopping }
     }
 }
 

@@ -27,7 +27,7 @@ impl<S: Store> Face<S> {
         let mut found = self.take(asked, &send).await?;
         if send.blocking {
             let rests = |standing| standing != Standing::Working;
-            found = self.wait(found, SEND_PATIENCE, rests).await?;
+            found = self.wait(asked, found, SEND_PATIENCE, rests).await?;
         }
         Ok(sent(&self.show(asked, &found, send.wanted).await?, asked.method.version))
     }

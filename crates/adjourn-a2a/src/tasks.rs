@@ -49,7 +49,7 @@ impl<S: Store> Face<S> {
         let canceled = canceled.map_err(|error| Error::of(error, id, family))?;
         let found = self.after(session, run, &canceled.commit.session, family).await?;
         let over = |standing| matches!(standing, Standing::Over(_));
-        let found = self.wait(found, REST_PATIENCE, over).await?;
+        let found = self.wait(asked, found, REST_PATIENCE, over).await?;
         self.show(asked, &found, Wanted::ALL).await
     }
 
@@ -158,8 +158,7 @@ impl<S: Store> Face<S> {
 
 fn is_wanted(run: &Run, list: &List, asked: &Asked<'_>) -> bool {
     let shown = run.standing.shown(asked.activated);
-    list.state.is_none_or(|state| state == shown)
-        && list.since.is_none_or(|since| run.since >= since)
+    list.status.includes(shown) && list.since.is_none_or(|since| run.since >= since)
 }
 
 /// Where a task is in a list: by the time at which it came to where it stands, and its id.

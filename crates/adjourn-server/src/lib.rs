@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use adjourn::Adjourn;
 use adjourn::store::Store;
-use adjourn_a2a::Face;
+use adjourn_a2a::{Face, Stopping};
 use axum::extract::Request;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
@@ -49,7 +49,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tracing::Instrument as _;
 
 pub use access::{Access, Token};
@@ -99,21 +98,8 @@ impl<S: Store> Site<S> {
     }
 }
 
-/// Tells streams that the server stops, so that each ends behind an event and its client goes on
-/// elsewhere.
-#[derive(Debug, Clone)]
-pub(crate) struct Stopping(watch::Receiver<bool>);
-
-impl Stopping {
-    /// Waits until the server stops.
-    pub(crate) async fn begun(&mut self) {
-        // Without a server there is nothing to wait for, either.
-        let _ = self.0.wait_for(|stops| *stops).await;
-    }
-}
-
 /// Serves a site until `stop`, and until requests that are under way then are answered; streams end
-/// at `stop`.
+/// at `stop`, and what waits for a task is answered with how the task stands.
 ///
 /// # Errors
 /// None so far: a connection that cannot be accepted is one that its caller tries again.
@@ -127,8 +113,8 @@ pub async fn serve<S: Store>(
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
     http.max_headers(HEADERS).max_buf_size(BUFFER_BYTES);
     let (most, connections) = (site.connections.max(1), Connections::default());
-    let (stops, stopping) = watch::channel(false);
-    let router = router(site).layer(Extension(Stopping(stopping)));
+    let (stopper, stopping) = Stopping::new();
+    let router = router(site).layer(Extension(stopping));
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -155,7 +141,7 @@ pub async fn serve<S: Store>(
         });
     }
     drop(listener);
-    stops.send_replace(true);
+    stopper.stop();
     graceful.shutdown().await;
     Ok(())
 }

@@ -321,3 +321,18 @@ fn a_token_says_who_asks_and_what_is_allowed() {
     let card = http::send(&*server.address, "GET /.well-known/agent-card.json", &[], "").json();
     assert_eq!(card.pointer("/securitySchemes/bearer/type"), Some(&json!("http")));
 }
+
+#[test]
+fn a_send_that_waits_is_answered_when_the_server_is_told_to_stop() {
+    // It says something for longer than a test takes.
+    let talks = r#"{"steps": [{"say": {"text": "one two three four", "ms": 600000}}]}"#;
+    let mut server = Server::new(talks, &["--insecure-open"]);
+    let (address, body) = (server.address.clone(), request("SendMessage", message("m1")));
+    let waiting =
+        std::thread::spawn(move || http::send(&*address, "POST /a2a", &[JSON], &body.to_string()));
+    server.home.until_first(|session| session["state"] == "running");
+    assert_eq!(server.serving.take().unwrap().terminate(), 0);
+    let answer = waiting.join().unwrap();
+    let state = answer.json().pointer("/result/task/status/state").cloned();
+    assert_eq!((answer.status, state), (200, Some(json!("TASK_STATE_WORKING"))), "{}", answer.body);
+}

@@ -1,5 +1,7 @@
 //! Who may do what: one layer for all that is served.
 
+use std::net::TcpStream;
+
 use adjourn_a2a::Profile;
 use adjourn_server::{Access, Names, PublicName, Token};
 use adjourn_testkit::host::Fixture;
@@ -271,5 +273,27 @@ async fn every_peer_of_the_profile_rfc_is_told_the_proposals_states() {
     assert!(
         watch.head.contains(&format!("a2a-extensions: urn:adjourn:a2a:pause:v1, {}", STATES.1))
     );
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_take_no_place_from_one_who_has_shown_a_token_and_watches() {
+    const CONNECTIONS: usize = 8;
+    let fixture = Fixture::new();
+    let served = Setting { connections: CONNECTIONS, ..Setting::new(DONE) }.on(&fixture).await;
+    let task = served.begin("m1");
+    let mut watch = served.watch(&task, &[STATES], None);
+    watch.next().unwrap();
+    let mut idle = adjourn_testkit::http::Connection::open(served.address);
+    let get = request("tasks/get", &json!({ "id": task }));
+    assert_eq!(idle.send("POST /a2a", &[JSON, BOSS], &get).status, 200);
+    let strangers: Vec<_> =
+        (0..2 * CONNECTIONS).map(|_| TcpStream::connect(served.address).unwrap()).collect();
+    // They are taken in the order in which they came, so that all were when this is answered.
+    served.result("tasks/pause", &json!({ "taskId": task }));
+    let (_, paused) = watch.next().expect("the watcher was hung up on");
+    assert_eq!(paused["result"]["status"]["state"], "paused-by-client", "{paused}");
+    assert_eq!(idle.send("POST /a2a", &[JSON, BOSS], &get).status, 200);
+    drop(strangers);
     served.stop().await;
 }

@@ -7,7 +7,7 @@ use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
 use adjourn_a2a::{Agent, Face, Profile};
 use adjourn_core::transcript::Digest;
-use adjourn_server::{Access, Names, Site, Token, serve};
+use adjourn_server::{Access, CONNECTIONS, Names, Site, Token, serve};
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::http::{self, Answer, Events};
 use adjourn_testkit::store::TENANT;
@@ -44,6 +44,7 @@ pub struct Setting<'a> {
     pub profile: Profile,
     pub pausable: bool,
     pub names: Names,
+    pub connections: usize,
 }
 
 impl Setting<'_> {
@@ -56,6 +57,7 @@ impl Setting<'_> {
             profile: Profile::Adjourn,
             pausable: true,
             names: Names::default(),
+            connections: CONNECTIONS,
         }
     }
 
@@ -74,6 +76,7 @@ impl Setting<'_> {
             agent: Some(face),
             access: self.access,
             names: self.names,
+            connections: self.connections,
             ..Site::open(adjourn)
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -117,6 +120,13 @@ impl Served {
         let headers = [&[JSON, BOSS], headers, last.as_slice()].concat();
         let body = request("tasks/resubscribe", &json!({ "id": task }));
         Events::open(self.address, "POST /a2a", &headers, &body)
+    }
+
+    /// Sends a request over a connection that the server has taken already, in a thread of its own.
+    pub fn send_aside(&self, body: String) -> std::thread::JoinHandle<Answer> {
+        let mut connection = http::Connection::open(self.address);
+        assert_eq!(connection.send("GET /healthz", &[], "").status, 200);
+        std::thread::spawn(move || connection.send("POST /a2a", &[JSON, BOSS], &body))
     }
 
     /// Stops it, and waits until all is answered.
