@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::caller::{Caller, Scope};
 use crate::error::{Error, METHOD_NOT_FOUND};
 use crate::fold::{Run, Runs};
+use crate::listing::Listed;
 use crate::method::{Family, Method, Verb};
 use crate::params::Params;
 use crate::projection::{self, Viewer, Wanted};
@@ -56,6 +57,8 @@ pub struct Face<S: Store> {
     /// In whose words peers are told of pauses.
     pub profile: Profile,
     folded: Folded,
+    /// Where tasks stand, for lists.
+    pub(crate) listed: Listed,
     /// What watchers of the same task share.
     pub(crate) shared: Arc<Shared>,
 }
@@ -139,7 +142,8 @@ impl<S: Store> Found<S> {
 impl<S: Store> Face<S> {
     /// Makes the face of an agent on a store.
     pub fn new(adjourn: Adjourn<S>, agent: Agent, profile: Profile) -> Self {
-        Self { adjourn, agent, profile, folded: Folded::default(), shared: Arc::default() }
+        let (folded, listed) = (Folded::default(), Listed::default());
+        Self { adjourn, agent, profile, folded, listed, shared: Arc::default() }
     }
 
     /// Does what is asked for.
@@ -328,6 +332,15 @@ impl<S: Store> Face<S> {
         session: &SessionRef<S>,
     ) -> Result<Arc<Runs>, adjourn::Error> {
         self.folded.runs(session).await
+    }
+
+    /// Returns the runs of a session, at least as far as the state in which it was seen.
+    pub(crate) async fn runs_at(
+        &self,
+        session: &SessionRef<S>,
+        seen: &Arc<Session>,
+    ) -> Result<Arc<Runs>, adjourn::Error> {
+        self.folded.runs_at(session, seen).await
     }
 }
 

@@ -20,6 +20,7 @@ pub mod client;
 pub mod error;
 mod face;
 mod fold;
+mod listing;
 mod making;
 mod message;
 mod method;

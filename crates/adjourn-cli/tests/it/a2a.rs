@@ -326,7 +326,7 @@ fn a_token_says_who_asks_and_what_is_allowed() {
 fn a_send_that_waits_is_answered_when_the_server_is_told_to_stop() {
     // It says something for longer than a test takes.
     let talks = r#"{"steps": [{"say": {"text": "one two three four", "ms": 600000}}]}"#;
-    let mut server = Server::new(talks, &["--insecure-open"]);
+    let mut server = Server::new(talks, &["--insecure-open", "--drain", "1s"]);
     let (address, body) = (server.address.clone(), request("SendMessage", message("m1")));
     let waiting =
         std::thread::spawn(move || http::send(&*address, "POST /a2a", &[JSON], &body.to_string()));
