@@ -25,8 +25,8 @@ use crate::standing::Standing;
 
 /// How many sessions are found at once: few enough that their states take some megabytes.
 const PAGE: usize = 256;
-/// How many sessions are kept with where their runs stand, of all tenants: some 40 MB. The journals of
-/// those beyond are folded for each list.
+/// How many sessions are kept with where their runs stand, of all tenants: some 40 MB if each has had
+/// one run. The journals of those beyond are folded for each list.
 const KEPT: usize = 256 * 1024;
 
 impl<S: Store> Face<S> {
