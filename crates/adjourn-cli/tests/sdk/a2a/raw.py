@@ -13,14 +13,24 @@ class Raw:
         assert "result" in answer, answer
         return answer["result"]
 
-    async def pause_and_wake(self, task):
-        """Lays a hold over the agent's own wait, lifts it, and wakes the agent."""
+    async def pause_and_lift(self, task):
+        """Lays a hold over the agent's own wait, and lifts it."""
         paused = await self.call("tasks/pause", {"taskId": task, "reason": "review"})
         assert paused["state"] == "paused-by-client", paused
         lifted = await self.call("tasks/resume", {"taskId": task, "handle": paused["handle"]})
         assert lifted["state"] == "paused-by-agent", lifted
+
+    async def pause_and_wake(self, task):
+        """Lays a hold over the agent's own wait, lifts it, and wakes the agent."""
+        await self.pause_and_lift(task)
         woken = await self.call("tasks/resume", {"taskId": task, "input": "ci is green"})
         assert woken["state"] == "working", woken
+
+
+def pause_of(metadata):
+    """The paused state that metadata tells of."""
+    pause = ((metadata or {}).get("harn") or {}).get("pause")
+    return pause and pause["state"]
 
 
 class Pauses:
@@ -30,8 +40,8 @@ class Pauses:
         self.raw, self.seen, self.waking = raw, [], None
 
     def look(self, task, metadata):
-        pause = ((metadata or {}).get("harn") or {}).get("pause")
+        pause = pause_of(metadata)
         if pause:
-            self.seen.append(pause["state"])
+            self.seen.append(pause)
             if self.waking is None:
                 self.waking = asyncio.create_task(self.raw.pause_and_wake(task))

@@ -9,7 +9,7 @@ import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
-from raw import Pauses, Raw
+from raw import Pauses, Raw, pause_of
 
 
 def message(text, **about):
@@ -21,10 +21,17 @@ def message(text, **about):
 async def main(url, binding):
     async with httpx.AsyncClient(timeout=60) as http:
         card = await A2ACardResolver(http, url).get_agent_card()
-        config = ClientConfig(
-            httpx_client=http, supported_protocol_bindings=[binding], use_client_preference=True
-        )
-        client = ClientFactory(config).create(card)
+
+        def connect(**config):
+            config = ClientConfig(
+                httpx_client=http,
+                supported_protocol_bindings=[binding],
+                use_client_preference=True,
+                **config,
+            )
+            return ClientFactory(config).create(card)
+
+        client = connect()
         raw = Raw(http, f"{url}/a2a")
         pauses, states, task = Pauses(raw), [], None
 
@@ -46,27 +53,24 @@ async def main(url, binding):
         await told(message("yes", task_id=task.id, context_id=task.context_id))
         done = await client.get_task(pb.GetTaskRequest(id=task.id))
 
-        # Another task, which is watched while it is paused, and canceled.
-        whole = ClientConfig(
-            httpx_client=http,
-            supported_protocol_bindings=[binding],
-            use_client_preference=True,
-            streaming=False,
-        )
-        whole = ClientFactory(whole).create(card)
+        # Another task, which is watched while it is paused, resumed and canceled.
+        whole = connect(streaming=False)
         async for event in whole.send_message(pb.SendMessageRequest(message=message("x"))):
             sent = event.task
-        await raw.call("tasks/pause", {"taskId": sent.id})
         watched = []
 
         async def watch(begun):
             async for event in client.subscribe(pb.SubscribeToTaskRequest(id=sent.id)):
-                watched.append(event.WhichOneof("payload"))
+                kind = event.WhichOneof("payload")
+                shown = getattr(event, kind)
+                state = pb.TaskState.Name(shown.status.state)
+                watched.append([kind, state, pause_of(MessageToDict(shown.metadata))])
                 begun.set()
 
         begun = asyncio.Event()
         watching = asyncio.create_task(watch(begun))
         await begun.wait()
+        await raw.pause_and_lift(sent.id)
         canceled = await client.cancel_task(pb.CancelTaskRequest(id=sent.id))
         await watching
         listed = await client.list_tasks(pb.ListTasksRequest(page_size=1))

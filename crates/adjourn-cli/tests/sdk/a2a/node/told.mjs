@@ -39,6 +39,20 @@ export function raw(url) {
   };
 }
 
+/** The paused state that metadata tells of. */
+export const pauseOf = (metadata) => metadata?.harn?.pause?.state ?? null;
+
+/** Lays a hold over the agent's own wait, and lifts it. */
+export async function pauseAndLift(call, taskId) {
+  const paused = expect(await call("tasks/pause", { taskId, reason: "review" }), "paused-by-client");
+  expect(await call("tasks/resume", { taskId, handle: paused.handle }), "paused-by-agent");
+}
+
+function expect(answer, state) {
+  if (answer.state !== state) throw new Error(`expected ${state}: ${JSON.stringify(answer)}`);
+  return answer;
+}
+
 /** The pauses that a client is told of in metadata; the first one is held, lifted and ended. */
 export class Pauses {
   constructor(call) {
@@ -48,21 +62,15 @@ export class Pauses {
   }
 
   look(task, metadata) {
-    const pause = metadata?.harn?.pause;
+    const pause = pauseOf(metadata);
     if (pause) {
-      this.seen.add(pause.state);
+      this.seen.add(pause);
       this.waking ??= this.pauseAndWake(task);
     }
   }
 
   async pauseAndWake(taskId) {
-    const expect = (answer, state) => {
-      if (answer.state !== state) throw new Error(`expected ${state}: ${JSON.stringify(answer)}`);
-      return answer;
-    };
-    const paused = expect(await this.call("tasks/pause", { taskId, reason: "review" }), "paused-by-client");
-    const lifted = await this.call("tasks/resume", { taskId, handle: paused.handle });
-    expect(lifted, "paused-by-agent");
+    await pauseAndLift(this.call, taskId);
     expect(await this.call("tasks/resume", { taskId, input: "ci is green" }), "working");
   }
 }

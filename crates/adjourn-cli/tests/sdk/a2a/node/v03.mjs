@@ -1,7 +1,7 @@
 // `@a2a-js/sdk` 0.3 as a client: node v03.mjs URL BINDING. Prints what it was told, as JSON.
 
 import { randomUUID } from "node:crypto";
-import { Pauses, raw, run, sdk } from "./told.mjs";
+import { Pauses, pauseAndLift, pauseOf, raw, run, sdk } from "./told.mjs";
 
 const { ClientFactory, ClientFactoryOptions } = await sdk("a2a-sdk-0.3/client");
 
@@ -42,16 +42,19 @@ await run(async (url, binding) => {
   await told(message("yes", { taskId: task.id, contextId: task.contextId }));
   const done = await client.getTask({ id: task.id });
 
-  // Another task, which is watched while it is paused, and canceled.
+  // Another task, which is watched while it is paused, resumed and canceled.
   const other = await client.sendMessage(message("x"));
-  await call("tasks/pause", { taskId: other.id });
   const watched = [];
-  let canceling;
+  let moving;
+  const move = async () => {
+    await pauseAndLift(call, other.id);
+    return await client.cancelTask({ id: other.id });
+  };
   for await (const event of client.resubscribeTask({ id: other.id })) {
-    watched.push(event.kind);
-    canceling ??= client.cancelTask({ id: other.id });
+    watched.push([event.kind, event.status.state, pauseOf(event.metadata)]);
+    moving ??= move();
   }
-  const canceled = await canceling;
+  const canceled = await moving;
   const unknown = await client.getTask({ id: "nope" }).then(() => "found", (error) => error.constructor.name);
   return {
     card: card.name,
