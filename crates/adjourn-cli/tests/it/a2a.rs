@@ -2,12 +2,15 @@
 
 mod awaiting;
 mod bridge;
+mod chosen;
 mod client;
+mod closed;
 mod conformance;
 mod conformance_agent;
 mod fake_peer;
 mod killing;
 mod sdk;
+mod typed;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -39,9 +42,20 @@ impl Server {
         server
     }
 
+    /// Serves the agent that the arguments choose.
+    fn of(home: Home, arguments: &[&str]) -> Self {
+        let mut server = Self { home, serving: None, address: String::new() };
+        server.listen(arguments);
+        server
+    }
+
     fn start(&mut self, arguments: &[&str]) {
         let script = self.home.path("agent.json").display().to_string();
-        let listen = ["--listen", "127.0.0.1:0", "--script", &script];
+        self.listen(&[&["--script", &script], arguments].concat());
+    }
+
+    fn listen(&mut self, arguments: &[&str]) {
+        let listen = ["--listen", "127.0.0.1:0"];
         let (serving, said) = self.home.serve_with(&[&listen, arguments].concat());
         let (_, address) = said.split_once("an A2A agent on http://").unwrap();
         self.address = address.split_once("/a2a").unwrap().0.to_owned();
@@ -72,6 +86,14 @@ impl Server {
         stream
     }
 
+    /// Asks for something that is refused, and returns the code and the reason.
+    fn refused(&self, method: &str, params: Value) -> (i64, String) {
+        let answer = self.post(&[JSON], &request(method, params)).json();
+        let reason = answer.pointer("/error/data/0/reason").and_then(Value::as_str);
+        let reason = reason.unwrap_or_else(|| panic!("{method}: {answer}"));
+        (answer["error"]["code"].as_i64().unwrap(), reason.to_owned())
+    }
+
     /// Asks for something that is granted.
     fn result(&self, headers: &[(&str, &str)], method: &str, params: Value) -> Value {
         let answer = self.post(&[&[JSON], headers].concat(), &request(method, params)).json();
@@ -79,21 +101,17 @@ impl Server {
         answer["result"].clone()
     }
 
-    /// Watches a task: each event with its id.
+    /// Watches a task as a peer that knows paused states: each event with its id.
     fn watch(&self, task: &Value, last: Option<&str>) -> Watch {
-        let mut stream = TcpStream::connect(&*self.address).unwrap();
-        let body = request("SubscribeToTask", json!({ "id": task })).to_string();
-        let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
-        write!(
-            stream,
-            "POST /a2a/ HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             a2a-version: 1.0\r\n{}: {}\r\n{last}content-length: {}\r\n\r\n{body}",
-            STATES.0,
-            STATES.1,
-            body.len()
-        )
-        .unwrap();
-        Watch(BufReader::new(stream))
+        let last = last.map(|last| ("last-event-id", last));
+        self.watch_with(&[&[STATES], last.as_slice()].concat(), task)
+    }
+
+    /// Watches a task with some headers.
+    fn watch_with(&self, headers: &[(&str, &str)], task: &Value) -> Watch {
+        let body = request("SubscribeToTask", json!({ "id": task }));
+        let headers = [&[("a2a-version", "1.0")], headers].concat();
+        Watch(BufReader::new(self.begin(&headers, &body)))
     }
 }
 
