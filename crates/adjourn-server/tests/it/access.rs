@@ -26,6 +26,8 @@ async fn each_scope_allows_its_own_and_nothing_else() {
         ("tasks/get", json!({ "id": task }), "read"),
         ("ListTasks", json!({}), "read"),
         ("tasks/resume", json!({ "taskId": task }), "resume"),
+        ("tasks/await_resumption", json!({ "taskId": task, "reason": "ci" }), "agent"),
+        ("AwaitTaskResumption", json!({ "taskId": task, "reason": "ci" }), "agent"),
         ("tasks/pause", json!({ "taskId": task }), "pause"),
         ("tasks/cancel", json!({ "id": task }), "send"),
         (
@@ -106,7 +108,7 @@ async fn what_is_not_yours_looks_like_what_is_not_there() {
     let nobody = "run-019abf6b-7d51-7c1d-bb02-0123456789ab";
     let guest = ("authorization", "Bearer guest");
     let told = |task: &str, method: &str| {
-        let params = json!({ "id": task, "taskId": task, "handle": handle });
+        let params = json!({ "id": task, "taskId": task, "handle": handle, "reason": "ci" });
         let answer = served.send("POST /a2a", &[JSON, guest], &request(method, &params));
         (answer.status, answer.body.replace(task, "it"))
     };
@@ -117,8 +119,10 @@ async fn what_is_not_yours_looks_like_what_is_not_there() {
         "tasks/resubscribe",
         "tasks/pause",
         "tasks/resume",
+        "tasks/await_resumption",
         "PauseTask",
         "ResumeTask",
+        "AwaitTaskResumption",
     ] {
         assert_eq!(told(&task, method), told(nobody, method), "{method}");
     }
@@ -130,6 +134,15 @@ async fn what_is_not_yours_looks_like_what_is_not_there() {
         };
         assert_eq!(told(&task), told(nobody), "{path}");
         assert_eq!(told(&task).0, 404, "{path}");
+    }
+    for verb in ["pause", "resume", "awaitResumption"] {
+        let told = |task: &str| {
+            let path = format!("POST /a2a/tasks/{task}:{verb}");
+            let answer = served.send(&path, &[JSON, guest], r#"{"reason":"ci"}"#);
+            (answer.status, answer.body.replace(task, "it"))
+        };
+        assert_eq!(told(&task), told(nobody), "{verb}");
+        assert_eq!(told(&task).0, 404, "{verb}");
     }
     // A message to a context of another tenant begins one of its own.
     let context = served.result("tasks/get", &json!({ "id": task }))["contextId"].clone();

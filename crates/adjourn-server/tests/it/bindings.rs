@@ -161,8 +161,20 @@ async fn pauses_have_verbs_and_errors_of_their_own_over_http_json() {
         let code = refused.json().pointer(code).cloned();
         assert_eq!(refused.status, 400, "{}", refused.body);
         assert!(code == Some(json!(400)) || code == Some(json!(-32602)), "{}", refused.body);
-        let nobody = format!("POST /a2a/{prefix}tasks/run-x:pause");
-        assert_eq!(served.send(&nobody, &[BOSS], "").status, 404);
+        let wait = format!("POST /a2a/{prefix}tasks/{task}:awaitResumption");
+        let parked = served.send(&wait, &[JSON, BOSS], r#"{"reason":"ci"}"#);
+        assert_eq!((parked.status, &parked.json()["state"]), (200, &json!("paused-by-agent")));
+        let other = r#"{"reason":"lunch","conditions":{"onEvent":"lunch.over"}}"#;
+        let refused = served.send(&wait, &[JSON, BOSS], other);
+        assert_eq!(refused.status, 409, "{}", refused.body);
+        assert!(refused.body.contains("CONDITIONS_DIFFER"), "{}", refused.body);
+        assert_eq!(served.send(&wait, &[JSON, BOSS], "{}").status, 400);
+        assert_eq!(served.send(&resume, &[BOSS], "").status, 200);
+        for verb in ["pause", "resume", "awaitResumption"] {
+            let nobody = format!("POST /a2a/{prefix}tasks/run-x:{verb}");
+            let answer = served.send(&nobody, &[JSON, BOSS], r#"{"reason":"ci"}"#);
+            assert_eq!(answer.status, 404, "{verb}: {}", answer.body);
+        }
     }
     served.stop().await;
 }
@@ -176,11 +188,19 @@ async fn an_agent_whose_tasks_cannot_be_paused_does_not_have_the_methods_by_any_
     let capabilities = &card["capabilities"];
     assert_eq!(capabilities["supportsPause"], false);
     assert_eq!((capabilities.get("_meta"), capabilities.get("extensions")), (None, None));
-    for method in ["tasks/pause", "tasks/resume", "PauseTask", "ResumeTask"] {
-        let answer = served.ask(&[], method, &json!({ "taskId": task }));
+    assert_eq!(capabilities["supportsAwaitResumption"], false);
+    for method in [
+        "tasks/pause",
+        "tasks/resume",
+        "tasks/await_resumption",
+        "PauseTask",
+        "ResumeTask",
+        "AwaitTaskResumption",
+    ] {
+        let answer = served.ask(&[], method, &json!({ "taskId": task, "reason": "ci" }));
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
-    for verb in ["pause", "resume"] {
+    for verb in ["pause", "resume", "awaitResumption"] {
         let answer = served.send(&format!("POST /a2a/tasks/{task}:{verb}"), &[BOSS], "");
         assert_eq!(
             (answer.status, &answer.json()["error"]["status"]),

@@ -13,3 +13,4 @@ mod bindings;
 mod intake;
 mod seed;
 mod stopping;
+mod waiting;
