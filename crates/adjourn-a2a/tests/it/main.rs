@@ -10,6 +10,7 @@
 mod awaiting;
 mod chunks;
 mod contexts;
+mod patience;
 mod peer;
 mod races;
 mod refusals;
