@@ -27,6 +27,8 @@ fmt-check:
 .PHONY: lint
 lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+# The agent library as it is without features; the workspace always turns them on.
+	cargo clippy --package adjourn-agent --all-targets --locked -- -D warnings
 # The program as it is released, without what tests turn on in the library.
 	cargo check --package adjourn-cli --locked
 
@@ -55,6 +57,8 @@ endif
 .PHONY: doc-test
 doc-test:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	# As a program gets it that embeds the library: the workspace is documented with what tests see.
+	RUSTDOCFLAGS="-D warnings" cargo doc -p adjourn --no-deps --locked --quiet
 	cargo test --workspace --doc --locked --quiet
 
 .PHONY: update-expected

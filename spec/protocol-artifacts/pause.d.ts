@@ -9,7 +9,7 @@ export type PauseMode = "finish_step" | "interrupt_immediate" | "wait_for_comple
 export type PausedState = "paused-by-client" | "paused-by-agent";
 
 /** Every state that a task can be in. */
-export type TaskState = "working" | "input-required" | "auth-required" | "completed" | "canceled" | "failed" | "rejected" | "paused-by-client" | "paused-by-agent";
+export type TaskState = "submitted" | "working" | "input-required" | "auth-required" | "completed" | "canceled" | "failed" | "rejected" | "paused-by-client" | "paused-by-agent";
 
 /** Why a task was woken. */
 export type ResumeCause = "explicit_resume" | "condition_fired" | "timeout" | "external_event";
@@ -93,6 +93,13 @@ export type PausedStatusUpdate = {
   conditions: ResumeConditions | null;
 };
 
+/** The notification, as a frame of a stream. */
+export type TaskStatusUpdateNotification = {
+  jsonrpc: "2.0";
+  method: "tasks/statusUpdate";
+  params: PausedStatusUpdate | ResumeTaskResponse;
+};
+
 /** What the metadata of a paused task has under `urn:adjourn:a2a:pause:v1`. */
 export type PauseMetadata = {
   state: PausedState;
@@ -123,6 +130,28 @@ export type HarnPause = {
   conditions?: Record<string, unknown>;
 };
 
+/** What the metadata of a message has under `harn.pause`, which pauses the task that the message names; its conditions have snake_case names; deprecated. */
+export type HarnPauseRequest = {
+  reason?: string;
+  mode?: PauseMode;
+  conditions?: Record<string, unknown>;
+  grace_ms?: number;
+};
+
+/** What the `capabilities` of an agent card have; what is absent is not supported. */
+export type PauseFlags = {
+  supportsPause: boolean;
+  supportsAwaitResumption: boolean;
+  resumeCauses: ResumeCause[];
+};
+
+/** The same under `capabilities._meta.harn.pause`; deprecated. */
+export type HarnPauseCapabilities = {
+  supports_pause: boolean;
+  supports_await_resumption: boolean;
+  resume_causes: ResumeCause[];
+};
+
 /** The `params` of `urn:adjourn:a2a:pause:v1` on an agent card. */
 export type PauseCapabilities = {
   supportsPause: boolean;
@@ -133,3 +162,28 @@ export type PauseCapabilities = {
   pausedStates: string;
   caller?: Record<string, unknown>;
 };
+
+/** The one entry of `error.data`; the message begins with its reason. */
+export type ErrorInfo = {
+  "@type": "type.googleapis.com/google.rpc.ErrorInfo";
+  reason: string;
+  domain: string;
+  metadata: Record<string, unknown>;
+};
+
+/** Why a request about pauses is refused. */
+export type PauseError =
+  /** A parameter is missing or malformed. */
+  | { code: -32602; message: string; data: [ErrorInfo & { reason: "INVALID_PARAMS" | "EMPTY_REPLY" }] }
+  /** Tasks of this agent cannot be paused. */
+  | { code: -32601; message: string; data: [ErrorInfo & { reason: "METHOD_NOT_FOUND" }] }
+  /** There is no such task (the names of the proposal); or a message is for a task that is paused or at work. */
+  | { code: -32004; message: string; data: [ErrorInfo & { reason: "TASK_NOT_FOUND" | "TASK_PAUSED" | "TASK_BUSY" }] }
+  /** There is no such task (aliases and REST). */
+  | { code: -32001; message: string; data: [ErrorInfo & { reason: "TASK_NOT_FOUND" }] }
+  /** The state of the task does not allow it. */
+  | { code: -32011; message: string; data: [ErrorInfo & { reason: "TASK_NOT_PAUSABLE" | "TASK_NOT_PAUSED" | "TASK_PAUSED" | "TASK_BUSY" | "ALREADY_RESUMED" | "BUDGET_NOT_RAISED" | "CONDITIONS_DIFFER" | "ENDED" | "GATED" | "HELD" | "IDEMPOTENCY_KEY_REUSED" | "LIMIT_REACHED" | "STOPPING" | "WITHDRAWN" }] }
+  /** The handle is not that of the pause. */
+  | { code: -32012; message: string; data: [ErrorInfo & { reason: "SUSPENSION_HANDLE_MISMATCH" | "HANDLE_REQUIRED" }] }
+  /** The token does not allow it; over HTTP with the status 403. */
+  | { code: -32050; message: string; data: [ErrorInfo & { reason: "PERMISSION_DENIED" }] };

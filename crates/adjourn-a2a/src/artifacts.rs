@@ -30,6 +30,8 @@ enum Kind {
     Word(&'static str),
     /// Another shape of the table.
     Of(&'static str),
+    /// One of several other shapes.
+    OneOf(&'static [&'static str]),
     /// A shape of `suspend.schema.json`, which both protocols share.
     Shared(&'static str),
     /// The same, or null.
@@ -59,17 +61,19 @@ fn words() -> [(&'static str, &'static str, Vec<&'static str>); 4] {
         State::PausedByAgent,
     ];
     let paused = states.into_iter().filter(|state| state.is_paused());
+    // A2A has one more: here a new task is working from its first commit on.
+    let all = std::iter::once("submitted").chain(states.map(State::as_str));
     [
         ("PauseMode", "How soon a pause takes effect.", modes.map(Mode::as_str).to_vec()),
         ("PausedState", "The two states of a paused task.", paused.map(State::as_str).collect()),
-        ("TaskState", "Every state that a task can be in.", states.map(State::as_str).to_vec()),
+        ("TaskState", "Every state that a task can be in.", all.collect()),
         ("ResumeCause", "Why a task was woken.", Cause::ALL.map(Cause::as_str).to_vec()),
     ]
 }
 
 const SHAPES: &[Shape] = {
     use Kind::{
-        Any, Flag, Number, Object, Of, Shared, SharedOrNull, Text, Time, Whole, Word, Words,
+        Any, Flag, Number, Object, Of, OneOf, Shared, SharedOrNull, Text, Time, Whole, Word, Words,
     };
     &[
         (
@@ -164,6 +168,15 @@ const SHAPES: &[Shape] = {
             ],
         ),
         (
+            "TaskStatusUpdateNotification",
+            "The notification, as a frame of a stream.",
+            &[
+                ("jsonrpc", Word("2.0"), true),
+                ("method", Word("tasks/statusUpdate"), true),
+                ("params", OneOf(&["PausedStatusUpdate", "ResumeTaskResponse"]), true),
+            ],
+        ),
+        (
             "PauseMetadata",
             "What the metadata of a paused task has under `urn:adjourn:a2a:pause:v1`.",
             &[
@@ -200,6 +213,35 @@ const SHAPES: &[Shape] = {
             ],
         ),
         (
+            "HarnPauseRequest",
+            "What the metadata of a message has under `harn.pause`, which pauses the task that the \
+             message names; its conditions have snake_case names; deprecated.",
+            &[
+                ("reason", Text, false),
+                ("mode", Of("PauseMode"), false),
+                ("conditions", Object, false),
+                ("grace_ms", Whole, false),
+            ],
+        ),
+        (
+            "PauseFlags",
+            "What the `capabilities` of an agent card have; what is absent is not supported.",
+            &[
+                ("supportsPause", Flag, true),
+                ("supportsAwaitResumption", Flag, true),
+                ("resumeCauses", Words("ResumeCause"), true),
+            ],
+        ),
+        (
+            "HarnPauseCapabilities",
+            "The same under `capabilities._meta.harn.pause`; deprecated.",
+            &[
+                ("supports_pause", Flag, true),
+                ("supports_await_resumption", Flag, true),
+                ("resume_causes", Words("ResumeCause"), true),
+            ],
+        ),
+        (
             "PauseCapabilities",
             "The `params` of `urn:adjourn:a2a:pause:v1` on an agent card.",
             &[
@@ -212,8 +254,69 @@ const SHAPES: &[Shape] = {
                 ("caller", Object, false),
             ],
         ),
+        (
+            "ErrorInfo",
+            "The one entry of `error.data`; the message begins with its reason.",
+            &[
+                ("@type", Word("type.googleapis.com/google.rpc.ErrorInfo"), true),
+                ("reason", Text, true),
+                ("domain", Text, true),
+                ("metadata", Object, true),
+            ],
+        ),
     ]
 };
+
+/// What the union of all errors is called.
+const ERROR: &str = "PauseError";
+const ABOUT_ERRORS: &str = "Why a request about pauses is refused.";
+
+/// Each code with its reasons, and what it means.
+const ERRORS: &[(i64, &[&str], &str)] = &[
+    (
+        error::INVALID_PARAMS,
+        &["INVALID_PARAMS", "EMPTY_REPLY"],
+        "A parameter is missing or malformed.",
+    ),
+    (error::METHOD_NOT_FOUND, &["METHOD_NOT_FOUND"], "Tasks of this agent cannot be paused."),
+    (
+        error::UNSUPPORTED_OPERATION,
+        &["TASK_NOT_FOUND", "TASK_PAUSED", "TASK_BUSY"],
+        "There is no such task (the names of the proposal); or a message is for a task that is paused \
+         or at work.",
+    ),
+    (error::TASK_NOT_FOUND, &["TASK_NOT_FOUND"], "There is no such task (aliases and REST)."),
+    (
+        error::NOT_PAUSABLE,
+        &[
+            "TASK_NOT_PAUSABLE",
+            "TASK_NOT_PAUSED",
+            "TASK_PAUSED",
+            "TASK_BUSY",
+            "ALREADY_RESUMED",
+            "BUDGET_NOT_RAISED",
+            "CONDITIONS_DIFFER",
+            "ENDED",
+            "GATED",
+            "HELD",
+            "IDEMPOTENCY_KEY_REUSED",
+            "LIMIT_REACHED",
+            "STOPPING",
+            "WITHDRAWN",
+        ],
+        "The state of the task does not allow it.",
+    ),
+    (
+        error::HANDLE_MISMATCH,
+        &["SUSPENSION_HANDLE_MISMATCH", "HANDLE_REQUIRED"],
+        "The handle is not that of the pause.",
+    ),
+    (
+        error::FORBIDDEN,
+        &["PERMISSION_DENIED"],
+        "The token does not allow it; over HTTP with the status 403.",
+    ),
+];
 
 /// Returns the schema of every shape, by name, under `$defs`.
 pub fn schema() -> Value {
@@ -232,18 +335,36 @@ pub fn schema() -> Value {
         }
         shapes.insert((*name).to_owned(), shape);
     }
+    let errors = ERRORS.iter().map(|(code, reasons, about)| error(*code, reasons, about));
+    let errors: Vec<_> = errors.collect();
+    shapes.insert(ERROR.to_owned(), json!({ "description": ABOUT_ERRORS, "oneOf": errors }));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Pausing tasks over A2A",
-        "$comment": format!(
-            "The state does not allow it: {}. The handle is that of another pause: {}.",
-            error::NOT_PAUSABLE, error::HANDLE_MISMATCH
-        ),
         "$defs": shapes,
     })
 }
 
+/// Returns the schema of the errors with a code.
+fn error(code: i64, reasons: &[&str], about: &str) -> Value {
+    let info = json!({
+        "$ref": "#/$defs/ErrorInfo",
+        "properties": { "reason": { "enum": reasons } },
+    });
+    json!({
+        "description": about,
+        "type": "object",
+        "properties": {
+            "code": { "const": code },
+            "message": { "type": "string" },
+            "data": { "type": "array", "items": info, "minItems": 1, "maxItems": 1 },
+        },
+        "required": ["code", "message", "data"],
+    })
+}
+
 fn of_kind(kind: Kind) -> Value {
+    let own = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
     let shared = |name: &str| json!({ "$ref": format!("suspend.schema.json#/$defs/{name}") });
     match kind {
         Kind::Text => json!({ "type": "string" }),
@@ -254,12 +375,13 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Object => json!({ "type": "object" }),
         Kind::Any => json!(true),
         Kind::Word(word) => json!({ "const": word }),
-        Kind::Of(name) => json!({ "$ref": format!("#/$defs/{name}") }),
+        Kind::Of(name) => own(name),
+        Kind::OneOf(names) => {
+            json!({ "oneOf": names.iter().map(|name| own(name)).collect::<Vec<_>>() })
+        }
         Kind::Shared(name) => shared(name),
         Kind::SharedOrNull(name) => json!({ "anyOf": [shared(name), { "type": "null" }] }),
-        Kind::Words(name) => {
-            json!({ "type": "array", "items": { "$ref": format!("#/$defs/{name}") } })
-        }
+        Kind::Words(name) => json!({ "type": "array", "items": own(name) }),
     }
 }
 
@@ -267,19 +389,29 @@ fn of_kind(kind: Kind) -> Value {
 pub fn typescript() -> String {
     let mut text = "// Pausing tasks over A2A: see ../a2a-pause.md.\n\n".to_owned();
     text += "import type { ResumeConditions, SuspensionInitiator } from \"./suspend\";\n";
-    for (name, about, words) in words() {
+    let quoted = |words: &[&str]| {
         let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
-        text += &format!("\n/** {about} */\nexport type {name} = {};\n", words.join(" | "));
+        words.join(" | ")
+    };
+    for (name, about, words) in words() {
+        text += &format!("\n/** {about} */\nexport type {name} = {};\n", quoted(&words));
     }
     for (name, about, fields) in SHAPES {
         text += &format!("\n/** {about} */\nexport type {name} = {{\n");
         for (field, kind, always) in *fields {
             let optional = if *always { "" } else { "?" };
+            let field = if field.starts_with('@') { quoted(&[field]) } else { (*field).to_owned() };
             text += &format!("  {field}{optional}: {};\n", typescript_of(*kind));
         }
         text += "};\n";
     }
-    text
+    text += &format!("\n/** {ABOUT_ERRORS} */\nexport type {ERROR} =");
+    for (code, reasons, about) in ERRORS {
+        let data = format!("[ErrorInfo & {{ reason: {} }}]", quoted(reasons));
+        text += &format!("\n  /** {about} */\n");
+        text += &format!("  | {{ code: {code}; message: string; data: {data} }}");
+    }
+    text + ";\n"
 }
 
 fn typescript_of(kind: Kind) -> String {
@@ -291,6 +423,7 @@ fn typescript_of(kind: Kind) -> String {
         Kind::Any => "unknown".to_owned(),
         Kind::Word(word) => format!("\"{word}\""),
         Kind::Of(name) | Kind::Shared(name) => name.to_owned(),
+        Kind::OneOf(names) => names.join(" | "),
         Kind::SharedOrNull(name) => format!("{name} | null"),
         Kind::Words(name) => format!("{name}[]"),
     }
@@ -336,6 +469,34 @@ mod tests {
         check("ResumeTaskResponse", &resumed);
         let wake = crate::pause::wake_metadata(State::PausedByAgent, &resumption);
         check("WakeMetadata", &wake[crate::version::PAUSE]);
+    }
+
+    #[test]
+    fn every_code_has_its_reasons() {
+        use adjourn::core::Rejected;
+        use adjourn::core::session::Phase;
+
+        use crate::error::Error;
+        use crate::method::Family;
+        let phase = Phase::Running;
+        for refused in [
+            Rejected::Invalid { path: "reason".to_owned(), problem: "expected a text".to_owned() },
+            Rejected::EmptyReply,
+            Rejected::NotPermitted,
+            Rejected::NotSuspendable { phase },
+            Rejected::NotSuspended { phase },
+            Rejected::Busy { phase },
+        ] {
+            for family in [Family::Standard, Family::Proposal, Family::Alias] {
+                // A message is no request about pauses, and has more ways to be refused.
+                if family == Family::Standard && !matches!(refused, Rejected::Busy { .. }) {
+                    continue;
+                }
+                let Error { code, reason, .. } = Error::refused(&refused, "t", family);
+                let known = ERRORS.iter().find(|(known, ..)| *known == code);
+                assert!(known.is_some_and(|(_, reasons, _)| reasons.contains(&reason)), "{reason}");
+            }
+        }
     }
 
     #[test]

@@ -50,19 +50,20 @@ impl<S: Store> Face<S> {
         if let (Some(caller), Some(pausing)) = (caller, pausing.as_object_mut()) {
             let scopes = Scope::ALL.into_iter().filter(|scope| caller.may(*scope));
             let scopes: Vec<_> = scopes.map(Scope::as_str).collect();
-            let caller = json!({ "name": caller.name, "tenant": caller.tenant, "scopes": scopes });
+            let caller =
+                json!({ "name": &*caller.name, "tenant": &*caller.tenant, "scopes": scopes });
             pausing.insert("caller".to_owned(), caller);
         }
         let mut capabilities = json!({
             "streaming": true,
-            "pushNotifications": false,
+            "pushNotifications": self.pushes(),
             "stateTransitionHistory": false,
             "extendedAgentCard": secured,
             "supportsPause": agent.pausable,
             "supportsAwaitResumption": agent.pausable,
-            "resumeCauses": causes,
         });
         if let (true, Some(capabilities)) = (agent.pausable, capabilities.as_object_mut()) {
+            capabilities.insert("resumeCauses".to_owned(), json!(causes));
             capabilities.insert("extensions".to_owned(), extensions(&pausing));
             let tunnel = json!({
                 "supports_pause": true,
@@ -74,7 +75,7 @@ impl<S: Store> Face<S> {
         let older = ["JSONRPC", "HTTP+JSON"].map(|name| json!({ "url": url, "transport": name }));
         // The first one of a binding is the one that clients take.
         let interfaces = INTERFACES.map(|(binding, version)| {
-            let tenant = caller.filter(|_| version == "1.0").map(|caller| &caller.tenant);
+            let tenant = caller.filter(|_| version == "1.0").map(|caller| &*caller.tenant);
             without_nulls(json!({ "url": url, "protocolBinding": binding,
                                   "protocolVersion": version, "tenant": tenant }))
         });

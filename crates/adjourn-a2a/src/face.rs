@@ -1,5 +1,6 @@
 //! The face: what a peer asks for, given to the library and answered in the peer's words.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,18 +12,23 @@ use adjourn::core::id::RunId;
 use adjourn::store::Store;
 use adjourn::{Adjourn, SessionRef};
 use serde_json::Value;
+use tracing::Instrument as _;
 
 use crate::caller::{Caller, Scope};
 use crate::error::{Error, METHOD_NOT_FOUND};
 use crate::fold::{Run, Runs};
+use crate::listing::Listed;
 use crate::method::{Family, Method, Verb};
 use crate::params::Params;
 use crate::projection::{self, Viewer, Wanted};
+use crate::pushing::Receivers;
 use crate::runs::Folded;
 use crate::shared::Shared;
 use crate::standing::Standing;
+use crate::stopping::Stopping;
 use crate::stream::TaskStream;
 use crate::task::Task;
+use crate::trace;
 use crate::version::{Activated, Profile, Version};
 
 /// How long a send that waits is kept waiting.
@@ -54,6 +60,10 @@ pub struct Face<S: Store> {
     /// In whose words peers are told of pauses.
     pub profile: Profile,
     folded: Folded,
+    /// Who may receive push notifications; nothing where there are none.
+    pub(crate) receivers: Option<Arc<dyn Receivers>>,
+    /// Where tasks stand, for lists.
+    pub(crate) listed: Listed,
     /// What watchers of the same task share.
     pub(crate) shared: Arc<Shared>,
 }
@@ -74,6 +84,32 @@ pub struct Asked<'a> {
     /// The URL under which a peer that has shown a token reaches the agent; nothing where everybody
     /// is let in.
     pub url: Option<&'a str>,
+    /// Tells that the server stops; nothing if it never does.
+    pub stopping: Option<&'a Stopping>,
+}
+
+impl Asked<'_> {
+    /// Waits for something as long as there is patience, and no longer than the server is there for
+    /// it; returns nothing if that was not long enough.
+    pub(crate) async fn wait_for<T>(
+        &self,
+        patience: Duration,
+        something: impl Future<Output = T>,
+    ) -> Option<T> {
+        let stops = async {
+            match self.stopping {
+                Some(stopping) => stopping.begun().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // What has come is told, also by a server that stops.
+            biased;
+            done = something => Some(done),
+            () = stops => None,
+            () = tokio::time::sleep(patience) => None,
+        }
+    }
 }
 
 /// What a peer is answered.
@@ -111,7 +147,9 @@ impl<S: Store> Found<S> {
 impl<S: Store> Face<S> {
     /// Makes the face of an agent on a store.
     pub fn new(adjourn: Adjourn<S>, agent: Agent, profile: Profile) -> Self {
-        Self { adjourn, agent, profile, folded: Folded::default(), shared: Arc::default() }
+        let (folded, listed) = (Folded::default(), Listed::default());
+        let (receivers, shared) = (None, Arc::default());
+        Self { adjourn, agent, profile, folded, receivers, listed, shared }
     }
 
     /// Does what is asked for.
@@ -119,9 +157,19 @@ impl<S: Store> Face<S> {
     /// # Errors
     /// Why it is refused.
     pub async fn ask(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
+        let span = trace::span(asked);
+        let answer = self.fulfil(asked, params).instrument(span.clone()).await;
+        span.in_scope(|| trace::answered(&answer));
+        answer
+    }
+
+    async fn fulfil(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
         let Method { verb, version, .. } = asked.method;
         if matches!(verb, Verb::Pause | Verb::Resume | Verb::Await) {
             self.check_pausable()?;
+        }
+        if matches!(verb, Verb::SetPush | Verb::GetPush | Verb::ListPushes | Verb::DeletePush) {
+            self.check_pushes()?;
         }
         if let Some(scope) = verb.scope()
             && !asked.caller.may(scope)
@@ -147,6 +195,10 @@ impl<S: Store> Face<S> {
             Verb::Pause => self.pause(asked, params).await?,
             Verb::Resume => self.resume(asked, params).await?,
             Verb::Await => self.await_resumption(asked, params).await?,
+            Verb::SetPush => self.set_push(asked, params).await?,
+            Verb::GetPush => self.get_push(asked, params).await?,
+            Verb::ListPushes => self.list_pushes(asked, params).await?,
+            Verb::DeletePush => self.delete_push(asked, params).await?,
             Verb::Card => {
                 let url = asked.url.ok_or_else(Error::no_extended_card)?;
                 self.extended_card(url, asked.caller)
@@ -159,6 +211,15 @@ impl<S: Store> Face<S> {
             }
         };
         Ok(Answer::Result(result))
+    }
+
+    /// Returns what a peer activates with the values of `A2A-Extensions` and `X-A2A-Extensions`:
+    /// nothing that the card does not declare.
+    pub fn activated<'a>(&self, headers: impl IntoIterator<Item = &'a str>) -> Activated {
+        match self.agent.pausable {
+            true => Activated::read(headers, self.profile),
+            false => Activated::default(),
+        }
     }
 
     /// Refuses pauses if tasks of the agent cannot be paused.
@@ -179,6 +240,7 @@ impl<S: Store> Face<S> {
     /// Finds a task of the caller's tenant.
     pub(crate) async fn find(&self, asked: &Asked<'_>, task: &str) -> Result<Found<S>, Error> {
         let (session, state, run) = self.find_session(asked, task).await?;
+        trace::concerns(session.id(), run);
         let runs = self.folded.runs_at(&session, &state).await;
         let runs = runs.map_err(|error| Error::of(error, task, asked.method.family))?;
         match runs.get(run) {
@@ -192,7 +254,10 @@ impl<S: Store> Face<S> {
     pub(crate) async fn find_now(&self, asked: &Asked<'_>, task: &str) -> Result<Found<S>, Error> {
         let (session, state, run) = self.find_session(asked, task).await?;
         match state.run().is_some_and(|under_way| under_way.id == run) {
-            true => Ok(Found { session, runs: Arc::new(Runs::now(&state)), run }),
+            true => {
+                trace::concerns(session.id(), run);
+                Ok(Found { session, runs: Arc::new(Runs::now(&state)), run })
+            }
             false => self.find(asked, task).await,
         }
     }
@@ -236,9 +301,10 @@ impl<S: Store> Face<S> {
         Ok(Found { session, runs, run })
     }
 
-    /// Waits until a task stands where it is to stand, for as long as there is patience.
+    /// Waits until a task stands where it is to stand, for as long as there is patience and a server.
     pub(crate) async fn wait(
         &self,
+        asked: &Asked<'_>,
         found: Found<S>,
         patience: Duration,
         is_there: impl Fn(Standing) -> bool,
@@ -248,7 +314,7 @@ impl<S: Store> Face<S> {
         }
         let Found { session, runs, run } = found;
         let mut runs = Arc::unwrap_or_clone(runs);
-        let waited = tokio::time::timeout(patience, async {
+        let waited = asked.wait_for(patience, async {
             let Some(state) = runs.session() else { return Ok(()) };
             let mut moments = session.watch().after(state).await?;
             while let Some(moment) = moments.next().await? {
@@ -262,7 +328,7 @@ impl<S: Store> Face<S> {
             Ok(())
         });
         // With patience at its end, the task is where it is.
-        if let Ok(Err(error)) = waited.await {
+        if let Some(Err(error)) = waited.await {
             return Err(Error::of(error, &run.to_string(), Family::Standard));
         }
         Ok(Found { session, runs: Arc::new(runs), run })
@@ -290,6 +356,15 @@ impl<S: Store> Face<S> {
         session: &SessionRef<S>,
     ) -> Result<Arc<Runs>, adjourn::Error> {
         self.folded.runs(session).await
+    }
+
+    /// Returns the runs of a session, at least as far as the state in which it was seen.
+    pub(crate) async fn runs_at(
+        &self,
+        session: &SessionRef<S>,
+        seen: &Arc<Session>,
+    ) -> Result<Arc<Runs>, adjourn::Error> {
+        self.folded.runs_at(session, seen).await
     }
 }
 

@@ -4,6 +4,7 @@
 //!   versions, [`Face::ask`] one method of either ([`rest`] reads it from a path), [`Face::card`]
 //!   describes the agent.
 //! - [`TaskStream`] tells what happens to a task, from the journal.
+//! - [`Notifications`] are the same for a [`Receiver`] of push notifications; the program sends them.
 //! - [`Caller`] is who asks, with a tenant and [`Scopes`].
 //! - [`client`] is the other side: asking an agent, and reading what it answers.
 //!
@@ -20,23 +21,29 @@ pub mod client;
 pub mod error;
 mod face;
 mod fold;
+mod listing;
 mod making;
 mod message;
 mod method;
+mod notifications;
 mod params;
 mod part;
 mod pause;
 mod pausing;
 pub mod projection;
+mod push;
+mod pushing;
 pub mod rest;
 pub mod rpc;
 mod runs;
 mod send;
 mod shared;
 mod standing;
+mod stopping;
 mod stream;
 mod task;
 mod tasks;
+mod trace;
 mod version;
 
 pub use caller::{Caller, Scope, Scopes};
@@ -45,8 +52,11 @@ pub use face::{Agent, Answer, Asked, Face};
 pub use fold::{Run, Runs};
 pub use message::{DIRECT_ANSWER, Message, Speaker};
 pub use method::{Family, Method, Verb};
+pub use notifications::{Notification, Notifications, Receiver};
 pub use part::Part;
+pub use pushing::{RECIPIENT_KIND, Receivers};
 pub use standing::Standing;
+pub use stopping::{Stopper, Stopping};
 pub use stream::{Place, StreamEvent, TaskStream, Told};
 pub use task::{Artifact, State, Status, Task, Update};
 pub use version::{Activated, PAUSE, PAUSED_STATES, Profile, Version};

@@ -15,6 +15,12 @@ const DIGEST: &str = "adjourn/digest";
 /// nothing else to show is answered with the message itself, where it is waited for.
 pub const DIRECT_ANSWER: &str = "adjourn/a2a-message";
 
+/// The key under which an entry has what its message had beside its parts.
+const PROTOCOL: &str = "a2a";
+const METADATA: &str = "metadata";
+const EXTENSIONS: &str = "extensions";
+const REFERENCES: &str = "referenceTaskIds";
+
 /// A message that a peer sends.
 #[derive(Debug, Clone)]
 pub struct Sent {
@@ -26,6 +32,10 @@ pub struct Sent {
     pub context: Option<String>,
     /// What the sender adds.
     pub metadata: Map<String, Value>,
+    /// The extensions that it was made with.
+    extensions: Vec<String>,
+    /// The tasks that it refers to.
+    references: Vec<String>,
     blocks: Vec<Block>,
 }
 
@@ -43,6 +53,21 @@ impl Sent {
             Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
             Some(_) => Err(wrong(&format!(".{name}"), "expected a text")),
         };
+        let texts = |name: &str| {
+            let list = match fields.get(name) {
+                None | Some(Value::Null) => Some(Vec::new()),
+                Some(Value::Array(list)) => {
+                    list.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+                }
+                Some(_) => None,
+            };
+            list.ok_or_else(|| wrong(&format!(".{name}"), "expected a list of texts"))
+        };
+        let metadata = match fields.get(METADATA) {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(metadata)) => metadata.clone(),
+            Some(_) => return Err(wrong(".metadata", "expected an object")),
+        };
         match text("role")?.as_deref() {
             None | Some("user" | "ROLE_USER" | "ROLE_UNSPECIFIED") => {}
             Some(_) => return Err(wrong(".role", "expected user or ROLE_USER")),
@@ -59,11 +84,9 @@ impl Sent {
             id: text("messageId")?.ok_or_else(|| wrong(".messageId", "is required"))?,
             task: text("taskId")?,
             context: text("contextId")?,
-            metadata: fields
-                .get("metadata")
-                .and_then(Value::as_object)
-                .cloned()
-                .unwrap_or_default(),
+            metadata,
+            extensions: texts(EXTENSIONS)?,
+            references: texts(REFERENCES)?,
             blocks,
         })
     }
@@ -77,13 +100,28 @@ impl Sent {
     /// Returns the key under which its sender's tenant takes it once, whichever session of its
     /// context it goes to.
     pub(crate) fn key(&self, caller: &Caller) -> String {
-        json!(["a2a", caller.name, self.context, self.id]).to_string()
+        json!(["a2a", &*caller.name, self.context, self.id]).to_string()
     }
 
     /// Returns the entry of a transcript that it becomes.
     pub fn entry(&self) -> Entry {
         let blocks = self.blocks.clone();
-        Entry { id: Some(self.id.clone()), ..Entry::new(Role::User, blocks) }
+        Entry { id: Some(self.id.clone()), meta: self.meta(), ..Entry::new(Role::User, blocks) }
+    }
+
+    /// Returns what the entry keeps of it beside its parts.
+    fn meta(&self) -> Option<Map<String, Value>> {
+        let Self { metadata, extensions, references, .. } = self;
+        let mut added = Map::new();
+        if !metadata.is_empty() {
+            added.insert(METADATA.to_owned(), metadata.clone().into());
+        }
+        for (name, texts) in [(EXTENSIONS, extensions), (REFERENCES, references)] {
+            if !texts.is_empty() {
+                added.insert(name.to_owned(), texts.clone().into());
+            }
+        }
+        (!added.is_empty()).then(|| [(PROTOCOL.to_owned(), added.into())].into_iter().collect())
     }
 
     /// Returns the entry that it becomes in a session that begins with the digest of another one.
@@ -114,19 +152,26 @@ pub struct Message {
     pub speaker: Speaker,
     /// What is said.
     pub parts: Vec<Part>,
+    /// What its sender has added beside that: `metadata`, `extensions`, `referenceTaskIds`.
+    pub added: Map<String, Value>,
 }
 
 impl Message {
     /// Makes a message of the agent in words.
     pub fn agent(id: impl Into<String>, words: impl Into<String>) -> Self {
-        let parts = vec![Part::text(words)];
-        Self { id: id.into(), speaker: Speaker::Agent, parts }
+        Self::of_parts(id, vec![Part::text(words)])
+    }
+
+    /// Makes a message of the agent.
+    pub fn of_parts(id: impl Into<String>, parts: Vec<Part>) -> Self {
+        Self { id: id.into(), speaker: Speaker::Agent, parts, added: Map::new() }
     }
 
     /// Makes the message that an entry of the transcript is, under its number.
     pub fn of_entry(number: u64, entry: &Entry, speaker: Speaker) -> Self {
         let id = entry.id.clone().unwrap_or_else(|| format!("entry-{number}"));
-        Self { id, speaker, parts: parts_of(entry) }
+        let added = entry.meta.as_ref().and_then(|meta| meta.get(PROTOCOL)?.as_object());
+        Self { id, speaker, parts: parts_of(entry), added: added.cloned().unwrap_or_default() }
     }
 
     /// Returns the message as a version writes it.
@@ -142,6 +187,8 @@ impl Message {
             Version::V03Proto => (Some(parts), None),
             Version::V03 | Version::V10 => (None, Some(parts)),
         };
+        // The proto file of 0.3 knows no references, and its clients refuse what it does not know.
+        let references = self.added.get(REFERENCES).filter(|_| version != Version::V03Proto);
         without_nulls(json!({
             "kind": kind,
             "messageId": self.id,
@@ -150,6 +197,9 @@ impl Message {
             "role": role,
             "parts": parts,
             "content": content,
+            "metadata": self.added.get(METADATA),
+            "extensions": self.added.get(EXTENSIONS),
+            "referenceTaskIds": references,
         }))
     }
 }
@@ -208,6 +258,18 @@ mod tests {
                 "message.role",
             ),
             (json!({ "messageId": "m", "parts": [{}] }), "message.parts[0]"),
+            (
+                json!({ "messageId": "m", "parts": [{ "text": "x" }], "metadata": [] }),
+                "message.metadata",
+            ),
+            (
+                json!({ "messageId": "m", "parts": [{ "text": "x" }], "extensions": "urn:x" }),
+                "message.extensions",
+            ),
+            (
+                json!({ "messageId": "m", "parts": [{ "text": "x" }], "referenceTaskIds": [1] }),
+                "message.referenceTaskIds",
+            ),
         ] {
             assert_eq!(
                 Sent::read(&given, Version::V10).unwrap_err().details["path"],

@@ -26,6 +26,14 @@ pub enum Verb {
     Await,
     /// Describes the agent to a peer that is known.
     Card,
+    /// Has a receiver told of a task by push notifications.
+    SetPush,
+    /// Reads how a receiver is told.
+    GetPush,
+    /// Lists the receivers of a task.
+    ListPushes,
+    /// Has a receiver told nothing more.
+    DeletePush,
 }
 
 /// Whose error codes a method has.
@@ -50,7 +58,7 @@ pub struct Method {
     pub family: Family,
 }
 
-const METHODS: [(&str, Verb, Version, Family); 20] = {
+const METHODS: [(&str, Verb, Version, Family); 28] = {
     use Family::{Alias, Proposal, Standard};
     use Version::{V03, V10};
     [
@@ -68,6 +76,14 @@ const METHODS: [(&str, Verb, Version, Family); 20] = {
         ("SubscribeToTask", Verb::Subscribe, V10, Standard),
         ("agent/getAuthenticatedExtendedCard", Verb::Card, V03, Standard),
         ("GetExtendedAgentCard", Verb::Card, V10, Standard),
+        ("tasks/pushNotificationConfig/set", Verb::SetPush, V03, Standard),
+        ("tasks/pushNotificationConfig/get", Verb::GetPush, V03, Standard),
+        ("tasks/pushNotificationConfig/list", Verb::ListPushes, V03, Standard),
+        ("tasks/pushNotificationConfig/delete", Verb::DeletePush, V03, Standard),
+        ("CreateTaskPushNotificationConfig", Verb::SetPush, V10, Standard),
+        ("GetTaskPushNotificationConfig", Verb::GetPush, V10, Standard),
+        ("ListTaskPushNotificationConfigs", Verb::ListPushes, V10, Standard),
+        ("DeleteTaskPushNotificationConfig", Verb::DeletePush, V10, Standard),
         ("tasks/pause", Verb::Pause, V03, Proposal),
         ("tasks/resume", Verb::Resume, V03, Proposal),
         ("tasks/await_resumption", Verb::Await, V03, Proposal),
@@ -83,6 +99,15 @@ impl Method {
         let (_, verb, version, family) = METHODS.into_iter().find(|(known, ..)| *known == name)?;
         Some(Self { verb, version, family })
     }
+
+    /// Returns the name that its version has for it; over REST, the one that JSON-RPC has.
+    pub(crate) fn name(self) -> &'static str {
+        let is_old = self.version != Version::V10;
+        let same = |version: Version| (version != Version::V10) == is_old;
+        let known =
+            METHODS.into_iter().find(|(_, verb, version, _)| *verb == self.verb && same(*version));
+        known.map_or("", |(name, ..)| name)
+    }
 }
 
 impl Verb {
@@ -92,8 +117,14 @@ impl Verb {
             Self::Get | Self::List | Self::Subscribe => Scope::Read,
             // Each peer is told what it may do, and no more.
             Self::Card => return None,
-            // Whoever may give work may take it back.
-            Self::Send | Self::Stream | Self::Cancel => Scope::Send,
+            // A caller that may give work may take it back, and say who is told of it.
+            Self::Send
+            | Self::Stream
+            | Self::Cancel
+            | Self::SetPush
+            | Self::GetPush
+            | Self::ListPushes
+            | Self::DeletePush => Scope::Send,
             Self::Pause => Scope::Pause,
             Self::Resume => Scope::Resume,
             Self::Await => Scope::Agent,

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::message::Sent;
 use crate::projection::Wanted;
+use crate::push::PushConfig;
 use crate::task::State;
 use crate::version::Version;
 
@@ -32,11 +33,16 @@ impl<'a> Params<'a> {
         params.as_object().map(Self).ok_or_else(|| Error::invalid("params", "expected an object"))
     }
 
-    fn get(self, name: &str) -> Option<&'a Value> {
+    /// Takes an object inside of the parameters.
+    pub(crate) const fn of(fields: &'a Map<String, Value>) -> Self {
+        Self(fields)
+    }
+
+    pub(crate) fn get(self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    fn text(self, name: &str) -> Result<Option<&'a str>, Error> {
+    pub(crate) fn text(self, name: &str) -> Result<Option<&'a str>, Error> {
         let value = self.get(name);
         let text = value
             .map(|value| value.as_str().ok_or_else(|| Error::invalid(name, "expected a text")));
@@ -64,7 +70,7 @@ impl<'a> Params<'a> {
         self.get(name).map(|value| number(value).ok_or_else(wrong)).transpose()
     }
 
-    fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, Error> {
+    pub(crate) fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, Error> {
         let wrong = || Error::invalid(name, "expected an object");
         self.get(name).map(|value| value.as_object().ok_or_else(wrong)).transpose()
     }
@@ -111,7 +117,7 @@ impl<'a> Params<'a> {
 }
 
 /// `message/send`, `message/stream`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Send {
     /// What is said.
     pub message: Sent,
@@ -121,6 +127,8 @@ pub struct Send {
     pub wanted: Wanted,
     /// The pause that the message asks for in the tunnel of an earlier implementation.
     pub pause: Option<Suspend>,
+    /// The receiver that is to be told of the task.
+    pub(crate) push: Option<PushConfig>,
 }
 
 impl Send {
@@ -132,7 +140,7 @@ impl Send {
         let message = params.get("message").or_else(|| params.get("request"));
         let message = message.ok_or_else(|| Error::invalid("message", "is required"))?;
         let message = Sent::read(message, version)?;
-        let (mut blocking, mut wanted) = (true, Wanted::ALL);
+        let (mut blocking, mut wanted, mut push) = (true, Wanted::ALL, None);
         if let Some(configuration) = params.object("configuration")? {
             let configuration = Params(configuration);
             wanted = configuration.wanted()?;
@@ -142,16 +150,20 @@ impl Send {
                 Version::V03Proto => configuration.flag("blocking")?.unwrap_or(false),
                 Version::V10 => !configuration.flag("returnImmediately")?.unwrap_or(false),
             };
-            let push = ["pushNotificationConfig", "taskPushNotificationConfig"];
-            if push.iter().any(|name| configuration.get(name).is_some()) {
-                return Err(Error::no_push());
+            // In 0.3, in its proto file, and in 1.0.
+            for name in ["pushNotificationConfig", "pushNotification", "taskPushNotificationConfig"]
+            {
+                if let Some(config) = configuration.object(name)? {
+                    push =
+                        Some(PushConfig::read(Params(config), &format!("configuration.{name}"))?);
+                }
             }
         }
         let outer = params.object("metadata")?;
         let tunnels = [outer, Some(&message.metadata)].into_iter().flatten();
         let tunnel = tunnels.filter_map(|metadata| metadata.get("harn")?.get("pause")).next();
         let pause = tunnel.map(tunnelled).transpose()?;
-        Ok(Self { message, blocking, wanted, pause })
+        Ok(Self { message, blocking, wanted, pause, push })
     }
 }
 
@@ -294,13 +306,44 @@ fn budget(add: Params<'_>) -> Result<AddBudget, Error> {
     Ok(AddBudget { cost_micro_usd, tokens, iterations })
 }
 
+/// In which state tasks are that are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WantedStatus {
+    /// In any.
+    Any,
+    /// In this one.
+    One(State),
+    /// In one that no task is ever in: a task is working from its first commit on.
+    Submitted,
+}
+
+impl WantedStatus {
+    /// Reads the word of either version; nothing if there is no such state.
+    fn read(word: &str) -> Option<Self> {
+        match word {
+            "TASK_STATE_UNSPECIFIED" | "unknown" => Some(Self::Any),
+            "TASK_STATE_SUBMITTED" | "submitted" => Some(Self::Submitted),
+            word => State::read(word).map(Self::One),
+        }
+    }
+
+    /// Returns whether it is the state of a task.
+    pub fn includes(self, shown: State) -> bool {
+        match self {
+            Self::Any => true,
+            Self::One(state) => state == shown,
+            Self::Submitted => false,
+        }
+    }
+}
+
 /// `tasks/list`.
 #[derive(Debug, Clone)]
 pub struct List {
     /// Only tasks of this context.
     pub context: Option<String>,
-    /// Only tasks in this state.
-    pub state: Option<State>,
+    /// In which state they are.
+    pub status: WantedStatus,
     /// Only tasks that have come to where they stand at this time or later.
     pub since: Option<Timestamp>,
     /// How many a page has.
@@ -317,12 +360,8 @@ impl List {
     /// # Errors
     /// One is malformed.
     pub fn read(params: Params<'_>) -> Result<Self, Error> {
-        let state = match params.text("status")? {
-            None | Some("TASK_STATE_UNSPECIFIED" | "unknown") => None,
-            Some(word) => Some(
-                State::read(word).ok_or_else(|| Error::invalid("status", "expected a state"))?,
-            ),
-        };
+        let status = params.text("status")?.map_or(Some(WantedStatus::Any), WantedStatus::read);
+        let status = status.ok_or_else(|| Error::invalid("status", "expected a state"))?;
         let since = params.text("statusTimestampAfter")?;
         let since = since.map(|text| {
             Timestamp::parse(text)
@@ -335,7 +374,7 @@ impl List {
         let artifacts = params.flag("includeArtifacts")?.unwrap_or(false);
         Ok(Self {
             context: params.text("contextId")?.map(str::to_owned),
-            state,
+            status,
             since: since.transpose()?,
             page_size: usize::try_from(page_size).unwrap_or(usize::MAX),
             page_token: params.text("pageToken")?.map(str::to_owned),
@@ -447,8 +486,9 @@ mod tests {
         assert!(blocking(json!({}), Version::V03) && blocking(json!({}), Version::V10));
         assert!(!blocking(json!({ "blocking": false }), Version::V03));
         assert!(!blocking(json!({ "returnImmediately": true }), Version::V10));
-        let push = json!({ "message": message, "configuration": { "pushNotificationConfig": { "url": "http://x" } } });
-        assert_eq!(refused(&push, |params| Send::read(params, Version::V03)).0, -32003);
+        let push = json!({ "message": message, "configuration": { "pushNotificationConfig": { "url": "" } } });
+        let Err(error) = Send::read(Params::read(&push).unwrap(), Version::V03) else { panic!() };
+        assert_eq!(error.details["path"], "configuration.pushNotificationConfig.url");
     }
 
     #[test]

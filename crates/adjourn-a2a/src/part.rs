@@ -9,6 +9,9 @@ use crate::version::Version;
 /// The resource under which a value is kept.
 const VALUE_URI: &str = "urn:a2a:data";
 const JSON: &str = "application/json";
+/// What our own marks in `_meta` begin with; a peer that set one could hide what it says, so that
+/// none is taken from peers.
+const OURS: &str = "adjourn/";
 
 /// Reads a part of any version.
 ///
@@ -59,9 +62,12 @@ pub(crate) fn read(path: &str, part: &Value, version: Version) -> Result<Block, 
     };
     if let (Some(Value::Object(metadata)), Some(block)) =
         (fields.get("metadata"), block.as_object_mut())
-        && !metadata.is_empty()
     {
-        block.insert("_meta".to_owned(), metadata.clone().into());
+        let theirs = metadata.iter().filter(|(key, _)| !key.starts_with(OURS));
+        let theirs: Map<_, _> = theirs.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if !theirs.is_empty() {
+            block.insert("_meta".to_owned(), theirs.into());
+        }
     }
     let Value::Object(block) = without_nulls(block) else {
         return Err(wrong("", "expected a part"));
@@ -239,6 +245,16 @@ mod tests {
                 json!({ "kind": "text", "text": "hi", "metadata": { "a": 1 } }),
                 json!({ "text": "hi", "metadata": { "a": 1 } }),
                 json!({ "kind": "text", "text": "hi", "metadata": { "a": 1 } }),
+            ),
+            (
+                json!({ "text": "hi", "metadata": { "a": 1, "adjourn/digest": true } }),
+                json!({ "text": "hi", "metadata": { "a": 1 } }),
+                json!({ "kind": "text", "text": "hi", "metadata": { "a": 1 } }),
+            ),
+            (
+                json!({ "text": "hi", "metadata": { "adjourn/digest": true } }),
+                json!({ "text": "hi" }),
+                json!({ "kind": "text", "text": "hi" }),
             ),
             (
                 json!({ "raw": "AAAA", "mediaType": "image/png", "filename": "a.png" }),

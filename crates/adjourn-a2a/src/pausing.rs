@@ -74,9 +74,9 @@ impl<S: Store> Face<S> {
         let accepted = pause.accepted();
         let accepted = accepted.await.map_err(of)?;
         let in_force = found.session.in_force(&accepted);
-        match tokio::time::timeout(REST_PATIENCE, in_force).await {
-            Ok(suspension) => Ok((accepted, Some(suspension.map_err(of)?))),
-            Err(_) => Ok((accepted, None)),
+        match asked.wait_for(REST_PATIENCE, in_force).await {
+            Some(suspension) => Ok((accepted, Some(suspension.map_err(of)?))),
+            None => Ok((accepted, None)),
         }
     }
 
@@ -91,13 +91,15 @@ impl<S: Store> Face<S> {
         let wait = params::await_resumption(params)?;
         let of = |error| Error::of(error, task, family);
         let Found { session, run, .. } = self.find_now(asked, task).await?;
-        let accepted = session.await_as(wait).of_run(run).accepted().await.map_err(of)?;
-        match tokio::time::timeout(REST_PATIENCE, session.in_force(&accepted)).await {
-            Ok(suspension) => {
+        let spans = spans(asked, wait.meta.as_ref());
+        let park = session.await_as(wait).of_run(run).spans(spans);
+        let accepted = park.accepted().await.map_err(of)?;
+        match asked.wait_for(REST_PATIENCE, session.in_force(&accepted)).await {
+            Some(suspension) => {
                 let Suspension { parked, .. } = suspension.map_err(of)?;
                 Ok(pause::paused(task, &parked, Standing::Paused(Initiator::Agent)))
             }
-            Err(_) => {
+            None => {
                 let pause = accepted.commit.session.agents_pause();
                 let reason = pause.and_then(|pause| pause.reason.as_deref());
                 Ok(pause::quiescing(task, &accepted.handle.to_string(), reason))

@@ -127,7 +127,7 @@ fn ask(run: &Run, number: usize, asked: &Question) -> Message {
     });
     let parts = vec![Part::text(words), Part::data(without_nulls(value))];
     let id = format!("{}-question-{number}", run.id);
-    Message { id, speaker: Speaker::Agent, parts }
+    Message::of_parts(id, parts)
 }
 
 /// What was said in a run.

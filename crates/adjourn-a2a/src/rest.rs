@@ -6,15 +6,29 @@ use crate::error::{self, Error};
 use crate::method::{Family, Method, Verb};
 use crate::version::Version;
 
+/// The step of a path that leads to the receivers of a task.
+const PUSH: &str = "pushNotificationConfigs";
+
 /// What an HTTP request is made of, as far as it matters here.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Whether it is a `GET`; else it is a `POST`.
-    pub is_get: bool,
+    /// What is asked for, as HTTP has it.
+    pub how: How,
     /// The path behind the agent's URL, without a slash at its beginning.
     pub path: &'a str,
     /// What stands behind the question mark.
     pub query: &'a str,
+}
+
+/// The methods of HTTP that there are paths for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// `GET`
+    Get,
+    /// `POST`
+    Post,
+    /// `DELETE`
+    Delete,
 }
 
 impl Request<'_> {
@@ -33,7 +47,7 @@ impl Request<'_> {
 /// # Errors
 /// There is nothing at that path.
 pub fn read(request: Request<'_>, body: Value) -> Result<(Method, Value), Error> {
-    let Request { is_get, path, query } = request;
+    let Request { how, path, query } = request;
     let version = request.version();
     let nothing =
         || Error::new(error::METHOD_NOT_FOUND, "METHOD_NOT_FOUND", "there is nothing here");
@@ -48,32 +62,33 @@ pub fn read(request: Request<'_>, body: Value) -> Result<(Method, Value), Error>
         _ => None,
     };
     let steps: Vec<_> = steps.iter().map(String::as_str).collect();
-    let (verb, id) = match (is_get, steps.as_slice()) {
-        (false, ["message:send"]) => (Verb::Send, None),
-        (false, ["message:stream"]) => (Verb::Stream, None),
-        (true, ["tasks"]) => (Verb::List, None),
+    let (verb, id) = match (how, steps.as_slice()) {
+        (How::Post, ["message:send"]) => (Verb::Send, None),
+        (How::Post, ["message:stream"]) => (Verb::Stream, None),
+        (How::Get, ["tasks"]) => (Verb::List, None),
         (_, ["tasks", task]) => {
             let (id, action) = match task.rsplit_once(':') {
                 Some((id, action)) => (id, Some(action)),
                 None => (*task, None),
             };
-            let verb = match (is_get, action) {
-                (true, None) => Verb::Get,
-                (false, Some("cancel")) => Verb::Cancel,
+            let verb = match (how, action) {
+                (How::Get, None) => Verb::Get,
+                (How::Post, Some("cancel")) => Verb::Cancel,
                 // The text of the specification has one of them, its proto file the other.
-                (_, Some("subscribe")) => Verb::Subscribe,
-                (false, Some("pause")) => Verb::Pause,
-                (false, Some("resume")) => Verb::Resume,
-                (false, Some("awaitResumption")) => Verb::Await,
+                (How::Get | How::Post, Some("subscribe")) => Verb::Subscribe,
+                (How::Post, Some("pause")) => Verb::Pause,
+                (How::Post, Some("resume")) => Verb::Resume,
+                (How::Post, Some("awaitResumption")) => Verb::Await,
                 _ => return Err(nothing()),
             };
             (verb, Some(id))
         }
-        (_, ["tasks", _, "pushNotificationConfigs", ..]) => {
-            return Err(Error::no_push());
-        }
-        (true, ["extendedAgentCard"]) if version == Version::V10 => (Verb::Card, None),
-        (true, ["card"]) if version == Version::V03Proto => (Verb::Card, None),
+        (How::Post, ["tasks", task, PUSH]) => (Verb::SetPush, Some(*task)),
+        (How::Get, ["tasks", task, PUSH]) => (Verb::ListPushes, Some(*task)),
+        (How::Get, ["tasks", task, PUSH, _]) => (Verb::GetPush, Some(*task)),
+        (How::Delete, ["tasks", task, PUSH, _]) => (Verb::DeletePush, Some(*task)),
+        (How::Get, ["extendedAgentCard"]) if version == Version::V10 => (Verb::Card, None),
+        (How::Get, ["card"]) if version == Version::V03Proto => (Verb::Card, None),
         _ => return Err(nothing()),
     };
     let mut params = match body {
@@ -85,8 +100,18 @@ pub fn read(request: Request<'_>, body: Value) -> Result<(Method, Value), Error>
     for (name, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
         params.insert(decoded(name, true), decoded(value, true).into());
     }
-    let named =
-        [("id", id.map(str::to_owned)), ("taskId", id.map(str::to_owned)), ("tenant", tenant)];
+    let config = match steps.as_slice() {
+        ["tasks", _, PUSH, config] => Some((*config).to_owned()),
+        _ => None,
+    };
+    let is_of_push = matches!(steps.as_slice(), ["tasks", _, PUSH, ..]);
+    let named = [
+        // The id of a configuration is in the body.
+        ("id", id.filter(|_| !is_of_push).map(str::to_owned)),
+        ("taskId", id.map(str::to_owned)),
+        ("pushNotificationConfigId", config),
+        ("tenant", tenant),
+    ];
     params.extend(
         named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))),
     );
@@ -154,7 +179,12 @@ mod tests {
     fn found(line: &str, body: Value) -> Result<(Verb, Value), i64> {
         let (method, path) = line.split_once(' ').unwrap();
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let request = Request { is_get: method == "GET", path, query };
+        let how = match method {
+            "GET" => How::Get,
+            "POST" => How::Post,
+            _ => How::Delete,
+        };
+        let request = Request { how, path, query };
         read(request, body)
             .map(|(method, params)| (method.verb, params))
             .map_err(|error| error.code)
@@ -188,6 +218,26 @@ mod tests {
             ("GET acme/extendedAgentCard/", Verb::Card, json!({ "tenant": "acme" })),
             ("GET v1/card", Verb::Card, json!({})),
             ("GET v1/tasks", Verb::List, json!({})),
+            (
+                "POST tasks/run-1/pushNotificationConfigs",
+                Verb::SetPush,
+                json!({ "taskId": "run-1" }),
+            ),
+            (
+                "GET v1/tasks/run-1/pushNotificationConfigs",
+                Verb::ListPushes,
+                json!({ "taskId": "run-1" }),
+            ),
+            (
+                "GET acme/tasks/run-1/pushNotificationConfigs/c%201",
+                Verb::GetPush,
+                json!({ "taskId": "run-1", "pushNotificationConfigId": "c 1", "tenant": "acme" }),
+            ),
+            (
+                "DELETE v1/tasks/run-1/pushNotificationConfigs/c",
+                Verb::DeletePush,
+                json!({ "taskId": "run-1", "pushNotificationConfigId": "c" }),
+            ),
             ("POST v1/message:send", Verb::Send, json!({})),
             (
                 "POST v1/tasks/run-1:cancel",
@@ -216,7 +266,10 @@ mod tests {
             ("GET v1/extendedAgentCard", -32601),
             ("GET v1", -32601),
             ("GET v1/acme/tasks", -32601),
-            ("POST tasks/a/pushNotificationConfigs", -32003),
+            ("DELETE tasks/a", -32601),
+            ("DELETE tasks/a:cancel", -32601),
+            ("DELETE tasks/a/pushNotificationConfigs", -32601),
+            ("POST tasks/a/pushNotificationConfigs/c", -32601),
         ] {
             assert_eq!(found(line, Value::Null), Err(code), "{line}");
         }

@@ -8,7 +8,9 @@ use crate::caller::Caller;
 use crate::error::{Error, INVALID_REQUEST, PARSE_ERROR};
 use crate::face::{Answer, Asked, Face};
 use crate::method::Method;
+use crate::stopping::Stopping;
 use crate::stream::{TaskStream, Told};
+use crate::trace;
 use crate::version::{Activated, Version};
 
 /// How long a request may be.
@@ -27,13 +29,15 @@ pub struct Headers<'a> {
     pub trace: Option<&'a str>,
     /// The URL under which a peer that has shown a token reaches the agent.
     pub url: Option<&'a str>,
+    /// Tells that the server stops, so that what waits is answered.
+    pub stopping: Option<&'a Stopping>,
 }
 
 impl<'a> Headers<'a> {
     /// Returns what is asked for, by whom.
     pub const fn asked(self, caller: &'a Caller, method: Method) -> Asked<'a> {
-        let Self { activated, last_event, trace, url, .. } = self;
-        Asked { caller, method, activated, last_event, trace, url }
+        let Self { activated, last_event, trace, url, stopping, .. } = self;
+        Asked { caller, method, activated, last_event, trace, url, stopping }
     }
 }
 
@@ -56,6 +60,7 @@ impl<S: Store> Face<S> {
                     _ => INVALID_REQUEST,
                 };
                 let error = Error::new(code, "PARSE_ERROR", unreadable.to_string());
+                trace::refused(&error);
                 return Reply::Object(failure(&Value::Null, &error));
             }
         };
@@ -73,11 +78,17 @@ impl<S: Store> Face<S> {
         headers: Headers<'_>,
         request: &Value,
     ) -> Result<Answer<S>, Error> {
-        let (name, params) = read(request)?;
-        Version::check(headers.version)?;
-        let method = Method::named(name).ok_or_else(|| Error::no_method(name))?;
+        let (method, params) = asked_for(headers, request).inspect_err(trace::refused)?;
         self.ask(&headers.asked(caller, method), params).await
     }
+}
+
+/// Returns what a request asks for, and its parameters.
+fn asked_for<'a>(headers: Headers<'_>, request: &'a Value) -> Result<(Method, &'a Value), Error> {
+    let (name, params) = read(request)?;
+    Version::check(headers.version)?;
+    let method = Method::named(name).ok_or_else(|| Error::no_method(name))?;
+    Ok((method, params))
 }
 
 /// Returns the method and the parameters of a request.

@@ -19,15 +19,16 @@ use crate::params::{Params, Send};
 use crate::projection::{self, CONTEXT};
 use crate::standing::Standing;
 use crate::stream::TaskStream;
+use crate::trace;
 
 impl<S: Store> Face<S> {
     /// `message/send`.
     pub(crate) async fn send(&self, asked: &Asked<'_>, params: Params<'_>) -> Result<Value, Error> {
         let send = Send::read(params, asked.method.version)?;
-        let mut found = self.take(asked, &send).await?;
+        let mut found = self.take_and_push(asked, &send).await?;
         if send.blocking {
             let rests = |standing| standing != Standing::Working;
-            found = self.wait(found, SEND_PATIENCE, rests).await?;
+            found = self.wait(asked, found, SEND_PATIENCE, rests).await?;
         }
         Ok(sent(&self.show(asked, &found, send.wanted).await?, asked.method.version))
     }
@@ -39,16 +40,30 @@ impl<S: Store> Face<S> {
         params: Params<'_>,
     ) -> Result<TaskStream<S>, Error> {
         let send = Send::read(params, asked.method.version)?;
-        let found = self.take(asked, &send).await?;
+        let found = self.take_and_push(asked, &send).await?;
         let task = self.show(asked, &found, send.wanted).await?;
         TaskStream::begin(asked, found, task, true, &self.shared).await
     }
 
-    /// Takes a message, and returns the task that goes on with it.
-    async fn take(&self, asked: &Asked<'_>, send: &Send) -> Result<Found<S>, Error> {
+    /// Takes a message, and has the receiver that it names told what comes of it.
+    async fn take_and_push(&self, asked: &Asked<'_>, send: &Send) -> Result<Found<S>, Error> {
+        let Some(push) = &send.push else { return Ok(self.take(asked, send).await?.0) };
+        // Nothing is begun for a receiver that cannot be told.
+        let checked = self.check_push(asked, push.clone()).await?;
+        let (found, taken) = self.take(asked, send).await?;
+        let after = taken.unwrap_or(found.runs.revision());
+        self.push_with(asked, &found, (&checked, &send.message), after).await?;
+        Ok(found)
+    }
+
+    /// Takes a message, and returns the task that goes on with it, and the revision of the commit that
+    /// took the message; nothing if it was taken before.
+    async fn take(&self, asked: &Asked<'_>, send: &Send) -> Result<(Found<S>, Option<u64>), Error> {
         let message = &send.message;
         match (&message.task, &send.pause) {
-            (Some(task), Some(pause)) => self.pause_by_message(asked, task, pause.clone()).await,
+            (Some(task), Some(pause)) => {
+                Ok((self.pause_by_message(asked, task, pause.clone()).await?, None))
+            }
             (None, Some(_)) => {
                 Err(Error::invalid("message.taskId", "is required: a pause is of a task"))
             }
@@ -66,7 +81,7 @@ impl<S: Store> Face<S> {
         asked: &Asked<'_>,
         task: &str,
         message: &Sent,
-    ) -> Result<Found<S>, Error> {
+    ) -> Result<(Found<S>, Option<u64>), Error> {
         let found = self.find(asked, task).await?;
         let state = found.state();
         let context = state.map(projection::context);
@@ -76,7 +91,7 @@ impl<S: Store> Face<S> {
         let id = message.journaled_id(asked.caller);
         // A retry is told what came of the first one, wherever the task stands by now.
         if found.run().is_some_and(|run| run.took(&id)) {
-            return Ok(found);
+            return Ok((found, None));
         }
         let refused = |reason, problem: &str| {
             Err(Error::new(UNSUPPORTED_OPERATION, reason, problem).with("taskId", task))
@@ -96,11 +111,12 @@ impl<S: Store> Face<S> {
         match prompt.message_id(id).await {
             Ok(prompted) => {
                 let seen = prompted.commit.session;
-                self.after(session, run, &seen, asked.method.family).await
+                let found = self.after(session, run, &seen, asked.method.family).await?;
+                Ok((found, Some(seen.revision)))
             }
             // The same message was faster on another connection.
             Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
-                self.find(asked, task).await
+                Ok((self.find(asked, task).await?, None))
             }
             Err(error) => Err(Error::of(error, task, asked.method.family)),
         }
@@ -108,15 +124,21 @@ impl<S: Store> Face<S> {
 
     /// Begins a task: in the session of its context if that is idle, and else in one of its own. The
     /// same message again is told of the task that the first one began.
-    async fn begin(&self, asked: &Asked<'_>, message: &Sent) -> Result<Found<S>, Error> {
+    async fn begin(
+        &self,
+        asked: &Asked<'_>,
+        message: &Sent,
+    ) -> Result<(Found<S>, Option<u64>), Error> {
         match self.begin_once(asked, message).await {
             Err(adjourn::Error::Refused(Rejected::DuplicateMessage { session, .. })) => {
-                self.begun_before(asked, session, message).await
+                Ok((self.begun_before(asked, session, message).await?, None))
             }
             begun => {
                 let (session, run, seen) =
                     begun.map_err(|error| Error::of(error, "", asked.method.family))?;
-                self.after(session, run, &seen, asked.method.family).await
+                trace::concerns(session.id(), run);
+                let found = self.after(session, run, &seen, asked.method.family).await?;
+                Ok((found, Some(seen.revision)))
             }
         }
     }
@@ -133,6 +155,7 @@ impl<S: Store> Face<S> {
         let runs = self.runs_of(&session).await.map_err(of)?;
         let run = runs.that_took(&message.journaled_id(asked.caller)).map(|run| run.id);
         let run = run.ok_or_else(|| Error::no_task("", asked.method.family))?;
+        trace::concerns(session.id(), run);
         Ok(Found { session, runs, run })
     }
 

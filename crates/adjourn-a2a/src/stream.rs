@@ -12,13 +12,14 @@ use adjourn::core::event::What;
 use adjourn::core::id::RunId;
 use adjourn::core::session::Resumption;
 use adjourn::store::Store;
-use adjourn::{Moment, Moments};
+use adjourn::{Moment, Moments, SessionRef};
 use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::face::{Asked, Found, viewer};
 use crate::fold::{Run, Runs};
 use crate::making::Making;
+use crate::method::Family;
 use crate::pause;
 use crate::projection::{self, Viewer};
 use crate::runs::catch_up;
@@ -178,6 +179,63 @@ impl<S: Store> TaskStream<S> {
         Ok(stream.runs.get(found.run).is_some().then_some(stream))
     }
 
+    /// Tells a run from behind a revision on, in the words of a version, as it is read page by page.
+    pub(crate) async fn behind(
+        session: &SessionRef<S>,
+        run: RunId,
+        revision: u64,
+        (viewer, version): (Viewer, Version),
+        shared: &Arc<Shared>,
+    ) -> Result<Self, Error> {
+        let of = |error| Error::of(error, &run.to_string(), Family::Standard);
+        let state = session.load().await.map_err(of)?;
+        let (mut runs, mut making) = (Runs::default(), Making::default());
+        let mut moments = session.watch().await.map_err(of)?;
+        let told = |moment: &Moment| drop(making.take(moment));
+        catch_up(&mut runs, &mut moments, revision + 1, told).await.map_err(of)?;
+        Ok(Self {
+            run,
+            context: projection::context(&state),
+            viewer,
+            version,
+            ends_when_asked: false,
+            runs: Arc::new(runs),
+            making,
+            moments,
+            shared: Arc::clone(shared),
+            ready: VecDeque::new(),
+            is_over: false,
+        })
+    }
+
+    /// Returns the next page of what has happened; it is empty if nothing has.
+    pub(crate) async fn page(&mut self) -> Result<Vec<Moment>, Error> {
+        // From the store, also where this process has yet to hear of it.
+        let page = self.moments.page_before(u64::MAX - 1).await;
+        page.map_err(|error| Error::of(error, &self.run.to_string(), Family::Standard))
+    }
+
+    /// Takes a moment, and returns what is told of it.
+    pub(crate) fn tell_moment(&mut self, moment: &Moment) -> Vec<StreamEvent> {
+        self.take(moment);
+        self.ready.drain(..).collect()
+    }
+
+    /// Returns the run that it tells of.
+    pub(crate) const fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// Returns the runs behind the last moment.
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
+    /// Returns whether nothing comes behind what was told.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// Returns what is told next; nothing when the task is at its end, or gone.
     ///
     /// # Errors
@@ -191,9 +249,8 @@ impl<S: Store> TaskStream<S> {
                 return Ok(None);
             }
             let moment = self.moments.next().await;
-            let moment = moment.map_err(|error| {
-                Error::of(error, &self.run.to_string(), crate::Family::Standard)
-            })?;
+            let moment = moment
+                .map_err(|error| Error::of(error, &self.run.to_string(), Family::Standard))?;
             let Some(moment) = moment else { return Ok(None) };
             self.take(&moment);
         }

@@ -4,7 +4,7 @@ use adjourn::core::session::{Initiator, Outcome};
 use adjourn::core::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::message::{DIRECT_ANSWER, Message, Speaker};
+use crate::message::{DIRECT_ANSWER, Message};
 use crate::part::{Part, without_nulls};
 use crate::version::Version;
 
@@ -189,7 +189,7 @@ impl Task {
         };
         let mut parts = artifact.parts.clone();
         let is_marked = parts.first_mut().is_some_and(|part| part.take_mark(DIRECT_ANSWER));
-        is_marked.then(|| Message { id: artifact.id.clone(), speaker: Speaker::Agent, parts })
+        is_marked.then(|| Message::of_parts(artifact.id.clone(), parts))
     }
 
     /// Returns the task as a version writes it.

@@ -59,7 +59,7 @@ pub struct Activated {
 impl Activated {
     /// Reads the values of `A2A-Extensions` and `X-A2A-Extensions`: lists of names. Those that are
     /// not known are left out.
-    pub fn read<'a>(headers: impl IntoIterator<Item = &'a str>, profile: Profile) -> Self {
+    pub(crate) fn read<'a>(headers: impl IntoIterator<Item = &'a str>, profile: Profile) -> Self {
         let rfc = profile == Profile::Rfc;
         let mut activated = Self { pause: rfc, states: rfc };
         for name in headers.into_iter().flat_map(|header| header.split(',')).map(str::trim) {

@@ -11,9 +11,10 @@ use adjourn_core::limits::CANCEL_GRACE;
 use adjourn_core::session::Phase;
 use serde_json::json;
 use tokio::time::Instant;
+use tracing::field::display;
 
 use crate::rpc::{CANCELLED, Error};
-use crate::session::{Attachment, Fate};
+use crate::session::{Attachment, Fate, View};
 use crate::update;
 
 /// How long a host may take to say that it has given up calls whose grace is over: another host
@@ -46,7 +47,7 @@ impl<S: Store> Attachment<S> {
     /// Answers the prompts of a cancel that should have been followed by now, and ends every call
     /// that the client was shown.
     pub(crate) fn answer_for_silent_host(&mut self) {
-        let canceling = |view: &crate::session::View<S>| view.session().phase() == Phase::Canceling;
+        let canceling = |view: &View<S>| view.session().phase() == Phase::Canceling;
         if !self.view.as_ref().is_some_and(canceling) {
             self.cancel_until = None;
         }
@@ -54,7 +55,15 @@ impl<S: Store> Attachment<S> {
             return;
         }
         self.cancel_until = None;
-        tracing::warn!(session = %self.id, "its host does not follow a cancel; the client is answered");
+        let session = self.view.as_ref().map(View::session);
+        let run = session.and_then(|session| Some(display(session.run()?.id)));
+        let host = session.and_then(|session| Some(display(session.owner()?.host)));
+        tracing::warn!(
+            session = %self.id,
+            run,
+            host,
+            "its host does not follow a cancel; the client is answered"
+        );
         if let Some(view) = &self.view
             && self.attached.load(Ordering::Relaxed)
         {

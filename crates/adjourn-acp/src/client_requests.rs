@@ -4,6 +4,8 @@
 //! driver waits for it, so never after the client has been told that the session is suspended. A
 //! terminal that the client makes all the same is released: no driver knows its name.
 
+use std::borrow::Cow;
+
 use adjourn::store::Store;
 use adjourn_core::id::SessionId;
 use adjourn_driver::{
@@ -12,8 +14,9 @@ use adjourn_driver::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::permissions::Viewer;
+use crate::permissions::{Viewer, ViewerName};
 use crate::session::{Attachment, Ours};
+use crate::update::with;
 
 /// What a driver gets for a request.
 pub(crate) type ClientAnswer = Result<ClientReply, ClientError>;
@@ -89,7 +92,9 @@ pub(crate) const fn can(abilities: &ClientAbilities, request: &ClientRequest) ->
 
 /// Returns which client a request is for, with the request as that client knows it; nothing if it
 /// is for any client that can do it.
-pub(crate) fn owner(request: &ClientRequest) -> Result<Option<(u64, ClientRequest)>, ClientError> {
+pub(crate) fn owner(
+    request: &ClientRequest,
+) -> Result<Option<(ViewerName, ClientRequest)>, ClientError> {
     let (id, named): (_, fn(TerminalId) -> ClientRequest) = match request {
         ClientRequest::TerminalOutput(id) => (id, ClientRequest::TerminalOutput),
         ClientRequest::WaitForExit(id) => (id, ClientRequest::WaitForExit),
@@ -97,15 +102,50 @@ pub(crate) fn owner(request: &ClientRequest) -> Result<Option<(u64, ClientReques
         ClientRequest::ReleaseTerminal(id) => (id, ClientRequest::ReleaseTerminal),
         _ => return Ok(None),
     };
-    let parts = id.0.split_once('/').and_then(|(owner, id)| Some((owner.parse().ok()?, id)));
-    let Some((owner, id)) = parts else {
+    let Some((owner, id)) = maker(&id.0) else {
         return Err(ClientError::Failed("there is no such terminal".to_owned()));
     };
     Ok(Some((owner, named(TerminalId(id.to_owned())))))
 }
 
+/// Takes the name of a terminal apart: which client made it, and what that client calls it.
+fn maker(terminal: &str) -> Option<(ViewerName, &str)> {
+    let (owner, id) = terminal.split_once('/')?;
+    Some((ViewerName(owner.to_owned()), id))
+}
+
+/// Returns an update of a call as a client knows it: with its own terminals, by the names that it
+/// gave them, and without all others; nothing if nothing is left to say.
+pub(crate) fn with_own_terminals<'a>(
+    client: Option<&ViewerName>,
+    update: &'a Value,
+) -> Option<Cow<'a, Value>> {
+    let is_terminal = |block: &Value| block.get("type").is_some_and(|kind| kind == "terminal");
+    let is_call = |kind: &Value| kind == "tool_call" || kind == "tool_call_update";
+    let content = update.get("content").and_then(Value::as_array);
+    let content = content.filter(|_| update.get("sessionUpdate").is_some_and(is_call));
+    let Some(content) = content.filter(|content| content.iter().any(is_terminal)) else {
+        return Some(Cow::Borrowed(update));
+    };
+    let own = content.iter().filter_map(|block| {
+        if !is_terminal(block) {
+            return Some(block.clone());
+        }
+        let (maker, id) = maker(block.get("terminalId")?.as_str()?)?;
+        (Some(&maker) == client).then(|| with(block.clone(), "terminalId", id))
+    });
+    let own: Vec<_> = own.collect();
+    let mut fields = update.as_object()?.clone();
+    match own.is_empty() {
+        true => fields.shift_remove("content"),
+        false => fields.insert("content".to_owned(), own.into()),
+    };
+    let says = fields.keys().any(|name| name != "sessionUpdate" && name != "toolCallId");
+    says.then(|| Cow::Owned(Value::Object(fields)))
+}
+
 /// Returns a client's reply as the driver knows it: a terminal is named with its client.
-pub(crate) fn owned(owner: u64, reply: ClientAnswer) -> ClientAnswer {
+pub(crate) fn owned(ViewerName(owner): &ViewerName, reply: ClientAnswer) -> ClientAnswer {
     Ok(match reply? {
         ClientReply::Terminal(TerminalId(id)) => {
             ClientReply::Terminal(TerminalId(format!("{owner}/{id}")))

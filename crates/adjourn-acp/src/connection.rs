@@ -60,9 +60,6 @@ where
     let Wire { lines, output, peer } = wire;
     let (out, written) = Outbox::new();
     let mut writer = tokio::spawn(outbox::write(written, output));
-    let feed = face.adjourn.feed().clone();
-    // The host of this process hears rings, as long as it runs; what it misses is found all the same.
-    let looking = tokio::spawn(async move { feed.keep_looking().await });
     let mut connection = Connection {
         face,
         peer,
@@ -87,7 +84,6 @@ where
     drain.await;
     connection.end().await;
     drop(connection);
-    looking.abort();
     // What was sent is still written, as long as the client reads it.
     let written = tokio::time::timeout(LAST_WORDS, &mut writer).await;
     writer.abort();
@@ -323,7 +319,7 @@ impl<S: Store> Connection<S> {
         let mut wish = attach.wish(peer)?;
         // Behind the last refusal, and before the session can be woken.
         if let Some(servers) = &servers {
-            self.face.replace_servers(session, servers);
+            self.face.replace_servers(session, servers).await;
         }
         if load {
             wish.replay = Replay::From(1);
@@ -443,8 +439,6 @@ impl<S: Store> Connection<S> {
 
     /// Ends what serves the sessions, when it has said what is left to say.
     async fn end(&mut self) {
-        // The host has gone, and hears no more rings. What cannot be read is told as such.
-        let _ = self.face.adjourn.feed().catch_up();
         self.sessions.clear();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         // A client that stops reading must not delay the shutdown.

@@ -97,7 +97,8 @@ fn unusable(Unusable { field, problem }: Unusable) -> Error {
 impl<S: Store> Face<S> {
     /// Registers a client that sees a session, and what it can be asked for besides permissions.
     pub(crate) fn attend(&self, id: SessionId, abilities: ClientAbilities) -> Viewer {
-        self.permissions.attend(id, self.claimant.show(id), abilities)
+        let host = self.claimant.host();
+        self.permissions.attend(id, host, self.claimant.show(id), abilities)
     }
 
     /// Makes a session.
@@ -116,8 +117,8 @@ impl<S: Store> Face<S> {
         self.claimant.check(&driver).map_err(unusable)?;
         let creating = self.adjourn.create_with(driver).budget(self.options.budget);
         let session = creating.by(Self::by(peer)).await?;
-        self.provide(session.id(), self.options.values.clone());
-        self.provide(session.id(), values);
+        self.provide(session.id(), self.options.values.clone()).await;
+        self.provide(session.id(), values).await;
         Ok(session.id())
     }
 
@@ -137,21 +138,21 @@ impl<S: Store> Face<S> {
 
     /// Gives a session the MCP servers that a client names when it comes back, in memory alone: they
     /// take the place of those that the session was made with.
-    pub(crate) fn replace_servers(&self, session: SessionId, servers: &[Map<String, Value>]) {
+    pub(crate) async fn replace_servers(&self, session: SessionId, servers: &[Map<String, Value>]) {
         let described = servers.iter().cloned().map(without_secrets).collect();
         let values = Environment {
             mcp_servers: secrets(servers),
             servers: Some(described),
             ..Environment::default()
         };
-        self.adjourn.session(session).provide(values);
+        self.adjourn.session(session).provide(values).await;
     }
 
     /// Gives a session what its MCP servers are to have, in memory alone.
-    pub(crate) fn provide(&self, session: SessionId, mcp_servers: BTreeMap<String, McpValues>) {
+    async fn provide(&self, session: SessionId, mcp_servers: BTreeMap<String, McpValues>) {
         if !mcp_servers.is_empty() {
             let values = Environment { mcp_servers, ..Environment::default() };
-            self.adjourn.session(session).provide(values);
+            self.adjourn.session(session).provide(values).await;
         }
     }
 
@@ -200,13 +201,16 @@ impl<S: Store> Face<S> {
     }
 
     /// Returns whether a living host drives a session.
-    pub(crate) fn is_driven(&self, session: &Session) -> bool {
-        session.owner().is_some_and(|owner| self.adjourn.is_alive(owner.host).unwrap_or(false))
+    pub(crate) async fn is_driven(&self, session: &Session) -> bool {
+        match session.owner() {
+            Some(owner) => self.adjourn.is_alive(owner.host).await.unwrap_or(false),
+            None => false,
+        }
     }
 
     /// Returns the living host that keeps the agent of a session warm, if one does.
-    pub(crate) fn keeper_of(&self, id: SessionId) -> Option<HostId> {
-        self.adjourn.keeper_of(id)
+    pub(crate) async fn keeper_of(&self, id: SessionId) -> Option<HostId> {
+        self.adjourn.keeper_of(id).await
     }
 
     /// Returns the actor that a client's commands are journaled under.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjourn::Showing;
 use adjourn::permission::Permissions;
-use adjourn_core::id::SessionId;
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_driver::{
     BoxFuture, ClientAbilities, ClientError, ClientReply, ClientRequest, PermissionAnswer,
     PermissionRequest, TerminalId,
@@ -60,10 +60,15 @@ struct Asked {
 #[derive(Debug)]
 struct Registered {
     number: u64,
+    name: ViewerName,
     abilities: ClientAbilities,
     /// Tells it that a request comes or goes.
     changed: Arc<Notify>,
 }
+
+/// A client that sees a session, as the transcript names it: no other process has one of this name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ViewerName(pub(crate) String);
 
 /// A client that sees a session, until this is dropped.
 #[derive(Debug)]
@@ -71,6 +76,7 @@ pub(crate) struct Viewer {
     permissions: PendingPermissions,
     session: SessionId,
     number: u64,
+    name: ViewerName,
     changed: Arc<Notify>,
     /// Tells other hosts, as long as it is held, that the session is shown here.
     _showing: Showing,
@@ -95,6 +101,7 @@ impl PendingPermissions {
     pub(crate) fn attend(
         &self,
         session: SessionId,
+        host: HostId,
         showing: Showing,
         abilities: ClientAbilities,
     ) -> Viewer {
@@ -103,10 +110,12 @@ impl PendingPermissions {
         changed.notify_one();
         let mut book = self.book();
         let number = book.number();
-        let registered = Registered { number, abilities, changed: Arc::clone(&changed) };
+        let name = ViewerName(format!("{host}.{number}"));
+        let registered =
+            Registered { number, name: name.clone(), abilities, changed: Arc::clone(&changed) };
         book.viewers.entry(session).or_default().push(registered);
         drop(book);
-        Viewer { permissions: self.clone(), session, number, changed, _showing: showing }
+        Viewer { permissions: self.clone(), session, number, name, changed, _showing: showing }
     }
 
     /// Returns what is asked of a session, the oldest first.
@@ -142,11 +151,8 @@ impl PendingPermissions {
         let (viewer, request) = match client_requests::owner(&request)? {
             // A terminal is known to the client that made it, and to no other.
             Some((owner, request)) => {
-                let is_there = viewers.iter().any(|viewer| viewer.number == owner);
-                if !is_there {
-                    return Err(ClientError::Gone);
-                }
-                (owner, request)
+                let maker = viewers.iter().find(|viewer| viewer.name == owner);
+                (maker.ok_or(ClientError::Gone)?.number, request)
             }
             None => {
                 let can = |viewer: &&Registered| client_requests::can(&viewer.abilities, &request);
@@ -240,6 +246,11 @@ impl Permissions for PendingPermissions {
 }
 
 impl Viewer {
+    /// Returns the name of this client.
+    pub(crate) const fn name(&self) -> &ViewerName {
+        &self.name
+    }
+
     /// Returns what is asked of this session, the oldest first.
     pub(crate) fn open(&self) -> Vec<(u64, PermissionRequest)> {
         self.permissions.open(self.session)
@@ -255,7 +266,7 @@ impl Viewer {
     /// Replies to a request, with what `read` makes of it.
     pub(crate) fn reply(&self, number: u64, read: impl FnOnce(&ClientRequest) -> ClientAnswer) {
         if let Some(Asked { request, answer, .. }) = self.permissions.close_asked(number) {
-            let reply = client_requests::owned(self.number, read(&request));
+            let reply = client_requests::owned(&self.name, read(&request));
             // The driver may have stopped waiting in this moment.
             let _ = answer.send(reply);
         }

@@ -23,8 +23,10 @@ use adjourn_driver::{Block, CallContent, Message, Role};
 use serde_json::{Value, json};
 
 use crate::agent_update::{self, Context};
+use crate::client_requests::with_own_terminals;
 use crate::park;
 use crate::peer::{Dialect, EXTENSION, Version};
+use crate::permissions::Viewer;
 use crate::rpc::Error;
 use crate::session::{Attachment, Ours};
 use crate::suspension::{ResumedUpdate, SessionAwaitResumptionRequest, SuspendedUpdate, echoed};
@@ -476,7 +478,9 @@ impl<S: Store> Attachment<S> {
 
     /// Sends an update.
     pub(crate) fn update(&mut self, update: &Value) {
-        self.lies_between(update);
+        let client = self.viewer.as_ref().map(Viewer::name);
+        let Some(update) = with_own_terminals(client, update) else { return };
+        self.lies_between(&update);
         self.lines.notify("session/update", &json!({ "sessionId": self.id, "update": update }));
     }
 

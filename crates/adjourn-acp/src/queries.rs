@@ -33,11 +33,11 @@ impl<S: Store> Connection<S> {
             (Err(error), _) => return Err(error),
         };
         let over = matches!(session.state, State::Ended(_));
-        let keeper = if over { None } else { self.face.keeper_of(session.id) };
+        let keeper = if over { None } else { self.face.keeper_of(session.id).await };
         // What a host drives is not kept yet.
         let drives = |host: &HostId| session.owner().is_some_and(|owner| owner.host == *host);
         let keeper = keeper.filter(|keeper| !drives(keeper));
-        let is_driven = self.is_attached(session.id) || self.face.is_driven(&session);
+        let is_driven = self.is_attached(session.id) || self.face.is_driven(&session).await;
         let live = !over && (is_driven || keeper.is_some());
         let status = match (words, live) {
             (StatusWords::Live, true) => SessionStatus::Live,

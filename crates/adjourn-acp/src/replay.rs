@@ -118,7 +118,11 @@ impl<S: Store> Attachment<S> {
             return account.pass_over(moment);
         }
         let told = account.tell(moment);
+        // The terminals of the past are not shown again, also not those that this client made: it has
+        // been told to let go of them.
+        let viewer = self.viewer.take();
         self.show_again(account.session(), moment, told, &past);
+        self.viewer = viewer;
     }
 
     /// Shows a moment of the past, in the order in which it was told when it happened.

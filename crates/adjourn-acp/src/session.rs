@@ -249,7 +249,9 @@ impl<S: Store> Attachment<S> {
 
     /// Returns what resolves when something has happened that was not shown; never without a view.
     pub(crate) fn changed(&mut self) -> impl Future<Output = ()> + Send + use<S> {
-        or_never(self.view.as_mut().map(|view| view.account.moments().news()))
+        let changed = self.view.as_mut().map(|view| view.account.moments().changed());
+        // A store that fails says so when it is read.
+        or_never(changed.map(|changed| async { drop(changed.await) }))
     }
 
     async fn take(&mut self, ask: Ask) {

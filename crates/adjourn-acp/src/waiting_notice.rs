@@ -62,7 +62,7 @@ impl<S: Store> Attachment<S> {
             return;
         }
         self.notice.look_at = (behind || ready).then_some(now + MOMENT);
-        self.say_where_permission_is_asked(calls);
+        self.say_where_permission_is_asked(calls).await;
         if behind && let Some(words) = self.hanging_host().await {
             self.notice.hangs = true;
             self.notice.look_at = ready.then_some(now + MOMENT);
@@ -122,10 +122,10 @@ impl<S: Store> Attachment<S> {
         calls.filter(|id| !self.notice.elsewhere.contains(id)).collect()
     }
 
-    fn say_where_permission_is_asked(&mut self, calls: Vec<CallId>) {
+    async fn say_where_permission_is_asked(&mut self, calls: Vec<CallId>) {
         let owner = self.view.as_ref().and_then(|view| view.session().owner());
         let Some(host) = owner.map(|owner| owner.host) else { return };
-        let shown = self.face.adjourn.is_shown_by(host, self.id);
+        let shown = self.face.adjourn.is_shown_by(host, self.id).await;
         for id in calls {
             let words = if shown { ELSEWHERE } else { NOWHERE };
             self.update(&update::call(self.peer.version, &id, Call::Pending, Some(words)));

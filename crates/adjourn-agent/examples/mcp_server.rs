@@ -91,6 +91,7 @@ fn tools(has_more: bool) -> Vec<Value> {
         tool("note", json!({ "destructiveHint": false })),
         tool("put", json!({ "idempotentHint": true })),
         tool("variable", json!({ "readOnlyHint": true, "openWorldHint": true })),
+        tool("reveal", json!({ "readOnlyHint": true })),
         tool("refuse", json!({ "readOnlyHint": true })),
         tool("wait", json!({ "readOnlyHint": true })),
         tool("more", json!({ "readOnlyHint": true })),
@@ -119,7 +120,23 @@ fn call(params: &Value) -> Result<Value, Value> {
             note("notes", words).map_err(failed)?;
             Ok(text("noted"))
         }
-        "variable" => Ok(text(&std::env::var(words).unwrap_or_else(|_| "none".to_owned()))),
+        // How long it is, and not what: values are taken out of results.
+        "variable" => Ok(text(&match std::env::var(words) {
+            Ok(value) => format!("{} bytes", value.len()),
+            Err(_) => "none".to_owned(),
+        })),
+        // A server that says what it should not, in every way there is.
+        "reveal" => {
+            let token = std::env::var("DEMO_TOKEN").unwrap_or_default();
+            let said = format!("the token is {token}.");
+            Ok(json!({
+                "content": [
+                    { "type": "text", "text": said },
+                    { "type": "resource", "resource": { "uri": format!("file:///{token}"), "text": said } },
+                ],
+                "structuredContent": { "token": token, "list": [said] }, "isError": words == "fail",
+            }))
+        }
         "refuse" => Ok(json!({
             "content": [{ "type": "text", "text": "not on a Sunday" }],
             "structuredContent": { "day": "Sunday" }, "isError": true,

@@ -29,8 +29,13 @@ impl CancelReason {
 /// A request to stop a run, which may come while it runs.
 ///
 /// It is handed to [`Agent::run`](crate::Agent::run) or [`Agent::resume`](crate::Agent::resume) and
-/// kept; clones are the same request. A request that is set always wins over a question: the run
-/// ends with [`RunCancelled`](crate::events::RunCancelled), and there is nothing to resume.
+/// kept; clones are the same request. A request that is set while the run runs always wins over a
+/// question: the run ends with [`RunCancelled`](crate::events::RunCancelled), and there is nothing to
+/// resume.
+///
+/// A run that has told [`UserInputRequested`](crate::events::UserInputRequested) is over: a request
+/// that is set behind that has no effect, and the record still resumes. What cancels a run that is
+/// suspended is [`Agent::revoke`](crate::Agent::revoke) of its record.
 ///
 /// A model call is broken off at once. A tool call that has started may end by itself, up to its
 /// time-out; none starts any more.

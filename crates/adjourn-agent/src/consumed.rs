@@ -101,9 +101,11 @@ impl ConsumedLedger for MemoryLedger {
 /// A ledger in a directory that processes share, with one small file for each suspension that is
 /// over.
 ///
-/// Whoever makes the file is the first; the operating system lets only one do so. The file and its
-/// directory are synced before an answer. It is written on the caller's thread, which takes as long
-/// as the disk does. Files are never removed by it; those older than every record may be.
+/// Whoever gives the file its name is the first; the operating system lets only one do so. The file is
+/// whole and synced before it has that name, so that no record is used up where a disk is full, and
+/// the directory is synced before an answer. It is written on the caller's thread, which takes as
+/// long as the disk does. The file system must know hard links. Files are never removed by it; those
+/// older than every record may be.
 #[derive(Debug, Clone)]
 pub struct FileLedger {
     directory: PathBuf,
@@ -122,25 +124,31 @@ impl FileLedger {
 
     fn end(&self, handle: Handle, end: End) -> Result<Consumption, LedgerError> {
         let path = self.directory.join(handle.to_string());
-        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
-        match file {
-            Ok(mut file) => {
-                let written =
-                    file.write_all(end.as_str().as_bytes()).and_then(|()| file.sync_all());
-                written.map_err(|error| problem(&path, &error))?;
-                let synced = std::fs::File::open(&self.directory).and_then(|dir| dir.sync_all());
-                synced.map_err(|error| problem(&self.directory, &error))?;
-                Ok(Consumption::First)
-            }
+        let passing = self.directory.join(format!(".{handle}.{}~", uuid::Uuid::now_v7().simple()));
+        let written = write(&passing, end).and_then(|()| std::fs::hard_link(&passing, &path));
+        // It may be that it cannot be taken away; nothing reads it.
+        let _ = std::fs::remove_file(&passing);
+        let consumption = match written {
+            Ok(()) => Consumption::First,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // One that is being written is empty yet; that a suspension is over is sure.
                 let text = std::fs::read_to_string(&path).unwrap_or_default();
                 let revoked = text == End::Revoked.as_str();
-                Ok(Consumption::Already(if revoked { End::Revoked } else { End::Resumed }))
+                Consumption::Already(if revoked { End::Revoked } else { End::Resumed })
             }
-            Err(error) => Err(problem(&path, &error)),
-        }
+            Err(error) => return Err(problem(&path, &error)),
+        };
+        // Also behind another's file: its answer may not have come that far.
+        let synced = std::fs::File::open(&self.directory).and_then(|dir| dir.sync_all());
+        synced.map_err(|error| problem(&self.directory, &error))?;
+        Ok(consumption)
     }
+}
+
+/// Writes how a suspension ended to a file of its own, and syncs it.
+fn write(path: &Path, end: End) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(end.as_str().as_bytes())?;
+    file.sync_all()
 }
 
 fn problem(path: &Path, error: &std::io::Error) -> LedgerError {

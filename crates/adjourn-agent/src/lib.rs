@@ -4,6 +4,8 @@
 #![doc = include_str!("../examples/ask.rs")]
 //! ```
 //!
+//! The four types to know are [`Agent`], [`Tool`], [`AgentEvent`] and [`SuspensionRecord`].
+//!
 //! - An [`Agent`] is a [`Model`] with [`Tool`]s. [`Agent::run`] returns a stream of [`AgentEvent`]s.
 //! - When the agent needs a person, because its model calls `ask_user` or because its
 //!   [`RecoveryPolicy`] asks about a [`Failure`], the run suspends: the last event has the question

@@ -15,7 +15,7 @@ pub use a2a::{A2a, Binding, Get, Pause, PeerFlags, Send, SpokenVersion, Wake, Wa
 pub use acting::{Event, Mode, OnTimeout, Prompt, Reasoned, Resume, Rm, Suspend, Takeover};
 pub use looking::{Log, Since, Wait, WaitFor};
 pub use moving::{Accept, Export, Import, Share};
-pub use starting::{Acp, AgentFlags, New, OnDisconnect, Profile, Run, Serve, StatusWords};
+pub use starting::{Acp, AgentFlags, New, OnDisconnect, Profile, Push, Run, Serve, StatusWords};
 pub use upkeep::{Backup, Completions, Config, Keys, Man, Prune, Restore, Revoke};
 
 use crate::filter::{Ls, Status};

@@ -14,7 +14,7 @@ use crate::arguments::AgentFlags;
 use crate::conformance_agent;
 use crate::failure::Failure;
 use crate::input_file;
-use crate::native::{Definition, models, tools};
+use crate::native::{Definition, ModelSettings, models, tools};
 use crate::settings::Settings;
 
 /// What is to run a session.
@@ -30,6 +30,8 @@ pub struct Chosen {
     pub is_script: bool,
     /// Whether it has tools that a person has to allow.
     pub asks: bool,
+    /// Whether it has the tools of MCP servers that a client names.
+    pub mcp: bool,
     /// Why it cannot be run by this process, which other hosts may be able to.
     lacks: Option<String>,
     /// The name of its model, if it is not known what that costs.
@@ -46,10 +48,12 @@ impl Chosen {
             return Self::conformance(flags);
         }
         let definition = match (&flags.agent, &flags.model) {
-            (Some(name), model) => {
+            (Some(name), None) => settings.agent(name)?.definition.clone(),
+            (Some(name), Some(model)) => {
                 let settled = settings.agent(name)?.definition.clone();
-                let model = model.clone().unwrap_or_else(|| settled.model.clone());
-                Definition { model, ..settled }
+                // Another model is not where the agent's own is, and does not take its key.
+                let model_settings = ModelSettings::default();
+                Definition { model: model.clone(), model_settings, ..settled }
             }
             (None, Some(model)) => Definition::with_model(model.clone()),
             (None, None) => return Err(nothing_chosen(settings)),
@@ -68,8 +72,8 @@ impl Chosen {
         if let Some(model) = unpriced.as_ref().filter(|_| limited(&definition.guardrails)) {
             return Err(no_price("guardrails.max_cost_usd", model));
         }
-        let (runs, is_script, asks) = (1, false, definition.asks());
-        Ok(Self { driver, values, budget, runs, is_script, asks, lacks, unpriced })
+        let (runs, is_script, asks, mcp) = (1, false, definition.asks(), true);
+        Ok(Self { driver, values, budget, runs, is_script, asks, mcp, lacks, unpriced })
     }
 
     /// Says what a session may use: what is typed, or else what the settings say. A limit on what a
@@ -92,8 +96,8 @@ impl Chosen {
         }
         let (driver, values) = (conformance_agent::spec(), BTreeMap::new());
         let (budget, lacks, unpriced) = (None, None, None);
-        let (runs, is_script, asks) = (1, false, false);
-        Ok(Self { driver, values, budget, runs, is_script, asks, lacks, unpriced })
+        let (runs, is_script, asks, mcp) = (1, false, false, false);
+        Ok(Self { driver, values, budget, runs, is_script, asks, mcp, lacks, unpriced })
     }
 
     /// Refuses what this process cannot run itself, before there is a session that waits for it.
@@ -115,8 +119,8 @@ impl Chosen {
         let runs = script.runs().unwrap_or(1).max(1);
         let values = BTreeMap::new();
         let asks = driver.needs.contains(&Need::Permissions);
-        let (budget, is_script, lacks, unpriced) = (None, true, None, None);
-        Ok(Self { driver, values, budget, runs, is_script, asks, lacks, unpriced })
+        let (budget, is_script, mcp, lacks, unpriced) = (None, true, false, None, None);
+        Ok(Self { driver, values, budget, runs, is_script, asks, mcp, lacks, unpriced })
     }
 
     /// Says which directory the session works in: the one that is named, or for an agent the current

@@ -10,5 +10,6 @@ mod drivers;
 pub mod models;
 mod policy;
 
+pub use config::ModelSettings;
 pub use definition::{Definition, tools};
 pub use drivers::ProgramDrivers;

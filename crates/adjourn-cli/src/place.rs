@@ -117,7 +117,7 @@ impl Place {
                 now.display()
             ));
         }
-        if let Some(log) = adjourn.unread_log() {
+        if let Some(log) = adjourn.unread_log().await {
             warn(&format!(
                 "{} cannot be read here: what was committed last may be missing; a copy of both \
                  files where you can write has all of it",

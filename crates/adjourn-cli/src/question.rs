@@ -8,10 +8,10 @@ use adjourn_core::command::Question;
 use adjourn_core::id::Handle;
 use adjourn_core::session::{Phase, Wait};
 use rustix::termios::{QueueSelector, tcflush};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
 use crate::failure::Failure;
-use crate::foreground::{Stop, host_ended};
+use crate::foreground::{Stayed, Stop, Until, host_ended, stay};
 use crate::place::Place;
 use crate::signals::{Ended, Signals};
 use crate::terminal::{Output, one_line};
@@ -31,7 +31,7 @@ pub struct Keyboard {
 }
 
 /// What became of a question.
-pub enum Reply {
+enum Reply {
     /// It was answered here; the session as it is then.
     Said(Arc<Session>),
     /// It stays open: an empty line, or the end of the input.
@@ -90,8 +90,37 @@ impl Keyboard {
     }
 }
 
+/// Stays with a session, and has its questions answered at the terminal, if there is one; a question
+/// that is left open ends the stay.
+pub async fn stay_answering(
+    place: &Place,
+    from: &Arc<Session>,
+    until: Until,
+    keyboard: Option<&Mutex<Keyboard>>,
+    working: &mut Option<Stop>,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<Stayed, Failure> {
+    let mut from = Arc::clone(from);
+    loop {
+        let stayed = stay(place, &from, until, working, signals, output).await?;
+        let (session, keyboard) = match (stayed, keyboard) {
+            (Stayed::Done(session), Some(keyboard)) if session.phase() == Phase::Asking => {
+                (session, keyboard)
+            }
+            (stayed, _) => return Ok(stayed),
+        };
+        let mut keyboard = keyboard.lock().await;
+        from = match ask(place, &session, &mut keyboard, working, signals, output).await? {
+            Reply::Said(session) | Reply::Moved(session) => session,
+            Reply::Open => return Ok(Stayed::Done(session)),
+            Reply::Ended(ended) => return Ok(Stayed::Ended(ended, None)),
+        };
+    }
+}
+
 /// Shows the question that a session asks, and takes the answer.
-pub async fn ask(
+async fn ask(
     place: &Place,
     session: &Session,
     keyboard: &mut Keyboard,

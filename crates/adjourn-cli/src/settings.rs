@@ -22,7 +22,9 @@ use adjourn_server::PublicName;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::arguments::{Arguments, LogFormat, LogLevel, OnDisconnect, Profile, StatusWords, Verb};
+use crate::arguments::{
+    Arguments, LogFormat, LogLevel, OnDisconnect, Profile, Push, StatusWords, Verb,
+};
 use crate::durations::{duration, exact};
 use crate::failure::Failure;
 use crate::input_file::{self, SETTINGS_BYTES};
@@ -33,8 +35,8 @@ use file::{File, Written};
 pub use keys::KEYS;
 use keys::{
     A2A_PROFILE, AS, CACHE, CANCEL_GRACE, DRAIN, ENDED, Key, LISTEN, LOG, LOG_FORMAT, MAX_RUNNING,
-    MAX_WARM, ON_DISCONNECT, PROFILE, PUBLIC_NAME, SOURCE, STATUS_WORDS, STORE, TENANT_KEY, TOKEN,
-    TOKEN_FILE, TOKENS_FILE, WARM_FOR,
+    MAX_WARM, ON_DISCONNECT, PROFILE, PUBLIC_NAME, PUSH, SOURCE, STATUS_WORDS, STORE, TENANT_KEY,
+    TOKEN, TOKEN_FILE, TOKENS_FILE, WARM_FOR,
 };
 
 /// How it is said that something is kept for ever.
@@ -93,6 +95,8 @@ pub struct Settings {
     pub tokens_file: Held<Option<PathBuf>>,
     /// What others call the server.
     pub public_name: Held<Option<PublicName>>,
+    /// Where push notifications may go.
+    pub push: Held<Push>,
     /// In whose words other agents are told about pauses.
     pub a2a_profile: Held<Profile>,
     pub max_running: Held<usize>,
@@ -183,6 +187,9 @@ impl Settings {
                     PublicName::read,
                 )?
                 .optional(),
+            push: layers
+                .pick(&PUSH, serve.and_then(|serve| serve.push), one_of)?
+                .by_default(Push::Public),
             a2a_profile: layers
                 .pick(&A2A_PROFILE, serve.and_then(|serve| serve.profile), one_of)?
                 .by_default(Profile::Adjourn),
@@ -307,6 +314,7 @@ impl Settings {
             row(&TOKEN_FILE, some_path(&self.token_file), &self.token_file.source),
             row(&TOKENS_FILE, some_path(&self.tokens_file), &self.tokens_file.source),
             row(&PUBLIC_NAME, public_name, &self.public_name.source),
+            row(&PUSH, word(&self.push.value), &self.push.source),
             row(&MAX_RUNNING, Some(json!(self.max_running.value)), &self.max_running.source),
             row(&WARM_FOR, warm_for, &self.warm_for.source),
             row(&MAX_WARM, Some(json!(self.max_warm.value)), &self.max_warm.source),

@@ -98,12 +98,13 @@ fn whole(joining: &mut Joining, moment: &Moment, output: &Output) {
 /// How many lines of a result are shown, and how many columns of each; the transcript has all of it.
 const SHOWN: (usize, usize) = (8, 160);
 
-/// Prints what came of a call.
+/// Prints what came of a call, marked if it failed or did not run.
 fn tool(said: &Message, output: &Output) {
     let text = said.text();
     let mut lines = text.lines();
     let shown: Vec<_> = lines.by_ref().take(SHOWN.0).map(|line| shorten(line, SHOWN.1)).collect();
-    output.talk(&format!("· {}", shown.join("\n  ")));
+    let mark = if said.is_error { '✗' } else { '·' };
+    output.talk(&format!("{mark} {}", shown.join("\n  ")));
     match lines.count() {
         0 => {}
         more => output.talk(&format!("  … and {more} more lines, in `adjourn log --transcript`")),
@@ -121,16 +122,17 @@ fn notice_words(said: &Message) -> Option<String> {
     said.shown.as_ref().and_then(Shown::notice_words)
 }
 
-/// Prints the calls that a message asks for. Those of scripts have no arguments, and say nothing.
+/// Prints the calls that a message asks for.
 fn calls(said: &Message, output: &Output) {
     for call in said.calls.iter().filter(|_| said.role == Role::Agent && !said.aborted) {
         let parks = PARKING.contains(&call.tool.as_str());
-        if !parks && !call.arguments.is_null() {
-            let plain = call.arguments.as_object().is_some_and(Map::is_empty);
+        if !parks {
+            let arguments = &call.arguments;
+            let plain = arguments.is_null() || arguments.as_object().is_some_and(Map::is_empty);
             let what = match &call.title {
                 Some(title) => format!("{}: {title}", call.tool),
                 None if plain => call.tool.clone(),
-                None => format!("{} {}", call.tool, call.arguments),
+                None => format!("{} {arguments}", call.tool),
             };
             output.talk(&format!("→ {}", shorten(&one_line(&what), SHOWN.1)));
         }

@@ -171,8 +171,11 @@ fn shown(view: &[ModelMessage]) -> Vec<Value> {
         put("thought", thought.as_str().into(), !thought.is_empty());
         let calls: Vec<_> = message.calls.iter().map(|call| call.tool.as_str()).collect();
         put("calls", json!(calls), !calls.is_empty());
+        let arguments: Vec<_> = message.calls.iter().map(|call| &call.arguments).collect();
+        put("arguments", json!(arguments), arguments.iter().any(|given| !given.is_null()));
         let answers = message.answers.as_ref().and_then(|call| tools.get(call));
         put("answers", json!(answers), answers.is_some());
+        put("structured", json!(message.structured), message.structured.is_some());
         put("error", true.into(), message.is_error);
         messages.push(Value::Object(fields));
     }

@@ -68,7 +68,7 @@ pub mod logs;
 pub mod matching;
 pub mod native;
 pub mod play;
-mod pulse;
+pub mod pulse;
 pub mod scenario;
 
 pub use face::{Answer, Ending, Face, Refusal, Reply};

@@ -48,7 +48,10 @@ const TIMES: &[&str] = &["at", "time", "requestedAt", "suspendedAt", "resumedAt"
 const THEIRS: &[&str] = &["conditions", "driver", "labels", "meta", "value"];
 
 /// Reads a line of a journal back into the event that it shows, and its revision.
-fn entry(line: &str) -> Result<(u64, Event), String> {
+///
+/// # Errors
+/// It is not what the command line prints.
+pub fn entry(line: &str) -> Result<(u64, Event), String> {
     let mut fields: Map<String, Value> =
         serde_json::from_str(line).map_err(|error| error.to_string())?;
     read_times(&mut fields);

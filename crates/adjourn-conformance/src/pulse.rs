@@ -1,4 +1,5 @@
-//! How slow the machine is, measured all the while that scenarios are played.
+//! How slow the machine is, measured all the while that scenarios are played, or anything else that
+//! has to be in time.
 //!
 //! A runner knows how long its own verbs and looks take, but not what holds up a host between
 //! them. So a pulse does over and over what a host does to begin a turn: a few commits, each
@@ -28,7 +29,7 @@ static SHARED: Mutex<Weak<Pulse>> = Mutex::new(Weak::new());
 
 /// Measures the machine until it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+pub struct Pulse {
     beats: Mutex<Beats>,
 }
 
@@ -42,7 +43,7 @@ struct Beats {
 
 impl Pulse {
     /// Returns the one pulse of this process.
-    pub(crate) fn shared() -> Arc<Self> {
+    pub fn shared() -> Arc<Self> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().unwrap_or_else(|| {
             let pulse = Arc::new(Self::default());
@@ -54,7 +55,7 @@ impl Pulse {
     }
 
     /// Returns how long the slowest beat took since `since`.
-    pub(crate) fn slowest(&self, since: Instant) -> Duration {
+    pub fn slowest(&self, since: Instant) -> Duration {
         let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
         let over = beats.over.iter().filter(|(due, _)| *due >= since).map(|(_, took)| *took);
         let late = beats.next.map(|due| due.elapsed());

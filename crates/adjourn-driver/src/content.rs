@@ -81,6 +81,10 @@ pub struct Message {
     /// What people are shown beside words; a model does not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Shown>,
+    /// What the message had beside what is said, under the name of the protocol that it came by; a
+    /// model does not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
 }
 
 /// The one field that a message of every version has.
@@ -226,6 +230,7 @@ impl Message {
             step: None,
             segment: None,
             shown: None,
+            meta: None,
         }
     }
 

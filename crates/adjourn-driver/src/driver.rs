@@ -48,7 +48,8 @@ pub trait Driver: Send {
     /// loop of its own does, which must be told and may have calls under way.
     ///
     /// The host then drops the stream only after the time that [`Step::stop`] names, and awaits
-    /// [`Driver::kill`] afterwards.
+    /// [`Driver::kill`] afterwards. It takes such a driver for one that has something outside of
+    /// this process, also while its session rests.
     fn ends_steps_itself(&self) -> bool {
         false
     }
@@ -88,13 +89,23 @@ pub trait Driver: Send {
     /// after its run. The next claim of the same host goes on with it, for a while.
     ///
     /// The host asks before each commit with which the session may come to rest, so that other
-    /// hosts know of the driver by then, and once more when the session rests.
+    /// hosts know of the driver by then, and once more when the session rests. A driver whose loop
+    /// is the host's says `true` as long as it has something outside of this process: else another
+    /// host that claims the session does not wait for its end.
     fn keep(&mut self) -> bool {
         false
     }
 
-    /// Ends everything that it has outside of this process. The host awaits it before it commits
-    /// that nothing runs, for some seconds at most.
+    /// Ends everything that it has outside of this process. The host awaits it, for some seconds
+    /// at most.
+    ///
+    /// If a step is broken off while its stream or its calls still run, that is before the commit
+    /// which says that nothing runs. At rest, which is a park, the end of a run or a boundary at
+    /// which the host stops, nothing of the step runs any more: the driver is ended behind that
+    /// commit, unless it is kept. Another host that claims the session meanwhile waits for the end,
+    /// for at most a second, before it runs a step with a driver of its own; so it does for drivers
+    /// with something to [`keep`](Driver::keep) and for those that
+    /// [end steps themselves](Driver::ends_steps_itself).
     fn kill(&mut self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }

@@ -1,4 +1,5 @@
-//! Keys: what signs commits and seals portable records, and what checks them.
+//! Keys: what signs commits, seals portable records and encrypts secrets at rest, and what checks
+//! them.
 //!
 //! A [`Key`] is two secrets under one id; [`Keys`] are those a process works with; a [`KeyDir`] keeps
 //! them in files; a [`KeyRing`] has the public halves, for checking. Nothing here has a default secret:
@@ -7,6 +8,7 @@
 //! Owns secrets and their life; must not know what is signed with them.
 
 mod dir;
+mod encryption;
 mod file;
 mod public;
 mod secret;
@@ -16,6 +18,7 @@ use hmac::Hmac;
 use sha2::Sha256;
 
 pub use dir::{Error, KeyDir};
+pub use encryption::{DecryptError, EncryptError};
 pub use file::Damage;
 pub use public::{
     KeyId, KeyRing, ParseKeyIdError, ParseSignatureError, PublicKey, PublicKeyError, Revocation,

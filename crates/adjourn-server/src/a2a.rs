@@ -10,7 +10,8 @@ use std::time::Duration;
 use adjourn::store::Store;
 use adjourn_a2a::rpc::{self, Headers, Reply};
 use adjourn_a2a::{
-    Activated, Answer, Caller, Error, Face, StreamEvent, TaskStream, Told, Version, error, rest,
+    Activated, Answer, Caller, Error, Face, Stopping, StreamEvent, TaskStream, Told, Version,
+    error, rest,
 };
 use adjourn_core::json;
 use adjourn_core::transcript::Digest;
@@ -25,7 +26,6 @@ use futures_core::Stream;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::Stopping;
 use crate::body::{Arrived, Room};
 use crate::connections::ConnectionSlot;
 use crate::names::Names;
@@ -72,7 +72,10 @@ impl<S: Store> Door<S> {
         Router::new()
             .route(PATH, post(call::<S>))
             .route(&format!("{PATH}/"), post(call::<S>))
-            .route(&format!("{PATH}/{{*path}}"), get(by_path::<S>).post(by_path::<S>))
+            .route(
+                &format!("{PATH}/{{*path}}"),
+                get(by_path::<S>).post(by_path::<S>).delete(by_path::<S>),
+            )
             .with_state(self.clone())
     }
 
@@ -127,7 +130,7 @@ async fn call<S: Store>(
             ));
         };
         let echo = heard.activated.echo();
-        let reply = door.face.rpc(&heard.caller, heard.headers(), &heard.body.bytes).await;
+        let reply = door.face.rpc(&heard.caller, heard.headers(&stopping), &heard.body.bytes).await;
         Ok(match reply {
             Reply::Object(value) => {
                 // An error of JSON-RPC has the status of a success, but for what a token forbids.
@@ -164,7 +167,7 @@ async fn by_path<S: Store>(
         let heard = Heard::read(&door, caller, &slot, &room, request).await?;
         let (kind, echo) = (heard.kind.unwrap_or(JSON[0]), heard.activated.echo());
         let version = heard.path().version();
-        Ok(match heard.ask(&door.face).await {
+        Ok(match heard.ask(&door.face, &stopping).await {
             Ok(Answer::Result(result)) => object(StatusCode::OK, kind, &result, echo),
             Ok(Answer::Stream(stream)) => {
                 events(stream, Arc::clone(&slot), stopping, echo, move |told| match told {
@@ -209,7 +212,7 @@ impl Heard {
         slot.stores();
         let activated = EXTENSIONS.into_iter().flat_map(|name| head.headers.get_all(name));
         let activated = activated.filter_map(|value| value.to_str().ok());
-        let activated = Activated::read(activated, door.face.profile);
+        let activated = door.face.activated(activated);
         let kind = content_type(&head.headers);
         let url = door.secured.then(|| url(&door.names, &head.headers));
         Ok(Self { caller, head, body, kind, activated, url })
@@ -219,26 +222,32 @@ impl Heard {
         self.head.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    fn headers(&self) -> Headers<'_> {
+    fn headers<'a>(&'a self, stopping: &'a Stopping) -> Headers<'a> {
         Headers {
             version: self.text(VERSION).or_else(|| asked_version(&self.head.uri)),
             activated: self.activated,
             last_event: self.text(LAST_EVENT),
             trace: self.text(TRACE),
             url: self.url.as_deref(),
+            stopping: Some(stopping),
         }
     }
 
     /// Returns the path and the query, as HTTP+JSON reads them.
     fn path(&self) -> rest::Request<'_> {
-        let (uri, is_get) = (&self.head.uri, self.head.method == Method::GET);
+        let uri = &self.head.uri;
+        let how = match self.head.method {
+            Method::GET => rest::How::Get,
+            Method::DELETE => rest::How::Delete,
+            _ => rest::How::Post,
+        };
         let path = uri.path().strip_prefix(PATH).unwrap_or_default().trim_start_matches('/');
-        rest::Request { is_get, path, query: uri.query().unwrap_or_default() }
+        rest::Request { how, path, query: uri.query().unwrap_or_default() }
     }
 
     /// Asks for what a path stands for.
-    async fn ask<S: Store>(&self, face: &Face<S>) -> Result<Answer<S>, Error> {
-        let headers = self.headers();
+    async fn ask<S: Store>(&self, face: &Face<S>, stopping: &Stopping) -> Result<Answer<S>, Error> {
+        let headers = self.headers(stopping);
         Version::check(headers.version)?;
         let body = match self.body.bytes.as_slice() {
             [] => Value::Null,
@@ -289,12 +298,14 @@ fn object(
 fn events<S: Store>(
     mut stream: Box<TaskStream<S>>,
     slot: Arc<ConnectionSlot>,
-    mut stopping: Stopping,
+    stopping: Stopping,
     activated: Option<String>,
     written: impl Fn(Result<Told, Error>) -> String + Send + 'static,
 ) -> Response {
     let (sender, receiver) = mpsc::channel(EVENTS);
+    let work = slot.work();
     tokio::spawn(async move {
+        let _under_way = work;
         loop {
             let (text, goes_on) = tokio::select! {
                 () = sender.closed() => return,

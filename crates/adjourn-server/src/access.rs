@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use adjourn_a2a::{Caller, Scope, Scopes};
 use adjourn_core::transcript::Digest;
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use crate::connections::ConnectionSlot;
 use crate::problem::Problem;
 
 /// The name of those who show the one token for events.
@@ -118,11 +120,13 @@ impl Access {
 /// for strangers.
 pub(crate) async fn only_known(
     State(access): State<Access>,
+    Extension(slot): Extension<Arc<ConnectionSlot>>,
     mut request: Request,
     next: Next,
 ) -> Response {
     match access.caller(request.headers()) {
         Ok(caller) => {
+            let _under_way = slot.work();
             request.extensions_mut().insert(caller);
             next.run(request).await
         }

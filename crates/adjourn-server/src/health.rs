@@ -19,7 +19,7 @@ pub(crate) async fn alive() -> Response {
 pub(crate) async fn ready<S: Store>(
     State(adjourn): State<Adjourn<S>>,
 ) -> Result<Response, Problem> {
-    match adjourn.ready() {
+    match adjourn.ready().await {
         Ok(()) => Ok(fine("ready")),
         Err(reason) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.to_string())),
     }

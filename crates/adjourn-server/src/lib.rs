@@ -4,6 +4,7 @@
 //! - [`serve`] answers on a listener until it is told to stop; [`Site`] is what it serves.
 //! - [`Access`] says who may do what, for all of it: bearer tokens ([`Token`]) with scopes and
 //!   tenants. The card and how the process is are for everybody, and tell nothing of sessions.
+//! - [`Pusher`] sends push notifications, and says where they may go.
 //! - [`Names`] says what the server is called, so that no page in a browser can use it.
 //! - [`can_be_reached`] says which addresses others can reach.
 //! - [`CONNECTIONS`] is how many callers are heard at once.
@@ -26,6 +27,8 @@ mod health;
 mod intake;
 mod names;
 mod problem;
+mod push;
+mod push_guard;
 mod slow_peer;
 
 use std::future::Future;
@@ -37,7 +40,7 @@ use std::time::Duration;
 
 use adjourn::Adjourn;
 use adjourn::store::Store;
-use adjourn_a2a::Face;
+use adjourn_a2a::{Face, Stopping};
 use axum::extract::Request;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
@@ -49,11 +52,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 pub use access::{Access, Token};
 pub use names::{Names, PublicName};
+pub use push::Pusher;
 
 use a2a::Door;
 use body::Room;
@@ -83,6 +87,9 @@ pub struct Site<S: Store> {
     pub adjourn: Adjourn<S>,
     /// The agent that other agents talk to, if there is one.
     pub agent: Option<Arc<Face<S>>>,
+    /// What tells receivers of its tasks by push notifications, if they are told. The agent has to know
+    /// of it, too ([`Face::pushing_to`]).
+    pub pusher: Option<Arc<Pusher>>,
     /// Who may do what.
     pub access: Access,
     /// What the server is called.
@@ -95,25 +102,19 @@ impl<S: Store> Site<S> {
     /// Serves the intake of events alone, to everybody who can reach it.
     pub fn open(adjourn: Adjourn<S>) -> Self {
         let access = Access::default().open_to_all(adjourn.tenant());
-        Self { adjourn, agent: None, access, names: Names::default(), connections: CONNECTIONS }
-    }
-}
-
-/// Tells streams that the server stops, so that each ends behind an event and its client goes on
-/// elsewhere.
-#[derive(Debug, Clone)]
-pub(crate) struct Stopping(watch::Receiver<bool>);
-
-impl Stopping {
-    /// Waits until the server stops.
-    pub(crate) async fn begun(&mut self) {
-        // Without a server there is nothing to wait for, either.
-        let _ = self.0.wait_for(|stops| *stops).await;
+        Self {
+            adjourn,
+            agent: None,
+            pusher: None,
+            access,
+            names: Names::default(),
+            connections: CONNECTIONS,
+        }
     }
 }
 
 /// Serves a site until `stop`, and until requests that are under way then are answered; streams end
-/// at `stop`.
+/// at `stop`, and what waits for a task is answered with how the task stands.
 ///
 /// # Errors
 /// None so far: a connection that cannot be accepted is one that its caller tries again.
@@ -127,8 +128,14 @@ pub async fn serve<S: Store>(
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
     http.max_headers(HEADERS).max_buf_size(BUFFER_BYTES);
     let (most, connections) = (site.connections.max(1), Connections::default());
-    let (stops, stopping) = watch::channel(false);
-    let router = router(site).layer(Extension(Stopping(stopping)));
+    let (stopper, stopping) = Stopping::new();
+    // It ends with this future, whatever becomes of that.
+    let mut pushing = JoinSet::new();
+    if let (Some(face), Some(pusher)) = (&site.agent, &site.pusher) {
+        let (face, pusher) = (Arc::clone(face), Arc::clone(pusher));
+        pushing.spawn(push::push(face, pusher, stopping.clone()));
+    }
+    let router = router(site).layer(Extension(stopping));
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -155,8 +162,9 @@ pub async fn serve<S: Store>(
         });
     }
     drop(listener);
-    stops.send_replace(true);
+    stopper.stop();
     graceful.shutdown().await;
+    while pushing.join_next().await.is_some() {}
     Ok(())
 }
 

@@ -36,4 +36,6 @@ pub use query::{Counted, Cursor, Filter, NotACursor, Page, Query, ReasonPattern,
 pub use retention::{Pruned, Retention};
 pub use sqlite::Sqlite;
 pub use store::{Listed, Metrics, Pending, Size, Standing, Store, Tally};
-pub use transaction::{Delivered, Done, Erased, Reached, Request, Transaction};
+pub use transaction::{
+    Added, Delivered, Done, Erased, NewRecipient, Next, Reached, Request, Taken, Transaction,
+};

@@ -3,6 +3,8 @@
 //! Everything that decides lives in `transaction.rs`, once for all back ends. A back end
 //! only keeps what it is told, inside the transaction it was opened for.
 
+mod recipients;
+
 use std::collections::BTreeSet;
 
 use adjourn_core::Session;
@@ -17,6 +19,8 @@ use adjourn_record::chain::Tip;
 use crate::error::Error;
 use crate::query::StateKind;
 use crate::transaction::Erased;
+
+pub use recipients::{Of, OpenRecipient, RecipientRow, Recipients, Telling, Told};
 
 /// The number of a session within one store: short, for keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -142,21 +146,6 @@ pub struct GateRow {
     pub at: Timestamp,
 }
 
-/// A message to the outside that is to be delivered at least once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutboxRow {
-    /// The number of the message, in the order of their commits.
-    pub no: i64,
-    /// The kind of message, which says how its body is read.
-    pub kind: String,
-    /// The message itself.
-    pub body: Vec<u8>,
-    /// When it is to be tried.
-    pub due: Timestamp,
-    /// How often it was tried.
-    pub tries: u32,
-}
-
 /// How much is dropped at once: what it takes to drop it depends on rows and on bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Portion {
@@ -192,12 +181,21 @@ pub struct HostRow {
 
 /// The rows of a store, inside one write transaction.
 pub trait Rows:
-    Sessions + Journal + Waits + Events + Answers + Gates + Hosts + Removal + Outbox + Listing
+    Sessions + Journal + Waits + Events + Answers + Gates + Hosts + Removal + Recipients + Listing
 {
 }
 
 impl<T> Rows for T where
-    T: Sessions + Journal + Waits + Events + Answers + Gates + Hosts + Removal + Outbox + Listing
+    T: Sessions
+        + Journal
+        + Waits
+        + Events
+        + Answers
+        + Gates
+        + Hosts
+        + Removal
+        + Recipients
+        + Listing
 {
 }
 
@@ -416,18 +414,6 @@ pub trait Removal {
     ) -> Result<u64, Error>;
     /// Drops answers and message ids kept since before `before`, at most `limit`.
     fn prune_answers(&mut self, before: Timestamp, limit: usize) -> Result<u64, Error>;
-}
-
-/// Messages to the outside.
-pub trait Outbox {
-    /// Puts a message into the outbox.
-    fn add_outbox(&mut self, kind: &str, body: &[u8], due: Timestamp) -> Result<i64, Error>;
-    /// Returns messages that are to be tried by `now`, at most `limit`.
-    fn outbox(&mut self, now: Timestamp, limit: usize) -> Result<Vec<OutboxRow>, Error>;
-    /// Puts a message off after a try.
-    fn retry_outbox(&mut self, no: i64, due: Timestamp) -> Result<(), Error>;
-    /// Takes a message out of the outbox.
-    fn remove_outbox(&mut self, no: i64) -> Result<(), Error>;
 }
 
 /// What queries find sessions by, beside what they are created with.

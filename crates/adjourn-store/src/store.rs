@@ -18,7 +18,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::query::{Counted, Filter, Page, Query};
 use crate::retention::Retention;
-use crate::rows::{EntryNo, HostRow, SessionNo};
+use crate::rows::{EntryNo, HostRow, Of, OpenRecipient, RecipientRow, SessionNo};
 use crate::transaction::Transaction;
 
 /// A place where sessions live.
@@ -193,6 +193,28 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// # Errors
     /// The store fails.
     fn strays(&self) -> Result<Vec<HostId>, Error>;
+
+    /// Returns the recipients of a kind that a run has, in the order in which they were added.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn recipients(
+        &self,
+        session: SessionId,
+        run: RunId,
+        kind: &str,
+    ) -> Result<Vec<RecipientRow>, Error>;
+
+    /// Returns a page of the recipients of a kind that are told more, by their number.
+    ///
+    /// # Errors
+    /// The store fails.
+    fn open_recipients(
+        &self,
+        kind: &str,
+        of: Of,
+        limit: usize,
+    ) -> Result<Vec<OpenRecipient>, Error>;
 
     /// Counts sessions by their state, deadlines that have passed at `now`, and events that are not
     /// delivered yet.

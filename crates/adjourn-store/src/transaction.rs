@@ -1,14 +1,17 @@
 //! The one path of every command: load, decide, append. The same for all back ends.
 //!
 //! Sessions begin in `founding`; what was decided is written in `append`; events and deadlines come
-//! to sessions in `delivery`; what is dropped, and when, is in `removal`.
+//! to sessions in `delivery`; those outside who are told what happens are in `recipients`; what is
+//! dropped, and when, is in `removal`.
 
 mod append;
 mod delivery;
 mod founding;
+mod recipients;
 mod removal;
 
 pub use delivery::{Delivered, Reached};
+pub use recipients::{Added, NewRecipient, Next, Taken};
 pub use removal::Erased;
 
 use delivery::Seen;
@@ -31,7 +34,7 @@ use crate::environment::Environment;
 use crate::error::{CommandError, Error};
 use crate::fold::{damaged, fold};
 use crate::rows::{
-    Batch, GateRow, HostRow, NewEvent, OutboxRow, Rows, Scope, SessionNo, SessionRow, TenantNo,
+    Batch, GateRow, HostRow, NewEvent, Rows, Scope, SessionNo, SessionRow, TenantNo,
 };
 
 /// One caller's part of a write transaction: what it does is kept or undone as a whole.
@@ -349,38 +352,6 @@ impl<'a> Transaction<'a> {
     /// The store fails.
     pub fn forget(&mut self, host: HostId) -> Result<(), Error> {
         self.rows.remove_host(host)
-    }
-
-    /// Puts a message into the outbox, to be delivered at least once.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn enqueue(&mut self, kind: &str, body: &[u8], due: Timestamp) -> Result<i64, Error> {
-        self.rows.add_outbox(kind, body, due)
-    }
-
-    /// Returns messages that are due, at most `limit`.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn outbox(&mut self, limit: usize) -> Result<Vec<OutboxRow>, Error> {
-        self.rows.outbox(self.environment.now(), limit)
-    }
-
-    /// Puts a message off after a try.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn retry(&mut self, no: i64, due: Timestamp) -> Result<(), Error> {
-        self.rows.retry_outbox(no, due)
-    }
-
-    /// Takes a delivered message out of the outbox.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn sent(&mut self, no: i64) -> Result<(), Error> {
-        self.rows.remove_outbox(no)
     }
 
     /// Enters a batch into the list that queries answer from.

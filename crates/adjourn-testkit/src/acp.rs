@@ -150,8 +150,8 @@ impl Process {
     }
 
     /// Returns the living host that keeps the agent of a session warm, of whichever process.
-    pub fn keeper_of(&self, session: &str) -> Option<HostId> {
-        self.face.adjourn.keeper_of(session.parse().unwrap())
+    pub async fn keeper_of(&self, session: &str) -> Option<HostId> {
+        self.face.adjourn.keeper_of(session.parse().unwrap()).await
     }
 
     /// Returns how often the store was read so far.

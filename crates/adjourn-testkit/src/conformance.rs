@@ -25,11 +25,11 @@ mod delivery;
 mod events;
 mod gates;
 mod moves;
-mod outbox;
 mod pages;
 mod queries;
 mod races;
 mod reads;
+mod recipients;
 mod retention;
 mod waits;
 mod wakes;
@@ -208,10 +208,15 @@ cases! {
         a_scope_is_a_tenant_labels_or_a_session,
         gates_are_laid_one_over_another,
     }
-    outbox {
-        messages_come_when_they_are_due,
-        a_message_is_put_off_and_sent,
-        a_number_is_never_given_again,
+    recipients {
+        what_lies_behind_its_place_is_what_a_recipient_is_told,
+        one_process_at_a_time_tells_a_recipient,
+        one_who_comes_late_moves_nothing,
+        failures_are_counted_until_something_is_told,
+        a_recipient_that_is_set_again_goes_on_where_it_was,
+        a_run_has_so_many_recipients_and_no_more,
+        what_is_over_or_given_up_is_looked_for_no_more,
+        a_recipient_goes_with_its_session,
         hosts_are_announced_and_forgotten,
     }
     pages {

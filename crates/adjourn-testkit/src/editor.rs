@@ -9,7 +9,8 @@
 )]
 
 use std::collections::HashMap;
-use std::process::Stdio;
+use std::fs::File;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -41,8 +42,12 @@ impl Editor {
     /// Starts an agent that some arguments describe, and introduces an editor.
     pub fn of_agent(home: &Home, arguments: &[&str], greeting: &Value) -> Self {
         let mut command = home.command(&[&["acp"], arguments].concat());
-        let agent = Process::start(command.stderr(Stdio::inherit()));
-        let mut editor = Self { agent, log: Vec::new(), next: 1 };
+        Self::of_command(command.stderr(Stdio::inherit()), greeting)
+    }
+
+    /// Starts an agent by a command that was put together by hand, and introduces an editor.
+    pub fn of_command(command: &mut Command, greeting: &Value) -> Self {
+        let mut editor = Self { agent: Process::start(command), log: Vec::new(), next: 1 };
         editor.call("initialize", greeting.clone()).unwrap();
         editor
     }
@@ -55,6 +60,16 @@ impl Editor {
     /// Starts an agent, and introduces an editor.
     pub fn greeted(home: &Home, script: &str, arguments: &[&str], greeting: &Value) -> Self {
         let mut editor = Self::open(home, script, arguments);
+        editor.call("initialize", greeting.clone()).unwrap();
+        editor
+    }
+
+    /// Starts an agent whose log goes into a file of the home, and introduces an editor.
+    pub fn logging(home: &Home, script: &str, log: &str, greeting: &Value) -> Self {
+        let script = home.file("script.json", script);
+        let mut command = home.command(&["acp", "--script", &script]);
+        let agent = Process::start(command.stderr(File::create(home.path(log)).unwrap()));
+        let mut editor = Self { agent, log: Vec::new(), next: 1 };
         editor.call("initialize", greeting.clone()).unwrap();
         editor
     }

@@ -33,7 +33,11 @@ pub fn program() -> PathBuf {
 }
 
 /// A user's home: an empty directory, and nothing of the machine's own settings.
-pub struct Home(TempDir);
+pub struct Home {
+    directory: TempDir,
+    /// Variables that every command of the program has, beside those that say whose home this is.
+    variables: Vec<(String, String)>,
+}
 
 /// What a command printed, and how it ended.
 #[derive(Debug)]
@@ -50,20 +54,28 @@ impl Home {
     /// Makes an empty one.
     #[expect(clippy::new_without_default, reason = "a test says that it makes a directory")]
     pub fn new() -> Self {
-        Self(TempDir::new().unwrap())
+        Self { directory: TempDir::new().unwrap(), variables: Vec::new() }
+    }
+
+    /// Gives every command of the program a variable.
+    #[must_use]
+    pub fn with_variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
     }
 
     /// Returns a command of the program that sees nothing but this home.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(arguments).env_clear().envs(self.environment());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
     /// Returns the variables that say whose home this is.
     pub fn environment(&self) -> [(&'static str, &OsStr); 2] {
-        [("HOME", self.0.path().as_os_str()), ("USER", OsStr::new("ann"))]
+        [("HOME", self.directory.path().as_os_str()), ("USER", OsStr::new("ann"))]
     }
 
     /// Runs a command to its end.
@@ -105,12 +117,12 @@ impl Home {
 
     /// Returns a path in this home.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// Returns a text with this home's path as `~`.
     pub fn plain(&self, text: &str) -> String {
-        text.replace(self.0.path().to_str().unwrap(), "~")
+        text.replace(self.directory.path().to_str().unwrap(), "~")
     }
 
     /// Writes a file, and returns its path.
@@ -136,7 +148,7 @@ impl Home {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' \"$1\"; exec \"$0\" serve"]);
         command.arg(program()).arg(signal);
-        command.env_clear().env("HOME", self.0.path());
+        command.env_clear().env("HOME", self.directory.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self::serving(command).0
     }
@@ -151,7 +163,7 @@ impl Home {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" serve \"$@\"")]);
         command.arg(program()).args(arguments);
-        command.env_clear().env("HOME", self.0.path());
+        command.env_clear().env("HOME", self.directory.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self::serving(command)
     }

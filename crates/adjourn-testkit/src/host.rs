@@ -36,7 +36,9 @@ pub use crate::store::ann;
 /// The directory of its hosts cannot be used.
 pub fn embed(store: Sqlite, clock: Arc<dyn Clock>) -> Result<Adjourn, adjourn::Error> {
     let hosts = Hosts::beside(store.path());
-    Ok(Adjourn::on(store, hosts, clock)?.in_tenant(TENANT))
+    let adjourn = Adjourn::on(store, hosts, clock)?.in_tenant(TENANT);
+    adjourn.keep_secrets_with(store::keys());
+    Ok(adjourn)
 }
 
 /// Where events of tests come from.
@@ -134,6 +136,13 @@ impl Fixture {
         self.directory.open()
     }
 
+    /// Opens the same store once more, in another way than usual.
+    pub fn another_with(&self, change: impl Fn(&mut Options)) -> Sqlite {
+        let mut options = self.directory.options();
+        change(&mut options);
+        Sqlite::open(options).unwrap()
+    }
+
     /// Works on the store as a program does that embeds the library.
     pub fn adjourn(&self) -> Adjourn {
         self.embed(self.store.clone())
@@ -173,7 +182,17 @@ impl Fixture {
 
     /// Starts a host with other drivers and another configuration.
     pub async fn host_as(&self, drivers: Arc<dyn Drivers>, config: Config) -> Working {
-        let adjourn = self.adjourn();
+        self.host_on(self.store.clone(), drivers, config).await
+    }
+
+    /// Starts a host that has the store open in its own way, as one of another process has.
+    pub async fn host_on(
+        &self,
+        store: Sqlite,
+        drivers: Arc<dyn Drivers>,
+        config: Config,
+    ) -> Working {
+        let adjourn = self.embed(store);
         let host = adjourn.host().others(drivers).config(config).start().await.unwrap();
         Working { id: host.id(), claimant: host.claimant().clone(), adjourn, host }
     }

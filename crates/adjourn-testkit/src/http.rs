@@ -7,8 +7,9 @@
     reason = "a test that fails should stop where it fails"
 )]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -49,10 +50,18 @@ impl Connection {
     /// # Panics
     /// No server listens.
     pub fn open(address: impl ToSocketAddrs) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        let answers = BufReader::new(stream.try_clone().unwrap());
-        Self { stream, answers }
+        Self::try_open(address).unwrap()
+    }
+
+    /// Connects, if a server listens.
+    ///
+    /// # Errors
+    /// No server listens.
+    pub fn try_open(address: impl ToSocketAddrs) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let answers = BufReader::new(stream.try_clone()?);
+        Ok(Self { stream, answers })
     }
 
     /// Sends a request, like `GET /`, and waits for its answer. The length is said for it, and so is
@@ -61,46 +70,59 @@ impl Connection {
     /// # Panics
     /// The server hangs up without an answer.
     pub fn send(&mut self, what: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        self.ask(what, headers, body);
-        self.answer()
+        self.begin(what, headers, body);
+        self.answer().unwrap()
     }
 
-    fn ask(&mut self, what: &str, headers: &[(&str, &str)], body: &str) {
-        let mut request = format!("{what} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
-        if !headers.iter().any(|(name, _)| *name == "host") {
-            request += "host: localhost\r\n";
-        }
-        for (name, value) in headers {
-            request += &format!("{name}: {value}\r\n");
-        }
-        request += "\r\n";
-        request += body;
+    /// Sends a request as [`Connection::send`] does, and does not wait for its answer.
+    pub fn begin(&mut self, what: &str, headers: &[(&str, &str)], body: &str) {
         // A server that has heard enough may hang up before the end.
-        let _ = self.stream.write_all(request.as_bytes());
+        let _ = self.stream.write_all(request(what, headers, body).as_bytes());
     }
 
     /// Reads the head of an answer, and returns it in lower case.
-    fn head(&mut self) -> String {
+    fn head(&mut self) -> io::Result<String> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
-            let read = self.answers.read_line(&mut head);
-            assert!(read.is_ok_and(|read| read > 0), "it hung up behind {head:?}");
+            if self.answers.read_line(&mut head)? == 0 {
+                let problem = format!("it hung up behind {head:?}");
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
+            }
         }
         head.make_ascii_lowercase();
-        head
+        Ok(head)
     }
 
-    fn answer(&mut self) -> Answer {
-        let head = self.head();
+    fn answer(&mut self) -> io::Result<Answer> {
+        let head = self.head()?;
+        self.behind(head)
+    }
+
+    /// Reads what comes behind the head of an answer.
+    fn behind(&mut self, head: String) -> io::Result<Answer> {
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no status in {head:?}"));
         let mut answer = Answer { status, head, body: String::new() };
         let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
         let mut body = vec![0; length];
-        self.answers.read_exact(&mut body).unwrap();
+        self.answers.read_exact(&mut body)?;
         answer.body = String::from_utf8(body).unwrap();
-        answer
+        Ok(answer)
     }
+}
+
+/// Returns a request as it is written: its length is said, and so is the host where no header does.
+pub fn request(what: &str, headers: &[(&str, &str)], body: &str) -> String {
+    let mut request = format!("{what} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        request += "host: localhost\r\n";
+    }
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    request += "\r\n";
+    request += body;
+    request
 }
 
 /// A stream of server-sent events.
@@ -124,11 +146,40 @@ impl Events {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Self {
+        let opened = Self::try_open(address, what, headers, body);
+        opened.unwrap_or_else(|answer| panic!("{answer:?}"))
+    }
+
+    /// Sends a request that is answered with events, unless it is refused.
+    ///
+    /// # Errors
+    /// The answer, if it has no events.
+    ///
+    /// # Panics
+    /// No server listens, or it hangs up.
+    pub fn try_open(
+        address: impl ToSocketAddrs,
+        what: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Self, Answer> {
         let mut connection = Connection::open(address);
-        connection.ask(what, headers, body);
-        let head = connection.head();
-        assert!(head.contains("\r\ncontent-type: text/event-stream"), "{head}");
-        Self { head, is_whole: false, answers: connection.answers }
+        connection.begin(what, headers, body);
+        let head = connection.head().unwrap();
+        match head.contains("\r\ncontent-type: text/event-stream") {
+            true => Ok(Self { head, is_whole: false, answers: connection.answers }),
+            false => Err(connection.behind(head).unwrap()),
+        }
+    }
+
+    /// Ends the stream when nothing has come for so long.
+    ///
+    /// # Panics
+    /// There is no such time.
+    #[must_use]
+    pub fn until_silent_for(self, silence: Duration) -> Self {
+        self.answers.get_ref().set_read_timeout(Some(silence)).unwrap();
+        self
     }
 }
 
@@ -141,7 +192,8 @@ impl Iterator for Events {
         loop {
             line.clear();
             // One that is cut off has no end.
-            if self.answers.read_line(&mut line).ok()? == 0 {
+            self.answers.read_line(&mut line).ok()?;
+            if !line.ends_with('\n') {
                 return None;
             }
             if line == "0\r\n" {
@@ -166,8 +218,23 @@ pub fn send(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Answer {
+    try_send(address, what, headers, body).unwrap()
+}
+
+/// Sends one request over a connection of its own, to a server that may be killed meanwhile.
+///
+/// # Errors
+/// No server listens, or it hangs up without an answer.
+pub fn try_send(
+    address: impl ToSocketAddrs,
+    what: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> io::Result<Answer> {
     let headers = [&[("connection", "close")], headers].concat();
-    Connection::open(address).send(what, &headers, body)
+    let mut connection = Connection::try_open(address)?;
+    connection.begin(what, &headers, body);
+    connection.answer()
 }
 
 /// Returns JSON as a person reads it, with ids by the order in which they come up.

@@ -1,5 +1,8 @@
 //! What the tests of all crates, soak and the benchmarks share.
 //!
+//! The four types to know are [`VirtualClock`], `host::Fixture`, `acp::Process` and `home::Home`: most
+//! tests need one of them, and a test of a store [`store::Fixture`].
+//!
 //! - [`VirtualClock`] stands still until it is moved.
 //! - [`store::Fixture`] is a store in a directory that goes away.
 //! - `host::Fixture` has hosts on such a store that come and go.
@@ -7,7 +10,8 @@
 //! - `home::Home` runs the program as a user with a home of its own, `editor::Editor` speaks ACP
 //!   with it over a pipe, and `process::Process` is any process that is spoken with in lines.
 //! - [`dice::Dice`] makes random choices that can be had again.
-//! - `http` has an HTTP client.
+//! - `http` has an HTTP client, `log` what a test's own thread logs.
+//! - `provider::Server` stands for a provider of models.
 //! - `conformance` is the suite that every store has to pass.
 //! - `scenarios::Played` plays a scenario through the verbs of the library.
 //!
@@ -28,8 +32,14 @@ pub mod home;
 pub mod host;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "log")]
+pub mod log;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg(feature = "provider")]
+pub mod provider;
+#[cfg(feature = "http")]
+pub mod receiver;
 #[cfg(feature = "scenarios")]
 pub mod scenarios;
 pub mod store;

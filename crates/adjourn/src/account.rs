@@ -41,6 +41,9 @@ impl<S: Store> Account<S> {
     ///
     /// # Errors
     /// The store fails.
+    ///
+    /// # Cancel safety
+    /// Dropping it changes nothing: it only reads.
     pub async fn at(session: &SessionRef<S>, revision: u64) -> Result<Option<Self>, Error> {
         let at = Moments::at(session, revision).await?;
         Ok(at.map(|(state, moments)| Self::new(moments, state)))
@@ -51,6 +54,9 @@ impl<S: Store> Account<S> {
     ///
     /// # Errors
     /// The store fails.
+    ///
+    /// # Cancel safety
+    /// Dropping it changes nothing: it only reads.
     pub async fn from_start(session: &SessionRef<S>) -> Result<Option<(Self, Moment)>, Error> {
         let mut moments = Moments::from_start(session);
         let Some(first) = moments.next().await? else { return Ok(None) };
@@ -96,19 +102,13 @@ impl<S: Store> Account<S> {
     /// Waits until the agent says something, or something may have been committed; returns whether
     /// the latter is so. The words that have come are [due](Account::due) then.
     ///
-    /// A host of this process hears other processes for it; when the last one stops, it is to be
-    /// called again.
-    ///
     /// # Cancel safety
     /// Dropping it loses nothing.
     pub async fn stirs(&mut self) -> bool {
         let Self { moments, words, telling, .. } = self;
-        // A host hears other processes for all accounts of its process: none of them keeps a timer.
-        let hears = moments.watched().adjourn().feed().has_host();
         tokio::select! {
-            () = moments.news(), if hears => true,
             // A store that fails says so when it is read.
-            _ = moments.changed(), if !hears => true,
+            _ = moments.changed() => true,
             heard = next_words(words) => {
                 telling.hear(heard);
                 while let Some(heard) = more_words(words) {

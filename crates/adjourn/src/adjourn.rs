@@ -240,18 +240,18 @@ impl<S: Store> Adjourn<S> {
     ///
     /// # Errors
     /// Its lock cannot be looked at, which says nothing about the host.
-    pub fn is_alive(&self, host: HostId) -> std::io::Result<bool> {
+    pub async fn is_alive(&self, host: HostId) -> std::io::Result<bool> {
         self.hosts().is_alive(host)
     }
 
     /// Returns whether a client of a host's process sees a session.
-    pub fn is_shown_by(&self, host: HostId, session: SessionId) -> bool {
+    pub async fn is_shown_by(&self, host: HostId, session: SessionId) -> bool {
         self.hosts().shown_by(host).contains(&session)
     }
 
     /// Returns the host that keeps the driver of a session warm, if one does; while the session is
     /// driven that may be the host which drives it, and will keep its driver.
-    pub fn keeper_of(&self, session: SessionId) -> Option<HostId> {
+    pub async fn keeper_of(&self, session: SessionId) -> Option<HostId> {
         self.hosts().keeper_of(session)
     }
 
@@ -331,6 +331,13 @@ impl<S: Store> Adjourn<S> {
             Some(beside) => beside(),
             None => Box::pin(std::future::pending()),
         }
+    }
+
+    /// Has secrets kept, and portable records sealed and opened, with these keys; the first that are
+    /// named count.
+    #[cfg(feature = "testing")]
+    pub fn keep_secrets_with(&self, keys: adjourn_record::keys::Keys) {
+        self.seal_with(Sealing::With(Box::new(keys)));
     }
 
     /// Has portable records sealed and opened with these keys; the first that are named count.

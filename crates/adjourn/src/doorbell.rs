@@ -113,6 +113,27 @@ pub struct Presence {
     socket: tokio::net::UnixDatagram,
 }
 
+/// The lock of a process that is no host, by which others see that it is alive.
+#[derive(Debug)]
+pub struct Sign {
+    hosts: Hosts,
+    id: HostId,
+    _lock: File,
+}
+
+impl Sign {
+    /// Returns the id by which others look for it.
+    pub(crate) const fn id(&self) -> HostId {
+        self.id
+    }
+}
+
+impl Drop for Sign {
+    fn drop(&mut self) {
+        self.hosts.bury(self.id);
+    }
+}
+
 impl Hosts {
     /// Names the directory beside `store`, which is to be the file's own path: over a link, hosts
     /// would not find each other.
@@ -150,6 +171,16 @@ impl Hosts {
         self.excludes(id)?;
         let socket = self.bind(id)?;
         Ok(Presence { hosts: self.clone(), id, lock, socket })
+    }
+
+    /// Shows that a process is alive which is no host and hears no rings: takes a lock.
+    ///
+    /// # Errors
+    /// The directory cannot be written, or locks exclude no process there.
+    pub(crate) fn sign(&self, id: HostId) -> io::Result<Sign> {
+        let lock = self.take(id)?;
+        self.excludes(id)?;
+        Ok(Sign { hosts: self.clone(), id, _lock: lock })
     }
 
     /// Makes sure that a lock that was just taken cannot be taken once more: otherwise every host

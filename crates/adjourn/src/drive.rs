@@ -137,10 +137,10 @@ impl<S: Store> Drive<S> {
     /// Tells other hosts of the driver, before a commit with which the session may come to rest: one
     /// that claims it then waits until the driver is kept or has ended.
     ///
-    /// Most drivers have nothing outside, and their sessions come to rest without a list being
-    /// written.
+    /// A driver whose loop is ours and that has nothing to keep has nothing outside, and its
+    /// session comes to rest without a list being written.
     fn show_driver(&mut self, driver: &mut dyn Driver) {
-        if self.showing.is_none() && keeps(driver) {
+        if self.showing.is_none() && (keeps(driver) || driver.ends_steps_itself()) {
             self.showing = Some(self.warm.show(self.session.id));
         }
     }

@@ -3,11 +3,13 @@
 //! Commits of this process come from the thread that writes them, or from the one that tells of
 //! them, with everything that they changed, so that a task that follows a session need not read
 //! anything. Commits of other processes are found in the journal, from the last place on that was
-//! seen: when a ring says that they are there, and at least a few times a second, because rings can
-//! be lost. Either way only the tasks are woken that follow the session, so that the price of a
-//! commit does not depend on how many sessions are attached or run.
+//! seen: when a ring says that they are there, and at least once a second, because rings can be lost.
+//! A host of the process does that; where there is none, those who wait do (`other_processes`). Either
+//! way only the tasks are woken that follow the session, so that the price of a commit does not depend
+//! on how many sessions are attached or run.
 
 mod inbox;
+mod rung;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -28,9 +30,10 @@ use crate::trace;
 use crate::values::Values;
 pub(crate) use inbox::Found;
 use inbox::{Inbox, News};
+pub(crate) use rung::Rung;
 
-/// How often a process looks for commits of other processes without being rung.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often a process that has no host looks for commits of other processes without being rung.
+pub(crate) const LOOK: Duration = Duration::from_millis(250);
 /// Entries of the journal that are looked at in one read.
 const PAGE: usize = 1024;
 
@@ -54,6 +57,8 @@ impl<S: Clone> Clone for Feed<S> {
 /// Which tasks follow which session, and how far the journal was seen.
 struct Followed {
     state: Mutex<Seen>,
+    /// Told when the last host of this process is gone.
+    host_gone: Notify,
     /// What sessions are given in this process, until they are over.
     values: Values,
 }
@@ -72,6 +77,8 @@ struct Seen {
     own: Vec<HostId>,
     /// The hosts of this process.
     hosts: Vec<Hosted>,
+    /// Those of this process who tell recipients of what happens.
+    tellers: Vec<Weak<Rung>>,
 }
 
 /// A host of this process, as the feed knows it.
@@ -96,6 +103,8 @@ enum How {
     Drives(watch::Sender<Signal>),
     /// The host, which is to know what others do with the session.
     Hosts,
+    /// Those who tell recipients of what happens.
+    Tells(Weak<Rung>),
 }
 
 impl<S: Store> Feed<S> {
@@ -112,8 +121,10 @@ impl<S: Store> Feed<S> {
             ring: Ring::default(),
             own: Vec::new(),
             hosts: Vec::new(),
+            tellers: Vec::new(),
         };
-        let followed = Arc::new(Followed { state: Mutex::new(seen), values });
+        let followed =
+            Arc::new(Followed { state: Mutex::new(seen), host_gone: Notify::new(), values });
         let listener: Arc<dyn Listener> = Arc::<Followed>::clone(&followed);
         store.listen(Arc::downgrade(&listener));
         // Behind the listener: no commit falls between the two.
@@ -148,6 +159,18 @@ impl<S: Store> Feed<S> {
         !self.followed.state().hosts.is_empty()
     }
 
+    /// Waits until this process has no host; at once where it has none.
+    pub(crate) async fn host_gone(&self) {
+        loop {
+            // Before the look: a host that goes in between is told, too.
+            let gone = self.followed.host_gone.notified();
+            if !self.has_host() {
+                return;
+            }
+            gone.await;
+        }
+    }
+
     /// Follows a session from now on, as long as what it returns is there.
     ///
     /// What happened before is not told: the first look is at the store.
@@ -164,7 +187,7 @@ impl<S: Store> Feed<S> {
         let mut followers = seen.followers.get(&id)?.iter();
         followers.find_map(|follower| match &follower.how {
             How::Watches(inbox) => inbox.upgrade()?.session(),
-            How::Drives(_) | How::Hosts => None,
+            How::Drives(_) | How::Hosts | How::Tells(_) => None,
         })
     }
 
@@ -176,6 +199,26 @@ impl<S: Store> Feed<S> {
     /// Wakes the hosts of this process when something has happened to a session.
     pub(crate) fn wake_host(&self, id: SessionId) -> Place {
         self.follow_as(id, How::Hosts)
+    }
+
+    /// Rings one who tells recipients from now on when one is added, as long as it is there.
+    pub(crate) fn ring_for_recipients(&self) -> Arc<Rung> {
+        let rung = Arc::<Rung>::default();
+        let mut seen = self.followed.state();
+        seen.tellers.retain(|teller| teller.strong_count() > 0);
+        seen.tellers.push(Arc::downgrade(&rung));
+        rung
+    }
+
+    /// Rings one who tells recipients when something has happened to a session that has some.
+    pub(crate) fn tell_recipients_of(&self, id: SessionId, rung: &Arc<Rung>) -> Place {
+        self.follow_as(id, How::Tells(Arc::downgrade(rung)))
+    }
+
+    /// Rings all who tell recipients, because a session has got one.
+    pub(crate) fn recipient_changed(&self, id: SessionId) {
+        let tellers = self.followed.state().tellers.clone();
+        tellers.iter().filter_map(Weak::upgrade).for_each(|rung| rung.ring(id));
     }
 
     fn follow_as(&self, id: SessionId, how: How) -> Place {
@@ -190,7 +233,7 @@ impl<S: Store> Feed<S> {
     ///
     /// # Errors
     /// The store fails.
-    pub fn heard(&self, ring: &Ring) -> Result<(), Error> {
+    pub(crate) fn heard(&self, ring: &Ring) -> Result<(), Error> {
         let concerned = {
             let seen = self.followed.state();
             ring.concerns_any(|id| seen.followers.contains_key(&id))
@@ -208,7 +251,7 @@ impl<S: Store> Feed<S> {
     ///
     /// # Errors
     /// The store fails.
-    pub fn catch_up(&self) -> Result<(), Error> {
+    pub(crate) fn catch_up(&self) -> Result<(), Error> {
         loop {
             let after = self.followed.state().last;
             let page = self.store.appended(after, PAGE)?;
@@ -242,16 +285,6 @@ impl<S: Store> Feed<S> {
         }
     }
 
-    /// Looks for commits of other processes a few times a second, whether or not it is rung.
-    pub async fn keep_looking(&self) {
-        loop {
-            tokio::time::sleep(LOOK).await;
-            // A store that cannot be read now is read again in a moment, and says what is wrong to
-            // callers that ask it for something.
-            let _ = self.catch_up_unless_recent();
-        }
-    }
-
     /// Finds what other processes have committed, unless another task of this process has looked a
     /// moment ago: that one looked for all.
     pub(crate) fn catch_up_unless_recent(&self) -> Result<(), Error> {
@@ -268,6 +301,25 @@ impl<S: Store> Feed<S> {
         let (ring, own) = (std::mem::take(&mut seen.ring), seen.own.clone());
         drop(seen);
         self.hosts.ring_others(&own, &ring);
+    }
+}
+
+#[cfg(feature = "testing")]
+impl<S: Store> Feed<S> {
+    /// Looks for what other processes have committed, as a host of this process does by itself.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn look(&self) -> Result<(), Error> {
+        self.catch_up()
+    }
+
+    /// Takes a ring of another process, as a host of this process does by itself.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn take_ring(&self, ring: &Ring) -> Result<(), Error> {
+        self.heard(ring)
     }
 }
 
@@ -299,6 +351,11 @@ impl Drop for Work {
         let mut seen = self.followed.state();
         seen.hosts.retain(|host| host.id != self.id);
         seen.own.retain(|id| *id != self.id);
+        let was_last = seen.hosts.is_empty();
+        drop(seen);
+        if was_last {
+            self.followed.host_gone.notify_waiters();
+        }
     }
 }
 
@@ -351,6 +408,11 @@ impl Seen {
                     });
                 }
                 How::Hosts => {}
+                How::Tells(rung) => {
+                    if let Some(rung) = rung.upgrade() {
+                        rung.ring(id);
+                    }
+                }
             }
         }
     }

@@ -24,8 +24,7 @@ use crate::session_ref::SessionRef;
 /// Awaited, it resolves at the commit that makes the session, parked as the record has it, with all
 /// that it knew: what was said, budget and spending, its question or its conditions, the state of its
 /// driver. A deadline that has passed meanwhile acts at once; a parent that is not in this store is left
-/// out. The same commit takes note that the
-/// record is used up: the store is the ledger, and a record is taken in by one store once.
+/// out. The same commit takes note that the record is used up: the store is the ledger, and a record is taken in by one store once.
 ///
 /// # Cancel safety
 /// That of [`Committing`]: dropped after it was polled, the record is taken in all the same.
@@ -107,6 +106,9 @@ impl<S: Store> ImportBuilder<S> {
     /// # Errors
     /// The record is not good here ([`RecordError`]), was taken in before
     /// ([`Rejected::AlreadyConsumed`](adjourn_core::Rejected::AlreadyConsumed)), or the store fails.
+    ///
+    /// # Cancel safety
+    /// That of [`Committing`]: dropped after it was polled, the record is taken in all the same.
     pub fn with_commit(self) -> Committing<Result<(SessionRef<S>, Done), Error>> {
         Committing::new(self.commit())
     }

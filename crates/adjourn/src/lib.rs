@@ -37,14 +37,16 @@
 //! Everything that is answered is durable. What must be done next is read off the state, so that a
 //! program that dies leaves nothing behind that others do not find.
 //!
-//! Reads are `async`. Those of one session or of a page ([`SessionRef::load`], [`Moments::page`],
-//! [`Adjourn::known_hosts`]) are made on the thread that polls them, from memory or with a few
-//! indexed reads, and take microseconds. Those that grow with a journal or with the store
+//! Reads are `async`: every method of [`Adjourn`], [`SessionRef`] and [`Moments`] that looks at the
+//! store or at a file. Those of one session, of a page or of a host ([`SessionRef::load`],
+//! [`Moments::page`], [`Adjourn::known_hosts`], [`Adjourn::ready`]) are made on the thread that polls
+//! them, from memory or with a few indexed reads, and take microseconds. Those that grow with a journal or with the store
 //! ([`SessionRef::journal`], [`Adjourn::query`], [`Adjourn::tally`], [`Adjourn::backup`], the first
 //! page of a long [`SessionRef::watch`]) are made on another thread, and hold up no task.
 //!
 //! What lies beneath is here for faces and tools: [`Account`], which tells a session to one client,
-//! [`Claimant`], the [`feed`] of commits, [`live`] text, and the [`script`]ed driver.
+//! [`Claimant`], the [`feed`] of commits, [`live`] text, and the [`script`]ed driver. The few reads of
+//! these that are not `async` ([`Account::bridge`], [`Claimant::spec`]) take microseconds, too.
 
 pub mod about;
 mod account;
@@ -86,6 +88,7 @@ mod process;
 mod publish;
 mod readiness;
 mod reception;
+mod recipients;
 mod ring;
 mod running;
 pub mod script;
@@ -129,6 +132,7 @@ pub use moments::{Moments, WatchBuilder};
 pub use publish::{Event, NotPublished, Published};
 pub use readiness::NotReady;
 pub use reception::Reception;
+pub use recipients::{MOST_RECIPIENTS, NewRecipient, Recipient, Recipients, TakenRecipient, Then};
 #[cfg(feature = "testing")]
 pub use ring::Ring;
 pub use running::{HostBuilder, RunningHost};
@@ -145,10 +149,11 @@ pub mod store {
     //! Where sessions are kept: what signatures name of it, and what a [`Transaction`] is asked for.
 
     pub use adjourn_record::commit::Head;
+    pub use adjourn_store::rows::Told;
     pub use adjourn_store::sqlite::{CACHE, Fault, Restored, SetAside, Verified};
     pub use adjourn_store::{
-        CommandError, Done, Erased, Listed, Metrics, Pruned, Request, Retention, Size, Sqlite,
-        Store, Transaction,
+        Added, CommandError, Done, Erased, Listed, Metrics, Pruned, Request, Retention, Size,
+        Sqlite, Store, Transaction,
     };
 }
 
@@ -162,7 +167,7 @@ pub mod keys {
     //! The keys that commits are signed with, and portable records sealed.
 
     pub use adjourn_record::keys::{
-        Error, Key, KeyDir, KeyId, KeyRing, Keys, PublicKey, SealingKey,
+        DecryptError, Error, Key, KeyDir, KeyId, KeyRing, Keys, PublicKey, Revocation, SealingKey,
     };
 }
 

@@ -20,6 +20,9 @@ use crate::telling::{Piece, Told};
 use crate::watch::Moment;
 
 /// A session that is about to be watched with its words; see [`WatchBuilder::live`].
+///
+/// # Cancel safety
+/// Dropping it changes nothing: it only reads.
 #[must_use = "nothing happens before it is awaited"]
 pub struct LiveWatchBuilder<S: Store = Sqlite> {
     pub(crate) watch: WatchBuilder<S>,

@@ -140,7 +140,7 @@ impl Adjourn {
 
     /// Returns the log that cannot be read where the store was opened, if there is one: what is
     /// read may lack what was committed last.
-    pub fn unread_log(&self) -> Option<PathBuf> {
+    pub async fn unread_log(&self) -> Option<PathBuf> {
         self.process().store.unread_log()
     }
 }

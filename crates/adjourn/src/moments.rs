@@ -31,6 +31,9 @@ const FAR: u64 = 1024;
 
 /// A session that is about to be watched; see [`SessionRef::watch`]. Awaited, it is, from its
 /// beginning unless another place is named.
+///
+/// # Cancel safety
+/// Dropping it changes nothing: it only reads.
 #[must_use = "nothing happens before it is awaited"]
 pub struct WatchBuilder<S: Store = Sqlite> {
     pub(crate) session: SessionRef<S>,
@@ -171,6 +174,9 @@ impl<S: Store> Moments<S> {
     ///
     /// # Errors
     /// The store fails.
+    ///
+    /// # Cancel safety
+    /// Dropping it changes nothing: it only reads.
     pub async fn at(
         session: &SessionRef<S>,
         revision: u64,
@@ -229,7 +235,10 @@ impl<S: Store> Moments<S> {
             if let Some(Waiting { found, .. }) = waiting {
                 let found = ready!(found.as_mut().poll(context));
                 *waiting = None;
-                if let Found::Places(places) = found? {
+                // Pages that were asked for meanwhile have found it by themselves.
+                if let Found::Places(places) = found?
+                    && !self.begun
+                {
                     self.watcher.lies_ahead(places);
                     self.begun = true;
                 }
@@ -243,7 +252,7 @@ impl<S: Store> Moments<S> {
                 if self.is_over()? {
                     return Poll::Ready(Ok(None));
                 }
-                let changed = self.until_changed();
+                let changed = self.changed();
                 self.wait_for(false, async { changed.await.map(|()| Found::More) });
             }
         }
@@ -290,20 +299,28 @@ impl<S: Store> Moments<S> {
     /// Returns all that has happened and was not returned yet.
     ///
     /// # Errors
-    /// The store fails.
+    /// The store fails; the next call returns what this one would have.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing: the next call returns what this one would have.
     pub async fn rest(&mut self) -> Result<Vec<Moment>, Error> {
-        let mut all: Vec<_> = self.ready.drain(..).collect();
-        all.extend(self.read(u64::MAX).await?);
-        while self.watcher.is_behind() {
-            all.extend(self.read(u64::MAX).await?);
+        // Pages stay here until the last one is read: a read that fails takes none of them along.
+        loop {
+            let page = self.read(u64::MAX).await?;
+            self.ready.extend(page);
+            if !self.watcher.is_behind() {
+                return Ok(self.ready.drain(..).collect());
+            }
         }
-        Ok(all)
     }
 
     /// Returns the next page of what has happened; it is empty if nothing has.
     ///
     /// # Errors
-    /// The store fails.
+    /// The store fails; the next call returns what this one would have.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing: the next call returns what this one would have.
     pub async fn page(&mut self) -> Result<Vec<Moment>, Error> {
         self.page_before(u64::MAX).await
     }
@@ -311,7 +328,10 @@ impl<S: Store> Moments<S> {
     /// Returns the next page of what has happened before a revision; it is empty if nothing has.
     ///
     /// # Errors
-    /// The store fails.
+    /// The store fails; the next call returns what this one would have.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing: the next call returns what this one would have.
     pub async fn page_before(&mut self, revision: u64) -> Result<Vec<Moment>, Error> {
         if self.ready.is_empty() {
             return self.read(revision).await;
@@ -327,10 +347,15 @@ impl<S: Store> Moments<S> {
             self.watcher.lies_ahead(places);
             self.begun = true;
         }
-        Ok(match until {
-            u64::MAX => self.watcher.page()?,
-            until => self.watcher.page_before(until)?,
-        })
+        if until < u64::MAX {
+            return Ok(self.watcher.page_before(until)?);
+        }
+        // A host brings what other processes commit; where there is none, it is found now.
+        let feed = self.session.adjourn().feed();
+        if self.watcher.trusts_feed() && !feed.has_host() {
+            feed.catch_up()?;
+        }
+        Ok(self.watcher.page()?)
     }
 
     /// Returns what finds where the journal lies, if it is not known yet and takes long: a page is
@@ -370,26 +395,17 @@ impl<S: Store> Moments<S> {
         self.now()
     }
 
-    /// Returns what resolves when this process knows that there may be more.
+    /// Waits until there may be more, whichever process commits it.
     ///
-    /// A host of this process hears the other processes for it. Without one, only commits of this
-    /// process count; [`Moments::changed`] listens to others by itself.
-    pub fn news(&self) -> impl Future<Output = ()> + Send + use<S> {
-        self.watcher.changed()
-    }
-
-    /// Waits until there may be more.
+    /// A host of this process hears the other processes for all that wait; where there is none, or
+    /// when the last one stops, they are listened to by what waits itself.
     ///
     /// # Errors
     /// The store fails.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
-    pub async fn changed(&self) -> Result<(), Error> {
-        self.until_changed().await
-    }
-
-    fn until_changed(&self) -> impl Future<Output = Result<(), Error>> + Send + use<S> {
+    pub fn changed(&self) -> impl Future<Output = Result<(), Error>> + Send + use<S> {
         let (session, recovers) = (self.session.clone(), self.recovers);
         let changed = self.watcher.changed();
         async move {
@@ -398,8 +414,12 @@ impl<S: Store> Moments<S> {
             let mut listening = pin!(adjourn.other_processes().listen(adjourn.process()));
             loop {
                 let alive = async {
-                    match recovers && !adjourn.feed().has_host() {
-                        true => tokio::time::sleep(ALIVE).await,
+                    match recovers {
+                        true => {
+                            // A host takes over by itself what dead ones have left.
+                            adjourn.feed().host_gone().await;
+                            tokio::time::sleep(ALIVE).await;
+                        }
                         false => std::future::pending().await,
                     }
                 };

@@ -5,17 +5,14 @@
 //! stream in a `select!` may be for a while, keeps the others waiting no longer than a look takes.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use adjourn_core::id::HostId;
 use adjourn_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::doorbell::Presence;
+use crate::feed::LOOK;
 use crate::process::Process;
-
-/// How often the journal is looked at without a ring: rings can be lost.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// The place that other processes ring at, once something has waited for them.
 #[derive(Default)]
@@ -25,6 +22,8 @@ impl OtherProcesses {
     /// Brings what other processes commit to the feed, for as long as it is polled.
     pub(crate) async fn listen<S: Store>(&self, process: &Process<S>) -> Infallible {
         loop {
+            // A host listens for all, and looks by itself: while there is one, no timer runs here.
+            process.feed.host_gone().await;
             tokio::select! {
                 presence = self.0.lock() => listen_at(presence, process).await,
                 // A store that cannot be read says so to those who read it.
@@ -34,14 +33,9 @@ impl OtherProcesses {
     }
 }
 
-/// Listens for all futures of the process.
+/// Listens for all futures of the process, until it has a host.
 async fn listen_at<S: Store>(mut presence: MutexGuard<'_, Option<Presence>>, process: &Process<S>) {
-    loop {
-        if process.feed.has_host() {
-            // The host listens for all, and looks by itself.
-            tokio::time::sleep(LOOK).await;
-            continue;
-        }
+    while !process.feed.has_host() {
         if presence.is_none() {
             // Processes that only watch are often killed, and no host may be there to clear away.
             process.hosts.sweep();

@@ -25,7 +25,7 @@ impl<S: Store> Adjourn<S> {
     ///
     /// # Errors
     /// It cannot, and the error says why.
-    pub fn ready(&self) -> Result<(), NotReady> {
+    pub async fn ready(&self) -> Result<(), NotReady> {
         self.process().store.still_there()?;
         self.process().store.last_entry()?;
         for host in self.claimants().iter() {

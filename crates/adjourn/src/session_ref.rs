@@ -130,7 +130,10 @@ impl<S: Store> SessionRef<S> {
     /// [id](crate::CreateBuilder::id), and its values before it is created.
     ///
     /// They are forgotten when the session is over, whichever process ends or removes it.
-    pub fn provide(&self, values: Environment) {
+    ///
+    /// # Cancel safety
+    /// Dropped before it is polled, nothing is given; polled once, all of it is.
+    pub async fn provide(&self, values: Environment) {
         let Process { store, feed, values: all, .. } = self.adjourn().process();
         let hosts = self.adjourn().claimants().clone();
         // A host that keeps a driver of the session has read what the session was created with.

@@ -281,23 +281,9 @@ impl fmt::Display for Calls<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::Mutex;
+    use adjourn_testkit::log::Log;
 
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     #[tokio::test]
     async fn a_session_is_told_with_the_name_that_hosts_know_its_driver_by() {
@@ -305,11 +291,9 @@ mod tests {
         let adjourn = crate::Adjourn::open(directory.path().join("agents.db")).await.unwrap();
         let (_, done) = adjourn.create("reviewer").with_commit().await.unwrap();
         let change = Change { session: done.session, events: done.events, said: Vec::new() };
-        let written = Written::default();
-        let writer = written.clone();
-        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
-        tracing::subscriber::with_default(log.finish(), || committed(&[Arc::new(change)]));
-        let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let log = Log::of(Level::INFO);
+        committed(&[Arc::new(change)]);
+        let line = log.lines().join("\n");
         assert!(line.contains(r#"session created"#), "{line}");
         assert!(line.contains(r#"driver="named" agent="reviewer""#), "{line}");
     }

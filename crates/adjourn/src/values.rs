@@ -184,12 +184,12 @@ mod tests {
         let here = Adjourn::open(path.clone()).await.unwrap();
         let elsewhere = Adjourn::open(path).await.unwrap();
         let kept = here.create_with(DriverSpec::script("{}")).await.unwrap();
-        kept.provide(secret());
+        kept.provide(secret()).await;
         for (by, removes) in
             [(&here, false), (&here, true), (&elsewhere, false), (&elsewhere, true)]
         {
             let session = here.create_with(DriverSpec::script("{}")).await.unwrap();
-            session.provide(secret());
+            session.provide(secret()).await;
             let values = &here.process().values;
             let ended = by.session(session.id());
             assert_eq!(values.of(session.id()).0, secret());
@@ -201,7 +201,7 @@ mod tests {
             assert_eq!(values.of(session.id()).0, Environment::default(), "{removes}");
             assert_eq!(values.of(kept.id()).0, secret());
             if !removes {
-                session.provide(secret());
+                session.provide(secret()).await;
                 assert_eq!(values.of(session.id()).0, Environment::default(), "it is over");
             }
         }

@@ -179,6 +179,14 @@ impl<S: Store> Watcher<S> {
         })
     }
 
+    /// Returns whether the next page is what the feed has brought, and the store is not looked at
+    /// where that is nothing.
+    pub(crate) fn trusts_feed(&self) -> bool {
+        let looked =
+            self.following.as_ref().is_some_and(|following| following.inbox().has_looked());
+        looked && !self.is_behind()
+    }
+
     /// Takes what the feed has brought: the change behind what was handed out.
     fn take(&mut self, change: &Change) -> Vec<Moment> {
         let last = change.session.revision;
@@ -233,8 +241,10 @@ impl<S: Store> Watcher<S> {
         }
         // One more than is handed out, to see where a commit ends.
         if self.read.len() < 2 {
-            let page: Vec<_> = self.ahead.drain(..self.ahead.len().min(PAGE)).collect();
+            let page: Vec<_> = self.ahead.iter().take(PAGE).copied().collect();
+            // Their places are forgotten once they are here: a read that fails is made again.
             self.read.extend(self.store.entries(self.id, &page)?);
+            self.ahead.drain(..page.len());
             self.next += page.len() as u64;
         }
         let wanted = self.read.iter().filter(|entry| entry.revision < until);

@@ -161,4 +161,159 @@ mod tests {
         ];
         assert_eq!(seen.keys().copied().collect::<Vec<_>>(), all, "each is in some dialog");
     }
+
+    /// Returns a validator for each shape of A2A, which shares some with ACP.
+    fn pauses() -> BTreeMap<String, jsonschema::Validator> {
+        let text = adjourn_a2a::artifacts::schema().to_string();
+        let text = text.replace("suspend.schema.json#/", "#/");
+        let mut schema: Value = serde_json::from_str(&text).unwrap();
+        let own = schema["$defs"].as_object().unwrap().clone();
+        let mut all = adjourn_acp::artifacts::schema()["$defs"].as_object().unwrap().clone();
+        all.extend(own.clone());
+        schema["$defs"] = all.into();
+        let validator = |name: String| {
+            schema["$ref"] = json!(format!("#/$defs/{name}"));
+            let validator = jsonschema::validator_for(&schema).unwrap();
+            (name, validator)
+        };
+        own.into_iter().map(|(name, _)| name).map(validator).collect()
+    }
+
+    /// Returns the JSON that tests of a crate have written down.
+    fn goldens(file: &str) -> Vec<Value> {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+        let text = std::fs::read_to_string(path).unwrap();
+        let written = text.split("expect![[r#\"").skip(1);
+        let written = written.map(|rest| rest.split("\"#]]").next().unwrap());
+        written.map(|golden| serde_json::from_str(golden).unwrap()).collect()
+    }
+
+    /// Returns which types something that is told over A2A must be of, or a part of it.
+    fn pause_shapes(part: &Value) -> Vec<(&'static str, &Value)> {
+        let mut shapes: Vec<_> = match part {
+            Value::Object(fields) => fields.values().flat_map(pause_shapes).collect(),
+            Value::Array(items) => items.iter().flat_map(pause_shapes).collect(),
+            _ => Vec::new(),
+        };
+        let has = |name: &str| part.get(name).is_some();
+        shapes.extend(match () {
+            () if part["method"] == "tasks/statusUpdate" => {
+                Some(("TaskStatusUpdateNotification", part))
+            }
+            () if has("phase") => Some(("PauseTaskPending", part)),
+            () if has("taskId") && has("previousState") => Some(("ResumeTaskResponse", part)),
+            () if has("taskId") && has("initiator") => Some(("PausedStatusUpdate", part)),
+            () if has("taskId") && has("handle") => Some(("PauseTaskResponse", part)),
+            () if has("modes") => Some(("PauseCapabilities", part)),
+            () if has("supportsPause") => Some(("PauseFlags", part)),
+            () => None,
+        });
+        let metadata = &part["urn:adjourn:a2a:pause:v1"];
+        shapes.extend(metadata.is_object().then_some(("PauseMetadata", metadata)));
+        let tunnel = &part["pause"];
+        shapes.extend(match () {
+            () if tunnel.get("initiator").is_some() => Some(("HarnPause", tunnel)),
+            () if tunnel.get("supports_pause").is_some() => Some(("HarnPauseCapabilities", tunnel)),
+            () => None,
+        });
+        shapes
+    }
+
+    #[test]
+    fn what_is_told_of_pauses_over_a2a_is_of_these_shapes() {
+        let validators = pauses();
+        let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+        for file in [
+            "adjourn-server/tests/it/seed.rs",
+            "adjourn-a2a/tests/it/seed.rs",
+            "adjourn-a2a/tests/it/awaiting.rs",
+            "adjourn-a2a/tests/it/patience.rs",
+        ] {
+            for golden in goldens(file) {
+                let shapes = pause_shapes(&golden);
+                assert!(!shapes.is_empty(), "{file}: {golden}");
+                for (name, part) in shapes {
+                    let valid = validators[name].validate(part);
+                    assert!(valid.is_ok(), "{file}: {name}: {valid:?}\n{part}");
+                    *seen.entry(name).or_default() += 1;
+                }
+            }
+        }
+        let all = [
+            "HarnPause",
+            "HarnPauseCapabilities",
+            "PauseCapabilities",
+            "PauseFlags",
+            "PauseMetadata",
+            "PauseTaskPending",
+            "PauseTaskResponse",
+            "PausedStatusUpdate",
+            "ResumeTaskResponse",
+            "TaskStatusUpdateNotification",
+        ];
+        assert_eq!(seen.keys().copied().collect::<Vec<_>>(), all, "each is in some golden");
+    }
+
+    #[test]
+    fn what_is_asked_and_refused_over_a2a_is_of_these_shapes() {
+        use adjourn_a2a::error::{Error, HANDLE_MISMATCH, NOT_PAUSABLE};
+        use adjourn_a2a::{Family, Scope};
+        let validators = pauses();
+        let valid = |name: &str, value: &Value| validators[name].is_valid(value);
+        let conditions = json!({
+            "onEvent": "ci.build.completed:1234",
+            "timeout": { "durationMinutes": 30, "onTimeout": "fail" },
+        });
+        for (name, request, field, wrong) in [
+            (
+                "PauseTaskRequest",
+                json!({ "taskId": "t", "reason": "operator review", "mode": "finish_step",
+                        "conditions": conditions, "graceMs": 7, "metadata": {} }),
+                "mode",
+                json!("soon"),
+            ),
+            (
+                "ResumeTaskRequest",
+                json!({ "taskId": "t", "handle": "h", "input": null, "continueTranscript": true,
+                        "idempotencyKey": "k", "addBudget": { "usd": 1.5 }, "metadata": {} }),
+                "addBudget",
+                json!({ "steps": -1 }),
+            ),
+            (
+                "AwaitTaskResumptionRequest",
+                json!({ "taskId": "t", "reason": "waiting on ci/build:1234",
+                        "conditions": conditions, "summary": "ETA 3m.", "metadata": {} }),
+                "reason",
+                json!(null),
+            ),
+            (
+                "HarnPauseRequest",
+                json!({ "reason": "from afar", "mode": "finish_step", "grace_ms": 7,
+                        "conditions": { "on_event": "lunch.over" } }),
+                "grace_ms",
+                json!(-1),
+            ),
+        ] {
+            assert!(valid(name, &request), "{name}: {request}");
+            let mut request = request;
+            request[field] = wrong;
+            assert!(!valid(name, &request), "{name}: {request}");
+        }
+        assert!(valid("TaskState", &json!("submitted")));
+        let no_handle = "SUSPENSION_HANDLE_MISMATCH";
+        for error in [
+            Error::invalid("mode", "expected one of those"),
+            Error::no_task("t", Family::Proposal),
+            Error::no_task("t", Family::Alias),
+            Error::no_method("tasks/pause"),
+            Error::new(NOT_PAUSABLE, "TASK_NOT_PAUSABLE", "the task is over").with("taskId", "t"),
+            Error::new(HANDLE_MISMATCH, no_handle, "the handle is another's"),
+            Error::forbidden(Scope::Pause),
+        ] {
+            let mut told = error.to_rpc();
+            assert!(valid("PauseError", &told), "{told}");
+            told["data"][0]["reason"] = json!("ANOTHER");
+            assert!(!valid("PauseError", &told), "a reason belongs to its code: {told}");
+        }
+    }
 }

@@ -10,6 +10,8 @@
 mod awaiting;
 mod chunks;
 mod contexts;
+mod log;
+mod patience;
 mod peer;
 mod races;
 mod refusals;

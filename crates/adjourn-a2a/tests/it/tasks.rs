@@ -2,6 +2,7 @@
 
 use adjourn::core::carry::Budget;
 use adjourn::core::command::{Mode, Suspend};
+use adjourn::core::driver::DriverSpec;
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::http::told;
 use expect_test::expect;
@@ -297,4 +298,51 @@ async fn a_pause_over_one_face_is_the_same_over_the_other() {
     let after = session.load().await.unwrap();
     let status = serde_json::to_value(after.status()).unwrap();
     assert_eq!((&woken["cause"], &woken["resumedAt"]), (&status["cause"], &status["resumedAt"]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_a_long_list_reads_the_journals_of_its_own_tasks_alone() {
+    const TASKS: usize = 2000;
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, ASKS);
+    let mut creating = tokio::task::JoinSet::new();
+    for _ in 0..TASKS {
+        let create = fixture.adjourn().create_with(DriverSpec::script(ASKS)).prompt("fix it");
+        creating.spawn(async move { create.await.unwrap().id() });
+    }
+    creating.join_all().await;
+    let page = async || {
+        let before = fixture.adjourn().metrics().reads;
+        let listed = peer.result("ListTasks", json!({ "pageSize": 1 })).await;
+        (listed, fixture.adjourn().metrics().reads - before)
+    };
+    let (listed, _) = page().await;
+    assert_eq!(listed["totalSize"], TASKS);
+    // Each of the tasks stands where it stood: what is left is to look at their sessions, many at a
+    // time, and to show one.
+    let (again, reads) = page().await;
+    assert_eq!(again, listed);
+    assert!(reads < 40, "{reads} reads");
+    // One that changes is read again, and comes to the front; one that is removed is not counted.
+    fixture.clock.advance(std::time::Duration::from_secs(1));
+    let sent = json!({ "message": message("m1", "fix it"),
+                       "configuration": { "returnImmediately": true } });
+    let task = peer.result("SendMessage", sent).await["task"]["id"].clone();
+    let (listed, reads) = page().await;
+    assert_eq!((&listed["tasks"][0]["id"], &listed["totalSize"]), (&task, &json!(TASKS + 1)));
+    assert!(reads < 40, "{reads} reads");
+    let run = task.as_str().unwrap().parse().unwrap();
+    fixture
+        .adjourn()
+        .session_of(run)
+        .await
+        .unwrap()
+        .unwrap()
+        .remove()
+        .even_at_work()
+        .await
+        .unwrap();
+    let (listed, _) = page().await;
+    assert_eq!(listed["totalSize"], TASKS);
+    assert_ne!(listed["tasks"][0]["id"], task);
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use adjourn::permission::SessionClient;
 use adjourn_acp::PendingPermissions;
-use adjourn_core::command::Mode;
+use adjourn_core::command::{CallResult, Mode};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_core::ledger::CallId;
 use adjourn_driver::{
-    BoxStream, CallContent, Client as Asked, ClientError, Driver, Drivers, Finish, FormAnswer,
-    Message, Part, PermissionAnswer, PermissionOption, PermissionRequest, Reported, Role, Step,
-    TerminalCommand, emitting,
+    Block, BoxStream, CallContent, Client as Asked, ClientError, Driver, Drivers, Emitter, Finish,
+    FormAnswer, Message, Part, PermissionAnswer, PermissionOption, PermissionRequest, Reported,
+    Role, Shown, Step, TerminalCommand, emitting,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +22,8 @@ use crate::process::{Client, Process};
 enum Task {
     Files,
     Terminal,
+    /// It shows people the terminal that a call of its own runs in.
+    ShowsTerminal,
     Form,
     Choice,
     /// It reads a file, and gives up as soon as it is told to stop.
@@ -58,6 +60,9 @@ impl Driver for Agent {
             if matches!(task, Task::Choice) {
                 out.emit(Part::Reported(Reported::Asked(deploy()))).await;
             }
+            if matches!(task, Task::ShowsTerminal) {
+                shows_terminal(&out, step.client.as_ref()).await.unwrap();
+            }
             let told = tokio::select! {
                 told = told(task, &step) => told,
                 () = stopped(&step) => return out.emit(Part::Broken).await,
@@ -83,6 +88,7 @@ async fn told(task: Task, step: &Step) -> String {
     let done = match task {
         Task::Files => files(client).await,
         Task::Terminal => terminal(client).await,
+        Task::ShowsTerminal => Ok("shown".to_owned()),
         Task::Form => form(client).await,
         Task::Waits => client.read_text_file("/tmp/a", None, None).await,
         Task::WaitsForTerminal => client.create_terminal(make()).await.map(|id| id.0),
@@ -132,6 +138,26 @@ async fn terminal(client: &dyn Asked) -> Result<String, ClientError> {
     assert_eq!(output.exit.as_ref(), Some(&exit));
     let (code, cut) = (exit.code.unwrap(), output.truncated);
     Ok(format!("{} with {code}, truncated: {cut}", output.text))
+}
+
+/// Runs a call in a terminal, and shows it with a few words beside it; then the terminal alone.
+async fn shows_terminal(out: &Emitter<Part>, client: &dyn Asked) -> Result<(), ClientError> {
+    let id = CallId("make-1".to_owned());
+    let call = CallContent::new(id.clone(), "make");
+    out.emit(Part::Reported(Reported::Started(call))).await;
+    let terminal = client.create_terminal(make()).await?;
+    let shown = json!({ "type": "terminal", "terminalId": terminal.0 });
+    let words = json!({ "type": "content", "content": { "type": "text", "text": "it runs" } });
+    for content in [json!([shown, words]), json!([shown])] {
+        let update = [("content".to_owned(), content)].into_iter().collect();
+        let shown = Shown::Call { id: id.clone(), update };
+        out.emit(Part::Reported(Reported::Updated(shown))).await;
+    }
+    client.wait_for_exit(&terminal).await?;
+    client.release_terminal(&terminal).await?;
+    let (result, content, structured) = (CallResult::Done, vec![Block::text("made")], None);
+    out.emit(Part::Reported(Reported::Ended { id, result, content, structured })).await;
+    Ok(())
 }
 
 async fn form(client: &dyn Asked) -> Result<String, ClientError> {
@@ -235,6 +261,56 @@ async fn a_command_runs_in_a_terminal_of_the_client() {
     serve(&mut client, "terminal/release", named(), Value::Null).await;
     client.answer(prompt).await;
     assert_eq!(said(&process, &session), ["red with 3, truncated: true"]);
+}
+
+/// Returns what a client was told that a call has come to, update by update.
+fn contents(heard: &[Value]) -> Vec<Value> {
+    let update = |message: &Value| message["params"]["update"].clone();
+    let updates = heard.iter().map(update);
+    let updates = updates.filter(|update| update["sessionUpdate"] == "tool_call_update");
+    updates.map(|update| update["content"].clone()).filter(|content| !content.is_null()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_terminal_is_shown_to_the_client_that_made_it_by_the_name_that_it_gave() {
+    let process = start(Task::ShowsTerminal).await;
+    let mut client = process.connect_able(1, able()).await;
+    let (session, prompt) = prompted(&mut client).await;
+    let create = client.told("terminal/create").await;
+    let load = json!({ "sessionId": session, "cwd": "/tmp", "mcpServers": [] });
+    let mut second = process.connect_able(1, able()).await;
+    second.call("session/load", load.clone()).await;
+    // It sees the session from another process, whose clients are counted from the same number.
+    let beside = process.beside(r#"{"steps": []}"#).await;
+    let mut third = beside.connect_able(1, able()).await;
+    third.call("session/load", load.clone()).await;
+    client.reply(&create["id"], json!({ "terminalId": "term-1" })).await;
+    let exit = json!({ "exitCode": 0, "signal": null });
+    let named = || json!({ "terminalId": "term-1" });
+    serve(&mut client, "terminal/wait_for_exit", named(), exit).await;
+    serve(&mut client, "terminal/release", named(), Value::Null).await;
+    client.answer(prompt).await;
+    let words =
+        |text: &str| json!({ "type": "content", "content": { "type": "text", "text": text } });
+    let (runs, made) = (json!([words("it runs")]), json!([words("made")]));
+    let shown = json!({ "type": "terminal", "terminalId": "term-1" });
+    let own = [json!([shown, words("it runs")]), json!([shown]), made.clone()];
+    assert_eq!(contents(client.heard()), own);
+    for other in [&mut second, &mut third] {
+        until_said(other, "shown").await;
+        assert_eq!(
+            contents(other.heard()),
+            [runs.clone(), made.clone()],
+            "it has no such terminal"
+        );
+    }
+    // Whoever is shown the session again has no such terminal any more.
+    let heard = client.heard().len();
+    client.call("session/load", load.clone()).await;
+    assert_eq!(contents(&client.heard()[heard..]), [runs.clone(), made.clone()]);
+    let mut last = process.connect_able(1, able()).await;
+    last.call("session/load", load).await;
+    assert_eq!(contents(last.heard()), [runs, made]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use adjourn_conformance::given::providers_take;
+use adjourn_core::carry::{Notes, Usage};
 use adjourn_core::command::CallResult;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::ledger::CallId;
@@ -21,6 +22,9 @@ use tokio::runtime::Runtime;
 use crate::content::{any_json, block, config};
 use crate::process::{Client, Process};
 
+/// What the agent is prompted with.
+const PROMPT: &str = "go";
+
 /// Blocks that a message may have in version 1.
 const BLOCKS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
 
@@ -35,6 +39,21 @@ enum Saying {
     Reported(Called),
     /// It shows something beside its words.
     Shown(Shown),
+    /// It spends so many millionths of a dollar, and so many tokens.
+    Spent(u64, u64),
+    /// It says what the conversation is called.
+    Titled(String),
+}
+
+impl Saying {
+    /// Returns the blocks of a message.
+    fn blocks(&self) -> Option<Vec<Block>> {
+        match self {
+            Self::Message(blocks) => Some(blocks.clone()),
+            Self::Streamed(words) => Some(streamed(words)),
+            _ => None,
+        }
+    }
 }
 
 /// A call, with what comes of it.
@@ -44,6 +63,8 @@ struct Called {
     result: CallResult,
     blocks: Vec<Block>,
     structured: Option<Value>,
+    /// What the agent calls it while it runs, if it is one of the agent's own.
+    retitled: Option<String>,
 }
 
 /// All that an agent does: what it says, and the calls that the host runs for it then.
@@ -65,11 +86,38 @@ impl Script {
 
     /// Returns the blocks of each message.
     fn messages(&self) -> impl Iterator<Item = Vec<Block>> {
-        self.sayings.iter().filter_map(|saying| match saying {
-            Saying::Message(blocks) => Some(blocks.clone()),
-            Saying::Streamed(words) => Some(streamed(words)),
-            Saying::Reported(_) | Saying::Shown(_) => None,
-        })
+        self.sayings.iter().filter_map(Saying::blocks)
+    }
+
+    /// Returns what the conversation is called in the end, if the agent says so.
+    fn title(&self) -> Option<&str> {
+        let mut titles = self.sayings.iter().filter_map(|saying| match saying {
+            Saying::Titled(title) => Some(title.as_str()),
+            _ => None,
+        });
+        titles.next_back()
+    }
+
+    /// Returns the last that is told of what was used: how full the context is, or all tokens if
+    /// the agent has not said that, and what all of it has cost.
+    fn usage(&self) -> Option<Value> {
+        let (mut context, mut cost, mut tokens) = (None, 0, 0);
+        for saying in &self.sayings {
+            match saying {
+                Saying::Shown(Shown::Context { used, size }) => context = Some((*used, *size)),
+                Saying::Spent(more_cost, more_tokens) => {
+                    (cost, tokens) = (cost + more_cost, tokens + more_tokens);
+                }
+                _ => {}
+            }
+        }
+        let is_told = context.is_some() || cost > 0 || tokens > 0;
+        let (used, size) = context.unwrap_or((tokens, 0));
+        let mut usage = json!({ "sessionUpdate": "usage_update", "used": used, "size": size });
+        if cost > 0 {
+            usage["cost"] = json!({ "amount": cost as f64 / 1e6, "currency": "USD" });
+        }
+        is_told.then_some(usage)
     }
 }
 
@@ -117,11 +165,22 @@ fn called() -> impl Strategy<Value = Called> {
     let result = prop::sample::select(vec![CallResult::Done, CallResult::Failed]);
     let blocks = prop::collection::vec(block().prop_map(|block| read(&block)), 0..3);
     let structured = prop::option::of(any_json().prop_filter("is none", |value| !value.is_null()));
-    (given, result, blocks, structured).prop_map(|(content, result, blocks, structured)| Called {
+    let retitled = prop::option::of("[a-z]{1,8}");
+    let called = (given, result, blocks, structured, retitled);
+    called.prop_map(|(content, result, blocks, structured, retitled)| Called {
         content,
         result,
         blocks,
         structured,
+        retitled,
+    })
+}
+
+/// A call that the agent runs by itself, or does not run because it was told not to.
+fn reported() -> impl Strategy<Value = Called> {
+    (called(), any::<bool>()).prop_map(|(called, declined)| match declined {
+        true => Called { result: CallResult::Declined, ..called },
+        false => called,
     })
 }
 
@@ -139,6 +198,10 @@ fn shown() -> impl Strategy<Value = Shown> {
         (any::<u32>(), any::<u32>())
             .prop_map(|(used, size)| Shown::Context { used: used.into(), size: size.into() }),
         "[a-z]{1,8}".prop_map(Shown::Mode),
+        any_json().prop_map(|meta| {
+            let (kind, meta) = ("config_option_update", json!({ "k": meta }));
+            Shown::Raw(json!({ "sessionUpdate": kind, "configOptions": [], "_meta": meta }))
+        }),
     ]
 }
 
@@ -148,8 +211,10 @@ fn script() -> impl Strategy<Value = Script> {
     let saying = prop_oneof![
         3 => prop::collection::vec(agent_block(), 1..4).prop_map(Saying::Message),
         3 => prop::collection::vec((words, text), 1..5).prop_map(Saying::Streamed),
-        3 => called().prop_map(Saying::Reported),
+        3 => reported().prop_map(Saying::Reported),
         2 => shown().prop_map(Saying::Shown),
+        1 => (0..3_u64, 0..3_u64).prop_map(|(cost, tokens)| Saying::Spent(cost, tokens)),
+        1 => "[a-z]{1,8}".prop_map(Saying::Titled),
     ];
     let sayings = prop::collection::vec(saying, 0..6);
     (sayings, prop::collection::vec(called(), 0..3)).prop_map(|(sayings, calls)| {
@@ -158,6 +223,7 @@ fn script() -> impl Strategy<Value = Script> {
             Saying::Reported(call) => Some(call),
             _ => None,
         });
+        script.calls.iter_mut().for_each(|call| call.retitled = None);
         for (number, call) in reported.chain(&mut script.calls).enumerate() {
             call.content.id = CallId(format!("call-{number}"));
         }
@@ -214,10 +280,27 @@ fn parts(script: Script) -> Vec<Part> {
                 let delta = |(words, text)| Part::Delta { message, words, text };
                 parts.extend(words.into_iter().map(delta));
             }
-            Saying::Reported(Called { content: call, result, blocks: content, structured }) => {
+            Saying::Reported(called) => {
+                let Called { content: call, result, blocks: content, structured, retitled } =
+                    called;
                 let id = call.id.clone();
-                parts.push(Part::Reported(Reported::Started(call)));
+                parts.push(Part::Reported(match result {
+                    CallResult::Declined => Reported::Asked(call),
+                    CallResult::Done | CallResult::Failed => Reported::Started(call),
+                }));
+                if let Some(title) = retitled {
+                    let update = Map::from_iter([("title".to_owned(), title.into())]);
+                    let news = Shown::Call { id: id.clone(), update };
+                    parts.push(Part::Reported(Reported::Updated(news)));
+                }
                 parts.push(Part::Reported(Reported::Ended { id, result, content, structured }));
+            }
+            Saying::Spent(cost_micro_usd, prompt_tokens) => {
+                let usage = Usage { cost_micro_usd, prompt_tokens, ..Usage::default() };
+                parts.push(Part::Spent(usage));
+            }
+            Saying::Titled(title) => {
+                parts.push(Part::Noted(Notes { title: Some(title), ..Notes::default() }));
             }
             Saying::Shown(shown) => parts.push(Part::Shown(shown)),
         }
@@ -238,6 +321,12 @@ struct Told {
     calls: BTreeMap<String, Map<String, Value>>,
     /// What is shown beside words, in its order.
     shown: Vec<Value>,
+    /// Messages and calls in the order in which they first appear; calls go by their ids.
+    order: Vec<Option<String>>,
+    /// The last that is told of what was used.
+    usage: Option<Value>,
+    /// What the session is called in the end.
+    title: Option<String>,
 }
 
 /// Joins texts that say nothing but their words: word by word or at once is the same to a reader.
@@ -271,6 +360,26 @@ fn known(block: &Block) -> Value {
         value["type"] = "text".into();
     }
     value
+}
+
+/// Returns what a client is told in the order in which it first appears: the kind of each, and its id.
+fn appearances(client: &Client) -> Vec<(&str, &str)> {
+    let heard = client.heard().iter().filter(|message| message["method"] == "session/update");
+    let mut seen = Vec::new();
+    for update in heard.map(|message| &message["params"]["update"]) {
+        let id = |field: &str| update[field].as_str().unwrap();
+        let appears = match update["sessionUpdate"].as_str().unwrap() {
+            "agent_message" | "agent_thought" | "agent_message_chunk" | "agent_thought_chunk" => {
+                ("message", id("messageId").trim_end_matches("-thought"))
+            }
+            "tool_call" | "tool_call_update" => ("call", id("toolCallId")),
+            _ => continue,
+        };
+        if !seen.contains(&appears) {
+            seen.push(appears);
+        }
+    }
+    seen
 }
 
 impl Told {
@@ -309,23 +418,39 @@ impl Told {
                 }
                 "plan"
                 | "plan_update"
-                | "usage_update"
+                | "config_option_update"
                 | "available_commands_update"
                 | "current_mode_update" => told.shown.push(update.clone()),
+                "usage_update" => told.usage = Some(update.clone()),
+                "session_info_update" => {
+                    let title = update["title"].as_str().map(str::to_owned);
+                    told.title = title.or(told.title.take());
+                }
                 _ => {}
             }
         }
-        let parts = messages.into_iter().map(|(_, parts)| parts);
-        let parts =
-            parts.map(|parts| parts.map(|blocks| joined(blocks.into_iter().filter(is_told))));
-        told.messages = parts.filter(|parts| parts.iter().any(|part| !part.is_empty())).collect();
+        let messages = messages.into_iter().map(|(id, parts)| {
+            (id, parts.map(|blocks| joined(blocks.into_iter().filter(is_told))))
+        });
+        let messages: Vec<_> =
+            messages.filter(|(_, parts)| parts.iter().any(|part| !part.is_empty())).collect();
+        told.order = appearances(client)
+            .into_iter()
+            .filter(|(kind, id)| *kind == "call" || messages.iter().any(|(known, _)| known == id))
+            .map(|(kind, id)| (kind == "call").then(|| id.to_owned()))
+            .collect();
+        told.messages = messages.into_iter().map(|(_, parts)| parts).collect();
         told
     }
 
     /// Returns what a client of a version is to be told.
     fn expected(script: &Script, of_today: bool) -> Self {
         let mut told = Self::default();
-        for blocks in script.messages() {
+        for saying in &script.sayings {
+            if let Saying::Reported(call) = saying {
+                told.order.push(Some(call.content.id.to_string()));
+            }
+            let Some(blocks) = saying.blocks() else { continue };
             let part =
                 |thought: bool| {
                     let alike = blocks.iter().filter(|block| block.is_thought() == thought);
@@ -338,11 +463,16 @@ impl Told {
             let parts = [part(true), part(false)];
             if parts.iter().any(|part| !part.is_empty()) {
                 told.messages.push(parts);
+                told.order.push(None);
             }
         }
+        told.order.extend(script.calls.iter().map(|call| Some(call.content.id.to_string())));
         for call in script.all_calls() {
             told.calls.insert(call.content.id.to_string(), expected_call(call, of_today));
         }
+        told.usage = script.usage();
+        // What the agent does not call anything is called after its prompt.
+        told.title = Some(script.title().unwrap_or(PROMPT).to_owned());
         let shown = script.sayings.iter().filter_map(|saying| match saying {
             Saying::Shown(shown) => expected_shown(shown, of_today),
             _ => None,
@@ -353,7 +483,7 @@ impl Told {
 }
 
 fn expected_call(call: &Called, of_today: bool) -> Map<String, Value> {
-    let Called { content, result, blocks, structured } = call;
+    let Called { content, result, blocks, structured, retitled } = call;
     let kind = content.kind.as_deref().unwrap_or("other");
     let kind = if of_today && !TOOL_KINDS.contains(&kind) { "other" } else { kind };
     let status = if *result == CallResult::Done { "completed" } else { "failed" };
@@ -364,7 +494,7 @@ fn expected_call(call: &Called, of_today: bool) -> Map<String, Value> {
     let shown: Vec<_> =
         shown.map(|block| json!({ "type": "content", "content": block.to_value() })).collect();
     let mut fields = json!({
-        "title": content.title(), "kind": kind, "status": status, "content": shown,
+        "title": retitled.as_deref().unwrap_or(content.title()), "kind": kind, "status": status, "content": shown,
     });
     let mut put = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -386,9 +516,7 @@ fn expected_shown(shown: &Shown, of_today: bool) -> Option<Value> {
             "sessionUpdate": "plan_update",
             "plan": { "type": "items", "planId": "plan", "entries": entries },
         }),
-        Shown::Context { used, size } => {
-            json!({ "sessionUpdate": "usage_update", "used": used, "size": size })
-        }
+        Shown::Raw(update) => update.clone(),
         Shown::Commands(commands) => {
             let mut commands = commands.clone();
             for command in commands.iter_mut().filter(|_| !of_today) {
@@ -399,8 +527,9 @@ fn expected_shown(shown: &Shown, of_today: bool) -> Option<Value> {
         Shown::Mode(mode) if of_today => {
             json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode })
         }
-        // Version 2 knows modes as options, and the agent has none.
-        Shown::Mode(_) | Shown::Call { .. } | Shown::Raw(_) => return None,
+        // Version 2 knows modes as options, and the agent has none. The context is told with what was
+        // used, and news of a call with the call.
+        Shown::Mode(_) | Shown::Context { .. } | Shown::Call { .. } => return None,
     })
 }
 
@@ -414,6 +543,26 @@ fn compared<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Vec<Value> {
     joined(blocks.map(Block::to_value))
 }
 
+/// Returns the thoughts that words or a call follow before a result comes between.
+fn followed(script: &Script) -> Vec<Block> {
+    let (mut followed, mut open) = (Vec::new(), Vec::new());
+    for saying in &script.sayings {
+        for block in saying.blocks().into_iter().flatten().filter(says_something) {
+            match block.is_thought() {
+                true => open.push(block),
+                false => followed.append(&mut open),
+            }
+        }
+        if matches!(saying, Saying::Reported(_)) {
+            followed.append(&mut open);
+        }
+    }
+    if !script.calls.is_empty() {
+        followed.append(&mut open);
+    }
+    followed
+}
+
 /// Checks what a model is shown.
 fn check_view(script: &Script, view: &[ModelMessage]) -> Result<(), TestCaseError> {
     prop_assert_eq!(providers_take(view), Ok(()), "{:#?}", view);
@@ -422,20 +571,15 @@ fn check_view(script: &Script, view: &[ModelMessage]) -> Result<(), TestCaseErro
     let (said, shown) = (messages.iter().flatten(), of(ModelRole::Agent));
     let shown: Vec<_> = shown.flat_map(|message| &message.blocks).collect();
     let spoken = |block: &&Block| !block.is_thought();
-    prop_assert_eq!(
-        compared(shown.iter().copied().filter(spoken)),
-        compared(said.clone().filter(spoken))
-    );
+    prop_assert_eq!(compared(shown.iter().copied().filter(spoken)), compared(said.filter(spoken)));
     // Thoughts that nothing follows are shown to no model; the others are, in their order.
-    let mut thoughts = said.filter(|block| block.is_thought());
-    for thought in shown.iter().filter(|block| block.is_thought()) {
-        prop_assert!(thoughts.any(|thinks| thinks == *thought), "{:?} in {:#?}", thought, view);
-    }
+    let thoughts: Vec<_> = shown.iter().copied().filter(|block| block.is_thought()).collect();
+    prop_assert_eq!(compared(thoughts), compared(&followed(script)), "{:#?}", view);
     let asked: Vec<_> = of(ModelRole::Agent).flat_map(|message| message.calls.clone()).collect();
     let expected: Vec<_> = script.all_calls().map(|call| call.content.clone()).collect();
     prop_assert_eq!(asked, expected);
     for call in script.all_calls() {
-        let Called { content, result, blocks, structured } = call;
+        let Called { content, result, blocks, structured, .. } = call;
         let answers = of(ModelRole::Tool).filter(|one| one.answers.as_ref() == Some(&content.id));
         let answers: Vec<_> = answers.collect();
         prop_assert_eq!(answers.len(), 1);
@@ -466,7 +610,12 @@ async fn round_trip(
         first.until_state("idle").await;
     }
     prop_assert_eq!(Told::by(&first), Told::expected(script, of_today), "live");
+    let live: Vec<_> = appearances(&first)
+        .into_iter()
+        .map(|(kind, id)| (kind.to_owned(), id.to_owned()))
+        .collect();
     first.leave().await;
+    let live_of_today = of_today;
     for (of_today, mut other) in
         [(true, process.connect_of_today().await), (false, process.connect().await)]
     {
@@ -477,7 +626,17 @@ async fn round_trip(
         let mut replay = replay;
         replay["sessionId"] = session.as_str().into();
         other.call(method, replay).await;
+        // It comes behind the answer.
+        let is_title = |message: &Value| {
+            let update = &message["params"]["update"];
+            update["sessionUpdate"] == "session_info_update" && update["title"].is_string()
+        };
+        other.until("the title", is_title).await;
         prop_assert_eq!(Told::by(&other), Told::expected(script, of_today), "again, {}", of_today);
+        if of_today == live_of_today {
+            let live = live.iter().map(|(kind, id)| (kind.as_str(), id.as_str()));
+            prop_assert_eq!(appearances(&other), live.collect::<Vec<_>>(), "in the same order");
+        }
         other.leave().await;
     }
     check_view(script, &model_view(&process.transcript(&session)))

@@ -52,7 +52,7 @@ impl Driver for Kept {
 
 async fn until_kept(process: &Process, session: &str) {
     let kept = async {
-        while process.keeper_of(session).is_none() {
+        while process.keeper_of(session).await.is_none() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
@@ -71,7 +71,7 @@ async fn a_session_whose_agent_a_living_host_keeps_warm_is_live() {
     let session = client.new_session().await;
     client.prompt(&session).await;
     until_kept(&process, &session).await;
-    let keeper = json!(process.keeper_of(&session));
+    let keeper = json!(process.keeper_of(&session).await);
     let elsewhere = process.beside_with(Arc::new(Kept::default())).await;
     let (mut today, mut draft) = (elsewhere.connect_of_today().await, elsewhere.connect().await);
     assert_eq!(status(&mut today, &session).await, (json!("live"), keeper.clone()));

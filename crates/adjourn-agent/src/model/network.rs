@@ -56,6 +56,8 @@ impl NetworkModel {
         let id = format!("{provider}/{model}");
         let provider = Provider::find(&id, provider, model, options)?;
         let options = provider.chat_options(&id, options)?;
+        // Last: what else is wrong shows also where there is no key, as where settings are checked.
+        let provider = provider.with_key()?;
         crate::tls::choose_cryptography();
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)

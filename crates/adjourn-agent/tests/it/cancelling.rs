@@ -1,4 +1,4 @@
-//! Cancelling: it always wins, and leaves nothing to resume.
+//! Cancelling: while a run runs it always wins, and leaves nothing to resume.
 
 use std::time::Duration;
 
@@ -131,6 +131,17 @@ async fn a_resume_that_is_cancelled_before_it_begins_leaves_nothing_to_resume() 
     assert_eq!(tags(&events(run).await), ["run_cancelled"]);
     let again = agent.resume(&record, "monthly").await.unwrap_err();
     assert!(matches!(again, ResumeError::AlreadyConsumed { .. }), "{again}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_set_behind_the_question_leaves_the_record_as_it_is() {
+    let model = model(asks());
+    let agent = agent(&model).build().unwrap();
+    let cancel = CancellationRequest::default();
+    let record = suspended(agent.run("Summarise sales").cancellation(cancel.clone())).await;
+    cancel.set();
+    let run = events(agent.resume(&record, "monthly").await.unwrap()).await;
+    assert!(!tags(&run).contains(&"run_cancelled"), "{run:?}");
 }
 
 #[tokio::test(start_paused = true)]

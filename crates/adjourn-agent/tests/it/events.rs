@@ -3,7 +3,7 @@
 use adjourn_agent::{AgentEvent, Price, Prices};
 use serde_json::{Value, json};
 
-use crate::fixture::{Ran, agent, events, model};
+use crate::fixture::{Ran, agent, asks, events, model, suspended};
 
 fn shown(run: &[AgentEvent], tag: &str) -> Vec<Value> {
     let of_tag = run.iter().filter(|event| event.tag() == tag);
@@ -75,4 +75,69 @@ async fn every_event_is_read_as_it_was_written() {
         assert_eq!(serde_json::from_value::<AgentEvent>(written).unwrap(), *event);
     }
     assert_eq!(run.last().unwrap().tag(), "user_input_requested");
+}
+
+/// What hosts write down and other programs read: each of the eleven with every field it can have.
+#[tokio::test(start_paused = true)]
+async fn every_event_has_its_tag_and_its_fields_in_json() {
+    let agent = agent(&model(asks())).build().unwrap();
+    let record = serde_json::to_value(suspended(agent.run("Summarise sales")).await).unwrap();
+    let failure = json!({
+        "kind": "tool_error", "explanation": "no", "blockers": ["a wall"],
+        "suggested_action": "retry", "partial_data": { "rows": 3 }, "metadata": { "status": 500 },
+    });
+    let table = [
+        ("text_delta", json!({ "text": "Hi." })),
+        ("reasoning_delta", json!({ "text": "Hm." })),
+        (
+            "tool_event",
+            json!({ "call_id": "c1", "tool": "look", "status": "started",
+                    "arguments": { "n": 1 }, "update": { "title": "Look" } }),
+        ),
+        (
+            "state_snapshot",
+            json!({ "session_id": "sess-1", "run_id": "run-1", "iteration_count": 2,
+                    "elapsed_seconds": 1.5, "cumulative_cost_usd": 0.25, "unpriced_calls": 1,
+                    "cumulative_prompt_tokens": 10, "cumulative_completion_tokens": 5 }),
+        ),
+        (
+            "error",
+            json!({ "message": "no", "failure": failure, "recoverable": true,
+                    "error_type": "stalled" }),
+        ),
+        ("run_cancelled", json!({ "message": "over", "reason": "client_disconnect" })),
+        (
+            "llm_call_completed",
+            json!({ "model_id": "scripted", "prompt_tokens": 10, "cached_prompt_tokens": 4,
+                    "completion_tokens": 5, "cost_usd": null, "duration_s": 0.5,
+                    "finish_reason": "stop" }),
+        ),
+        (
+            "tool_result_observed",
+            json!({ "call_id": "c1", "tool": "look", "content": "seen", "is_error": false }),
+        ),
+        (
+            "user_input_requested",
+            json!({ "question": "Which?", "context": "two tables", "choices": ["a", "b"],
+                    "suspension_record": record, "originating_failure_kind": "loop_detected",
+                    "conditions": { "onEvent": "ci.passed" } }),
+        ),
+        (
+            "handoff",
+            json!({ "rationale": "no key", "blockers": ["a wall"],
+                    "suggested_next_steps": ["a ladder"] }),
+        ),
+        (
+            "partial_run_summary",
+            json!({ "missing": ["the end"], "learned_facts": ["a fact"],
+                    "next_step_plan": ["go on"] }),
+        ),
+    ];
+    for (tag, fields) in table {
+        let mut written = json!({ "type": tag });
+        written.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let event: AgentEvent = serde_json::from_value(written.clone()).expect(tag);
+        assert_eq!(event.tag(), tag);
+        assert_eq!(serde_json::to_value(&event).unwrap(), written, "{tag}");
+    }
 }

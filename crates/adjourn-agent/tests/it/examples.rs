@@ -65,6 +65,29 @@ fn of_processes_that_resume_a_record_at_once_one_does() {
 }
 
 #[test]
+fn a_record_that_a_full_disk_kept_from_being_resumed_is_resumed_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let answered = |mut request: Command, words: [&str; 2]| {
+        let output = request.arg(directory.path()).args(words).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let web = || Command::new(program("web_handler"));
+    answered(web(), ["begin", "Summarise sales."]);
+    // A program that may write no byte to any file, and is told so by an error.
+    let mut full = Command::new("sh");
+    full.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]).arg(program("web_handler"));
+    let refused = answered(full, ["answer", "monthly"]);
+    assert!(
+        refused.starts_with("403 the ledger of consumed suspensions cannot be used"),
+        "{refused}"
+    );
+    let left = std::fs::read_dir(directory.path().join("consumed")).unwrap();
+    assert_eq!(left.count(), 0, "it leaves nothing behind");
+    let answer = answered(web(), ["answer", "monthly"]);
+    assert_eq!(answer, "200 The monthly table has 12 rows.\n");
+}
+
+#[test]
 fn agt_05_recovery() {
     prints(
         "recovery",

@@ -6,7 +6,6 @@ mod anthropic;
 mod failures;
 mod openai;
 mod runs;
-mod server;
 mod views;
 
 use std::future::poll_fn;
@@ -16,8 +15,8 @@ use adjourn_agent::{
     ApiKey, Model, ModelError, ModelOptions, ModelPart, ModelRequest, ToolSpec, named_model,
 };
 use adjourn_driver::{Block, BoxStream, CallContent, Environment, ModelMessage, ModelRole};
+use adjourn_testkit::provider::Server;
 use serde_json::Value;
-use server::Server;
 
 /// The key that no output may hold.
 pub const KEY: &str = "sk-secret-0123456789-abcdef";

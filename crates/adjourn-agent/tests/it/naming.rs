@@ -102,7 +102,13 @@ mod network {
     fn what_cannot_be_used_is_refused_without_telling_secrets() {
         let key = ModelOptions { api_key: Some(ApiKey::new("sk-1 2")), ..with(&[]) };
         assert!(matches!(named_model("openai/m", &key), Err(NamedModelError::Key { .. })));
-        for url in ["localhost:8080", "ftp://host/", "nonsense", "https://u:hush@host/v1"] {
+        for url in [
+            "localhost:8080",
+            "ftp://host/",
+            "nonsense",
+            "https://u:hush@host/v1",
+            "https://host/v1?key=hush",
+        ] {
             let said =
                 refusal("openai/m", &with(&[("OPENAI_API_KEY", "sk"), ("OPENAI_BASE_URL", url)]));
             assert!(said.starts_with("the base URL of model openai/m: "), "{said}");
@@ -113,6 +119,9 @@ mod network {
             ..with(&[("OPENAI_API_KEY", "sk")])
         };
         assert!(refusal("openai/m", &effort).contains("plenty"));
+        // It is told before a key is missed, which may be on another machine.
+        let keyless = ModelOptions { reasoning_effort: Some("plenty".to_owned()), ..with(&[]) };
+        assert!(refusal("openai/m", &keyless).contains("plenty"));
     }
 
     #[test]

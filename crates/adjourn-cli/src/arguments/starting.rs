@@ -12,8 +12,8 @@ use crate::founding::Given;
 /// What runs a session: an agent with a model, or a script.
 #[derive(Debug, Args)]
 pub struct AgentFlags {
-    /// The model of the agent: openai/MODEL, anthropic/MODEL, or scripted:FILE for answers from a
-    /// file
+    /// The model of the agent: PROVIDER/MODEL, such as openai/gpt-5 or anthropic/claude-sonnet-4-5,
+    /// or scripted:FILE for answers from a file
     #[arg(short, long)]
     pub model: Option<String>,
     /// An agent of the settings, [agent.NAME]; what other flags say goes before what it has. The
@@ -84,6 +84,16 @@ pub enum Profile {
     Rfc,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Push {
+    /// They are sent to nobody
+    Off,
+    /// They go to hosts on the public internet, over https
+    Public,
+    /// They go to this machine, too
+    Loopback,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum StatusWords {
     /// Those of the protocol version
@@ -143,6 +153,9 @@ pub struct Serve {
     /// behind a proxy [env: ADJOURN_PUBLIC_NAME]
     #[arg(long, value_name = "NAME", value_parser = adjourn_server::PublicName::read)]
     pub public_name: Option<adjourn_server::PublicName>,
+    /// Where other agents may have push notifications sent [env: ADJOURN_PUSH] [default: public]
+    #[arg(long, value_enum)]
+    pub push: Option<Push>,
     /// In whose words they are told about pauses [env: ADJOURN_A2A_PROFILE] [default: adjourn]
     #[arg(long, value_enum)]
     pub profile: Option<Profile>,

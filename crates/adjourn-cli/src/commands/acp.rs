@@ -28,14 +28,22 @@ type Editor = Wire<Stdin, Stdout>;
 pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let mut editor = Editor::new(tokio::io::stdin(), tokio::io::stdout());
-    let mut starting = Box::pin(Agent::start(settings, &acp));
+    let chosen = Chosen::by(&acp.agent, settings)
+        .and_then(Chosen::run_here)
+        .and_then(|chosen| chosen.within(None));
+    let chosen = match chosen {
+        Ok(chosen) => chosen,
+        Err(failure) => return Err(told(failure, editor, signals).await),
+    };
+    let mcp = chosen.mcp;
+    let mut starting = Box::pin(Agent::start(settings, chosen));
     let started = match tokio::time::timeout(SOON, &mut starting).await {
         Ok(started) => started,
         Err(_) => {
             output.talk("waiting for the store: another process keeps it locked");
             let started = tokio::select! {
                 started = &mut starting => Some(started),
-                () = gone(&mut editor, profile(settings), acp.agent.script.is_none()) => None,
+                () = gone(&mut editor, profile(settings), mcp) => None,
                 _ = signals.next() => None,
             };
             let Some(started) = started else {
@@ -94,8 +102,7 @@ struct Agent {
 
 impl Agent {
     /// Opens what the agent needs.
-    async fn start(settings: &Settings, acp: &Acp) -> Result<Self, Failure> {
-        let chosen = Chosen::by(&acp.agent, settings)?.run_here()?.within(None)?;
+    async fn start(settings: &Settings, chosen: Chosen) -> Result<Self, Failure> {
         let place = Place::open_or_make(settings).await?;
         let permissions = PendingPermissions::default();
         let drivers = ProgramDrivers::new(&place).asking(Arc::new(permissions.clone()));
@@ -166,7 +173,7 @@ fn options(settings: &Settings, chosen: Chosen) -> Options {
         driver: chosen.driver,
         values: chosen.values,
         budget: chosen.budget.unwrap_or_default(),
-        mcp: !chosen.is_script,
+        mcp: chosen.mcp,
         profile: profile(settings),
         status: match settings.status_words.value {
             StatusWords::Auto => adjourn_acp::StatusWords::ByVersion,

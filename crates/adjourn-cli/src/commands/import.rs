@@ -5,12 +5,14 @@ use std::path::Path;
 
 use adjourn::record::{OpenError, Record};
 use adjourn::{Error, RecordError};
+use adjourn_driver::{Drivers as _, Unusable};
 
 use crate::arguments::Import;
 use crate::chosen::working_directory;
 use crate::failure::Failure;
 use crate::filter::unlike;
 use crate::input_file;
+use crate::native::ProgramDrivers;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::terminal::Output;
@@ -36,12 +38,18 @@ pub async fn run(settings: &Settings, import: Import, output: &Output) -> Result
         taking = taking.cwd(cwd);
     }
     // The record is used up once it is taken in: what is missing here is said before.
-    if let Some(cwd) = taking.driver().await?.cwd
-        && !Path::new(&cwd).is_dir()
+    let driver = taking.driver().await?;
+    if let Some(cwd) = &driver.cwd
+        && !Path::new(cwd).is_dir()
     {
         let problem = format!("the session works in {cwd}, which is no directory here");
         return Err(Failure::refused("NO_DIRECTORY", problem)
             .hint("--cwd DIR names the directory that it works in here"));
+    }
+    if let Err(Unusable { field, problem }) = ProgramDrivers::new(&place).check(&driver) {
+        let problem = format!("no host of this program could run the session: {field}: {problem}");
+        return Err(Failure::refused("CANNOT_RUN", problem)
+            .hint("the program that made the record can resume it: the record is not used up"));
     }
     let (_, commit) = taking.with_commit().await?;
     place.tell(&commit.session, output).await

@@ -1,5 +1,6 @@
 //! `resume`: wakes a session, and runs it on if no other host does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::Claims;
@@ -12,9 +13,10 @@ use serde_json::json;
 
 use crate::arguments::Resume;
 use crate::failure::Failure;
-use crate::foreground::{Stayed, Stop, Until, host, host_if_no_other, leave, outcome, stay, stop};
+use crate::foreground::{Stayed, Stop, Until, host, host_if_no_other, leave, outcome, stop};
 use crate::liveness::{Living, starts};
 use crate::place::Place;
+use crate::question::stay_answering;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::terminal::Output;
@@ -122,7 +124,7 @@ pub async fn dismiss(working: Option<Stop>, refused: Failure) -> Failure {
 /// one said and how it ended is told all the same.
 pub async fn go_on(
     place: &Place,
-    session: &Session,
+    session: &Arc<Session>,
     mut working: Option<Stop>,
     detach: bool,
     output: &Output,
@@ -141,7 +143,10 @@ pub async fn go_on(
     if !hosted {
         working = Some(host(place, Claims::Only(id), output).await?);
     }
-    let stayed = stay(place, session, Until::Parked, &mut working, &mut signals, output).await;
+    let (until, keyboard) = (Until::Parked, output.keyboard());
+    let keyboard = keyboard.as_deref();
+    let stayed =
+        stay_answering(place, session, until, keyboard, &mut working, &mut signals, output).await;
     if let Ok(Stayed::Ended(ended, listening)) = stayed {
         return leave(place, id, working, (ended, listening), &mut signals, output).await;
     }

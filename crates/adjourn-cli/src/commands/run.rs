@@ -6,15 +6,14 @@ use adjourn_core::id::SessionId;
 use adjourn_core::session::{Phase, State};
 use adjourn_core::{Founding, Rejected, Session};
 use adjourn_driver::Environment;
-use tokio::sync::Mutex;
 
 use crate::arguments::Run;
 use crate::chosen::Chosen;
 use crate::failure::Failure;
-use crate::foreground::{Stayed, Stop, Until, host_if_no_other, leave, outcome, stay, stop};
+use crate::foreground::{Stayed, Until, host_if_no_other, leave, outcome, stop};
 use crate::liveness::Living;
 use crate::place::Place;
-use crate::question::{Keyboard, Reply, ask};
+use crate::question::stay_answering;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::terminal::Output;
@@ -63,7 +62,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let founding = run.given.founding(&place, driver, budget).await?;
     // Before it is made: it is claimed with the same commit.
     let values = Environment { mcp_servers: values, ..Environment::default() };
-    place.adjourn.session(founding.id).provide(values);
+    place.adjourn.session(founding.id).provide(values).await;
     // One commit: a session that is made and never prompted would keep its name, and do nothing.
     let made = place.adjourn.create_from(founding).prompt(task.as_str()).with_commit();
     let (session, made) = made.await?;
@@ -72,21 +71,19 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let mut signals = Signals::new()?;
     let mut working = host_if_no_other(&place, &prompted, output).await?;
     let keyboard = if run.detach { None } else { output.keyboard() };
+    let until = match (run.detach, &keyboard) {
+        (true, _) => Until::Parked,
+        (false, Some(_)) => Until::Asking,
+        (false, None) => Until::Idle,
+    };
     for number in 1..=runs {
         if number > 1 {
             prompted = say(&place, id, &task).await?;
         }
-        let stayed = match &keyboard {
-            None => {
-                let until = if run.detach { Until::Parked } else { Until::Idle };
-                stay(&place, &prompted, until, &mut working, &mut signals, output).await
-            }
-            Some(keyboard) => {
-                let from = Arc::clone(&prompted);
-                answer(&place, from, keyboard, &mut working, &mut signals, output).await
-            }
-        };
-        let session = match stayed {
+        let keyboard = keyboard.as_deref();
+        let stayed =
+            stay_answering(&place, &prompted, until, keyboard, &mut working, &mut signals, output);
+        let session = match stayed.await {
             Ok(Stayed::Done(session)) => session,
             Ok(Stayed::Ended(ended, listening)) => {
                 let left =
@@ -147,31 +144,6 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         }
     }
     Ok(())
-}
-
-/// Stays with a session, and has its questions answered at the terminal; one that is left open
-/// ends the stay.
-async fn answer(
-    place: &Place,
-    prompted: Arc<Session>,
-    keyboard: &Mutex<Keyboard>,
-    working: &mut Option<Stop>,
-    signals: &mut Signals,
-    output: &Output,
-) -> Result<Stayed, Failure> {
-    let mut from = prompted;
-    loop {
-        let session = match stay(place, &from, Until::Asking, working, signals, output).await? {
-            Stayed::Done(session) if session.phase() == Phase::Asking => session,
-            stayed => return Ok(stayed),
-        };
-        let mut keyboard = keyboard.lock().await;
-        from = match ask(place, &session, &mut keyboard, working, signals, output).await? {
-            Reply::Said(session) | Reply::Moved(session) => session,
-            Reply::Open => return Ok(Stayed::Done(session)),
-            Reply::Ended(ended) => return Ok(Stayed::Ended(ended, None)),
-        };
-    }
 }
 
 /// Makes a session.

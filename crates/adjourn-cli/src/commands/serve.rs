@@ -148,7 +148,7 @@ async fn listen(place: &Place, serve: &Serve) -> Result<Option<Listening>, Failu
                 .hint("say where to listen: --listen 127.0.0.1:7070")),
         };
     };
-    let agent = a2a::agent(place, serve)?;
+    let (agent, pusher) = a2a::agent(place, serve)?.unzip();
     let access = access::access(place, serve, &address, agent.is_some())?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let failure = Failure::other(format!("cannot listen on {address}: {error}"));
@@ -168,6 +168,7 @@ async fn listen(place: &Place, serve: &Serve) -> Result<Option<Listening>, Failu
     let site = Site {
         adjourn: place.adjourn.clone(),
         agent,
+        pusher: pusher.flatten(),
         access,
         names: Names::of(place.settings.public_name.value.clone()),
         connections: descriptors::connections(),

@@ -13,6 +13,32 @@ const VERSION: u64 = 1;
 /// The field that says that any host of this program can run a session, and by which version.
 const MARK: &str = "native";
 
+/// How a model is reached and asked, where that is not the customary way. It holds no secret: the key
+/// is in a variable of the host that runs the agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelSettings {
+    /// Where its provider is, or a server that speaks like it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The variable that has the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_variable: Option<String>,
+    /// How much it is to think before it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<String>,
+    /// How many tokens an answer may have at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+}
+
+impl ModelSettings {
+    /// Returns whether they say nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// An agent, as the journal has it. It holds no secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +47,9 @@ pub struct NativeConfig {
     native: u64,
     /// The model's name.
     pub model: String,
+    /// How the model is reached and asked.
+    #[serde(default, skip_serializing_if = "ModelSettings::is_empty")]
+    pub model_settings: ModelSettings,
     /// The answers of a scripted model: the file may be gone, or on another machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
@@ -50,6 +79,7 @@ impl NativeConfig {
         Self {
             native: VERSION,
             model,
+            model_settings: ModelSettings::default(),
             answers,
             instructions: String::new(),
             tools: Vec::new(),
@@ -71,7 +101,12 @@ impl NativeConfig {
     /// # Errors
     /// Why this program cannot run it, in words for a person who looks at the session.
     pub fn of(spec: &DriverSpec) -> Option<Result<Self, String>> {
-        let DriverKind::Named { config, .. } = &spec.kind else { return None };
+        let config = match &spec.kind {
+            DriverKind::Named { config, .. } => config,
+            // An agent of the library without a name: a model that any host of this program can have.
+            DriverKind::Native { model } => return Some(Ok(Self::new(model.clone(), None))),
+            DriverKind::Script { .. } | DriverKind::Acp { .. } => return None,
+        };
         let version = config.get(MARK)?.as_u64()?;
         if version > VERSION {
             return Some(Err("its agent was made by a newer adjourn".to_owned()));
@@ -95,7 +130,18 @@ mod tests {
     fn what_is_written_is_read() {
         let mut config = NativeConfig::new("openai/gpt-5".to_owned(), None);
         config.policy.insert(FailureKind::ToolError, Action::AskUser);
+        assert_eq!(config.to_value().get("model_settings"), None);
+        assert_eq!(of(config.to_value()), Some(Ok(config.clone())));
+        config.model_settings.base_url = Some("http://127.0.0.1:8080/v1".to_owned());
+        config.model_settings.max_output_tokens = Some(500);
         assert_eq!(of(config.to_value()), Some(Ok(config)));
+    }
+
+    #[test]
+    fn an_agent_without_a_name_is_its_model() {
+        let native = DriverSpec::new(DriverKind::Native { model: "openai/gpt-5".to_owned() });
+        let config = NativeConfig::new("openai/gpt-5".to_owned(), None);
+        assert_eq!(NativeConfig::of(&native), Some(Ok(config)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use adjourn_core::carry::Budget;
 use adjourn_core::driver::DriverSpec;
 use adjourn_driver::McpValues;
 
+use super::config::ModelSettings;
 use super::models;
 use crate::failure::Failure;
 
@@ -43,6 +44,8 @@ pub struct Definition {
     pub name: Option<String>,
     /// The model, as it is typed.
     pub model: String,
+    /// How the model is reached and asked.
+    pub model_settings: ModelSettings,
     /// What the model is told that it is, and how it is to work.
     pub instructions: String,
     /// The tools that it has for files and commands.
@@ -67,12 +70,13 @@ impl Definition {
 
     /// Returns what a session is made with that this agent is to run.
     pub fn spec(&self) -> Result<DriverSpec, Failure> {
-        let from = match &self.name {
-            Some(name) => format!("agent.{name}.model"),
-            None => "--model".to_owned(),
-        };
-        let mut config = models::named(&self.model)
-            .map_err(|problem| Failure::usage(format!("{from}: {problem}")))?;
+        let mut config = models::named(&self.model, &self.model_settings).map_err(|wrong| {
+            let from = match &self.name {
+                Some(name) => format!("agent.{name}.{}", wrong.setting),
+                None => "--model".to_owned(),
+            };
+            Failure::usage(format!("{from}: {}", wrong.problem))
+        })?;
         config.instructions.clone_from(&self.instructions);
         config.tools.clone_from(&self.tools);
         config.allow_all = self.allow_all;
@@ -93,13 +97,13 @@ impl Definition {
 
     /// Returns the name of its model if it is not known what that costs.
     pub fn unpriced(&self, prices: &Prices) -> Option<String> {
-        let config = models::named(&self.model).ok()?;
+        let config = models::named(&self.model, &self.model_settings).ok()?;
         (!models::is_priced(&config, prices)).then_some(config.model)
     }
 
     /// Returns why its model cannot be had in this process, such as a key that is missing.
     pub fn lacks(&self) -> Option<String> {
-        let config = models::named(&self.model).ok()?;
+        let config = models::named(&self.model, &self.model_settings).ok()?;
         models::make(&config).err()
     }
 

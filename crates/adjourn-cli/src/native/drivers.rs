@@ -50,7 +50,7 @@ impl ProgramDrivers {
     }
 
     /// Makes an agent.
-    fn agent(&self, name: &str, spec: &DriverSpec, config: &NativeConfig) -> Result<Agent, String> {
+    fn agent(&self, spec: &DriverSpec, config: &NativeConfig) -> Result<Agent, String> {
         let model = models::make(config)?;
         let mut servers = servers(spec, config)?;
         let mut tools = Vec::new();
@@ -69,8 +69,11 @@ impl ProgramDrivers {
         }
         let otherwise = DefaultPolicy { llm_max_retries: config.guardrails.llm_max_retries };
         let policy = SettledPolicy { actions: config.policy.clone(), otherwise };
-        Agent::builder_with(model)
-            .name(name)
+        let agent = match &spec.kind {
+            DriverKind::Named { name, .. } => Agent::builder_with(model).name(name),
+            _ => Agent::builder_with(model),
+        };
+        agent
             .instructions(config.instructions.clone())
             .guardrails(config.guardrails)
             .prices(self.prices.clone())
@@ -100,17 +103,16 @@ impl Drivers for ProgramDrivers {
         if let Some(agent) = ConformanceAgent::of(spec, &self.clock) {
             return Ok(Box::new(agent));
         }
-        match (&spec.kind, NativeConfig::of(spec)) {
-            (DriverKind::Named { name, .. }, Some(config)) => {
-                Ok(Box::new(self.agent(name, spec, &config?)?))
-            }
-            _ => self.scripted.make(spec),
+        match NativeConfig::of(spec) {
+            Some(config) => Ok(Box::new(self.agent(spec, &config?)?)),
+            None => self.scripted.make(spec),
         }
     }
 
     fn check(&self, spec: &DriverSpec) -> Result<(), Unusable> {
         let Some(config) = NativeConfig::of(spec) else { return self.scripted.check(spec) };
-        config.map_err(|problem| Unusable::new("driver", problem))?;
+        let config = config.map_err(|problem| Unusable::new("driver", problem))?;
+        models::check_stored(&config).map_err(|problem| Unusable::new("model", problem))?;
         if let Some(cwd) = &spec.cwd
             && !Path::new(cwd).is_dir()
         {

@@ -21,8 +21,8 @@ use crate::native::{Definition, models, tools};
 /// Names that lists give agents which are no agents of the settings.
 const TAKEN: &[&str] = &["acp", conformance_agent::NAME, "named", "native", "script"];
 /// What an agent may have, for hints.
-const FIELDS: &str =
-    "model, instructions, tools, allow_all, mcp, budget, pause, guardrails, policy";
+const FIELDS: &str = "model, base_url, api_key_variable, reasoning_effort, max_output_tokens, \
+                      instructions, tools, allow_all, mcp, budget, pause, guardrails, policy";
 
 /// What is said of a model's price.
 const PRICE_FIELDS: &[&str] =
@@ -81,12 +81,27 @@ fn agent(file: &File, name: &str, entry: &Entry) -> Result<SettledAgent, Failure
         };
         match key.as_str() {
             "model" => {
-                let model = value.text().and_then(|text| {
-                    let model = models::from_file(text, file.path.as_deref());
-                    models::check(&model).map(|()| model)
-                });
-                definition.model = model.map_err(wrong)?;
+                let text = value.text().map_err(wrong)?;
+                definition.model = models::from_file(text, file.path.as_deref());
                 say(key, json!(definition.model), value.line);
+            }
+            "base_url" | "reasoning_effort" => {
+                let text = value.text().map_err(wrong)?.to_owned();
+                say(key, json!(text), value.line);
+                match key.as_str() {
+                    "base_url" => definition.model_settings.base_url = Some(text),
+                    _ => definition.model_settings.reasoning_effort = Some(text),
+                }
+            }
+            "api_key_variable" => {
+                let name = value.text().and_then(variable).map_err(wrong)?;
+                say(key, json!(name), value.line);
+                definition.model_settings.api_key_variable = Some(name);
+            }
+            "max_output_tokens" => {
+                let most = tokens(value).map_err(wrong)?;
+                say(key, json!(most), value.line);
+                definition.model_settings.max_output_tokens = Some(most);
             }
             "instructions" => {
                 definition.instructions = value.text().map_err(wrong)?.to_owned();
@@ -144,8 +159,33 @@ fn agent(file: &File, name: &str, entry: &Entry) -> Result<SettledAgent, Failure
         let problem = "it has no model".to_owned();
         return Err(wrong(entry, "", problem).hint(format!("model = {:?}", models::EXAMPLE)));
     }
+    models::check(&definition.model, &definition.model_settings).map_err(|found| {
+        let at = fields.get(found.setting).unwrap_or(entry);
+        wrong(at, &format!(".{}", found.setting), found.problem)
+    })?;
     said.sort_by_key(|(_, _, line)| *line);
     Ok(SettledAgent { definition, pausable, said, path: file.path.clone().unwrap_or_default() })
+}
+
+/// Reads the name of a variable. What is no name is not repeated: it may be the key itself.
+fn variable(text: &str) -> Result<String, String> {
+    let is_name = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+    };
+    match is_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("expected the name of a variable, which holds the key".to_owned()),
+    }
+}
+
+/// Reads how many tokens an answer may have.
+fn tokens(value: &Entry) -> Result<u32, String> {
+    let most = match value.value {
+        Node::Whole(most) => u32::try_from(most).ok().filter(|most| *most > 0),
+        _ => None,
+    };
+    most.ok_or_else(|| value.instead_of("a number of tokens"))
 }
 
 /// Reads how far an agent may go.

@@ -94,6 +94,16 @@ pub const PUBLIC_NAME: Key = Key {
             With https:// if something in front of it speaks TLS.",
     example: r#""https://agents.example.org""#,
 };
+pub const PUSH: Key = Key {
+    name: "serve.push",
+    flag: "--push",
+    variable: "ADJOURN_PUSH",
+    whole: false,
+    about: "Where agents that `adjourn serve` talks to may have push notifications sent:\n\
+            off (nowhere), public (hosts on the public internet, over https) or loopback (this\n\
+            machine, too).",
+    example: r#""public""#,
+};
 pub const MAX_RUNNING: Key = Key {
     name: "host.max_running",
     flag: "--max-running",
@@ -262,6 +272,7 @@ pub const KEYS: &[Key] = &[
     TOKEN_FILE,
     TOKENS_FILE,
     PUBLIC_NAME,
+    PUSH,
     MAX_RUNNING,
     WARM_FOR,
     MAX_WARM,

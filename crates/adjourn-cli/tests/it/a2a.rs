@@ -2,17 +2,18 @@
 
 mod awaiting;
 mod bridge;
+mod chosen;
 mod client;
+mod closed;
 mod conformance;
 mod conformance_agent;
 mod fake_peer;
 mod killing;
+mod pushing;
 mod sdk;
+mod typed;
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpStream;
-
-use adjourn_testkit::http::{self, Answer};
+use adjourn_testkit::http::{self, Answer, Connection, Events};
 use serde_json::{Value, json};
 
 use crate::home::{Home, Serving};
@@ -39,9 +40,20 @@ impl Server {
         server
     }
 
+    /// Serves the agent that the arguments choose.
+    fn of(home: Home, arguments: &[&str]) -> Self {
+        let mut server = Self { home, serving: None, address: String::new() };
+        server.listen(arguments);
+        server
+    }
+
     fn start(&mut self, arguments: &[&str]) {
         let script = self.home.path("agent.json").display().to_string();
-        let listen = ["--listen", "127.0.0.1:0", "--script", &script];
+        self.listen(&[&["--script", &script], arguments].concat());
+    }
+
+    fn listen(&mut self, arguments: &[&str]) {
+        let listen = ["--listen", "127.0.0.1:0"];
         let (serving, said) = self.home.serve_with(&[&listen, arguments].concat());
         let (_, address) = said.split_once("an A2A agent on http://").unwrap();
         self.address = address.split_once("/a2a").unwrap().0.to_owned();
@@ -57,19 +69,18 @@ impl Server {
     }
 
     /// Asks for something, and does not wait for the answer.
-    fn begin(&self, headers: &[(&str, &str)], body: &Value) -> TcpStream {
-        let mut stream = TcpStream::connect(&*self.address).unwrap();
-        let body = body.to_string();
-        let headers: String =
-            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        write!(
-            stream,
-            "POST /a2a HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             {headers}content-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        stream
+    fn begin(&self, headers: &[(&str, &str)], body: &Value) -> Connection {
+        let mut connection = Connection::open(&*self.address);
+        connection.begin("POST /a2a", &[&[JSON], headers].concat(), &body.to_string());
+        connection
+    }
+
+    /// Asks for something that is refused, and returns the code and the reason.
+    fn refused(&self, method: &str, params: Value) -> (i64, String) {
+        let answer = self.post(&[JSON], &request(method, params)).json();
+        let reason = answer.pointer("/error/data/0/reason").and_then(Value::as_str);
+        let reason = reason.unwrap_or_else(|| panic!("{method}: {answer}"));
+        (answer["error"]["code"].as_i64().unwrap(), reason.to_owned())
     }
 
     /// Asks for something that is granted.
@@ -79,42 +90,26 @@ impl Server {
         answer["result"].clone()
     }
 
-    /// Watches a task: each event with its id.
+    /// Watches a task as a peer that knows paused states: each event with its id.
     fn watch(&self, task: &Value, last: Option<&str>) -> Watch {
-        let mut stream = TcpStream::connect(&*self.address).unwrap();
+        let last = last.map(|last| ("last-event-id", last));
+        self.watch_with(&[&[STATES], last.as_slice()].concat(), task)
+    }
+
+    /// Watches a task with some headers.
+    fn watch_with(&self, headers: &[(&str, &str)], task: &Value) -> Watch {
         let body = request("SubscribeToTask", json!({ "id": task })).to_string();
-        let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
-        write!(
-            stream,
-            "POST /a2a/ HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             a2a-version: 1.0\r\n{}: {}\r\n{last}content-length: {}\r\n\r\n{body}",
-            STATES.0,
-            STATES.1,
-            body.len()
-        )
-        .unwrap();
-        Watch(BufReader::new(stream))
+        let headers = [&[JSON, ("a2a-version", "1.0")], headers].concat();
+        Watch(Events::open(&*self.address, "POST /a2a/", &headers, &body))
     }
 }
 
-struct Watch(BufReader<TcpStream>);
+struct Watch(Events);
 
 impl Watch {
     /// Returns the next event; nothing at the end of the stream.
     fn next(&mut self) -> Option<(String, Value)> {
-        let (mut id, mut line) = (String::new(), String::new());
-        loop {
-            line.clear();
-            if self.0.read_line(&mut line).ok()? == 0 || line == "0\r\n" {
-                return None;
-            }
-            if let Some(place) = line.strip_prefix("id: ") {
-                id = place.trim().to_owned();
-            } else if let Some(data) = line.strip_prefix("data: ") {
-                // One that is cut off was not told.
-                return Some((id, serde_json::from_str(data).ok()?));
-            }
-        }
+        self.0.next()
     }
 
     /// Returns the states of the events that tell of one, up to the end or one that is named.
@@ -320,4 +315,19 @@ fn a_token_says_who_asks_and_what_is_allowed() {
     }
     let card = http::send(&*server.address, "GET /.well-known/agent-card.json", &[], "").json();
     assert_eq!(card.pointer("/securitySchemes/bearer/type"), Some(&json!("http")));
+}
+
+#[test]
+fn a_send_that_waits_is_answered_when_the_server_is_told_to_stop() {
+    // It says something for longer than a test takes.
+    let talks = r#"{"steps": [{"say": {"text": "one two three four", "ms": 600000}}]}"#;
+    let mut server = Server::new(talks, &["--insecure-open", "--drain", "1s"]);
+    let (address, body) = (server.address.clone(), request("SendMessage", message("m1")));
+    let waiting =
+        std::thread::spawn(move || http::send(&*address, "POST /a2a", &[JSON], &body.to_string()));
+    server.home.until_first(|session| session["state"] == "running");
+    assert_eq!(server.serving.take().unwrap().terminate(), 0);
+    let answer = waiting.join().unwrap();
+    let state = answer.json().pointer("/result/task/status/state").cloned();
+    assert_eq!((answer.status, state), (200, Some(json!("TASK_STATE_WORKING"))), "{}", answer.body);
 }

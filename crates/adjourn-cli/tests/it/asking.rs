@@ -113,3 +113,58 @@ fn ctrl_c_leaves_a_question_open_and_says_how_to_answer() {
     assert!(screen.contains("left; it waits for an answer"), "{screen}");
     assert_eq!(home.jsons(&["ls"])[0]["wait"], "question");
 }
+
+/// Whichever command drives the session, or only watches it, takes the answer.
+#[test]
+fn a_question_is_answered_in_a_resume_and_in_a_prompt_too() {
+    let script = r#"{"runs": [[{"await": {"reason": "x"}},
+      {"ask": {"question": "which table?", "context": "two match", "choices": ["raw", "monthly"]}},
+      {"ask": {"question": "how many?"}},
+      {"await": {"reason": "y"}},
+      {"say": "done"}]]}"#;
+    for served in [false, true] {
+        let home = Home::new();
+        let id = home.parked(script);
+        let serving = served.then(|| home.serve());
+        let mut terminal = OnTerminal::start_typing(home.command(&["resume", &id]), 100);
+        terminal.until(SHOWN);
+        terminal.until("> ");
+        terminal.type_in("2\n");
+        terminal.until("how many?\r\n");
+        terminal.until("(an empty line leaves it open)\u{1b}[0m\r\n> ");
+        terminal.type_in("\n");
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{screen}");
+        assert!(
+            screen.contains(&format!("answer it with `adjourn prompt {id} ANSWER`")),
+            "{screen}"
+        );
+        assert_eq!(home.json(&["show", &id])["question"], "how many?");
+        // What it parks for otherwise ends the command, as ever.
+        let terminal = OnTerminal::start_typing(home.command(&["prompt", &id, "three"]), 100);
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{screen}");
+        assert_eq!(home.json(&["show", &id])["reason"], "y", "{screen}");
+        assert_eq!(said(&home), ["go", "monthly", "three"]);
+        assert!(serving.is_none_or(|serving| serving.terminate() == 0));
+    }
+}
+
+#[test]
+fn a_prompt_at_a_terminal_takes_the_answers_to_what_it_leads_to() {
+    let home = Home::new();
+    let script = home.file("script.json", ASKS);
+    home.json(&["new", "--script", &script, "--name", "loader"]);
+    let arguments = ["prompt", "loader", "load it"];
+    let mut terminal = OnTerminal::start_typing(home.command(&arguments), 100);
+    terminal.until(SHOWN);
+    terminal.until("> ");
+    terminal.type_in("raw\n");
+    terminal.until("how many?\r\n");
+    terminal.until("(an empty line leaves it open)\u{1b}[0m\r\n> ");
+    terminal.type_in("four\n");
+    terminal.until("done");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert_eq!(said(&home), ["load it", "raw", "four"]);
+}

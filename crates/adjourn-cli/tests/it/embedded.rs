@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use adjourn::core::Rejected;
 use adjourn::core::command::CallResult;
+use adjourn::core::conditions::{Conditions, Spelling};
 use adjourn::core::ledger::CallId;
 use adjourn::driver::{
     BoxStream, Call, CallContent, CallPart, Driver, Finish, Message, Opening, Park, Part,
     RequestedCall, Step, emitting,
 };
 use adjourn::{Adjourn, Error, Event};
+use adjourn_testkit::http;
 use adjourn_testkit::process::{Process, say};
 use serde_json::{Value, json};
 
@@ -26,8 +28,13 @@ const ROUNDS: usize = 5;
 /// The agents of the terminal and of the editor.
 const SAYS: &str = r#"{"steps": [{"say": "over"}]}"#;
 
-/// Parks, and is done when it is woken.
-struct Waiter;
+/// Where the event comes from that all publish.
+const SOURCE: &str = "ci";
+
+/// Parks until an event comes, and is done when it is woken.
+struct Waiter {
+    event: String,
+}
 
 impl Driver for Waiter {
     fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
@@ -36,7 +43,9 @@ impl Driver for Waiter {
                 vec![Part::Message(Message::agent("woken")), Part::Finished(Finish::completed())]
             }
             Opening::Prompt | Opening::Next => {
-                let park = Park::Await { reason: "x".to_owned(), conditions: None, summary: None };
+                let until = json!({ "onEvent": self.event });
+                let conditions = Conditions::parse(&until, Spelling::Camel).unwrap();
+                let park = Park::Await { reason: "x".to_owned(), conditions, summary: None };
                 vec![Part::Park(park), Part::Finished(Finish::default())]
             }
         };
@@ -102,8 +111,10 @@ async fn program(store: String) {
         std::process::exit(0);
     });
     let adjourn = Adjourn::open(store).await.unwrap();
-    let worker = |config: &Value| Worker { file: config.as_str().unwrap().to_owned() };
-    let host = adjourn.host().driver("waiter", |_| Waiter).driver("worker", worker);
+    let text = |config: &Value| config.as_str().unwrap().to_owned();
+    let waiter = move |config: &Value| Waiter { event: text(config) };
+    let worker = move |config: &Value| Worker { file: text(config) };
+    let host = adjourn.host().driver("waiter", waiter).driver("worker", worker);
     let _host = host.start().await.unwrap();
     say("ready");
     while let Some(order) = orders.recv().await {
@@ -131,7 +142,10 @@ async fn obey(adjourn: &Adjourn, order: &[&str]) -> String {
                 Err(other) => other.to_string(),
             }
         }
-        ["publish", name] => adjourn.publish(Event::new(*name)).await.unwrap().seq.to_string(),
+        ["publish", name, id] => {
+            let published = adjourn.publish(Event::new(*name).id(*id).source(SOURCE)).await;
+            published.unwrap().fresh.to_string()
+        }
         ["finished", id] => {
             let run = adjourn.session(id.parse().unwrap()).finished().await.unwrap();
             run.end.outcome.as_str().to_owned()
@@ -208,6 +222,48 @@ fn a_pause_is_ended_once_by_two_programs_a_terminal_and_an_editor() {
         assert_eq!(count(&home, &id, "resumed"), 1);
     }
     editor.close();
+}
+
+#[test]
+fn an_event_is_taken_once_from_two_programs_a_terminal_and_a_server() {
+    let home = Home::new();
+    home.json(&["event", "first"]);
+    let (mut one, mut two) = (Program::start(&home), Program::start(&home));
+    let (serving, said) = home.serve_with(&["--listen", "127.0.0.1:0", "--insecure-open"]);
+    let address = said.lines().find_map(|line| line.strip_prefix("listening on http://")).unwrap();
+    let address = address.strip_suffix("/v1/events").unwrap();
+    for round in 0..ROUNDS {
+        let name = format!("ci.passed.{round}");
+        let id = one.does(&format!("create waiter {name}"));
+        home.until(&id, "state", "suspended");
+        let publish = format!("publish {name} build-{round}");
+        one.order(&publish);
+        two.order(&publish);
+        let build = format!("build-{round}");
+        let (over_http, told) = std::thread::scope(|scope| {
+            let over_http = scope.spawn(|| {
+                let event = json!({
+                    "specversion": "1.0", "id": build, "source": SOURCE, "type": name,
+                });
+                let headers = [("content-type", "application/cloudevents+json")];
+                http::send(address, "POST /v1/events", &headers, &event.to_string())
+            });
+            let told = home.json(&["event", &name, "--id", &build, "--source", SOURCE]);
+            (over_http.join().unwrap(), told)
+        });
+        assert_eq!(over_http.status, 200, "{over_http:?}");
+        let fresh = [
+            one.answer() == "true",
+            two.answer() == "true",
+            over_http.json()["acknowledged"][0]["fresh"] == true,
+            told["fresh"] == true,
+        ];
+        assert_eq!(fresh.iter().filter(|fresh| **fresh).count(), 1, "{fresh:?} in round {round}");
+        assert_eq!(two.does(&format!("finished {id}")), "completed");
+        assert_eq!(count(&home, &id, "resumed"), 1, "round {round}");
+        assert_eq!(count(&home, &id, "run_ended"), 1, "round {round}");
+    }
+    assert_eq!(serving.terminate(), 0);
 }
 
 #[test]

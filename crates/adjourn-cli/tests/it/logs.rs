@@ -56,6 +56,12 @@ fn live(home: &Home) -> String {
     id
 }
 
+/// Returns the address that a host says that it listens on.
+fn listens(said: &str) -> String {
+    let (_, address) = said.split_once("listening on http://").unwrap();
+    address.split_once("/v1/events").unwrap().0.to_owned()
+}
+
 fn get(address: &str, path: &str) -> (u16, Value) {
     let answer = http::send(address, &format!("GET {path}"), &[], "");
     (answer.status, answer.json())
@@ -145,6 +151,48 @@ fn the_log_of_a_host_names_what_it_recovers() {
     assert!(line.contains(" WARN ") && line.contains(&format!("session={id}")), "{line}");
     assert!(line.contains("lost_host=host-") && line.contains("unknown=1"), "{line}");
     assert!(line.contains(&format!("adjourn resume {id}")), "{line}");
+    let serving = said.lines().find(|line| line.contains("serving ")).unwrap();
+    let host = serving.split(' ').find(|word| word.starts_with("host=")).expect(serving);
+    assert!(line.contains(&format!(" {host} ")), "the host that recovers it: {line}");
+    assert!(line.contains(&format!("session={id} run={} ", run_of(&home, &id))), "{line}");
+}
+
+/// Returns the last run of a session.
+fn run_of(home: &Home, id: &str) -> String {
+    let entries = home.jsons(&["log", id]);
+    let started = entries.iter().rev().find(|entry| entry["event"] == "run_started").unwrap();
+    started["run"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_log_of_a_host_names_what_it_wakes_by_itself_and_what_it_gives_back() {
+    let home = Home::new();
+    // It is woken by its own deadline, and parks again; then its host stops in its next step.
+    let id = home.parked(
+        r#"{"steps": [{"await": {"reason": "x",
+            "conditions": {"timeout": {"durationMinutes": 0.005}}}},
+            {"tool": {"name": "build", "ms": 1000}}, {"say": "done"}]}"#,
+    );
+    let handle = home.json(&["show", &id])["handle"].as_str().unwrap().to_owned();
+    let (child, mut log, mut said) = serve(&home, &["--log-format", "json"]);
+    read_until(&mut log, &mut said, "\"woken\"");
+    home.until_in_flight("build");
+    let lines = lines(&ended(child, log, said));
+    let line = |what: &str| {
+        let has = |line: &&Value| line["message"].as_str().unwrap().starts_with(what);
+        lines.iter().find(has).unwrap_or_else(|| panic!("no {what:?} in {lines:?}"))
+    };
+    let (host, run) = (&line("serving ")["host"], json!(run_of(&home, &id)));
+    let woken = line("woken");
+    let ids = ["session", "run", "handle", "host"].map(|name| &woken[name]);
+    assert_eq!(ids, [&json!(id), &run, &json!(handle), host], "{woken}");
+    assert_eq!(woken["cause"], "timeout", "{woken}");
+    let stops = line("host stops: it gives its sessions back");
+    assert_eq!((&stops["host"], &stops["running"]), (host, &json!(1)), "{stops}");
+    let back = line("given back, because its host stops");
+    let ids = ["session", "run", "host"].map(|name| &back[name]);
+    assert_eq!(ids, [&json!(id), &run, host], "{back}");
+    assert_eq!(back["level"], "INFO", "{back}");
 }
 
 /// Reads on until a line has something.
@@ -198,11 +246,14 @@ fn a_line_inside_of_a_call_or_a_commit_has_its_fields() {
     assert_eq!(around, ["claim", "call"]);
     let ids = [&call["session"], &call["run"], &call["host"], &call["tool"]];
     assert_eq!(ids, [&json!(id), run, host, &json!("build")]);
+    let claim = &line("call over")["spans"][0];
+    assert_eq!([&claim["session"], &claim["run"], &claim["host"]], [&json!(id), run, host]);
     let (around, commit) = spans(line("nothing can be stored"));
     assert_eq!(around, ["commit"]);
     assert!(commit["commands"].as_u64().unwrap() > 0, "{commit:?}");
     let (_, commit) = spans(line("there is room in the store again"));
-    assert_eq!([&commit["session"], &commit["run"]], [&json!(id), run], "{commit:?}");
+    let ids = [&commit["session"], &commit["run"], &commit["host"]];
+    assert_eq!(ids, [&json!(id), run, host], "{commit:?}");
 
     // Where it is not asked for, no commit pays for a span of its own.
     let (_, lines) = troubled("info");
@@ -221,13 +272,22 @@ fn limit_files(child: &Child, bytes: Option<u64>) {
 fn the_log_of_a_host_says_once_that_the_disk_is_full_and_when_it_is_not() {
     let home = Home::new();
     let id = home.parked(PARKS);
-    let (child, mut log, mut said) = serve(&home, &[]);
+    let (child, mut log, mut said) = serve(&home, &["--listen", "127.0.0.1:0", "--insecure-open"]);
+    let address = listens(&said);
+    assert_eq!(get(&address, "/readyz").0, 200);
     limit_files(&child, Some(4096));
     home.json(&["event", "go"]);
     read_until(&mut log, &mut said, "nothing can be stored");
     read_until(&mut log, &mut said, "the host cannot work now");
+    let (status, body) = get(&address, "/readyz");
+    let detail = body["detail"].as_str().unwrap();
+    assert!(detail.starts_with("the host cannot work now: the store is full"), "{body}");
+    assert_eq!((status, get(&address, "/healthz").0), (503, 200), "{body}");
     limit_files(&child, None);
     home.until(&id, "state", "idle");
+    // The line is written once nothing hinders it.
+    read_until(&mut log, &mut said, "the host works again");
+    assert_eq!(get(&address, "/readyz").0, 200);
     let said = ended(child, log, said);
     for (what, level) in [
         ("nothing can be stored: the store is full: ", " WARN "),
@@ -427,4 +487,63 @@ fn a_host_that_stops_is_alive_and_not_ready() {
     assert_eq!((status, &body["detail"]), (503, &json!("the host is stopping")));
     assert_eq!(get(address, "/healthz").0, 200);
     serving.kill();
+}
+
+/// A server of MCP that repeats what it is asked on stderr, and ends.
+const REPEATS: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "w", "version": "1"}}' ;;
+    *'"tools/list"'*) result='{"tools": [{"name": "ask", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}}]}' ;;
+    *'"tools/call"'*) printf '%s\n' "$line" >&2; exit 7 ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc": "2.0", "id": %s, "result": %s}\n' "$id" "$result"
+done
+"#;
+
+#[test]
+fn what_an_mcp_server_says_is_logged_at_debug_alone() {
+    let home = Home::new();
+    let server = home.file("server.sh", REPEATS);
+    let servers = json!({ "mcpServers": {
+        "repeats": { "command": "sh", "args": [server] },
+        "fails": { "command": "sh", "args": ["-c", "echo sk-failed >&2; exit 4"] },
+    } });
+    let servers = home.file("mcp.json", &servers.to_string());
+    let answers = r#"
+{"calls": [{"tool": "repeats__ask", "arguments": {"text": "sk-asked"}}]}
+{"text": "Over."}
+"#;
+    let model = format!("scripted:{}", home.file("answers.jsonl", answers));
+    let log = |level: &str| -> Vec<Value> {
+        let run = ["run", "go", "--model", &model, "--mcp", &servers];
+        let told = home.told(&[&run[..], &["--log", level, "--log-format", "json"]].concat());
+        assert_eq!(told.code, 0, "{told:?}");
+        let lines = told.talk.lines().map(|line| serde_json::from_str(line).expect(line));
+        // What is said to the person who typed it has no level.
+        lines.filter(|line: &Value| line.get("level").is_some()).collect()
+    };
+    let lines = log("warn");
+    let of = |server: &str| -> Vec<&Value> {
+        lines.iter().filter(|line| line["server"] == server).collect()
+    };
+    let (failed, ended) = (of("fails"), of("repeats"));
+    assert!(failed.iter().any(|line| line["kind"] == "tool_error"), "{lines:#?}");
+    assert!(ended.iter().any(|line| line["status"] == "exit status: 7"), "{lines:#?}");
+    for line in &lines {
+        assert!(!line.to_string().contains(UNSAID), "{line}");
+    }
+    let lines = log("debug");
+    for word in ["sk-asked", "sk-failed"] {
+        let says = |line: &&Value| line["message"].as_str().is_some_and(|said| said.contains(word));
+        let said: Vec<_> = lines.iter().filter(says).collect();
+        assert!(!said.is_empty(), "{word}: {lines:#?}");
+        for line in said {
+            assert_eq!(line["level"], "DEBUG", "{line}");
+            let claim = &line["spans"][0];
+            assert!(claim["session"].as_str().unwrap().starts_with("sess-"), "{line}");
+        }
+    }
 }

@@ -1,8 +1,13 @@
 //! Real agents at the command line, with models that answer from a file.
 
 mod agents;
+mod client_tools;
 mod editors;
+mod endpoints;
 mod killed;
+mod library;
+mod network;
+mod readme;
 mod tools;
 
 use serde_json::{Value, json};
@@ -28,6 +33,11 @@ pub fn said(home: &Home, session: &str) -> Vec<(String, String)> {
     let said = home.jsons(&["log", session, "--transcript"]).into_iter();
     let words = said.map(|said| (text(&said["role"]), text(&said["text"])));
     words.filter(|(role, text)| role != "host" && !text.is_empty()).collect()
+}
+
+/// Returns the words alone of what the agent and the user have said in a session.
+pub fn texts(home: &Home, session: &str) -> Vec<String> {
+    said(home, session).into_iter().map(|(_, text)| text).collect()
 }
 
 pub fn only_session(home: &Home) -> String {
@@ -93,6 +103,34 @@ fn a_budget_in_dollars_needs_a_price() {
     // What is typed goes before what the agent has.
     home.config(&format!("{settings}{budget}"));
     assert_eq!(home.told(&["run", "go", "--agent", "a", "--budget", "tokens=500"]).code, 0);
+}
+
+/// A price is a host's own: one that has none cannot keep to the budget, and says so.
+#[test]
+fn a_host_without_the_price_does_not_go_on_with_a_budget_in_dollars() {
+    let answers = r#"
+{"text": "I wait.", "calls": [{"tool": "await_resumption", "arguments": {"reason": "x"}}], "usage": {"prompt_tokens": 90, "completion_tokens": 10}}
+{"text": "Reviewed.", "usage": {"prompt_tokens": 90, "completion_tokens": 10}}
+"#;
+    for served in [false, true] {
+        let home = Home::new();
+        let model = model(&home, answers);
+        home.config("[prices.\"scripted\"]\nprompt = 2\ncompletion = 1\n");
+        let arguments = ["run", "go", "--model", &model, "--budget", "usd=1", "--name", "r"];
+        let told = home.told(&[&arguments[..], &["--detach"]].concat());
+        assert_eq!(told.code, 0, "{told:?}");
+        home.config("");
+        let serving = served.then(|| home.serve());
+        let told = home.told(&["resume", "r"]);
+        assert_eq!(told.code, 1, "{told:?}");
+        let problem = "What scripted costs is not known here, and cost is limited";
+        assert!(told.talk.contains(problem), "{told:?}");
+        let shown = home.json(&["show", "r"]);
+        assert_eq!(shown["outcome"], "failed", "{shown}");
+        assert!(shown["error"].as_str().unwrap().contains(problem), "{shown}");
+        assert!(!said(&home, "r").iter().any(|(_, text)| text == "Reviewed."));
+        assert!(serving.is_none_or(|serving| serving.terminate() == 0));
+    }
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn without_anything_the_defaults_hold() {
         serve.token_file  -  default
         serve.tokens_file  -  default
         serve.public_name  -  default
+        serve.push  public  default
         host.max_running  64  default
         host.warm_for  5m  default
         host.max_warm  8  default
@@ -96,6 +97,7 @@ fn flags_override_variables_which_override_the_file() {
         {"key":"serve.token_file","value":"~/token","source":"~/.config/adjourn/config.toml:7"}
         {"key":"serve.tokens_file","value":null,"source":"default"}
         {"key":"serve.public_name","value":null,"source":"default"}
+        {"key":"serve.push","value":"public","source":"default"}
         {"key":"host.max_running","value":8,"source":"~/.config/adjourn/config.toml:10"}
         {"key":"host.warm_for","value":"5m","source":"default"}
         {"key":"host.max_warm","value":8,"source":"default"}

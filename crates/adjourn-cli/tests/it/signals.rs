@@ -214,6 +214,35 @@ fn a_second_ctrl_c_cancels_the_run() {
     assert_eq!(shown["unknownCalls"][0], "slow", "{shown}");
 }
 
+/// A person who is in a hurry presses the keys twice in a fraction of a second.
+#[test]
+fn two_quick_presses_of_ctrl_c_cancel_the_run() {
+    let home = Home::new();
+    home.config("[host]\ncancel_grace = \"0s\"\n");
+    let script = home.file("script.json", SLOW);
+    for command in ["run", "prompt"] {
+        let running = match command {
+            "run" => home.command(&["run", "--script", &script]).spawn().unwrap(),
+            _ => {
+                home.json(&["new", "--script", &script, "--name", "later"]);
+                home.command(&["prompt", "later", "go"]).spawn().unwrap()
+            }
+        };
+        let id = home.until_in_flight("slow");
+        signal(&running, Signal::INT);
+        // What is tried is how far apart they are.
+        std::thread::sleep(std::time::Duration::from_millis(120));
+        signal(&running, Signal::INT);
+        let (code, talk) = ended(running);
+        assert_eq!(code, 130, "{talk}");
+        assert!(
+            talk.ends_with(&format!("its run was canceled\nhint: adjourn log {id}\n")),
+            "{talk}"
+        );
+        assert_eq!(home.json(&["show", &id])["outcome"], "canceled");
+    }
+}
+
 #[test]
 fn a_terminal_that_is_closed_gives_the_session_back() {
     let home = Home::new();

@@ -61,6 +61,7 @@ fn the_life_of_a_session_for_people() {
         $ adjourn run --script ~/ci.json --detach
         building
         2> [sess:0]
+        2> → build
         2> · build done
         2> [suspended for 0s: waiting on ci; wakes on ci.passed:main or in 30d]
         2> [it stays parked; no host is left to wake it: start `adjourn serve`]
@@ -316,6 +317,7 @@ fn the_program_explains_itself() {
           backup       Write a copy of the store
           restore      Put a backup in the place of the store, and keep what was there
           keys         List, rotate, revoke or share the keys that commits and records are signed with
+          a2a          Try an agent that speaks A2A: give it work, watch it, pause it and wake it
           config       Show what is set, and where each value came from
           completions  Print a completion script for a shell
           man          Print the manual page, or write the pages of all commands to a directory
@@ -357,19 +359,19 @@ fn the_largest_commands_explain_themselves() {
 
         Options:
           -l, --listen <ADDR:PORT>
-                  Take events over HTTP, at POST /v1/events [env: ADJOURN_LISTEN]
+                  Take events over HTTP, at POST /v1/events; callers show a token [env: ADJOURN_LISTEN]
 
               --token <TOKEN>
-                  What callers must show as a bearer token; others on this machine can see it here [env: ADJOURN_TOKEN]
+                  What those who send events show as a bearer token; others on this machine can see it here [env: ADJOURN_TOKEN]
 
               --token-file <PATH>
                   A file that holds it [env: ADJOURN_TOKEN_FILE]
 
           -m, --model <MODEL>
-                  The model of the agent: openai/MODEL, anthropic/MODEL, or scripted:FILE for answers from a file
+                  The model of the agent: PROVIDER/MODEL, such as openai/gpt-5 or anthropic/claude-sonnet-4-5, or scripted:FILE for answers from a file
 
           -a, --agent <NAME>
-                  An agent of the settings, [agent.NAME]; what other flags say goes before what it has
+                  An agent of the settings, [agent.NAME]; what other flags say goes before what it has. The agent `conformance` is there without them, for the test kits of A2A
 
               --tools <TOOLS>
                   Tools for files and commands in the agent's directory, with commas between them: read, list, search, write, edit, run; or all
@@ -384,10 +386,13 @@ fn the_largest_commands_explain_themselves() {
                   A script instead of an agent: every step is written down
 
               --tokens-file <PATH>
-                  A file of the tokens that other agents show: NAME SHA256 SCOPES [TENANT] on each line [env: ADJOURN_TOKENS_FILE]
+                  A file of the tokens that callers show: NAME SHA256 SCOPES [TENANT] on each line [env: ADJOURN_TOKENS_FILE]
 
               --insecure-open
-                  Let everybody on this machine talk to it without a token; on loopback addresses only
+                  Let everybody on this machine in without a token; on loopback addresses only
+
+              --public-name <NAME>
+                  What others call it, besides its address: agents.example.org, or https://agents.example.org behind a proxy [env: ADJOURN_PUBLIC_NAME]
 
               --profile <PROFILE>
                   In whose words they are told about pauses [env: ADJOURN_A2A_PROFILE] [default: adjourn]

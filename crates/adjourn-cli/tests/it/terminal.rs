@@ -158,6 +158,7 @@ fn a_line_moves_while_something_runs_and_counts_down_while_it_is_parked() {
     expect![[r#"
         [ID]
         building
+        → build
         · build done
         [suspended for 0s: the cache; wakes in 0s]
         done
@@ -165,10 +166,15 @@ fn a_line_moves_while_something_runs_and_counts_down_while_it_is_parked() {
     "#]]
     .assert_eq(&screen);
     // Nothing of it where nobody watches.
-    let script =
-        home.file("quick.json", r#"{"steps": [{"tool": {"name": "build"}}, {"say": "done"}]}"#);
+    let script = home.file(
+        "quick.json",
+        r#"{"steps": [{"tool": {"name": "test", "fails": true, "result": "1 of 12 tests failed"}},
+                      {"say": "done"}]}"#,
+    );
     let told = home.told(&["run", "--script", &script]);
     assert_eq!(told.data, "done\n");
+    // What fails is marked, and the call stands before it.
+    assert!(told.talk.contains("→ test\n✗ 1 of 12 tests failed\n"), "{}", told.talk);
     assert!(!told.talk.contains(['\r', '\x1b']), "{}", told.talk);
     let told = home.told(&["run", "--script", &script, "--json"]);
     assert_eq!(told.talk, "");

@@ -150,6 +150,26 @@ fn an_editor_is_greeted_while_the_store_is_locked_and_served_when_it_is_not() {
     assert_eq!(waiting.ends(), 0);
 }
 
+/// It is told the same as when the store is there.
+#[test]
+fn an_editor_that_is_greeted_while_the_store_is_locked_is_told_of_mcp_where_it_works() {
+    let home = Home::new();
+    let other = rusqlite::Connection::open(store(&home)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let answers = home.file("answers.jsonl", r#"{"text": "Hello."}"#);
+    let model = format!("scripted:{answers}");
+    for (arguments, works) in [(["--model", &model], true), (["--agent", "conformance"], false)] {
+        let mut command = home.command(&[&["acp"], &arguments[..]].concat());
+        command.stdin(Stdio::piped());
+        let mut waiting = Waiting::start(command);
+        let introduced = greeted(&mut waiting.child);
+        let mcp = &introduced["result"]["agentCapabilities"]["mcpCapabilities"];
+        assert_eq!(mcp["http"], works, "{introduced}");
+        signal(&waiting.child, Signal::TERM);
+        assert_eq!(waiting.ends(), 0);
+    }
+}
+
 #[test]
 fn an_editor_that_goes_while_the_store_is_locked_does_not_keep_the_agent() {
     let home = Home::new();

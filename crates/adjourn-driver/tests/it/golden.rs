@@ -97,6 +97,15 @@ fn examples() -> Vec<(&'static str, Message)> {
                 ..Message::new(Role::Agent, Vec::new())
             },
         ),
+        (
+            "user-meta",
+            Message {
+                meta: json!({ "a2a": { "extensions": ["urn:x"], "metadata": { "k": 1 } } })
+                    .as_object()
+                    .cloned(),
+                ..Message::user("hi")
+            },
+        ),
         ("agent-aborted", Message { aborted: true, ..Message::agent("I was ab") }),
         ("agent-segment", part(0, false, "first ")),
         ("agent-segment-last", part(6, true, "last")),
@@ -203,6 +212,7 @@ fn the_golden_files_have_every_field() {
         "raw",
         "annotations",
         "_meta",
+        "meta",
     ] {
         assert!(all.contains(&format!("\"{field}\":")), "no golden file has {field}");
     }

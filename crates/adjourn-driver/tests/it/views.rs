@@ -1,8 +1,12 @@
 //! Every view is one that model providers take, and has all that was said.
 
+use std::collections::HashMap;
+
 use adjourn_core::ledger::CallId;
 use adjourn_driver::content::Fate;
-use adjourn_driver::{Block, CallContent, Message, ModelMessage, Role, Segment, Shown, model_view};
+use adjourn_driver::{
+    Block, CallContent, Message, ModelMessage, ModelRole, Role, Segment, Shown, model_view,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use serde_json::{Value, json};
@@ -114,7 +118,7 @@ struct Transcript {
     /// Words that are to be shown once; those of entries that are no segment in their order.
     said: Vec<String>,
     ordered: Vec<String>,
-    /// Words that may be shown once.
+    /// Thoughts: those are to be shown once that words or a call follow, and no others.
     thought: Vec<String>,
     /// Words that must not be shown.
     hidden: Vec<String>,
@@ -217,6 +221,49 @@ fn words(message: &ModelMessage) -> impl Iterator<Item = String> {
     })
 }
 
+/// Returns a transcript in which something is said before everything that the agent says: words that
+/// nothing comes before are quoted, without thoughts.
+fn led(entries: &[Message]) -> Vec<Message> {
+    let lead = || Message::user("<led>");
+    let behind = |entry: &Message| [Some(entry.clone()), entry.digest.then(lead)];
+    std::iter::once(lead()).chain(entries.iter().flat_map(behind).flatten()).collect()
+}
+
+/// Returns the thoughts that the model is to be shown: those that are followed, in one message of the
+/// agent's, by words or a call. Where each stands is seen by showing pictures in their place, which
+/// are never left out.
+fn followed(entries: &[Message], thought: &[String]) -> Vec<String> {
+    let pictured_block = |block: &Block| match block.words() {
+        Some(words) if block.is_thought() => {
+            let picture = json!({ "type": "image", "data": words });
+            Block::from_fields(picture.as_object().unwrap().clone()).unwrap()
+        }
+        _ => block.clone(),
+    };
+    // What lies before a segment is counted in words.
+    let mut fewer = HashMap::<_, u64>::new();
+    let mut pictured: Vec<_> = entries.to_vec();
+    for entry in pictured.iter_mut().filter(|entry| entry.role == Role::Agent) {
+        let words = entry.words_len();
+        entry.blocks = entry.blocks.iter().map(pictured_block).collect();
+        if let Some(segment) = &mut entry.segment {
+            let before = fewer.entry(entry.id.clone()).or_default();
+            segment.offset -= *before;
+            *before += words;
+        }
+        let left = entry.words_len();
+        fewer.entry(entry.id.clone()).and_modify(|before| *before -= left);
+    }
+    let mut followed = Vec::new();
+    for message in model_view(&pictured).iter().filter(|message| message.role == ModelRole::Agent) {
+        let words: Vec<_> = words(message).collect();
+        let said = words.iter().rposition(|words| !thought.contains(words));
+        let until = if message.calls.is_empty() { said.unwrap_or(0) } else { words.len() };
+        followed.extend(words[..until].iter().filter(|words| thought.contains(words)).cloned());
+    }
+    followed
+}
+
 /// Says what is shown of a call or a result and was not said, if anything is: a call is shown with
 /// what it was given when it was asked for, and a result with its value.
 fn lost_of_calls(entries: &[Message], view: &[ModelMessage]) -> Option<String> {
@@ -262,8 +309,13 @@ proptest! {
         for words in &said {
             prop_assert_eq!(count(words), 1, "{} in {:#?}", words, &view);
         }
+        let led = led(&entries);
+        let followed = followed(&led, &thought);
+        let led: String = model_view(&led).iter().flat_map(self::words).collect();
         for words in &thought {
             prop_assert!(count(words) <= 1, "{} in {:#?}", words, &view);
+            let times = usize::from(followed.contains(words));
+            prop_assert_eq!(led.matches(words).count(), times, "{} in {:#?}", words, &view);
         }
         for words in &hidden {
             prop_assert_eq!(count(words), 0, "{} in {:#?}", words, &view);

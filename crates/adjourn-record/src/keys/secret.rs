@@ -109,6 +109,11 @@ impl Key {
         self.sealing.mac()
     }
 
+    /// Starts a MAC under the signing secret, from which other secrets are derived.
+    pub(super) fn signing_mac(&self) -> Hmac<Sha256> {
+        self.signing_secret().mac()
+    }
+
     pub(super) fn signing_secret(&self) -> Secret {
         Secret(self.signing.to_bytes())
     }

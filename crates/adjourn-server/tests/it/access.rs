@@ -1,5 +1,7 @@
 //! Who may do what: one layer for all that is served.
 
+use std::net::TcpStream;
+
 use adjourn_a2a::Profile;
 use adjourn_server::{Access, Names, PublicName, Token};
 use adjourn_testkit::host::Fixture;
@@ -26,6 +28,8 @@ async fn each_scope_allows_its_own_and_nothing_else() {
         ("tasks/get", json!({ "id": task }), "read"),
         ("ListTasks", json!({}), "read"),
         ("tasks/resume", json!({ "taskId": task }), "resume"),
+        ("tasks/await_resumption", json!({ "taskId": task, "reason": "ci" }), "agent"),
+        ("AwaitTaskResumption", json!({ "taskId": task, "reason": "ci" }), "agent"),
         ("tasks/pause", json!({ "taskId": task }), "pause"),
         ("tasks/cancel", json!({ "id": task }), "send"),
         (
@@ -106,7 +110,7 @@ async fn what_is_not_yours_looks_like_what_is_not_there() {
     let nobody = "run-019abf6b-7d51-7c1d-bb02-0123456789ab";
     let guest = ("authorization", "Bearer guest");
     let told = |task: &str, method: &str| {
-        let params = json!({ "id": task, "taskId": task, "handle": handle });
+        let params = json!({ "id": task, "taskId": task, "handle": handle, "reason": "ci" });
         let answer = served.send("POST /a2a", &[JSON, guest], &request(method, &params));
         (answer.status, answer.body.replace(task, "it"))
     };
@@ -117,8 +121,10 @@ async fn what_is_not_yours_looks_like_what_is_not_there() {
         "tasks/resubscribe",
         "tasks/pause",
         "tasks/resume",
+        "tasks/await_resumption",
         "PauseTask",
         "ResumeTask",
+        "AwaitTaskResumption",
     ] {
         assert_eq!(told(&task, method), told(nobody, method), "{method}");
     }
@@ -130,6 +136,15 @@ async fn what_is_not_yours_looks_like_what_is_not_there() {
         };
         assert_eq!(told(&task), told(nobody), "{path}");
         assert_eq!(told(&task).0, 404, "{path}");
+    }
+    for verb in ["pause", "resume", "awaitResumption"] {
+        let told = |task: &str| {
+            let path = format!("POST /a2a/tasks/{task}:{verb}");
+            let answer = served.send(&path, &[JSON, guest], r#"{"reason":"ci"}"#);
+            (answer.status, answer.body.replace(task, "it"))
+        };
+        assert_eq!(told(&task), told(nobody), "{verb}");
+        assert_eq!(told(&task).0, 404, "{verb}");
     }
     // A message to a context of another tenant begins one of its own.
     let context = served.result("tasks/get", &json!({ "id": task }))["contextId"].clone();
@@ -271,5 +286,27 @@ async fn every_peer_of_the_profile_rfc_is_told_the_proposals_states() {
     assert!(
         watch.head.contains(&format!("a2a-extensions: urn:adjourn:a2a:pause:v1, {}", STATES.1))
     );
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_take_no_place_from_one_who_has_shown_a_token_and_watches() {
+    const CONNECTIONS: usize = 8;
+    let fixture = Fixture::new();
+    let served = Setting { connections: CONNECTIONS, ..Setting::new(DONE) }.on(&fixture).await;
+    let task = served.begin("m1");
+    let mut watch = served.watch(&task, &[STATES], None);
+    watch.next().unwrap();
+    let mut idle = adjourn_testkit::http::Connection::open(served.address);
+    let get = request("tasks/get", &json!({ "id": task }));
+    assert_eq!(idle.send("POST /a2a", &[JSON, BOSS], &get).status, 200);
+    let strangers: Vec<_> =
+        (0..2 * CONNECTIONS).map(|_| TcpStream::connect(served.address).unwrap()).collect();
+    // They are taken in the order in which they came, so that all were when this is answered.
+    served.result("tasks/pause", &json!({ "taskId": task }));
+    let (_, paused) = watch.next().expect("the watcher was hung up on");
+    assert_eq!(paused["result"]["status"]["state"], "paused-by-client", "{paused}");
+    assert_eq!(idle.send("POST /a2a", &[JSON, BOSS], &get).status, 200);
+    drop(strangers);
     served.stop().await;
 }

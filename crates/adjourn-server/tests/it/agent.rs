@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use adjourn::Adjourn;
 use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
-use adjourn_a2a::{Agent, Face, Profile};
+use adjourn_a2a::{Agent, Face, Profile, Receivers};
 use adjourn_core::transcript::Digest;
-use adjourn_server::{Access, Names, Site, Token, serve};
+use adjourn_server::{Access, CONNECTIONS, Names, Pusher, Site, Token, serve};
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::http::{self, Answer, Events};
 use adjourn_testkit::store::TENANT;
@@ -44,6 +45,8 @@ pub struct Setting<'a> {
     pub profile: Profile,
     pub pausable: bool,
     pub names: Names,
+    pub pusher: Option<Pusher>,
+    pub connections: usize,
 }
 
 impl Setting<'_> {
@@ -56,11 +59,18 @@ impl Setting<'_> {
             profile: Profile::Adjourn,
             pausable: true,
             names: Names::default(),
+            pusher: None,
+            connections: CONNECTIONS,
         }
     }
 
     /// Serves it on a store.
     pub async fn on(self, fixture: &Fixture) -> Served {
+        self.on_store(fixture.adjourn()).await
+    }
+
+    /// Serves it on a store that is open already.
+    pub async fn on_store(self, adjourn: Adjourn) -> Served {
         let agent = Agent {
             name: "rebase-worker".to_owned(),
             description: "Rebases branches".to_owned(),
@@ -68,12 +78,18 @@ impl Setting<'_> {
             budget: Budget::default(),
             pausable: self.pausable,
         };
-        let adjourn = fixture.adjourn();
-        let face = Arc::new(Face::new(adjourn.clone(), agent, self.profile));
+        let mut face = Face::new(adjourn.clone(), agent, self.profile);
+        let pusher = self.pusher.map(Arc::new);
+        if let Some(pusher) = &pusher {
+            let receivers: Arc<dyn Receivers> = Arc::<Pusher>::clone(pusher);
+            face = face.pushing_to(receivers);
+        }
         let site = Site {
-            agent: Some(face),
+            agent: Some(Arc::new(face)),
+            pusher,
             access: self.access,
             names: self.names,
+            connections: self.connections,
             ..Site::open(adjourn)
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -117,6 +133,13 @@ impl Served {
         let headers = [&[JSON, BOSS], headers, last.as_slice()].concat();
         let body = request("tasks/resubscribe", &json!({ "id": task }));
         Events::open(self.address, "POST /a2a", &headers, &body)
+    }
+
+    /// Sends a request over a connection that the server has taken already, in a thread of its own.
+    pub fn send_aside(&self, body: String) -> std::thread::JoinHandle<Answer> {
+        let mut connection = http::Connection::open(self.address);
+        assert_eq!(connection.send("GET /healthz", &[], "").status, 200);
+        std::thread::spawn(move || connection.send("POST /a2a", &[JSON, BOSS], &body))
     }
 
     /// Stops it, and waits until all is answered.

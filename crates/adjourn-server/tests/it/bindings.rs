@@ -1,5 +1,6 @@
 //! HTTP+JSON of both versions, and what both bindings have in common.
 
+use adjourn_a2a::Profile;
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::http::Events;
 use expect_test::{Expect, expect};
@@ -161,8 +162,20 @@ async fn pauses_have_verbs_and_errors_of_their_own_over_http_json() {
         let code = refused.json().pointer(code).cloned();
         assert_eq!(refused.status, 400, "{}", refused.body);
         assert!(code == Some(json!(400)) || code == Some(json!(-32602)), "{}", refused.body);
-        let nobody = format!("POST /a2a/{prefix}tasks/run-x:pause");
-        assert_eq!(served.send(&nobody, &[BOSS], "").status, 404);
+        let wait = format!("POST /a2a/{prefix}tasks/{task}:awaitResumption");
+        let parked = served.send(&wait, &[JSON, BOSS], r#"{"reason":"ci"}"#);
+        assert_eq!((parked.status, &parked.json()["state"]), (200, &json!("paused-by-agent")));
+        let other = r#"{"reason":"lunch","conditions":{"onEvent":"lunch.over"}}"#;
+        let refused = served.send(&wait, &[JSON, BOSS], other);
+        assert_eq!(refused.status, 409, "{}", refused.body);
+        assert!(refused.body.contains("CONDITIONS_DIFFER"), "{}", refused.body);
+        assert_eq!(served.send(&wait, &[JSON, BOSS], "{}").status, 400);
+        assert_eq!(served.send(&resume, &[BOSS], "").status, 200);
+        for verb in ["pause", "resume", "awaitResumption"] {
+            let nobody = format!("POST /a2a/{prefix}tasks/run-x:{verb}");
+            let answer = served.send(&nobody, &[JSON, BOSS], r#"{"reason":"ci"}"#);
+            assert_eq!(answer.status, 404, "{verb}: {}", answer.body);
+        }
     }
     served.stop().await;
 }
@@ -176,11 +189,20 @@ async fn an_agent_whose_tasks_cannot_be_paused_does_not_have_the_methods_by_any_
     let capabilities = &card["capabilities"];
     assert_eq!(capabilities["supportsPause"], false);
     assert_eq!((capabilities.get("_meta"), capabilities.get("extensions")), (None, None));
-    for method in ["tasks/pause", "tasks/resume", "PauseTask", "ResumeTask"] {
-        let answer = served.ask(&[], method, &json!({ "taskId": task }));
+    assert_eq!(capabilities.get("resumeCauses"), None, "nothing is resumed");
+    assert_eq!(capabilities["supportsAwaitResumption"], false);
+    for method in [
+        "tasks/pause",
+        "tasks/resume",
+        "tasks/await_resumption",
+        "PauseTask",
+        "ResumeTask",
+        "AwaitTaskResumption",
+    ] {
+        let answer = served.ask(&[], method, &json!({ "taskId": task, "reason": "ci" }));
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
-    for verb in ["pause", "resume"] {
+    for verb in ["pause", "resume", "awaitResumption"] {
         let answer = served.send(&format!("POST /a2a/tasks/{task}:{verb}"), &[BOSS], "");
         assert_eq!(
             (answer.status, &answer.json()["error"]["status"]),
@@ -193,17 +215,27 @@ async fn an_agent_whose_tasks_cannot_be_paused_does_not_have_the_methods_by_any_
     message["metadata"] = json!({ "harn": { "pause": { "reason": "from afar" } } });
     let answer = served.ask(&[], "message/send", &json!({ "message": message }));
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
-    // An operator's pause is shown all the same.
+    // An operator's pause is told as to every peer that has activated nothing: there is nothing to
+    // activate, whichever words peers ask for and the server has for others.
     let run = task.parse().unwrap();
     let session = fixture.adjourn().session_of(run).await.unwrap().unwrap();
     session.suspend().reason("lunch").await.unwrap();
-    let shown = served.ask(&[STATES], "tasks/get", &json!({ "id": task }));
-    assert_eq!(shown["result"]["status"]["state"], "paused-by-client", "{shown}");
+    let by_proposal = Setting { pausable: false, profile: Profile::Rfc, ..Setting::new(DONE) };
+    let by_proposal = by_proposal.on(&fixture).await;
+    for served in [&served, &by_proposal] {
+        let get = request("tasks/get", &json!({ "id": task }));
+        let answer = served.send("POST /a2a", &[JSON, BOSS, STATES], &get);
+        assert!(!answer.head.contains("a2a-extensions"), "{}", answer.head);
+        let shown = &answer.json()["result"];
+        assert_eq!(shown["status"]["state"], "working", "{shown}");
+        assert_eq!(shown["metadata"]["harn"]["pause"]["reason"], "lunch", "{shown}");
+    }
     served.stop().await;
+    by_proposal.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_trace_of_a_request_is_kept_with_the_pause_and_with_the_wake() {
+async fn the_trace_of_a_request_is_kept_with_the_pause_the_wake_and_the_park() {
     let fixture = Fixture::new();
     let served = Setting::new(DONE).on(&fixture).await;
     let task = served.begin("m1");
@@ -218,6 +250,12 @@ async fn the_trace_of_a_request_is_kept_with_the_pause_and_with_the_wake() {
     let resumed =
         served.ask(&[("traceparent", &header)], "tasks/resume", &json!({ "taskId": task }));
     assert_eq!(resumed["result"]["state"], "working");
+    // Of a header, what all readers of a task would see is not kept.
+    let headers = [("traceparent", header.as_str()), ("tracestate", "a=1"), ("baggage", "k=v")];
+    let park = json!({ "taskId": task, "reason": "ci" });
+    let parked = served.ask(&headers, "tasks/await_resumption", &park);
+    assert_eq!(parked["result"]["state"], "paused-by-agent");
+    assert_eq!(parked["result"].get("metadata"), None);
     let run = task.parse().unwrap();
     let session = fixture.adjourn().session_of(run).await.unwrap().unwrap();
     let mut traces = Vec::new();
@@ -226,7 +264,47 @@ async fn the_trace_of_a_request_is_kept_with_the_pause_and_with_the_wake() {
         let trace = decision.pointer("/decision/facts/pipelineSpanLink/traceId");
         traces.extend(trace.and_then(Value::as_str).map(str::to_owned));
     }
-    assert_eq!(traces, ["b".repeat(32), "a".repeat(32)]);
+    assert_eq!(traces, ["b".repeat(32), "a".repeat(32), "a".repeat(32)]);
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_comes_back_with_all_that_its_sender_said_and_hides_nothing() {
+    let fixture = Fixture::new();
+    let served = Setting::new(DONE).on(&fixture).await;
+    let added = json!({ "metadata": { "ticket": 7 }, "extensions": ["urn:example:x"],
+                        "referenceTaskIds": ["run-before"] });
+    let mut message = json!({
+        "kind": "message", "messageId": "m1", "role": "user",
+        "parts": [{ "kind": "text", "text": "go" },
+                  { "kind": "text", "text": "hidden",
+                    "metadata": { "adjourn/digest": true, "mine": 1 } }],
+    });
+    message.as_object_mut().unwrap().extend(added.as_object().unwrap().clone());
+    let params = json!({ "message": message, "configuration": { "blocking": false } });
+    let task = served.result("message/send", &params)["id"].as_str().unwrap().to_owned();
+    for (what, words, first) in [
+        ("tasks/get", "/result/history/0/parts/1", "/result/history/0"),
+        ("GetTask", "/result/history/0/parts/1", "/result/history/0"),
+        ("GET /a2a/tasks/", "/history/0/parts/1", "/history/0"),
+        ("GET /a2a/v1/tasks/", "/history/0/content/1", "/history/0"),
+    ] {
+        let shown = match what.starts_with("GET ") {
+            true => served.send(&format!("{what}{task}"), &[BOSS], "").json(),
+            false => served.ask(&[], what, &json!({ "id": task })),
+        };
+        let message = shown.pointer(first).unwrap();
+        assert_eq!(message["metadata"], added["metadata"], "{what}: {message}");
+        assert_eq!(message["extensions"], added["extensions"], "{what}: {message}");
+        // The proto file of 0.3 has no such field.
+        let references = (!what.contains("/v1/")).then_some(&added["referenceTaskIds"]);
+        assert_eq!(message.get("referenceTaskIds"), references, "{what}: {message}");
+        let hidden = shown.pointer(words).unwrap();
+        assert_eq!(
+            (&hidden["text"], &hidden["metadata"]),
+            (&json!("hidden"), &json!({ "mine": 1 }))
+        );
+    }
     served.stop().await;
 }
 
@@ -278,6 +356,11 @@ async fn a_list_is_in_the_order_of_the_last_changes_and_counts_tasks() {
     assert_eq!(pages(&json!({ "contextId": "c" })), of(&[e, d, a]));
     assert_eq!(pages(&json!({ "status": "TASK_STATE_CANCELED" })), of(&[e, d, b, a]));
     assert_eq!(pages(&json!({ "status": "TASK_STATE_WORKING" })), of(&[f]));
+    // A task is working from its first commit on.
+    for submitted in ["TASK_STATE_SUBMITTED", "submitted"] {
+        let listed = served.result("ListTasks", &json!({ "status": submitted }));
+        assert_eq!((&listed["tasks"], &listed["totalSize"]), (&json!([]), &json!(0)));
+    }
     let since = json!({ "statusTimestampAfter": "2026-11-16T09:00:05Z" });
     assert_eq!(pages(&since), of(&[f, e, d]));
     // One that changes comes to the front, and the place behind a page stays where it was.

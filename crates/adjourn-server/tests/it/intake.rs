@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::clock::Machine;
-use adjourn_server::{Access, Names, Site, Token, serve};
+use adjourn_server::{Access, Site, Token, serve};
 use adjourn_store::{Sqlite, Store as _};
 use adjourn_testkit::host::embed;
 use adjourn_testkit::store::TENANT;
@@ -34,7 +34,7 @@ async fn bounded(token: Option<&str>, connections: usize) -> Fixture {
         Some(token) => Access::with([Token::for_events(token, TENANT)]),
         None => Access::default().open_to_all(TENANT),
     };
-    let site = Site { adjourn, agent: None, access, names: Names::default(), connections };
+    let site = Site { access, connections, ..Site::open(adjourn) };
     tokio::spawn(serve(listener, site, std::future::pending()));
     Fixture { _directory: directory, store, address }
 }

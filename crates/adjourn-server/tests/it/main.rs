@@ -11,5 +11,7 @@ mod agent;
 mod bad_input;
 mod bindings;
 mod intake;
+mod push;
 mod seed;
 mod stopping;
+mod waiting;

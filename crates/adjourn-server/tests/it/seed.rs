@@ -1,12 +1,14 @@
 //! Every message of the proposal, as it is written there, over real HTTP.
 
 use adjourn::Event;
+use adjourn_server::Access;
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::http::Events;
+use adjourn_testkit::store::TENANT;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::agent::{BOSS, DONE, JSON, STATES, Setting, request, words};
+use crate::agent::{BOSS, DONE, JSON, STATES, Setting, request, token, words};
 use crate::bindings::check;
 
 const PARKS: &str = r#"{"steps": [
@@ -168,6 +170,90 @@ async fn a_self_park_and_the_wake_by_its_condition_are_told_in_frames() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_await_of_a_worker_is_answered_and_told_in_a_frame() {
+    let fixture = Fixture::new();
+    let tokens = [token("boss", "admin", TENANT), token("worker", "agent", TENANT)];
+    let served = Setting { access: Access::with(tokens), ..Setting::new(DONE) }.on(&fixture).await;
+    let task = served.begin("m1");
+    let mut watch = served.watch(&task, &[STATES], None);
+    watch.next().unwrap();
+    // The worker speaks for the agent, and may do nothing else.
+    let worker = |what: &str, body: &str| {
+        served.send(what, &[JSON, ("authorization", "Bearer worker")], body)
+    };
+    let get = worker("POST /a2a", &request("tasks/get", &json!({ "id": task })));
+    assert_eq!(get.status, 403, "{}", get.body);
+    // PAU-33 to PAU-40.
+    let params = json!({
+        "taskId": task,
+        "reason": "waiting on ci/build:1234",
+        "conditions": {
+            "onEvent": "ci.build.completed:1234",
+            "timeout": { "durationMinutes": 30, "onTimeout": "fail" },
+        },
+        "summary": "Paused on CI build 1234; ETA 3m.",
+        "metadata": {},
+    });
+    let parked = worker("POST /a2a", &request("tasks/await_resumption", &params)).json();
+    check(
+        &parked,
+        expect![[r#"
+            {
+              "jsonrpc": "2.0",
+              "id": "req-1",
+              "result": {
+                "taskId": "run-1",
+                "state": "paused-by-agent",
+                "handle": "suspend-2",
+                "pausedAt": "2026-11-16T09:00:00.000Z",
+                "reason": "waiting on ci/build:1234",
+                "conditions": {
+                  "onEvent": "ci.build.completed:1234",
+                  "timeout": {
+                    "durationMinutes": 30,
+                    "onTimeout": "fail"
+                  }
+                }
+              }
+            }
+        "#]],
+    );
+    let (_, update) = watch.next().unwrap();
+    assert_eq!(update.pointer("/result/status/state"), Some(&"paused-by-agent".into()));
+    check(
+        &watch.next().unwrap().1,
+        expect![[r#"
+            {
+              "jsonrpc": "2.0",
+              "method": "tasks/statusUpdate",
+              "params": {
+                "taskId": "run-1",
+                "state": "paused-by-agent",
+                "handle": "suspend-2",
+                "reason": "waiting on ci/build:1234",
+                "initiator": "agent",
+                "pausedAt": "2026-11-16T09:00:00.000Z",
+                "conditions": {
+                  "onEvent": "ci.build.completed:1234",
+                  "timeout": {
+                    "durationMinutes": 30,
+                    "onTimeout": "fail"
+                  }
+                }
+              }
+            }
+        "#]],
+    );
+    // By its other names: a retry is told the same.
+    let alias = worker("POST /a2a", &request("AwaitTaskResumption", &params)).json();
+    assert_eq!(alias, parked);
+    let path = format!("POST /a2a/tasks/{task}:awaitResumption");
+    let by_path = worker(&path, &params.to_string());
+    assert_eq!((by_path.status, &by_path.json()), (200, &parked["result"]));
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_error_table_holds_for_each_family_of_names() {
     let fixture = Fixture::new();
     let served = Setting::new(DONE).on(&fixture).await;
@@ -192,6 +278,7 @@ async fn the_error_table_holds_for_each_family_of_names() {
     let is = |code, other, reason: &str| (code, other, reason.to_owned());
     let pause = |params: Value| codes("tasks/pause", "PauseTask", &params);
     let resume = |params: Value| codes("tasks/resume", "ResumeTask", &params);
+    let wait = |params: Value| codes("tasks/await_resumption", "AwaitTaskResumption", &params);
     // PAU-66.
     for wrong in [
         json!({}),
@@ -204,16 +291,28 @@ async fn the_error_table_holds_for_each_family_of_names() {
     ] {
         assert_eq!(pause(wrong.clone()), is(-32602, -32602, "INVALID_PARAMS"), "{wrong}");
     }
+    for wrong in [
+        json!({ "reason": "ci" }),
+        json!({ "taskId": task, "reason": " " }),
+        json!({ "taskId": task, "reason": "ci", "summary": 7 }),
+        json!({ "taskId": task, "reason": "ci", "conditions": { "onEvent": 7 } }),
+    ] {
+        assert_eq!(wait(wrong.clone()), is(-32602, -32602, "INVALID_PARAMS"), "{wrong}");
+    }
     // PAU-67.
     assert_eq!(pause(json!({ "taskId": nobody })), is(-32004, -32001, "TASK_NOT_FOUND"));
     assert_eq!(resume(json!({ "taskId": nobody })), is(-32004, -32001, "TASK_NOT_FOUND"));
+    let waits = |task: &str| json!({ "taskId": task, "reason": "ci" });
+    assert_eq!(wait(waits(nobody)), is(-32004, -32001, "TASK_NOT_FOUND"));
     // PAU-68, PAU-69.
     assert_eq!(resume(json!({ "taskId": task })), is(-32011, -32011, "TASK_NOT_PAUSED"));
     served.result("tasks/pause", &json!({ "taskId": task }));
     let mismatch = json!({ "taskId": task, "handle": no_handle });
     assert_eq!(resume(mismatch), is(-32012, -32012, "SUSPENSION_HANDLE_MISMATCH"));
+    assert_eq!(wait(waits(&task)), is(-32011, -32011, "TASK_NOT_PAUSABLE"));
     served.result("tasks/cancel", &json!({ "id": task }));
     assert_eq!(pause(json!({ "taskId": task })), is(-32011, -32011, "TASK_NOT_PAUSABLE"));
+    assert_eq!(wait(waits(&task)), is(-32011, -32011, "TASK_NOT_PAUSABLE"));
     served.stop().await;
 }
 
@@ -228,10 +327,11 @@ async fn the_card_and_the_tunnel_of_an_earlier_implementation_are_as_the_proposa
     let params = &capabilities["extensions"][0]["params"];
     for place in [capabilities, params] {
         assert_eq!((&place["supportsPause"], &place["resumeCauses"]), (&json!(true), &causes));
-        assert!(place["supportsAwaitResumption"].is_boolean(), "{place}");
+        assert_eq!(place["supportsAwaitResumption"], true, "{place}");
     }
     let tunnel = &capabilities["_meta"]["harn"]["pause"];
     assert_eq!((&tunnel["supports_pause"], &tunnel["resume_causes"]), (&json!(true), &causes));
+    assert_eq!(tunnel["supports_await_resumption"], true);
     // PAU-72 to PAU-76: in, and out to a peer that knows no paused states.
     let task = served.begin("m1");
     let mut message = words("m2");

@@ -1,9 +1,13 @@
-//! A server that stops: streams end behind an event, and go on elsewhere.
+//! A server that stops: streams end behind an event and go on elsewhere, and what waits is answered.
 
+use adjourn::core::Session;
+use adjourn::core::ledger::CallState;
+use adjourn::core::session::State;
+use adjourn::{Filter, Query};
 use adjourn_testkit::host::Fixture;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::agent::{BOSS, DONE, JSON, STATES, Setting, request};
+use crate::agent::{DONE, STATES, Setting, request};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_ends_in_order_and_goes_on_at_another_server_without_a_gap() {
@@ -32,26 +36,52 @@ async fn a_stream_ends_in_order_and_goes_on_at_another_server_without_a_gap() {
     second.stop().await;
 }
 
+/// Waits until the store has a session whose state is as wanted.
+async fn until(fixture: &Fixture, wanted: impl Fn(&Session) -> bool) {
+    let filter = Filter { prompted: true, ..Filter::default() };
+    loop {
+        let found = fixture.adjourn().query(Query::new(filter.clone(), 1)).await.unwrap();
+        if found.sessions.iter().flatten().any(|session| wanted(session)) {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_that_is_under_way_is_answered() {
+async fn a_send_that_waits_is_answered_with_its_task_when_the_server_stops() {
     let fixture = Fixture::new();
     let served = Setting::new(DONE).on(&fixture).await;
-    let task = served.begin("m1");
-    // No host runs it, so that a send which waits for it waits until the task is canceled.
-    let address = served.address;
-    let (sender, sent) = std::sync::mpsc::channel();
-    let waiting = std::thread::spawn(move || {
-        let mut connection = adjourn_testkit::http::Connection::open(address);
-        // The first answer says that the connection is one of the server's.
-        let get = connection.send("GET /healthz", &[], "");
-        sender.send(get.status).unwrap();
-        let message = crate::agent::words("m1");
-        let body = request("message/send", &json!({ "message": message }));
-        connection.send("POST /a2a", &[JSON, BOSS], &body).json()
-    });
-    assert_eq!(sent.recv().unwrap(), 200);
-    served.result("tasks/cancel", &json!({ "id": task }));
-    let answer = waiting.join().unwrap();
-    assert_eq!(answer.pointer("/result/status/state"), Some(&"canceled".into()), "{answer}");
+    // No host runs it, so that the send would wait for a minute.
+    let body = request("message/send", &json!({ "message": crate::agent::words("m1") }));
+    let waiting = served.send_aside(body);
+    until(&fixture, |_| true).await;
     served.stop().await;
+    let answer = waiting.join().unwrap();
+    let state = answer.json().pointer("/result/status/state").cloned();
+    assert_eq!((answer.status, state), (200, Some(json!("working"))), "{}", answer.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_a_park_and_a_cancel_that_wait_are_answered_when_the_server_stops() {
+    let slow = r#"{"steps": [{"tool": {"name": "build", "ms": 3600000}}, {"say": "done"}]}"#;
+    for (method, state, phase) in [
+        ("tasks/pause", "/result/state", Some("quiescing")),
+        ("tasks/await_resumption", "/result/state", Some("quiescing")),
+        ("tasks/cancel", "/result/status/state", None),
+    ] {
+        let fixture = Fixture::new();
+        let host = fixture.host().await;
+        let served = Setting::new(slow).on(&fixture).await;
+        let task = served.begin("m1");
+        until(&fixture, |session| session.calls.any(CallState::Dispatched)).await;
+        let params = json!({ "id": task, "taskId": task, "reason": "lunch" });
+        let waiting = served.send_aside(request(method, &params));
+        until(&fixture, |session| matches!(session.state, State::Quiescing(_))).await;
+        served.stop().await;
+        let answer = waiting.join().unwrap().json();
+        assert_eq!(answer.pointer(state), Some(&json!("working")), "{method}: {answer}");
+        assert_eq!(answer.pointer("/result/phase").and_then(Value::as_str), phase, "{answer}");
+        host.kill().await;
+    }
 }

@@ -11,7 +11,7 @@ use adjourn_core::time::Timestamp;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
-use super::rows::SqliteRows;
+use super::rows::{SqliteRows, recipients};
 use super::writer::{Job, Work};
 use super::{Sqlite, id_parts, listing, query, reader, tally};
 use crate::committed::{Appended, Listener};
@@ -20,7 +20,8 @@ use crate::error::Error;
 use crate::query::{Counted, Filter, Page, Query};
 use crate::retention::Retention;
 use crate::rows::{
-    EntryNo, Events as _, HostRow, Hosts as _, SessionNo, Sessions as _, Waits as _,
+    EntryNo, Events as _, HostRow, Hosts as _, Of, OpenRecipient, RecipientRow, SessionNo,
+    Sessions as _, Waits as _,
 };
 use crate::store::{Listed, Metrics, Pending, Size, Store, Tally};
 use crate::transaction::Transaction;
@@ -140,6 +141,24 @@ impl Store for Sqlite {
 
     fn strays(&self) -> Result<Vec<HostId>, Error> {
         self.read(reader::strays)
+    }
+
+    fn recipients(
+        &self,
+        session: SessionId,
+        run: RunId,
+        kind: &str,
+    ) -> Result<Vec<RecipientRow>, Error> {
+        self.read(|connection| recipients::of_run(connection, session, run, kind))
+    }
+
+    fn open_recipients(
+        &self,
+        kind: &str,
+        of: Of,
+        limit: usize,
+    ) -> Result<Vec<OpenRecipient>, Error> {
+        self.read(|connection| recipients::open(connection, kind, of, limit))
     }
 
     fn tally(&self, now: Timestamp) -> Pending<Tally, Error> {

@@ -6,7 +6,7 @@ mod gates;
 mod hosts;
 mod journal;
 mod listing;
-mod outbox;
+pub(super) mod recipients;
 mod removal;
 pub(super) mod said;
 mod sessions;

@@ -242,6 +242,29 @@ CREATE TRIGGER IF NOT EXISTS listing_left AFTER DELETE ON listing BEGIN
     UPDATE standing SET count = count - 1 WHERE state = old.state;
 END;
 ",
+    "
+-- Those outside who are told what happens to a run, at least once and in order. What is left to be
+-- told is what the journal has behind their place in it, so that no suspension touches them.
+DROP TABLE IF EXISTS outbox;
+CREATE TABLE IF NOT EXISTS recipient (
+    no INTEGER PRIMARY KEY AUTOINCREMENT, -- never given again: one who tells them may be late
+    session INTEGER NOT NULL,
+    run BLOB NOT NULL,              -- 16 bytes
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    body BLOB NOT NULL,
+    revision INTEGER NOT NULL,      -- the last entry that they were told all of
+    part INTEGER NOT NULL DEFAULT 0, -- how much they were told of the next one
+    due INTEGER NOT NULL,           -- when they are told more at the earliest
+    tries INTEGER NOT NULL DEFAULT 0, -- how often it failed in a row
+    ended INTEGER,                  -- 1 if they were told the end of the run, 2 if given up
+    claim INTEGER NOT NULL DEFAULT 0, -- the number of the last claim
+    holder BLOB,                    -- 16 bytes, the process that tells them
+    until INTEGER                   -- for how long at most
+) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS recipient_id ON recipient (session, run, kind, id);
+CREATE INDEX IF NOT EXISTS recipient_open ON recipient (kind, no) WHERE ended IS NULL;
+",
 ];
 
 /// The oldest version that reads do with, as it is: a file that cannot be written is not migrated.
@@ -261,6 +284,9 @@ pub(crate) const RECENT: i64 = 7;
 
 /// The version from which on a file counts the sessions in each state.
 pub(crate) const STANDING: i64 = 9;
+
+/// The version from which on a file has those who are told what happens to a run.
+pub(crate) const RECIPIENT: i64 = 10;
 
 /// Returns the version of the file.
 pub(crate) fn version(connection: &Connection) -> Result<i64, Error> {
@@ -310,5 +336,8 @@ mod tests {
         let steps =
             (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE IF NOT EXISTS standing"));
         assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [STANDING]);
+        let steps =
+            (1i64..).zip(STEPS).filter(|(_, step)| step.contains("TABLE IF NOT EXISTS recipient"));
+        assert_eq!(steps.map(|(version, _)| version).collect::<Vec<_>>(), [RECIPIENT]);
     }
 }

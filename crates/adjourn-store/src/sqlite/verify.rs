@@ -1,7 +1,7 @@
 //! Finding what was changed: every byte of every entry, every link, every commit, every transcript,
 //! and the rows, subscriptions, marks and runs of sessions, which repeat what the journal says.
 //!
-//! Events, answers to idempotency keys, gates, hosts and the outbox are not covered by commits and
+//! Events, answers to idempotency keys, gates, hosts and recipients are not covered by commits and
 //! are not looked at. Nor is `listing`, which follows the journal and may be behind it: a session
 //! that is missing there is missing in lists, and what they show is read from the journal. Nor is
 //! `unprompted`, which says which sessions retention may erase early. Marks and runs of sessions that

@@ -99,8 +99,13 @@ impl Writer {
         while let Some(first) = next(&mut queue) {
             let mut told = Vec::new();
             let mut changes = Committed::default();
-            let span =
-                tracing::debug_span!("commit", commands = Empty, session = Empty, run = Empty);
+            let span = tracing::debug_span!(
+                "commit",
+                commands = Empty,
+                session = Empty,
+                run = Empty,
+                host = Empty
+            );
             let committed =
                 span.in_scope(|| self.commit(first, &mut queue, &mut told, &mut changes));
             name(&span, told.len(), &changes);
@@ -308,8 +313,8 @@ impl Writer {
     }
 }
 
-/// Names in the span of a commit what is in it: each session and each run once, as far as they are
-/// known.
+/// Names in the span of a commit what is in it: each session, each run and each host that has a part
+/// in it once, as far as they are known.
 fn name(span: &Span, commands: usize, changes: &Committed) {
     if span.is_disabled() {
         return;
@@ -319,6 +324,8 @@ fn name(span: &Span, commands: usize, changes: &Committed) {
     span.record("commands", commands);
     span.record("session", joined(sessions.map(|id| id.to_string())));
     span.record("run", joined(runs.map(|id| id.to_string())));
+    let events = changes.changes.iter().flat_map(|change| change.events.iter());
+    span.record("host", joined(events.filter_map(|event| Some(event.by.host?.to_string()))));
 }
 
 /// Puts ids together, each once.

@@ -9,7 +9,7 @@ use adjourn_core::id::{HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::Entry;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Session};
-use adjourn_store::rows::{EntryNo, HostRow, SessionNo};
+use adjourn_store::rows::{EntryNo, HostRow, Of, OpenRecipient, RecipientRow, SessionNo};
 use adjourn_store::sqlite::Options;
 use adjourn_store::{
     Appended, CommandError, Counted, Environment, Error, Filter, Listed, Listener, Metrics, Page,
@@ -55,7 +55,7 @@ macro_rules! families {
 }
 
 families! {
-    atomicity commands answers races events wakes delivery waits deadlines gates outbox pages
+    atomicity commands answers races events wakes delivery waits deadlines gates recipients pages
     retention reads queries
 }
 
@@ -167,6 +167,24 @@ impl Store for Twice {
 
     fn strays(&self) -> Result<Vec<HostId>, Error> {
         self.next().strays()
+    }
+
+    fn recipients(
+        &self,
+        session: SessionId,
+        run: RunId,
+        kind: &str,
+    ) -> Result<Vec<RecipientRow>, Error> {
+        self.next().recipients(session, run, kind)
+    }
+
+    fn open_recipients(
+        &self,
+        kind: &str,
+        of: Of,
+        limit: usize,
+    ) -> Result<Vec<OpenRecipient>, Error> {
+        self.next().open_recipients(kind, of, limit)
     }
 
     fn tally(&self, now: Timestamp) -> Pending<Tally, Error> {

@@ -8,10 +8,10 @@ use adjourn_core::Command;
 use adjourn_core::actor::{Actor, Face};
 use adjourn_core::command::{Await, FinishStep, Resume, StartStep, StepEnd, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::id::{Epoch, HostId, SessionId};
+use adjourn_core::id::{Epoch, HostId, RunId, SessionId};
 use adjourn_core::journal::STATE_EVERY;
 use adjourn_core::transcript::Digest;
-use adjourn_store::{Done, Request, Sqlite, Store as _};
+use adjourn_store::{Done, NewRecipient, Request, Sqlite, Store as _};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
@@ -28,7 +28,7 @@ fn a_suspension_writes_the_same_rows_for_ten_messages_and_ten_thousand() {
         assert_eq!(few.rows, many.rows);
         assert!(few.pages.abs_diff(many.pages) <= 1, "{} and {} pages", few.pages, many.pages);
         // What queries find sessions by is not a suspension's business.
-        for table in ["mark", "run", "listing"] {
+        for table in ["mark", "run", "listing", "recipient"] {
             assert_eq!(few.rows.get(table), None, "{by:?}");
         }
         let entries = few.rows["journal"];
@@ -77,6 +77,7 @@ fn written(messages: usize, by: By) -> Written {
     let fixture = Fixture::new();
     let store = fixture.open();
     let id = talked(&fixture, &store, messages);
+    tell(&store, id);
     let mut all: Vec<_> = (0..9)
         .map(|_| {
             if by == By::Agent {
@@ -97,6 +98,20 @@ fn written(messages: usize, by: By) -> Written {
     all.sort_by_key(|written| written.pages);
     assert!(all.iter().all(|written| written.rows == all[0].rows), "{all:?}");
     all.swap_remove(4)
+}
+
+/// Has one outside told what happens in a session.
+fn tell(store: &Sqlite, id: SessionId) {
+    let new = NewRecipient {
+        session: id,
+        run: RunId::new(uuid::Uuid::nil()),
+        kind: "push".to_owned(),
+        id: "one".to_owned(),
+        body: Vec::new(),
+        after: 0,
+        is_over: false,
+    };
+    store.transact(move |tx| tx.add_recipient(new, 1)).wait().unwrap();
 }
 
 impl Written {

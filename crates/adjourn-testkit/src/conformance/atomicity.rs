@@ -5,10 +5,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use adjourn_core::facts::Gate;
-use adjourn_core::id::{GateId, Seq};
+use adjourn_core::id::{GateId, RunId, Seq};
 use adjourn_core::session::Phase;
 use adjourn_store::rows::{GateRow, HostRow, Scope};
-use adjourn_store::{CommandError, Done, Environment as _, Error, Pending, Retention, Store};
+use adjourn_store::{
+    CommandError, Done, Environment as _, Error, NewRecipient, Pending, Retention, Store,
+};
 use serde_json::json;
 
 use super::moves::{
@@ -44,7 +46,17 @@ pub(super) fn a_refused_transaction_leaves_no_trace<S: Store>(world: World<S>) {
     let waiting = world.create();
     world.done(suspend_until(waiting, &json!({"onEvent": "ci.passed"})));
     world.happens("ci.passed");
-    world.keep(|tx| tx.enqueue("kept", b"kept", tx.now()).map_err(CommandError::from));
+    let run = RunId::new(world.environment.uuid());
+    let recipient = move |name: &str| NewRecipient {
+        session: id,
+        run,
+        kind: "push".to_owned(),
+        id: name.to_owned(),
+        body: Vec::new(),
+        after: 0,
+        is_over: false,
+    };
+    world.keep(move |tx| tx.add_recipient(recipient("kept"), 10));
     let size = world.store.size().unwrap();
     let before = (world.session(id), world.session(waiting));
 
@@ -65,10 +77,8 @@ pub(super) fn a_refused_transaction_leaves_no_trace<S: Store>(world: World<S>) {
         assert_eq!(tx.deliver(&policy(), 10)?.changed.len(), 2);
         tx.lay_gate(&gate)?;
         tx.announce(&host)?;
-        for message in tx.outbox(10)? {
-            tx.sent(message.no)?;
-        }
-        tx.enqueue("lost", b"lost", tx.now())?;
+        tx.remove_recipient(id, run, "push", "kept")?;
+        tx.add_recipient(recipient("lost"), 10)?;
         tx.command(prompt(id, "build"))?;
         tx.command(prompt(id, "and build"))
     });
@@ -82,8 +92,8 @@ pub(super) fn a_refused_transaction_leaves_no_trace<S: Store>(world: World<S>) {
         (after.sessions, after.suspended, after.entries, after.events),
         (size.sessions, size.suspended, size.entries, size.events)
     );
-    let outbox = world.keep(|tx| tx.outbox(10).map_err(CommandError::from));
-    assert_eq!(outbox.iter().map(|row| row.kind.as_str()).collect::<Vec<_>>(), ["kept"]);
+    let recipients = world.store.recipients(id, run, "push").unwrap();
+    assert_eq!(recipients.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["kept"]);
     // The number was not used up, the subscription is not there, and delivery is where it was.
     assert_eq!(world.acknowledge(unheard), Seq(2));
     let woken: Vec<_> = world.deliver(10).iter().map(|session| session.id).collect();

@@ -15,6 +15,7 @@ use adjourn_store::{Error, Store};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tracing::Instrument as _;
+use tracing::field::display;
 
 use super::{Claimant, Equipment, Prepared};
 use crate::drive::{Drive, Signal};
@@ -59,6 +60,9 @@ impl<S: Store> Claimant<S> {
         };
         let (claimed, mut stops) = (Arc::clone(&session), heard.clone());
         let (feed, host, epoch) = (self.0.feed.clone(), self.host(), session.epoch);
+        let run = session.run().map(|run| display(run.id));
+        // What drivers log has the session, its run, the claim and the host with it.
+        let span = tracing::info_span!("claim", session = %id, run, epoch = %epoch, host = %host);
         let mut drive = Drive {
             store: self.0.store.clone(),
             clock: Arc::clone(&self.0.clock),
@@ -80,8 +84,6 @@ impl<S: Store> Claimant<S> {
             showing,
         };
         let claimant = self.clone();
-        // What drivers log has the session, the claim and the host with it.
-        let span = tracing::info_span!("claim", session = %id, epoch = %epoch, host = %host);
         let work = async move {
             if is_new {
                 claimant.until_none_is_kept(&claimed, &mut stops).await;

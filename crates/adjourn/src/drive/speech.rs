@@ -215,6 +215,8 @@ impl Speech {
     pub(super) fn unsaved(&mut self) -> Option<Unsaved> {
         self.waits = None;
         self.cut();
+        // The segment that ends the message still takes its calls.
+        self.show_context();
         self.note_shown();
         let unsaved = Unsaved {
             entries: std::mem::take(&mut self.entries),
@@ -408,6 +410,7 @@ impl Speech {
         // It is told with an answer, whose words and calls are one message: it must not part them.
         if self.open.is_some() && matches!(shown, Shown::Context { .. }) {
             self.context = Some(shown);
+            self.wait(now, COMMIT_AFTER);
             return;
         }
         // What was said before it stands before it.
@@ -463,6 +466,10 @@ impl Speech {
     /// Ends the message that is being said, and shows what stands behind it.
     fn close(&mut self) {
         self.close_words();
+        self.show_context();
+    }
+
+    fn show_context(&mut self) {
         let context = self.context.take().map(|shown| self.of_step(Message::showing(shown)));
         self.entries.extend(context);
     }

@@ -1,6 +1,8 @@
 //! A step: the driver's stream is polled, and what comes of it is committed.
 
+use std::any::Any;
 use std::future::poll_fn;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ use adjourn_store::{Error, Request, Store};
 use super::options::OptionsTold;
 use super::speech::{Speech, Taken};
 use super::{Drive, Late, Next, encoded};
-use crate::ending::end;
+use crate::ending::{caught, end};
 use crate::transcript::StoredTranscript;
 
 /// Entries of the journal that are read at a time to find where a broken step began.
@@ -36,6 +38,7 @@ type StopAsked = (Mode, Option<Duration>);
 /// What ends a wait for the next part.
 enum Woken {
     Part(Option<Part>),
+    Panicked(Box<dyn Any + Send>),
     Signal,
     Replied,
     Commit,
@@ -72,7 +75,10 @@ impl<S: Store> Drive<S> {
                 _ = signal.changed() => Woken::Signal,
                 late = late => Woken::Late(late),
                 () = options.replied() => Woken::Replied,
-                part = next_part(&mut stream) => Woken::Part(part),
+                part = caught(next_part(&mut stream)) => match part {
+                    Ok(part) => Woken::Part(part),
+                    Err(panic) => Woken::Panicked(panic),
+                },
                 () = commit => Woken::Commit,
             };
             let taken = match woken {
@@ -85,6 +91,12 @@ impl<S: Store> Drive<S> {
                     if counts && taken == Taken::GoOn { Taken::Commit } else { taken }
                 }
                 Woken::Part(None) => Taken::Over,
+                Woken::Panicked(panic) => {
+                    drop(stream);
+                    // The words so far are kept. The task that drives the session ends the driver.
+                    let _ = self.progress(&mut speech).await;
+                    resume_unwind(panic)
+                }
                 Woken::Replied => Taken::GoOn,
                 Woken::Commit => Taken::Commit,
                 Woken::Signal => {

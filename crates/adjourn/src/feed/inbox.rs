@@ -103,6 +103,11 @@ impl Inbox {
         if whole && next == kept.revision + 1 { Found::Here(changes) } else { Found::InStore }
     }
 
+    /// Returns whether the store was looked at, so that what is told is all that there is.
+    pub(crate) fn has_looked(&self) -> bool {
+        self.kept().looked
+    }
+
     /// The store could not be read: it is looked at again.
     pub(crate) fn look_again(&self) {
         self.kept().looked = false;

@@ -5,131 +5,26 @@
 //! What breaks it off is a suspend in each mode, a cancel, a host that stops or is killed, or two of
 //! these; its driver is made anew for each claim, or kept warm.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::Config;
-use adjourn_core::Command;
-use adjourn_core::Session;
-use adjourn_core::command::{CallResult, Cancel, Mode, Question, Resume, RunEnd, Suspend};
-use adjourn_core::driver::{DriverKind, DriverSpec};
+use adjourn_core::command::{Cancel, Mode, Resume, Suspend};
 use adjourn_core::id::SessionId;
-use adjourn_core::ledger::CallId;
-use adjourn_core::session::{Outcome, Wait};
-use adjourn_driver::{
-    Block, BoxStream, Call, CallContent, CallPart, Driver, Drivers, Finish, Message, ModelMessage,
-    ModelRole, Park, Part, RequestedCall, Step, Words, emitting,
-};
+use adjourn_core::session::Wait;
+use adjourn_core::{Command, Session};
+use adjourn_driver::{Message, ModelMessage};
 use serde_json::json;
 
+use crate::canned::{Canned, expected, in_short, spec};
 use crate::fixture::{Fixture, Working};
-use crate::points::{Points, within};
+use crate::points::within;
 use crate::provider;
+use crate::spoken::spoken;
 
-/// What the model says at each of its turns, in two pieces.
-const WORDS: [[&str; 2]; 3] = [["Let me ", "look."], ["I have to ", "ask."], ["It is ", "done."]];
-
-/// The model, its tools, and what they saw and did.
-#[derive(Clone)]
-struct Canned {
-    points: Points,
-    /// The view that each step was given.
-    views: Arc<Mutex<Vec<Vec<ModelMessage>>>>,
-    /// The calls that were really started.
-    ran: Arc<Mutex<Vec<CallContent>>>,
-    /// Which driver ran each step.
-    stepped: Arc<Mutex<Vec<usize>>>,
-    /// The number of this driver, from its first step on.
-    number: Option<usize>,
-    /// Whether drivers want to be kept.
-    keeps: bool,
-}
-
-impl Canned {
-    fn new(hold_at: Option<usize>, keeps: bool) -> Self {
-        let (views, ran, stepped) = Default::default();
-        Self { points: Points::new(hold_at), views, ran, stepped, number: None, keeps }
-    }
-
-    /// Returns how many drivers have run steps.
-    fn drivers(&self) -> usize {
-        self.stepped.lock().unwrap().iter().max().copied().unwrap_or(0)
-    }
-
-    fn ran(&self) -> Vec<CallContent> {
-        self.ran.lock().unwrap().clone()
-    }
-}
-
-impl Drivers for Canned {
-    fn make(&self, _: &DriverSpec) -> Result<Box<dyn Driver>, String> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
-fn calls(answer: usize, revision: u64) -> Vec<RequestedCall> {
-    let call = |tool: &str| {
-        let content = CallContent::new(CallId(format!("{tool}-{revision}")), tool);
-        RequestedCall::new(CallContent { arguments: json!({ "path": tool }), ..content })
-    };
-    let question = Question {
-        question: "which table?".to_owned(),
-        context: None,
-        choices: Vec::new(),
-        originating_failure_kind: None,
-    };
-    let ask = RequestedCall { parks: Some(Park::Ask(question)), ..call("ask_user") };
-    match answer {
-        0 => vec![call("look")],
-        1 => vec![call("write"), ask, call("read")],
-        _ => Vec::new(),
-    }
-}
-
-impl Driver for Canned {
-    fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
-        let next = self.drivers() + 1;
-        self.stepped.lock().unwrap().push(*self.number.get_or_insert(next));
-        self.views.lock().unwrap().push(step.transcript.messages().unwrap());
-        let answer: usize = step.session.driver_state.as_deref().unwrap_or("0").parse().unwrap();
-        let calls = calls(answer, step.session.revision);
-        let ends = calls.is_empty().then_some(RunEnd {
-            outcome: Outcome::Completed,
-            error: None,
-            ends_session: false,
-        });
-        let finish = Finish { state: Some((answer + 1).to_string()), ends };
-        let (points, stop) = (self.points.clone(), step.stop.clone());
-        emitting(move |out| async move {
-            points.pass("before the first word", Some(&stop)).await;
-            for text in WORDS[answer] {
-                let (words, text) = (Words::Said, text.to_owned());
-                out.emit(Part::Delta { message: 0, words, text }).await;
-                points.pass("behind words", Some(&stop)).await;
-            }
-            if !calls.is_empty() {
-                out.emit(Part::Calls(calls)).await;
-                points.pass("behind the calls", Some(&stop)).await;
-            }
-            out.emit(Part::Finished(finish)).await;
-        })
-    }
-
-    fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
-        self.ran.lock().unwrap().push(call.content.clone());
-        let points = self.points.clone();
-        emitting(move |out| async move {
-            points.pass("in a call", None).await;
-            let content = vec![Block::text(format!("{} ran", call.content.tool))];
-            let (result, structured) = (CallResult::Done, None);
-            out.emit(CallPart::Ended { result, content, structured }).await;
-        })
-    }
-
-    fn keep(&mut self) -> bool {
-        self.keeps
-    }
-}
+/// Nothing else, or a suspend that is asked for right before.
+pub const SUSPENDS: [Option<Mode>; 4] =
+    [None, Some(Mode::FinishStep), Some(Mode::InterruptImmediate), Some(Mode::WaitForCompletion)];
 
 /// What happens to the agent where it is held.
 #[derive(Debug, Clone, Copy, Default)]
@@ -154,15 +49,15 @@ enum Drain {
 }
 
 /// Everything that is to be known about one life of the agent.
-struct Life {
-    fixture: Fixture,
-    canned: Canned,
-    id: SessionId,
-    host: Working,
+pub struct Life {
+    pub fixture: Fixture,
+    pub canned: Canned,
+    pub id: SessionId,
+    pub host: Working,
     /// What the digest said at each pause.
-    digests: Vec<String>,
+    pub digests: Vec<String>,
     /// Whether it was ever parked because its host was lost.
-    interrupted: bool,
+    pub interrupted: bool,
 }
 
 impl Life {
@@ -170,8 +65,7 @@ impl Life {
         let fixture = Fixture::new();
         let canned = Canned::new(hold_at, warm);
         let host = fixture.host_with(Arc::new(canned.clone())).await;
-        let kind = DriverKind::Native { model: "canned".to_owned() };
-        let id = fixture.create_with(DriverSpec { kind, ..DriverSpec::script("") });
+        let id = fixture.create_with(spec());
         fixture.prompt(id, "tidy up");
         Self { fixture, canned, id, host, digests: Vec::new(), interrupted: false }
     }
@@ -253,7 +147,7 @@ impl Life {
     }
 
     /// Drives it to its end.
-    async fn end(&mut self, continue_transcript: bool) -> Arc<Session> {
+    pub async fn end(&mut self, continue_transcript: bool) -> Arc<Session> {
         loop {
             let session = self.fixture.until(self.id, "at rest", is_at_rest).await;
             if session.state.name() == "idle" {
@@ -264,7 +158,7 @@ impl Life {
     }
 
     /// Answers the question, or lifts the pause.
-    fn wake(&mut self, continue_transcript: bool) {
+    pub fn wake(&mut self, continue_transcript: bool) {
         let session = self.fixture.session(self.id);
         self.digests.push(session.digest());
         let shown = &session.suspended().unwrap().shown().pause;
@@ -277,54 +171,37 @@ impl Life {
             ..Resume::default()
         };
         let said = input.into_iter().collect();
-        self.fixture.give(self.id, adjourn_core::Command::Resume(resume), said).unwrap();
+        self.fixture.give(self.id, Command::Resume(resume), said).unwrap();
     }
 
     /// Returns what a model would be shown next.
     fn view(&self) -> Vec<ModelMessage> {
         adjourn_driver::model_view(&self.fixture.said(self.id))
     }
+
+    /// Checks that the model is shown exactly what ran, and the digest says it; `lost` is whether
+    /// the host was lost while a call was under way. Returns the view in short.
+    pub fn check(&self, session: &Session, lost: bool, what: &str) -> Vec<String> {
+        assert_eq!(session.last_run.as_ref().unwrap().outcome.as_str(), "completed", "{what}");
+        assert_eq!(self.fixture.dispatched(self.id), 1, "{what}");
+        assert!(session.calls.is_empty(), "{what}: the model was told everything");
+        for view in self.canned.views.lock().unwrap().iter() {
+            provider::takes(view);
+        }
+        let shown = in_short(&self.view());
+        let given = self.canned.views.lock().unwrap().last().unwrap().clone();
+        assert_eq!(in_short(&given), shown[..shown.len() - 1], "{what}: given to the last step");
+        // What the digest says at the question is what the ledger knows.
+        let asked = self.digests.iter().find(|digest| digest.contains("write, read")).unwrap();
+        assert_eq!(asked.contains("what ran: look (1×)"), !lost, "{what}: {asked}");
+        let unknown = self.digests.iter().any(|digest| digest.contains("outcome unknown: look"));
+        assert_eq!(unknown, lost, "{what}: {:?}", self.digests);
+        shown
+    }
 }
 
-fn is_at_rest(session: &Session) -> bool {
+pub fn is_at_rest(session: &Session) -> bool {
     matches!(session.state.name(), "suspended" | "idle")
-}
-
-/// Returns a view in short: the role, the words up to how long something took, the calls.
-fn in_short(view: &[ModelMessage]) -> Vec<String> {
-    let line = |message: &ModelMessage| {
-        let role = match message.role {
-            ModelRole::User => "user",
-            ModelRole::Agent => "agent",
-            ModelRole::Tool => "tool",
-        };
-        let words: Vec<_> = message.blocks.iter().filter_map(Block::words).collect();
-        let words = words.concat();
-        let (begins, rest) = words.split_once(" after ").unwrap_or((&words, ""));
-        let rest = rest.split_once(". ").map_or("", |(_, rest)| rest);
-        let tools: Vec<_> = message.calls.iter().map(|call| call.tool.as_str()).collect();
-        format!("{role}: {begins} {rest} {}", tools.join(",")).trim_end().to_owned()
-    };
-    view.iter().map(line).collect()
-}
-
-fn expected(look: &str, interrupted: bool) -> Vec<String> {
-    let not_run = "not run: it was stopped before it started";
-    let interrupted = interrupted.then(|| {
-        "user: [adjourn] Resumed It had waited because its host stopped. It is unknown what became \
-         of: look."
-            .to_owned()
-    });
-    let before = ["user: tidy up", "agent: Let me look.  look", look].map(str::to_owned);
-    let behind = [
-        "agent: I have to ask.  write,ask_user,read".to_owned(),
-        format!("tool: [adjourn] write: {not_run}"),
-        "tool: [adjourn] Resumed The answer is the user's message.".to_owned(),
-        format!("tool: [adjourn] read: {not_run}"),
-        "user: monthly".to_owned(),
-        "agent: It is done.".to_owned(),
-    ];
-    before.into_iter().chain(interrupted).chain(behind).collect()
 }
 
 /// Returns the view of a run that was canceled at a point, and of the next one, which goes on where
@@ -351,7 +228,6 @@ async fn lives_through(hold_at: usize, act: Act) -> bool {
     println!("{what}");
     life.suffer(act, point).await;
     let session = life.end(true).await;
-    assert_eq!(session.last_run.as_ref().unwrap().outcome.as_str(), "completed", "{what}");
 
     let ran = life.canned.ran();
     let tools: Vec<_> = ran.iter().map(|call| call.tool.as_str()).collect();
@@ -361,31 +237,20 @@ async fn lives_through(hold_at: usize, act: Act) -> bool {
         "{what}: the siblings of a question do not run, nothing runs twice"
     );
     assert_eq!(ran[0].arguments, json!({ "path": "look" }), "{what}");
-    assert_eq!(life.fixture.dispatched(life.id), 1, "{what}");
 
     let lost = (act.crashes || act.drains == Some(Drain::TooLate)) && point == "in a call";
-    let result = match lost {
-        true => "tool: [adjourn] look: its outcome is unknown: it was cut off while it ran",
-        false => "tool: look ran",
-    };
+    let shown = life.check(&session, lost, &what);
     assert_eq!(life.interrupted, lost && act.suspends.is_none(), "{what}");
     let all = match act.cancels {
-        true => canceled_at(hold_at, expected(result, life.interrupted)),
-        false => expected(result, life.interrupted),
+        true => canceled_at(hold_at, expected(lost, life.interrupted)),
+        false => expected(lost, life.interrupted),
     };
-    assert_eq!(in_short(&life.view()), all, "{what}");
-    for view in life.canned.views.lock().unwrap().iter() {
-        provider::takes(view);
+    assert_eq!(shown, all, "{what}");
+    // A crash takes the words that were not committed; nothing else does.
+    if !act.crashes {
+        let spoken = spoken(&life.fixture.said(life.id));
+        assert_eq!(spoken, life.canned.passed(), "{what}: each word once, whole or broken off");
     }
-    let given = life.canned.views.lock().unwrap().last().unwrap().clone();
-    assert_eq!(in_short(&given), all[..all.len() - 1], "{what}: given to the last step");
-
-    // What the digest says at the question is what the ledger knows.
-    let asked = life.digests.iter().find(|digest| digest.contains("write, read")).unwrap();
-    assert_eq!(asked.contains("what ran: look (1×)"), !lost, "{what}: {asked}");
-    let unknown = life.digests.iter().any(|digest| digest.contains("outcome unknown: look"));
-    assert_eq!(unknown, lost, "{what}: {:?}", life.digests);
-    assert!(session.calls.is_empty(), "{what}: the model was told everything");
     let drivers = life.canned.drivers();
     match (act.warm, act.crashes || act.drains.is_some()) {
         (true, false) => assert_eq!(drivers, 1, "{what}: the kept one goes on"),
@@ -408,30 +273,30 @@ async fn lives_through_at_every_point(act: Act) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_at_every_point_runs_nothing_twice_and_the_model_knows_what_ran() {
-    for aged in [false, true] {
-        lives_through_at_every_point(Act { crashes: true, aged, ..Act::default() }).await;
+    for (aged, warm) in [(false, false), (false, true), (true, false), (true, true)] {
+        lives_through_at_every_point(Act { crashes: true, aged, warm, ..Act::default() }).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_suspend_at_every_point_leaves_the_model_its_conversation() {
-    for mode in [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion] {
-        let suspends = Some(mode);
-        lives_through_at_every_point(Act { suspends, ..Act::default() }).await;
+    for suspends in SUSPENDS.into_iter().filter(Option::is_some) {
+        for warm in [false, true] {
+            lives_through_at_every_point(Act { suspends, warm, ..Act::default() }).await;
+        }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_of_a_host_that_is_to_suspend_loses_nothing_at_any_point() {
-    for mode in [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion] {
-        let (suspends, crashes, aged) = (Some(mode), true, mode == Mode::FinishStep);
-        lives_through_at_every_point(Act { suspends, crashes, aged, ..Act::default() }).await;
+    for suspends in SUSPENDS.into_iter().filter(Option::is_some) {
+        for warm in [false, true] {
+            let (crashes, aged) = (true, suspends == Some(Mode::FinishStep));
+            let act = Act { suspends, crashes, aged, warm, ..Act::default() };
+            lives_through_at_every_point(act).await;
+        }
     }
 }
-
-/// Nothing else, or a suspend that is asked for right before.
-const SUSPENDS: [Option<Mode>; 4] =
-    [None, Some(Mode::FinishStep), Some(Mode::InterruptImmediate), Some(Mode::WaitForCompletion)];
 
 /// Lets something happen at every point, alone and right behind a suspend in each mode.
 async fn lives_through_in_every_mode(act: Act) {
@@ -484,7 +349,7 @@ async fn a_crash_behind_the_question_and_behind_the_answer_loses_neither() {
         let host = life.fixture.host_with(Arc::new(life.canned.clone())).await;
         std::mem::replace(&mut life.host, host).kill().await;
         life.end(true).await;
-        assert_eq!(in_short(&life.view()), expected("tool: look ran", false));
+        assert_eq!(in_short(&life.view()), expected(false, false));
         assert_eq!(life.canned.ran().len(), 1);
         life.host.stop().await;
     }

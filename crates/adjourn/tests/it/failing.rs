@@ -220,8 +220,8 @@ async fn a_line_inside_of_a_step_has_its_session_run_and_host() {
     let id = fixture.create("{}");
     fixture.prompt(id, "go");
     let run = fixture.until_state(id, "idle").await.last_run.as_ref().unwrap().id;
-    let around =
-        format!("claim{{session={id} epoch=1 host={}}}:step{{run={run} number=1}}: ", host.id);
+    let claim = format!("claim{{session={id} run={run} epoch=1 host={}}}", host.id);
+    let around = format!("{claim}:step{{run={run} number=1}}: ");
     let lines = log.lines();
     let line = lines.iter().find(|line| line.contains("a step failed")).unwrap();
     assert!(line.contains(&around), "{line}");

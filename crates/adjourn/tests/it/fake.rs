@@ -42,6 +42,10 @@ pub struct Log {
     pub calls: Vec<Known>,
     pub views: Vec<Vec<ModelMessage>>,
     pub permissions: Vec<(String, &'static str)>,
+    /// The words of each message that the host has taken, and whether the message came to its end.
+    pub said: Vec<(String, bool)>,
+    /// How many turns came to their end.
+    pub finished: usize,
     /// What was not durable when it had to be.
     pub wrong: Vec<String>,
     drivers: u32,
@@ -129,6 +133,7 @@ impl Driver for Fake {
 
     fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
         let mut log = self.agents.log();
+        log.said.push((String::new(), false));
         let number = *self.number.get_or_insert_with(|| {
             log.drivers += 1;
             log.drivers
@@ -204,6 +209,8 @@ impl Turn {
             self.log().sent.push(Sent::GoOn(continuation));
             self.say("I went on.").await;
         }
+        self.close();
+        self.log().finished += 1;
         let ends = RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
         self.out.emit(Part::Finished(Finish { state: None, ends: Some(ends) })).await;
         ControlFlow::Continue(())
@@ -233,7 +240,7 @@ impl Turn {
             let content = vec![Block::text(format!("deploy: {why}"))];
             let (id, result) = (deploy.id, CallResult::Declined);
             let declined = Reported::Ended { id: id.clone(), result, content, structured: None };
-            self.out.emit(Part::Reported(declined)).await;
+            self.report(declined).await;
             self.known(&id, |known| known.ended = true);
         }
         self.say("All is built.").await;
@@ -242,7 +249,21 @@ impl Turn {
 
     async fn say(&self, text: &str) {
         let (words, text) = (Words::Said, text.to_owned());
-        self.out.emit(Part::Delta { message: 0, words, text }).await;
+        self.out.emit(Part::Delta { message: 0, words, text: text.clone() }).await;
+        self.log().said.last_mut().unwrap().0 += &text;
+    }
+
+    /// Takes note that the message which is being said is whole.
+    fn close(&self) {
+        let mut log = self.log();
+        log.said.last_mut().unwrap().1 = true;
+        log.said.push((String::new(), false));
+    }
+
+    /// Reports something of a call, which ends the message before it.
+    async fn report(&self, reported: Reported) {
+        self.out.emit(Part::Reported(reported)).await;
+        self.close();
     }
 
     fn new_call(&self, tool: &str) -> CallContent {
@@ -260,7 +281,7 @@ impl Turn {
     /// Asks whether a call may run.
     async fn ask(&self, tool: &str, step: &Step) -> (CallContent, Permission) {
         let call = self.new_call(tool);
-        self.out.emit(Part::Reported(Reported::Asked(call.clone()))).await;
+        self.report(Reported::Asked(call.clone())).await;
         self.add(&call);
         self.expect(&format!("{tool} as asked"), |session| is(session, &call, CallState::Asked));
         let (session, options) = (self.session, Vec::new());
@@ -271,7 +292,7 @@ impl Turn {
     /// Starts a call, once that is durable.
     async fn start(&mut self, call: CallContent, points: [&'static str; 2]) -> ControlFlow<()> {
         let CallContent { id, tool, .. } = call.clone();
-        self.out.emit(Part::Reported(Reported::Started(call.clone()))).await;
+        self.report(Reported::Started(call.clone())).await;
         if !self.log().calls.iter().any(|known| known.id == id) {
             self.add(&call);
         }
@@ -292,7 +313,7 @@ impl Turn {
         let content = vec![Block::text(format!("{} is done", call.tool))];
         let (result, structured) = (CallResult::Done, Some(json!({ "done": call.tool })));
         let ended = Reported::Ended { id: id.clone(), result, content, structured };
-        self.out.emit(Part::Reported(ended)).await;
+        self.report(ended).await;
         self.known(&id, |known| known.ended = true);
         self.expect("an end", |session| session.calls.get(&id).is_none());
         self.running.retain(|running| *running != id);

@@ -137,10 +137,10 @@ async fn what_other_processes_commit_is_found_without_a_ring() {
     let request = suspend(id);
     fixture.another().transact(move |tx| tx.command(request)).wait().unwrap();
     assert!(!is_ready(watcher.changed()).await, "the ring is lost");
-    feed.catch_up().unwrap();
+    feed.look().unwrap();
     assert!(is_ready(watcher.changed()).await);
     assert_eq!(watcher.rest().unwrap().len(), 1);
-    feed.catch_up().unwrap();
+    feed.look().unwrap();
     assert!(!is_ready(watcher.changed()).await, "it is told once");
 }
 
@@ -153,17 +153,17 @@ async fn a_ring_for_other_sessions_costs_no_read() {
     let before = reads(&fixture.store);
     let mut ring = Ring::default();
     ring.name(SessionId::new(Machine.uuid()), false);
-    feed.heard(&ring).unwrap();
+    feed.take_ring(&ring).unwrap();
     assert_eq!(reads(&fixture.store), before);
     ring.name(id, false);
-    feed.heard(&ring).unwrap();
+    feed.take_ring(&ring).unwrap();
     assert_eq!(reads(&fixture.store), before + 1);
-    feed.heard(&Ring::anything()).unwrap();
+    feed.take_ring(&Ring::anything()).unwrap();
     assert_eq!(reads(&fixture.store), before + 2);
     drop(following);
     ring = Ring::default();
     ring.name(id, false);
-    feed.heard(&ring).unwrap();
+    feed.take_ring(&ring).unwrap();
     assert_eq!(reads(&fixture.store), before + 2, "it is not followed any more");
 }
 
@@ -194,7 +194,7 @@ async fn changes_of_two_processes_come_in_order_and_without_a_gap() {
         } else {
             other.transact(move |tx| tx.command(request)).await.unwrap();
             if turn % 5 == 0 {
-                feed.catch_up().unwrap();
+                feed.look().unwrap();
             }
         }
         seen.extend(eager.rest().unwrap());
@@ -202,7 +202,7 @@ async fn changes_of_two_processes_come_in_order_and_without_a_gap() {
             seen_late.extend(lazy.rest().unwrap());
         }
     }
-    feed.catch_up().unwrap();
+    feed.look().unwrap();
     seen.extend(eager.rest().unwrap());
     seen_late.extend(lazy.rest().unwrap());
     let there = watcher(false).rest().unwrap();

@@ -36,6 +36,8 @@ struct Player {
     /// Passed behind the last part of each step.
     points: Points,
     dies: Dies,
+    /// Whether drivers want to be kept.
+    keeps: bool,
     /// Whether a driver that ends when it may does.
     may_end: watch::Sender<bool>,
     /// How often it says at once whether it is to be kept; then it does when it may.
@@ -67,7 +69,7 @@ enum Dies {
     /// It never comes to its end.
     Hangs,
     Panics,
-    /// It panics as soon as it is to run a step, or within its stream.
+    /// It panics as soon as it is to run a step, or in the middle of one.
     AtOnce,
     InItsStream,
 }
@@ -76,8 +78,8 @@ impl Player {
     fn new(steps: Vec<Vec<Part>>) -> Self {
         let (steps, points) = (Arc::new(Mutex::new(steps.into())), Points::new(None));
         let (may_end, may_answer) = (watch::Sender::new(false), watch::Sender::new(false));
-        let (dies, answers) = (Dies::InTime, usize::MAX);
-        Self { steps, points, dies, may_end, answers, may_answer, log: Arc::default() }
+        let (dies, keeps, answers) = (Dies::InTime, true, usize::MAX);
+        Self { steps, points, dies, keeps, may_end, answers, may_answer, log: Arc::default() }
     }
 
     fn ran(&self) -> Vec<String> {
@@ -133,11 +135,11 @@ impl Driver for Playing {
         let player = self.0.clone();
         let parts = player.steps.lock().unwrap().pop_front();
         emitting(move |out| async move {
-            assert!(player.dies != Dies::InItsStream, "as it was told to");
             let is_last = parts.is_none();
             for part in parts.into_iter().flatten() {
                 out.emit(part).await;
             }
+            assert!(player.dies != Dies::InItsStream, "as it was told to");
             player.points.pass("behind the last part", Some(&step.stop)).await;
             let completed =
                 RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
@@ -166,7 +168,7 @@ impl Driver for Playing {
         while asked > self.0.answers && !*self.0.may_answer.borrow() {
             std::thread::yield_now();
         }
-        true
+        self.0.keeps
     }
 
     fn kill(&mut self) -> BoxFuture<'static, ()> {

@@ -32,23 +32,23 @@ impl Driver for Handed {
     }
 }
 
-fn says(text: &str) -> Part {
+pub fn says(text: &str) -> Part {
     Part::Delta { message: 0, words: Words::Said, text: text.to_owned() }
 }
 
 /// What a watcher was told.
 #[derive(Default)]
-struct Told {
+pub struct Told {
     happened: Vec<&'static str>,
     /// The agent's words, one by one.
     words: String,
     /// The agent's words that were committed.
-    committed: String,
+    pub committed: String,
 }
 
 impl Told {
     /// Takes what comes next, and returns what it was: something that happened, or words.
-    async fn next(&mut self, live: &mut LiveMoments) -> String {
+    pub async fn next(&mut self, live: &mut LiveMoments) -> String {
         match within(live.next()).await.unwrap().unwrap() {
             LiveMoment::Committed(moment) => {
                 let said = moment.said.iter().map(|(_, said)| said);
@@ -66,13 +66,13 @@ impl Told {
         }
     }
 
-    async fn until(&mut self, live: &mut LiveMoments, what: &str) {
+    pub async fn until(&mut self, live: &mut LiveMoments, what: &str) {
         while self.next(live).await != what {}
     }
 }
 
 /// Starts a host, and a session that says what it is handed.
-async fn begin(fixture: &Fixture) -> (RunningHost, SessionRef, UnboundedSender<Part>) {
+pub async fn begin(fixture: &Fixture) -> (RunningHost, SessionRef, UnboundedSender<Part>) {
     let adjourn = fixture.adjourn();
     let (hand, handed) = unbounded_channel();
     let handed = Handed(Arc::new(Mutex::new(handed)));

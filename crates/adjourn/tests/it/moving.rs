@@ -80,6 +80,23 @@ async fn what_moves_a_session_takes_its_course_when_it_is_dropped() {
 }
 
 #[tokio::test]
+async fn an_import_with_its_commit_takes_its_course_when_it_is_dropped() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let (_here, there, session) = two(directory.path(), &clock).await;
+    let record = session.export().await.unwrap().record;
+    drop(there.import(record.clone()).with_commit());
+    // Behind whatever is queued.
+    there.transact(|_| Ok::<_, adjourn::StoreError>(())).await.unwrap();
+    assert_eq!(there.size().await.unwrap().sessions, 0, "it was never polled");
+    touch(there.import(record.clone()).with_commit());
+    while there.size().await.unwrap().sessions == 0 {
+        tokio::task::yield_now().await;
+    }
+    let refused = there.import(record).with_commit().await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Rejected::AlreadyConsumed { .. })), "{refused}");
+}
+
+#[tokio::test]
 async fn a_parked_session_goes_on_in_another_store_with_all_that_it_knew() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
     let (here, there, session) = two(directory.path(), &clock).await;

@@ -12,9 +12,11 @@ use adjourn_core::ledger::CallState;
 use adjourn_core::{Command, Session};
 use adjourn_driver::{Message, Role, model_view};
 
+use crate::canned_model::SUSPENDS;
 use crate::fake::{Agents, Sent, spec};
 use crate::fixture::{Fixture, Working};
 use crate::provider;
+use crate::spoken::spoken;
 
 /// The points that a turn passes in which nothing happens.
 const POINTS: [&str; 18] = [
@@ -38,10 +40,27 @@ const POINTS: [&str; 18] = [
     "before the end",
 ];
 
-/// What happens to the agent where it is held.
+/// What happens to the agent where it is held: a suspend, something else, or both.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Act {
-    Suspend(Mode),
+struct Act {
+    suspends: Option<Mode>,
+    then: Then,
+}
+
+impl Act {
+    const fn suspends(mode: Mode) -> Self {
+        Self { suspends: Some(mode), then: Then::Nothing }
+    }
+
+    /// Returns whether the turn goes on to its end as if nothing had happened.
+    fn waits(self) -> bool {
+        self == Self::suspends(Mode::WaitForCompletion)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Then {
+    Nothing,
     Cancel,
     /// Its host stops, and it comes to its end in time or not.
     Drain {
@@ -87,19 +106,20 @@ impl Life {
     /// Lets something happen to the agent, which is held.
     async fn suffer(&mut self, act: Act) {
         let points = self.agents.points.clone();
-        match act {
-            Act::Suspend(mode) => {
-                self.fixture.suspend(self.id, Suspend { mode, ..Suspend::default() });
-                if mode > Mode::WaitForCompletion {
-                    points.until_heard().await;
-                }
+        if let Some(mode) = act.suspends {
+            self.fixture.suspend(self.id, Suspend { mode, ..Suspend::default() });
+            if mode > Mode::WaitForCompletion {
+                points.until_heard_as(mode).await;
             }
-            Act::Cancel => {
+        }
+        match act.then {
+            Then::Nothing => {}
+            Then::Cancel => {
                 let cancel = Command::Cancel(Cancel::default());
                 self.fixture.give(self.id, cancel, Vec::new()).unwrap();
-                points.until_heard().await;
+                points.until_heard_as(Mode::InterruptImmediate).await;
             }
-            Act::Drain { in_time } => {
+            Then::Drain { in_time } => {
                 let stopping = tokio::spawn(self.next_host().await.stop());
                 points.until_heard().await;
                 if in_time {
@@ -107,15 +127,15 @@ impl Life {
                 }
                 while !stopping.is_finished() {
                     if !in_time {
-                        self.fixture.clock.advance(Duration::from_secs(1));
+                        self.fixture.clock.advance(Duration::from_secs(10));
                     }
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 stopping.await.unwrap();
             }
-            Act::Kill => {
+            Then::Kill => {
                 self.next_host().await.kill().await;
-                points.until_heard().await;
+                points.until_heard_as(Mode::InterruptImmediate).await;
                 self.fixture.ring_hosts();
             }
         }
@@ -189,8 +209,9 @@ async fn lives_through(hold_at: usize, act: Act, keeps: bool) {
     let unknown = session.calls.at(CallState::Unknown).len();
     // An agent that is told to stop still reports what has ended.
     let cut_off = open - usize::from(point.ends_with("untold"));
-    match act {
-        Act::Suspend(mode) => {
+    match (act.then, act.suspends) {
+        (Then::Nothing, None) => unreachable!("something happens"),
+        (Then::Nothing, Some(mode)) => {
             let suspended = session.suspended().unwrap();
             assert!(!suspended.park.pause.host_interrupted, "{what}");
             match mode {
@@ -207,21 +228,29 @@ async fn lives_through(hold_at: usize, act: Act, keeps: bool) {
                 Mode::InterruptImmediate => assert_eq!(unknown, cut_off, "{what}"),
             }
         }
-        Act::Cancel => {
+        (Then::Cancel, _) => {
             assert_eq!(session.last_run.as_ref().unwrap().outcome.as_str(), "canceled", "{what}");
             assert_eq!(unknown, cut_off, "{what}");
         }
-        Act::Kill | Act::Drain { in_time: false } if open > 0 => {
+        (Then::Kill | Then::Drain { in_time: false }, None) if open > 0 => {
             let pause = session.status().pause.unwrap();
             assert_eq!(pause.reason, Some("host_interrupted"), "{what}");
             assert_eq!(unknown, open, "{what}");
         }
-        Act::Kill | Act::Drain { in_time: false } => {
+        (Then::Kill | Then::Drain { in_time: false }, None) => {
             assert_eq!(session.state.name(), "idle", "{what}");
         }
-        Act::Drain { in_time: true } => {}
+        // The suspend is not lost with the host, and is what the session waits for.
+        (Then::Kill | Then::Drain { .. }, Some(_)) => {
+            let suspended = session.suspended().unwrap();
+            assert!(!suspended.park.pause.host_interrupted, "{what}");
+            if act.then != (Then::Drain { in_time: true }) {
+                assert_eq!(unknown, open, "{what}");
+            }
+        }
+        (Then::Drain { in_time: true }, None) => {}
     }
-    if !matches!(act, Act::Suspend(Mode::WaitForCompletion)) {
+    if !act.waits() {
         let asked = life.agents.log().permissions.iter().filter(|(_, how)| *how == "asked").count();
         let settled = life.agents.log().permissions.len() - asked;
         assert_eq!(asked, settled, "{what}: no permission is left open");
@@ -229,9 +258,9 @@ async fn lives_through(hold_at: usize, act: Act, keeps: bool) {
 
     if session.suspended().is_some() {
         // With an input, too: the broken turn is told as one all the same.
-        let goes_on = act != Act::Suspend(Mode::WaitForCompletion) && hold_at % 2 == 1;
+        let goes_on = life.agents.log().finished == 0 && hold_at % 2 == 1;
         life.fixture.resume(life.id, goes_on.then_some("please")).unwrap();
-    } else if act == Act::Cancel {
+    } else if act.then == Then::Cancel {
         life.fixture.prompt(life.id, "again");
     }
     let done = |session: &Session| {
@@ -241,6 +270,13 @@ async fn lives_through(hold_at: usize, act: Act, keeps: bool) {
     let session = life.fixture.until(life.id, "completed", done).await;
     life.check(&what);
     assert!(session.calls.is_empty(), "{what}: the agent was told everything");
+    // A kill takes the words that were not committed; nothing else does.
+    if act.then != Then::Kill {
+        let said = life.agents.log().said.clone();
+        let said: Vec<_> = said.into_iter().filter(|(words, _)| !words.is_empty()).collect();
+        let spoken = spoken(&life.fixture.said(life.id));
+        assert_eq!(spoken, said, "{what}: each word once, whole or broken off");
+    }
     let Life { agents, host, .. } = life;
     host.stop().await;
     check_sent(&agents, act, point, keeps, &what);
@@ -253,17 +289,17 @@ fn check_sent(agents: &Agents, act: Act, point: &str, keeps: bool, what: &str) {
     let prompts: Vec<_> = prompts.map(Sent::text).collect();
     let place_known = point != POINTS[0];
     let was_sent = !POINTS[..2].contains(&point);
-    let expected: &[&str] = match act {
-        Act::Cancel if was_sent => &["build it", "again"],
-        Act::Cancel => &["again"],
+    let expected: &[&str] = match act.then {
+        Then::Cancel if was_sent => &["build it", "again"],
+        Then::Cancel => &["again"],
         // Whether it was sent cannot be known once the child has a session.
-        Act::Suspend(Mode::WaitForCompletion) => &["build it"],
+        _ if act.waits() => &["build it"],
         _ if place_known && !was_sent => &[],
         _ => &["build it"],
     };
     assert_eq!(prompts, expected, "{what}: the same prompt is never sent again");
     let went_on: Vec<_> = log.sent.iter().filter_map(Sent::continuation).collect();
-    let broken = place_known && !matches!(act, Act::Cancel | Act::Suspend(Mode::WaitForCompletion));
+    let broken = place_known && act.then != Then::Cancel && !act.waits();
     assert_eq!(went_on.len(), usize::from(broken), "{what}");
     if let Some(continuation) = went_on.first() {
         let fate = |wanted: Option<adjourn_driver::Fate>| {
@@ -288,7 +324,7 @@ fn check_sent(agents: &Agents, act: Act, point: &str, keeps: bool, what: &str) {
         assert_eq!(sorted(&continuation.not_run), not_run, "{what}");
     }
     // A driver lives through what leaves its session at rest on the same host.
-    let rests = matches!(act, Act::Suspend(_) | Act::Cancel);
+    let rests = matches!(act.then, Then::Nothing | Then::Cancel);
     if let ([first, next, ..], true) = (&log.stepped[..], rests) {
         assert_eq!(next == first, keeps, "{what}");
         // What is not kept is ended before another driver begins.
@@ -337,33 +373,51 @@ async fn a_turn_comes_to_its_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_mode_at_every_point_and_a_cold_resume() {
     for mode in [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion] {
-        lives_through_at_every_point(Act::Suspend(mode), false).await;
+        lives_through_at_every_point(Act::suspends(mode), false).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_mode_at_every_point_and_a_warm_resume() {
     for mode in [Mode::FinishStep, Mode::InterruptImmediate, Mode::WaitForCompletion] {
-        lives_through_at_every_point(Act::Suspend(mode), true).await;
+        lives_through_at_every_point(Act::suspends(mode), true).await;
+    }
+}
+
+/// Lets something happen at every point, alone and right behind a suspend in each mode.
+async fn lives_through_in_every_mode(then: Then, keeps: bool) {
+    for suspends in SUSPENDS {
+        lives_through_at_every_point(Act { suspends, then }, keeps).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_at_every_point() {
-    lives_through_at_every_point(Act::Cancel, true).await;
+async fn a_cancel_at_every_point_and_a_cold_prompt() {
+    lives_through_in_every_mode(Then::Cancel, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_at_every_point_and_a_warm_prompt() {
+    lives_through_in_every_mode(Then::Cancel, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drain_at_every_point() {
-    lives_through_at_every_point(Act::Drain { in_time: true }, true).await;
+    for keeps in [false, true] {
+        lives_through_in_every_mode(Then::Drain { in_time: true }, keeps).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drain_that_is_too_late_at_every_point() {
-    lives_through_at_every_point(Act::Drain { in_time: false }, true).await;
+    for keeps in [false, true] {
+        lives_through_in_every_mode(Then::Drain { in_time: false }, keeps).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_at_every_point() {
-    lives_through_at_every_point(Act::Kill, true).await;
+    for keeps in [false, true] {
+        lives_through_in_every_mode(Then::Kill, keeps).await;
+    }
 }

@@ -17,8 +17,8 @@ struct State {
     hold_at: Option<usize>,
     passed: Vec<&'static str>,
     held: bool,
-    /// Whether the driver that is held was told to stop, or was dropped.
-    heard: bool,
+    /// How the driver that is held was told to stop; one that was dropped was, too.
+    heard: Option<Mode>,
 }
 
 /// Takes note that a driver was dropped where it was held.
@@ -26,7 +26,7 @@ struct Held<'a>(&'a watch::Sender<State>);
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.0.send_modify(|state| state.heard = true);
+        self.0.send_modify(|state| state.heard = Some(Mode::InterruptImmediate));
     }
 }
 
@@ -51,11 +51,12 @@ impl Points {
         let mut stop = stop.cloned();
         let mut state = self.0.subscribe();
         let told = async {
-            match &mut stop {
-                Some(stop) => stop.at_least(Mode::FinishStep).await,
-                None => std::future::pending().await,
-            };
-            self.0.send_modify(|state| state.heard = true);
+            if let Some(stop) = &mut stop {
+                for mode in [Mode::FinishStep, Mode::InterruptImmediate] {
+                    stop.at_least(mode).await;
+                    self.0.send_modify(|state| state.heard = Some(mode));
+                }
+            }
             std::future::pending::<()>().await;
         };
         tokio::select! {
@@ -81,8 +82,15 @@ impl Points {
 
     /// Waits until the driver that is held was told to stop, or was dropped.
     pub async fn until_heard(&self) {
+        self.until_heard_as(Mode::FinishStep).await;
+    }
+
+    /// Waits until the driver that is held was told to stop in a mode or a more urgent one, or was
+    /// dropped.
+    pub async fn until_heard_as(&self, mode: Mode) {
         let mut state = self.0.subscribe();
-        within(async { drop(state.wait_for(|state| state.heard).await.unwrap()) }).await;
+        within(async { drop(state.wait_for(|state| state.heard >= Some(mode)).await.unwrap()) })
+            .await;
     }
 
     /// Lets the driver go on, and holds no other.

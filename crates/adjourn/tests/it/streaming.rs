@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use adjourn::bell::Bell;
 use adjourn::live::Delta;
 use adjourn::watch::Watcher;
+use adjourn_conformance::pulse::Pulse;
 use adjourn_core::id::SessionId;
 use adjourn_driver::{Joining, Message, Role, model_view};
 use adjourn_store::Sqlite;
@@ -117,17 +118,18 @@ impl Elsewhere {
 async fn a_watcher_in_another_process_sees_words_within_a_second_and_a_half() {
     let mut saying = Saying::begin().await;
     let mut elsewhere = Elsewhere::new(&saying);
-    let mut late = Vec::new();
+    let pulse = Pulse::shared();
     for _ in 0..WORDS {
+        let before = Instant::now();
         saying.next_word().await;
         let due = saying.said_before(COMMITTED_WITHIN);
         let asked = Instant::now();
         elsewhere.until_seen(&due).await;
-        late.extend(Some(COMMITTED_WITHIN + asked.elapsed()).filter(|late| *late > SEEN_WITHIN));
+        let seen = COMMITTED_WITHIN + asked.elapsed();
+        // A machine that stands still holds up a few commits beside it for as long.
+        let stalled = pulse.slowest(before);
+        assert!(seen <= SEEN_WITHIN + stalled, "seen after {seen:?}, the machine took {stalled:?}");
     }
-    // A machine that is busy with something else may hold up some of them.
-    let some = usize::try_from(WORDS / 4).unwrap();
-    assert!(late.len() <= some, "words were seen after {late:?}");
     let session = saying.fixture.until_state(saying.id, "idle").await;
     assert_eq!(session.memory.last_words, saying.said_before(Duration::ZERO), "of all segments");
     elsewhere.until_seen(&saying.said_before(Duration::ZERO)).await;

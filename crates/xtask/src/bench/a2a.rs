@@ -13,7 +13,7 @@ use adjourn_a2a::{Agent, Face, Profile};
 use adjourn_core::carry::Budget;
 use adjourn_core::driver::DriverSpec;
 use adjourn_server::Site;
-use adjourn_testkit::http::Connection;
+use adjourn_testkit::http::{self, Connection};
 use anyhow::{Context as _, Result, ensure};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -297,7 +297,8 @@ async fn all_heard(heard: &AtomicUsize, expected: usize) -> Result<()> {
     Ok(())
 }
 
-/// Watches a task, or whatever a bare broadcast tells, and counts events.
+/// Watches a task, or whatever a bare broadcast tells, and counts events. A thread for each watcher, as
+/// the client of the tests would need, would be measured with it: they share one.
 async fn watch(port: u16, task: Option<String>, heard: Arc<AtomicUsize>) -> Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
     let (path, params) = match &task {
@@ -306,11 +307,7 @@ async fn watch(port: u16, task: Option<String>, heard: Arc<AtomicUsize>) -> Resu
     };
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": params });
     let body = body.to_string();
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n{body}",
-        body.len()
-    );
+    let request = http::request(&format!("POST {path}"), &JSON, &body);
     stream.write_all(request.as_bytes()).await?;
     let mut lines = BufReader::new(stream).lines();
     while let Some(line) = lines.next_line().await? {

@@ -21,28 +21,35 @@ const TURN: usize = 10;
 
 /// Measures one round.
 pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
-    let mut alone = Sessions::start(place, "acp-run", 1)?;
+    let mut alone = Sessions::start(place, "acp-run", 1, None)?;
     alone.run_for(SPAN / 4)?;
     let mut times = alone.run_for(SPAN)?.times;
     figures.add("acp_run_p50_ms_n1", percentile(&mut times, 0.5) / 1000.0);
     drop(alone);
-    let mut many = Sessions::start(place, "acp-runs", SESSIONS)?;
-    many.run_for(SPAN / 4)?;
-    let before = many.editor.child.processor_time()?;
-    let Runs { mut times, spent } = many.run_for(SPAN)?;
-    let cpu = many.editor.child.processor_time()?.saturating_sub(before);
-    figures.add("acp_run_cpu_us", cpu.as_secs_f64() * 1e6 / times.len() as f64);
-    figures.add("acp_run_cycles_per_s_n64", times.len() as f64 / spent.as_secs_f64());
-    figures.add("acp_run_p50_ms_n64", percentile(&mut times, 0.5) / 1000.0);
-    drop(many);
+    let mut many = Runs::of(place, "acp-runs", None)?;
+    figures.add("acp_run_cpu_us", many.cpu_us());
+    figures.add("acp_run_cycles_per_s_n64", many.per_second());
+    figures.add("acp_run_p50_ms_n64", percentile(&mut many.times, 0.5) / 1000.0);
+    logged(place, figures)?;
     attached(place, figures)
+}
+
+/// What the log of the program costs: runs with it lie between two without.
+fn logged(place: &Path, figures: &mut Figures) -> Result<()> {
+    let before = Runs::of(place, "acp-quiet", Some("off"))?;
+    let logged = Runs::of(place, "acp-logged", Some("info"))?;
+    let after = Runs::of(place, "acp-quiet-again", Some("off"))?;
+    let percent = |of: fn(&Runs) -> f64| 200.0 * of(&logged) / (of(&before) + of(&after));
+    figures.add("acp_run_log_percent_n64", percent(Runs::per_second));
+    figures.add("acp_run_log_cpu_percent_n64", percent(Runs::cpu_us));
+    Ok(())
 }
 
 /// The price of a cycle beside many sessions that the same client sees, as a multiple of the price
 /// without them.
 fn attached(place: &Path, figures: &mut Figures) -> Result<()> {
-    let mut alone = Sessions::start(place, "acp-alone", 1)?;
-    let mut beside = Sessions::start(place, "acp-beside", 1 + ATTACHED)?;
+    let mut alone = Sessions::start(place, "acp-alone", 1, None)?;
+    let mut beside = Sessions::start(place, "acp-beside", 1 + ATTACHED, None)?;
     let (mut short, mut long) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
         alone.cycles(TURN, &mut short)?;
@@ -57,6 +64,25 @@ fn attached(place: &Path, figures: &mut Figures) -> Result<()> {
 struct Runs {
     times: Vec<Duration>,
     spent: Duration,
+    /// The processor time that the agent used for them.
+    cpu: Duration,
+}
+
+impl Runs {
+    /// Runs many sessions of one agent at once, with a log of a level or as people start it.
+    fn of(place: &Path, name: &str, log: Option<&str>) -> Result<Self> {
+        let mut sessions = Sessions::start(place, name, SESSIONS, log)?;
+        sessions.run_for(SPAN / 4)?;
+        sessions.run_for(SPAN)
+    }
+
+    fn per_second(&self) -> f64 {
+        self.times.len() as f64 / self.spent.as_secs_f64()
+    }
+
+    fn cpu_us(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.times.len() as f64
+    }
 }
 
 /// What an editor is told of a session that matters here.
@@ -76,13 +102,14 @@ struct Sessions {
 
 impl Sessions {
     /// Starts an agent beside a store of its own, and makes sessions.
-    fn start(place: &Path, name: &str, sessions: usize) -> Result<Self> {
+    fn start(place: &Path, name: &str, sessions: usize, log: Option<&str>) -> Result<Self> {
         let own = place.join(name);
         std::fs::create_dir(&own)?;
         let script = own.join("script.json");
         std::fs::write(&script, SCRIPT)?;
         let mut command = Command::new(program()?);
         command.args(["acp", "--script"]).arg(script).env("ADJOURN_STORE", own.join("store.db"));
+        command.args(log.into_iter().flat_map(|level| ["--log", level]));
         // Keys and settings of the one who measures are left alone.
         for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
             command.env(variable, &own);
@@ -102,7 +129,7 @@ impl Sessions {
 
     /// Runs all sessions at once, again and again, until a time has passed and all are at rest.
     fn run_for(&mut self, span: Duration) -> Result<Runs> {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), self.editor.child.processor_time()?);
         let mut times = Vec::new();
         let mut open = HashMap::new();
         for id in self.sessions.clone() {
@@ -129,7 +156,9 @@ impl Sessions {
                 }
             }
         }
-        Ok(Runs { times, spent: start.elapsed() })
+        let spent = start.elapsed();
+        let cpu = self.editor.child.processor_time()?.saturating_sub(before);
+        Ok(Runs { times, spent, cpu })
     }
 
     fn prompt(&mut self, id: &str) -> Result<()> {

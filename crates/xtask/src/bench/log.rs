@@ -8,7 +8,9 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{fmt, reload};
 
-/// The log of this process: off, or at `info` as `adjourn serve` has it, into nothing.
+/// The log of this process: off, or at `info`, each line put together and written into nothing by
+/// the thread that logs it. The program hands its lines to a thread that writes them; what that takes
+/// is measured with the program itself (`acp_runs.rs`).
 pub struct Log(Box<dyn Fn(LevelFilter) -> Result<()>>);
 
 impl Log {

@@ -81,15 +81,21 @@ fn panels(figures: &Figures) -> Vec<Panel> {
     let of = |name: &str| figures.median(name);
     let millis = |name: &str| of(name).map(|micros| micros / 1000.0);
     vec![
+        Panel::new("Whole runs, 64 in flight", "per second, more is better")
+            .ours("adjourn, within a program", of("run_cycles_per_s_n64"))
+            .ours("adjourn, over ACP", of("acp_run_cycles_per_s_n64"))
+            .peers(peers::RUNS)
+            .notes(&[
+                "A prompt starts it, it parks, a resume wakes it, and it ends; each step is \
+                      durable. Restate has a server of its own.",
+            ]),
         Panel::new("Durable cycles of suspend and resume", "per second, more is better")
             .ours("adjourn, 64 sessions", of("cycles_per_s_n64"))
             .ours("adjourn, one session", of("cycles_per_s_n1"))
             .peers(peers::CYCLES)
             .notes(&[
                 "The cycles are not alike. Ours: two commands to a session that has no run. \
-                 LangGraph: a node of a graph runs.",
-                "Restate, with a server of its own, and DBOS: a workflow starts, parks, wakes \
-                 and ends.",
+                      LangGraph: a node of a graph runs.",
             ]),
         Panel::new("One durable command, median", "microseconds, less is better")
             .ours("adjourn", of("op_n1_p50_us"))

@@ -31,29 +31,56 @@ pub const SPAN: Duration = Duration::from_millis(1500);
 const COUNTED: u64 = 50;
 
 /// Measures one round.
+///
+/// What is compared lies between two of what it is compared with: a machine that gets slower or
+/// faster by and by counts for neither.
 pub fn measure(place: &Path, log: &Log, figures: &mut Figures) -> Result<()> {
     let in_span = |start: Instant, _| start.elapsed() < SPAN;
-    let alone = Work::of(&place.join("run.db"), 1, Through::Library, in_span)?;
+    let work = |name: &str, sessions, through| {
+        Work::of(&place.join(name).with_extension("db"), sessions, through, in_span)
+    };
+    let alone = work("run", 1, Through::Library)?;
+    let beneath = work("run-beneath", 1, Through::Beneath)?;
+    let again = work("run-again", 1, Through::Library)?;
     figures.add("run_cycles_per_s_n1", alone.per_second());
-    let counted =
-        Work::of(&place.join("counted.db"), 1, Through::Library, |_, runs| runs < COUNTED)?;
-    figures.add("run_commits", counted.each(counted.commits));
-    figures.add("run_commands", counted.each(counted.commands));
-    let beneath = Work::of(&place.join("beneath.db"), SESSIONS, Through::Beneath, in_span)?;
-    let many = Work::of(&place.join("runs.db"), SESSIONS, Through::Library, in_span)?;
-    figures.add("run_cycles_per_s_n64", many.per_second());
-    figures.add("run_cpu_us", many.cpu_us());
-    // Between two without it: a machine that gets slower by and by counts for neither.
-    let logged =
-        log.on(|| Work::of(&place.join("logged.db"), SESSIONS, Through::Library, in_span))?;
-    let again = Work::of(&place.join("again.db"), SESSIONS, Through::Library, in_span)?;
-    let (rate, cpu) = (many.per_second() + again.per_second(), many.cpu_us() + again.cpu_us());
-    figures.add("run_log_percent_n64", 100.0 * logged.per_second() / (rate / 2.0));
-    figures.add("run_log_cpu_percent_n64", 100.0 * logged.cpu_us() / (cpu / 2.0));
+    figures.add(
+        "run_library_percent_n1",
+        percent(mean(&alone, &again, Work::per_second), beneath.per_second()),
+    );
+    let counted = |name: &str, through| {
+        Work::of(&place.join(name).with_extension("db"), 1, through, |_, runs| runs < COUNTED)
+    };
+    for (through, name, commits, commands) in [
+        (Through::Library, "counted", "run_commits", "run_commands"),
+        (Through::Beneath, "counted-beneath", "run_beneath_commits", "run_beneath_commands"),
+    ] {
+        let counted = counted(name, through)?;
+        figures.add(commits, counted.each(counted.commits));
+        figures.add(commands, counted.each(counted.commands));
+    }
+    let first = work("runs", SESSIONS, Through::Library)?;
+    let beneath = work("beneath", SESSIONS, Through::Beneath)?;
+    let second = work("second", SESSIONS, Through::Library)?;
+    let logged = log.on(|| work("logged", SESSIONS, Through::Library))?;
+    let third = work("third", SESSIONS, Through::Library)?;
+    figures.add("run_cycles_per_s_n64", first.per_second());
+    figures.add("run_cpu_us", first.cpu_us());
     // What the verbs of the library leave of the throughput beneath them, and what they take.
-    figures.add("run_library_percent_n64", 100.0 * many.per_second() / beneath.per_second());
-    figures.add("run_library_cpu_percent_n64", 100.0 * many.cpu_us() / beneath.cpu_us());
+    let library = |of: fn(&Work) -> f64| percent(mean(&first, &second, of), of(&beneath));
+    figures.add("run_library_percent_n64", library(Work::per_second));
+    figures.add("run_library_cpu_percent_n64", library(Work::cpu_us));
+    let with_log = |of: fn(&Work) -> f64| percent(of(&logged), mean(&second, &third, of));
+    figures.add("run_log_percent_n64", with_log(Work::per_second));
+    figures.add("run_log_cpu_percent_n64", with_log(Work::cpu_us));
     Ok(())
+}
+
+fn mean(one: &Work, other: &Work, of: fn(&Work) -> f64) -> f64 {
+    (of(one) + of(other)) / 2.0
+}
+
+fn percent(part: f64, whole: f64) -> f64 {
+    100.0 * part / whole
 }
 
 /// What some sessions did, and what it took.

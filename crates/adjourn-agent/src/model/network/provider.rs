@@ -50,18 +50,22 @@ impl Provider {
         let variable = options.api_key_variable.clone().or(customary);
         let found = |variable: &String| options.variables.get(variable).map(ApiKey::new);
         let key = options.api_key.clone().or_else(|| variable.as_ref().and_then(found));
-        match (&key, &variable) {
-            (Some(key), _) if !sendable(key.reveal()) => {
-                return Err(NamedModelError::Key { name: id.to_owned() });
-            }
-            (None, Some(variable)) => {
-                let (name, variable) = (id.to_owned(), variable.clone());
-                return Err(NamedModelError::NoKey { name, variable });
-            }
-            _ => {}
-        }
         let model = ModelIden::new(kind, model.to_owned());
         Ok(Self { id: id.to_owned(), kind, model, base_url, key, variable })
+    }
+
+    /// Refuses a provider that takes a key and has none, or one that cannot be sent.
+    pub(super) fn with_key(self) -> Result<Self, NamedModelError> {
+        match (&self.key, &self.variable) {
+            (Some(key), _) if !sendable(key.reveal()) => {
+                Err(NamedModelError::Key { name: self.id })
+            }
+            (None, Some(variable)) => {
+                let variable = variable.clone();
+                Err(NamedModelError::NoKey { name: self.id, variable })
+            }
+            _ => Ok(self),
+        }
     }
 
     /// Returns the options of every request.
@@ -168,6 +172,9 @@ fn base(kind: AdapterKind, text: &str) -> Result<Url, String> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("expected one without a user and a password".to_owned());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("expected one that ends with its path".to_owned());
     }
     let path = url.path().trim_end_matches('/').to_owned();
     // Anthropic's own clients take it without the version.

@@ -89,8 +89,8 @@ impl Root {
         self.at(place, DIRECTORY)
     }
 
-    /// Looks whether a file or directory is there and lies in the directory, links followed. A client
-    /// that is asked for it follows them, too.
+    /// Looks whether a file lies in the directory, links followed, or is not there yet and would lie
+    /// there. A client that is asked for it follows links, too.
     pub(super) fn check(&self, place: &Path) -> Result<(), ToolError> {
         match self.file(place) {
             Ok(_) => Ok(()),
@@ -99,11 +99,22 @@ impl Root {
         }
     }
 
+    /// Returns whether the first name on the way that leads nowhere is itself not there. A link that
+    /// leads nowhere is there: whoever writes through it makes its target, wherever that is.
     fn is_missing(&self, place: &Path) -> bool {
-        let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
-        // A link that leads nowhere is not missing: writing through it would make its target.
-        let found = statat(&self.directory, place, AtFlags::SYMLINK_NOFOLLOW);
-        matches!(found, Err(Errno::NOENT))
+        let mut so_far = PathBuf::new();
+        for component in place.components() {
+            so_far.push(component);
+            let look = |flags| beneath(&self.directory, &so_far, LOOK | OFlags::CLOEXEC | flags);
+            match look(OFlags::empty()) {
+                Ok(_) => {}
+                Err(Errno::NOENT) => {
+                    return matches!(look(OFlags::NOFOLLOW), Err(Errno::NOENT));
+                }
+                Err(_) => return false,
+            }
+        }
+        false
     }
 
     /// Opens a file to be read.

@@ -10,7 +10,7 @@ use adjourn_driver::{Environment, McpValues};
 use serde_json::{Map, Value, json};
 
 use super::source::McpSource;
-use super::values::{McpValue, expand, header_variable, is_no_secret, resolve};
+use super::values::{McpValue, Secrets, expand, header_variable, is_no_secret, put_in, resolve};
 use crate::tool::ToolSource;
 
 /// How long a server may take to be connected, unless it is said otherwise: some install themselves
@@ -73,19 +73,24 @@ pub(super) enum Launch {
         args: Vec<String>,
         env: BTreeMap<String, String>,
         directory: Option<PathBuf>,
+        /// The values that variables have in its command and its arguments.
+        expanded: Vec<String>,
     },
     Http {
         url: String,
         headers: BTreeMap<String, String>,
+        /// The values that variables have in its address.
+        expanded: Vec<String>,
     },
 }
 
 impl Launch {
     /// Returns the values that nothing may show.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = &String> {
+    pub(super) fn secrets(&self) -> Secrets {
         match self {
-            Self::Process { env: values, .. } | Self::Http { headers: values, .. } => {
-                values.values()
+            Self::Process { env: values, expanded, .. }
+            | Self::Http { headers: values, expanded, .. } => {
+                Secrets::of(values.values().chain(expanded))
             }
         }
     }
@@ -296,14 +301,17 @@ impl McpServer {
         directory: Option<&Path>,
         environment: &Environment,
     ) -> Result<Launch, Vec<String>> {
-        let mut missing = Vec::new();
+        let (mut missing, mut expanded) = (Vec::new(), Vec::new());
         let given = environment.mcp_servers.get(&self.name);
-        let mut put = |text: &String| match self.expands {
-            true => expand(text, environment).unwrap_or_else(|names| {
+        let mut put = |text: &String| {
+            if !self.expands {
+                return text.clone();
+            }
+            expanded.extend(put_in(text, environment));
+            expand(text, environment).unwrap_or_else(|names| {
                 missing.extend(names);
                 String::new()
-            }),
-            false => text.clone(),
+            })
         };
         let launch = match &self.transport {
             McpTransport::Stdio { command, args, env, cwd } => {
@@ -315,13 +323,13 @@ impl McpServer {
                 };
                 let (given, named) = (given.map(|given| &given.variables), str::to_owned);
                 let env = resolve(env, given, environment, named, &mut missing);
-                Launch::Process { command, args, env, directory }
+                Launch::Process { command, args, env, directory, expanded }
             }
             McpTransport::Http { url, headers } => {
                 let (url, given) = (put(url), given.map(|given| &given.headers));
                 let named = |header: &str| header_variable(&self.name, header);
                 let headers = resolve(headers, given, environment, named, &mut missing);
-                Launch::Http { url, headers }
+                Launch::Http { url, headers, expanded }
             }
         };
         missing.sort_unstable();

@@ -12,7 +12,7 @@ use adjourn_core::limits;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService,
+    ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService, ServiceError,
     serve_client_with_lifecycle,
 };
 use rmcp::transport::StreamableHttpClientTransport;
@@ -24,9 +24,10 @@ use rmcp::{ClientHandler, Peer, RoleClient};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use super::config::Launch;
-use super::values::redact;
+use super::values::Secrets;
 use crate::failure::FailureKind;
 use crate::tls::choose_cryptography;
 use crate::tool::ToolError;
@@ -48,7 +49,6 @@ pub(super) struct Connection {
     service: RunningService<RoleClient, Handler>,
     process: Option<Server>,
     launch: Launch,
-    stderr: Tail,
     /// Whether the server has said that its tools are others.
     pub(super) changed: Arc<AtomicBool>,
 }
@@ -129,7 +129,7 @@ impl Connection {
             }
         };
         opened.map_err(|Refused { kind, why }| {
-            let why = redact(&why, launch.secrets());
+            let why = launch.secrets().redact(&why);
             ToolError::of(kind, format!("MCP server {name:?} cannot be used: {why}"))
         })
     }
@@ -162,7 +162,7 @@ impl Connection {
         let (stderr, launch) = (stderr.clone(), launch.clone());
         let unusable = |why: String| (ClientInitializeError::ConnectionClosed(why), String::new());
         match &launch {
-            Launch::Process { command, args, env, directory } => {
+            Launch::Process { command, args, env, directory, .. } => {
                 let started = start(command, args, env, directory.as_ref());
                 let mut group = started
                     .map_err(|error| unusable(format!("{command:?} cannot be started: {error}")))?;
@@ -172,26 +172,25 @@ impl Connection {
                 else {
                     return Err(unusable("it has no pipes".to_owned()));
                 };
-                let secrets = launch.secrets().cloned().collect();
-                let listening = listen(name.to_owned(), said, stderr.clone(), secrets);
-                let process = Server { group, listening: tokio::spawn(listening) };
+                let listening = listen(name.to_owned(), said, stderr.clone(), launch.secrets());
+                // What it says belongs to the session that it was started for.
+                let listening = tokio::spawn(listening.in_current_span());
+                let process = Server { group, listening };
                 let transport = AsyncRwTransport::new_client(stdout, stdin);
                 match serve_client_with_lifecycle(handler, transport, mode).await {
-                    Ok(service) => {
-                        Ok(Self { service, process: Some(process), launch, stderr, changed })
-                    }
+                    Ok(service) => Ok(Self { service, process: Some(process), launch, changed }),
                     Err(error) => {
                         let status = process.end().await;
                         Err((gone(error), ending(status, &stderr)))
                     }
                 }
             }
-            Launch::Http { url, headers } => {
+            Launch::Http { url, headers, .. } => {
                 let config = http(url, headers).map_err(unusable)?;
                 let transport = StreamableHttpClientTransport::from_config(config);
                 let service = serve_client_with_lifecycle(handler, transport, mode).await;
                 let service = service.map_err(|error| (error, String::new()))?;
-                Ok(Self { service, process: None, launch, stderr, changed })
+                Ok(Self { service, process: None, launch, changed })
             }
         }
     }
@@ -206,17 +205,11 @@ impl Connection {
         self.launch == *launch && !self.service.peer().is_transport_closed()
     }
 
-    /// Closes the connection, and ends the server. Returns what there is to say of its end.
-    pub(super) async fn close(mut self) -> String {
+    /// Closes the connection, and ends the server. Returns how its process ended, if it has one.
+    pub(super) async fn close(mut self) -> Option<ExitStatus> {
         // Its input ends with the connection, which tells it to end by itself.
         let _ = self.service.close_with_timeout(GRACE).await;
-        match self.process.take() {
-            Some(process) => {
-                let status = process.end().await;
-                redact(&ending(status, &self.stderr), self.launch.secrets())
-            }
-            None => String::new(),
-        }
+        self.process.take()?.end().await
     }
 }
 
@@ -237,7 +230,7 @@ fn start(
 }
 
 /// Listens to what a server says on stderr: the log has it, and the last of it explains its end.
-async fn listen(name: String, stderr: impl AsyncRead + Unpin, tail: Tail, secrets: Vec<String>) {
+async fn listen(name: String, stderr: impl AsyncRead + Unpin, tail: Tail, secrets: Secrets) {
     let mut stderr = BufReader::new(stderr);
     loop {
         let mut line = Vec::new();
@@ -245,7 +238,7 @@ async fn listen(name: String, stderr: impl AsyncRead + Unpin, tail: Tail, secret
         match bounded.read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {
-                let line = redact(String::from_utf8_lossy(&line).trim_end(), secrets.iter());
+                let line = secrets.redact(String::from_utf8_lossy(&line).trim_end());
                 tracing::debug!(server = name, "MCP server: {line}");
                 tail.push(&line);
             }
@@ -292,9 +285,9 @@ fn gone(error: ClientInitializeError) -> ClientInitializeError {
 
 /// Says why a server would not begin.
 fn refused(error: &ClientInitializeError, ending: &str) -> Refused {
-    let kind = match error.is_authorization_required() || is_unauthorized(error) {
+    let kind = match error.is_authorization_required() {
         true => FailureKind::AuthRequired,
-        false => FailureKind::ToolError,
+        false => kind_of(error),
     };
     let why = match error {
         ClientInitializeError::ConnectionClosed(why) if ending.is_empty() => why.clone(),
@@ -305,16 +298,24 @@ fn refused(error: &ClientInitializeError, ending: &str) -> Refused {
     Refused { kind, why: format!("{why}{ending}") }
 }
 
-/// Returns whether credentials were refused or are missing.
-pub(super) fn is_unauthorized(error: &(dyn Error + 'static)) -> bool {
+/// Returns what a request failed by: what a transport says, without the name of its type in Rust.
+pub(super) fn cause(error: &ServiceError) -> &(dyn Error + 'static) {
+    match error {
+        ServiceError::TransportSend(error) => error.error.as_ref(),
+        error => error,
+    }
+}
+
+/// Returns what an error is taken for: credentials that were refused or are missing, or a failure.
+pub(super) fn kind_of(error: &(dyn Error + 'static)) -> FailureKind {
     let mut next = Some(error);
     while let Some(error) = next {
         if error.is::<AuthRequiredError>() || error.to_string().contains("HTTP 401") {
-            return true;
+            return FailureKind::AuthRequired;
         }
         next = error.source();
     }
-    false
+    FailureKind::ToolError
 }
 
 /// Returns what an error says, with all that led to it and is not said already.

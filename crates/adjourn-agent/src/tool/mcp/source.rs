@@ -11,9 +11,9 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::config::{Launch, McpServer};
-use super::connection::{Connection, chain};
+use super::connection::{Connection, cause, chain, kind_of};
 use super::tool::McpTool;
-use super::values::redact;
+use crate::failure::FailureKind;
 use crate::tool::{ToolError, ToolSource, Toolbox};
 
 /// How long a server that could not be used is left alone: each try may take as long as a
@@ -133,8 +133,8 @@ impl State {
             Self::Open { .. } | Self::Failed { .. } | Self::Closed => {}
         }
         if let Self::Open { connection, .. } = std::mem::take(self) {
-            let end = connection.close().await;
-            tracing::warn!(server = server.name, "MCP server is started again{end}");
+            let status = connection.close().await.map(tracing::field::display);
+            tracing::warn!(server = server.name, status, "MCP server is started again");
         }
         let opened = match Connection::open(&server.name, &launch, within).await {
             Ok(connection) => match list(server, &launch, &connection, within).await {
@@ -152,7 +152,10 @@ impl State {
                 Ok(toolbox)
             }
             Err(error) => {
-                tracing::warn!("{}", error.failure.explanation);
+                // What the server said may hold words of people, and is for `debug` alone.
+                let (kind, why) = (error.failure.kind, &error.failure.explanation);
+                tracing::warn!(server = server.name, %kind, "MCP server cannot be used");
+                tracing::debug!("{why}");
                 *self = Self::Failed { error: error.clone(), launch, at: Instant::now() };
                 Err(error)
             }
@@ -167,18 +170,25 @@ async fn list(
     connection: &Connection,
     within: Duration,
 ) -> Result<Arc<Toolbox>, ToolError> {
-    let failed = |why: String| {
-        let (name, why) = (&server.name, redact(&why, launch.secrets()));
-        ToolError::new(format!("MCP server {name:?} does not say which tools it has: {why}"))
+    let secrets = launch.secrets();
+    let failed = |kind, why: String| {
+        let (name, why) = (&server.name, secrets.redact(&why));
+        ToolError::of(kind, format!("MCP server {name:?} does not say which tools it has: {why}"))
     };
     let listed = match tokio::time::timeout(within, connection.peer().list_all_tools()).await {
-        Ok(listed) => listed.map_err(|error| failed(chain(&error)))?,
-        Err(_) => return Err(failed(format!("it took more than {} s", within.as_secs_f64()))),
+        Ok(Ok(listed)) => listed,
+        Ok(Err(error)) => {
+            let error = cause(&error);
+            return Err(failed(kind_of(error), chain(error)));
+        }
+        Err(_) => {
+            let why = format!("it took more than {} s", within.as_secs_f64());
+            return Err(failed(FailureKind::ToolError, why));
+        }
     };
-    let secrets: Arc<[String]> = launch.secrets().cloned().collect();
     let mut toolbox = Toolbox::new();
     for tool in listed {
-        let tool = McpTool::new(server, &tool, connection.peer().clone(), Arc::clone(&secrets));
+        let tool = McpTool::new(server, &tool, connection.peer().clone(), secrets.clone());
         // One tool that cannot be used keeps none of the others away.
         if let Err(error) = tool.and_then(|tool| Ok(toolbox.add(Arc::new(tool))?)) {
             let why = error.failure.explanation;

@@ -11,10 +11,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::config::McpServer;
-use super::connection::{chain, is_unauthorized};
+use super::connection::{cause, chain, kind_of};
 use super::names::tool_name;
-use super::values::redact;
-use crate::failure::FailureKind;
+use super::values::Secrets;
 use crate::tool::{Effect, Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 
 /// How long a tool's schema may be.
@@ -29,7 +28,7 @@ pub(super) struct McpTool {
     name: String,
     server: Arc<McpServer>,
     peer: Peer<RoleClient>,
-    secrets: Arc<[String]>,
+    secrets: Secrets,
 }
 
 impl McpTool {
@@ -41,7 +40,7 @@ impl McpTool {
         server: &Arc<McpServer>,
         tool: &rmcp::model::Tool,
         peer: Peer<RoleClient>,
-        secrets: Arc<[String]>,
+        secrets: Secrets,
     ) -> Result<Self, ToolError> {
         let name = tool.name.to_string();
         let mut parameters = checked(tool.input_schema.as_ref(), SCHEMA_BYTES)?;
@@ -52,8 +51,10 @@ impl McpTool {
         }
         let hints = tool.annotations.clone().unwrap_or_default();
         let description = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or(&name);
+        let description = secrets.redact(description);
+        let title = tool.title.as_deref().or(hints.title.as_deref());
         let spec = ToolSpec {
-            title: tool.title.clone().or_else(|| hints.title.clone()),
+            title: title.map(|title| secrets.redact(title)),
             effect: effect(&hints),
             permission: hints.read_only_hint != Some(true) && !server.allows(&name),
             kind: Some(kind(&hints).to_owned()),
@@ -87,7 +88,7 @@ impl Tool for McpTool {
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let (peer, server) = (self.peer.clone(), Arc::clone(&self.server));
-        let (name, secrets) = (self.name.clone(), Arc::clone(&self.secrets));
+        let (name, secrets) = (self.name.clone(), self.secrets.clone());
         Box::pin(async move {
             let request = match call.arguments {
                 Value::Object(fields) => {
@@ -97,7 +98,7 @@ impl Tool for McpTool {
             };
             // When the future is dropped, the server is told that the call is cancelled.
             match peer.call_tool_once(request).await {
-                Ok(CallToolResponse::Complete(result)) => output(&result),
+                Ok(CallToolResponse::Complete(result)) => output(&result, &secrets),
                 Ok(CallToolResponse::InputRequired(_)) => Err(ToolError::new(format!(
                     "{name} wants to ask a person something, which it cannot here"
                 ))),
@@ -108,9 +109,9 @@ impl Tool for McpTool {
     }
 }
 
-/// Takes what came of a call: all of it, or nothing.
-fn output(result: &CallToolResult) -> Result<ToolOutput, ToolError> {
-    let blocks = match checked(&result.content, RESULT_BYTES)? {
+/// Takes what came of a call: all of it but the values that the server was given, or nothing.
+fn output(result: &CallToolResult, secrets: &Secrets) -> Result<ToolOutput, ToolError> {
+    let blocks = match secrets.redact_all(checked(&result.content, RESULT_BYTES)?) {
         Value::Array(blocks) => blocks,
         _ => Vec::new(),
     };
@@ -121,6 +122,7 @@ fn output(result: &CallToolResult) -> Result<ToolOutput, ToolError> {
     let blocks: Vec<Block> = blocks.into_iter().filter_map(block).collect();
     let structured = result.structured_content.as_ref();
     let structured = structured.map(|value| checked(value, RESULT_BYTES)).transpose()?;
+    let structured = structured.map(|value| secrets.redact_all(value));
     if result.is_error != Some(true) {
         return Ok(ToolOutput { blocks, structured });
     }
@@ -132,24 +134,19 @@ fn output(result: &CallToolResult) -> Result<ToolOutput, ToolError> {
 }
 
 /// Says why a call has no result.
-fn failed(server: &str, tool: &str, error: &ServiceError, secrets: &[String]) -> ToolError {
-    let said = |why: &str| redact(why, secrets.iter());
-    let error: &(dyn std::error::Error + 'static) = match error {
+fn failed(server: &str, tool: &str, error: &ServiceError, secrets: &Secrets) -> ToolError {
+    match error {
         ServiceError::McpError(error) => {
-            return ToolError::new(said(&format!("{tool} failed: {}", error.message)));
+            ToolError::new(secrets.redact(&format!("{tool} failed: {}", error.message)))
         }
-        ServiceError::TransportClosed => {
-            return ToolError::new(format!(
-                "MCP server {server:?} ended while {tool} ran; whether it was done is not known"
-            ));
+        ServiceError::TransportClosed => ToolError::new(format!(
+            "MCP server {server:?} ended while {tool} ran; whether it was done is not known"
+        )),
+        error => {
+            let error = cause(error);
+            let why = format!("MCP server {server:?}: {}", chain(error));
+            ToolError::of(kind_of(error), secrets.redact(&why))
         }
-        ServiceError::TransportSend(error) => error.error.as_ref(),
-        error => error,
-    };
-    let why = said(&format!("MCP server {server:?}: {}", chain(error)));
-    match is_unauthorized(error) {
-        true => ToolError::of(FailureKind::AuthRequired, why),
-        false => ToolError::new(why),
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
 use adjourn_driver::Environment;
+use serde_json::Value;
 
 /// What may stand before a variable in a header without being a secret.
 const SCHEMES: &[&str] = &["", "Bearer", "Basic", "token"];
@@ -64,6 +67,19 @@ pub(super) fn expand(template: &str, environment: &Environment) -> Result<String
         }
     }
     if missing.is_empty() { Ok(text) } else { Err(missing) }
+}
+
+/// Returns the values that variables have in a template.
+pub(super) fn put_in<'a>(
+    template: &'a str,
+    environment: &'a Environment,
+) -> impl Iterator<Item = String> + 'a {
+    pieces(template).into_iter().filter_map(|piece| match piece {
+        Piece::Text(_) => None,
+        Piece::Variable { name, default } => {
+            variable(name, environment).or(default.map(str::to_owned))
+        }
+    })
 }
 
 /// Returns whether a template names variables and nothing that may be a secret, so that it may be
@@ -127,24 +143,85 @@ pub(super) fn resolve(
     values
 }
 
-/// Takes values out of a text that may be logged or stored.
-pub(super) fn redact<'a>(text: &str, values: impl Iterator<Item = &'a String>) -> String {
-    // What is shorter hides nothing, and would take letters out of every word.
+/// The values of one server, to be taken out of what may be shown, logged or stored. They are not
+/// shown. The longest is the first, so that none leaves the rest of a longer one behind.
+#[derive(Clone)]
+pub(super) struct Secrets(Arc<[String]>);
+
+impl Secrets {
+    /// What is shorter hides nothing.
     const SHORTEST: usize = 4;
-    let mut text = text.to_owned();
-    for value in values {
-        // A header's secret is often only the word behind its scheme.
-        for secret in [value.as_str(), value.rsplit(' ').next().unwrap_or_default()] {
-            if secret.len() >= SHORTEST {
-                text = text.replace(secret, "…");
+    /// What is shorter is taken out only where it stands alone: it may be a part of other words.
+    const SHORTEST_IN_WORDS: usize = 8;
+
+    /// Takes the values of a server.
+    pub(super) fn of<'a>(values: impl Iterator<Item = &'a String>) -> Self {
+        let mut secrets = Vec::new();
+        for value in values {
+            let path = Path::new(value);
+            // Where something lies on this machine is no secret, and tools need their paths whole.
+            if path.is_absolute() && path.exists() {
+                continue;
             }
+            // A value of many lines may be told line by line, and as a text in JSON.
+            secrets.extend(value.lines().map(str::to_owned));
+            let quoted = Value::from(value.as_str()).to_string();
+            secrets.extend(quoted.get(1..quoted.len() - 1).map(str::to_owned));
+            // A header's secret is often only the word behind its scheme.
+            if let Some((_, word)) = value.split_once(' ').filter(|(_, word)| !word.contains(' ')) {
+                secrets.push(word.to_owned());
+            }
+            secrets.push(value.clone());
+        }
+        secrets.retain(|secret| secret.len() >= Self::SHORTEST);
+        secrets.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        secrets.dedup();
+        Self(secrets.into())
+    }
+
+    /// Takes them out of a text.
+    pub(super) fn redact(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, secret| match text.contains(secret) {
+            true => without(&text, secret),
+            false => text,
+        })
+    }
+
+    /// Takes them out of all texts of a value.
+    pub(super) fn redact_all(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.redact(&text)),
+            Value::Array(list) => list.into_iter().map(|value| self.redact_all(value)).collect(),
+            Value::Object(fields) => {
+                let field =
+                    |(name, value): (String, _)| (self.redact(&name), self.redact_all(value));
+                Value::Object(fields.into_iter().map(field).collect())
+            }
+            other => other,
         }
     }
-    text
+}
+
+/// Takes a secret out of a text.
+fn without(text: &str, secret: &str) -> String {
+    let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once(secret) {
+        kept.push_str(before);
+        let in_word = is_letter(kept.chars().next_back()) || is_letter(behind.chars().next());
+        let stays = in_word && secret.len() < Secrets::SHORTEST_IN_WORDS;
+        kept.push_str(if stays { secret } else { "…" });
+        rest = behind;
+    }
+    kept.push_str(rest);
+    kept
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn environment() -> Environment {
@@ -184,10 +261,41 @@ mod tests {
         }
     }
 
+    fn secrets(values: &[&str]) -> Secrets {
+        let values: Vec<_> = values.iter().map(|value| (*value).to_owned()).collect();
+        Secrets::of(values.iter())
+    }
+
     #[test]
     fn values_are_taken_out_of_texts() {
-        let values = ["Bearer hush-hush".to_owned(), "1".to_owned()];
-        let said = redact("401 for hush-hush (Bearer hush-hush), 1 try", values.iter());
-        assert_eq!(said, "401 for … (…), 1 try");
+        let secrets = secrets(&["Bearer hush-hush", "1", "hush", "info", "a\nlong\"one"]);
+        for (text, said) in [
+            ("401 for hush-hush (Bearer hush-hush), 1 try", "401 for … (…), 1 try"),
+            ("Bearerhush-hushes", "Bearer…es"),
+            // A short one that is a part of a word is none.
+            ("information about infos; level=info", "information about infos; level=…"),
+            ("info", "…"),
+            (r#"{"key":"a\nlong\"one"}"#, r#"{"key":"…"}"#),
+            ("a\nlong\"one", "…"),
+            ("first long\"one", "first …"),
+        ] {
+            assert_eq!(secrets.redact(text), said, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_taken_out_of_every_text_of_a_value() {
+        let said = json!({ "hush-hush": [{ "a": "my hush-hush" }, 7, null, true], "b": "c" });
+        let kept = json!({ "…": [{ "a": "my …" }, 7, null, true], "b": "c" });
+        assert_eq!(secrets(&["hush-hush"]).redact_all(said), kept);
+    }
+
+    #[test]
+    fn the_path_of_something_here_is_no_secret() {
+        let here = std::env::temp_dir();
+        let here = here.to_str().unwrap();
+        let secrets = secrets(&[here, "/no/such/file-hush"]);
+        assert_eq!(secrets.redact(&format!("{here}/a")), format!("{here}/a"));
+        assert_eq!(secrets.redact("in /no/such/file-hush"), "in …");
     }
 }

@@ -159,6 +159,54 @@ async fn an_editor_is_not_asked_for_what_lies_outside() {
 }
 
 #[tokio::test]
+async fn no_link_makes_an_editor_write_outside() {
+    let desk = Desk::new();
+    let outside = tempfile::tempdir().unwrap();
+    let name = outside.path().file_name().unwrap().to_str().unwrap();
+    let link = |target: &Path, name: &str| {
+        std::os::unix::fs::symlink(target, desk.path().join(name)).unwrap();
+    };
+    desk.write("in/file", "inside");
+    link(outside.path(), "out");
+    link(&Path::new("..").join(name), "up");
+    link(&outside.path().join("new"), "out-new");
+    // The way leads out only once the first name of it is there.
+    link(&Path::new("missing/../..").join(name), "later");
+    link(Path::new("in/missing"), "nowhere");
+    link(Path::new("in"), "link");
+    let editor = Editor::new(Mood::Helpful);
+    for path in [
+        "out/new.txt",
+        "out/new/deep.txt",
+        "link/../out/new.txt",
+        "up/new.txt",
+        "out-new",
+        "out-new/deep.txt",
+        "later",
+        "later/new.txt",
+        "nowhere",
+        "nowhere/new.txt",
+    ] {
+        for (tool, arguments) in [
+            (Read, json!({ "path": path })),
+            (Write, json!({ "path": path, "content": "mine" })),
+            (Edit, json!({ "path": path, "old_text": "a", "new_text": "b" })),
+        ] {
+            let refused = desk.with(editor.clone(), tool, arguments).await;
+            assert!(refused.is_err(), "{tool} {path}");
+        }
+    }
+    assert_eq!(editor.asked(), [""; 0]);
+    let within = desk.path().canonicalize().unwrap();
+    for path in ["new.txt", "new/deep/file.txt", "in/new.txt", "link/new.txt", "link/new/file.txt"]
+    {
+        let write = json!({ "path": path, "content": "mine" });
+        desk.with(editor.clone(), Write, write).await.unwrap();
+        assert_eq!(editor.buffer(&within.join(path)).as_deref(), Some("mine"), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn files_of_an_editor_that_goes_away_are_read_and_written_here() {
     let desk = Desk::new();
     desk.write("a.txt", "saved");

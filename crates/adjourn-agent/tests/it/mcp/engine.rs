@@ -94,10 +94,10 @@ async fn a_host_without_the_values_leaves_the_session_to_others_and_names_them()
         said = declined(&adjourn, session.id()).await;
     }
     let environment = Environment { mcp_servers: servers.values(), ..Environment::default() };
-    session.provide(environment);
+    session.provide(environment).await;
     completed(&session).await;
     let seen = format!("{:?}", model.requests()[1].messages.last().unwrap());
-    assert!(seen.contains("hush-1"), "the server was given it: {seen}");
+    assert!(seen.contains("6 bytes"), "the server was given it: {seen}");
     host.stop().await.unwrap();
 }
 
@@ -105,11 +105,14 @@ async fn a_host_without_the_values_leaves_the_session_to_others_and_names_them()
 async fn values_are_not_in_the_store() {
     let directory = tempfile::tempdir().unwrap();
     let servers = demo(directory.path(), json!({ "DEMO_TOKEN": "hush-2" }));
-    let model = model(json!([{ "calls": [call("die", "")] }, { "text": "Done." }]));
+    let model = model(json!([
+        { "calls": [call("reveal", "")] }, { "calls": [call("reveal", "fail")] },
+        { "calls": [call("die", "")] }, { "text": "Done." },
+    ]));
     let (adjourn, host, spec) = engine(directory.path(), &model, &servers, Duration::ZERO).await;
     let id = SessionId::new(uuid::Uuid::now_v7());
     let environment = Environment { mcp_servers: servers.values(), ..Environment::default() };
-    adjourn.session(id).provide(environment);
+    adjourn.session(id).provide(environment).await;
     let session = adjourn.create_with(spec).id(id).prompt("Go.").await.unwrap();
     completed(&session).await;
     host.stop().await.unwrap();
@@ -119,6 +122,7 @@ async fn values_are_not_in_the_store() {
         .collect();
     let holds = |text: &str| stored.windows(text.len()).any(|bytes| bytes == text.as_bytes());
     assert!(holds("DEMO_TOKEN"), "the name is stored");
+    assert!(holds("the token is …."), "what the server said of it is");
     assert!(!holds("hush-2"), "the value is not, also not by what the server said at its end");
 }
 

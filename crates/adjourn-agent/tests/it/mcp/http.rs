@@ -4,7 +4,7 @@ use adjourn_agent::mcp::McpServers;
 use adjourn_agent::{AgentEvent, AgentGuardrails, FailureKind};
 use serde_json::json;
 
-use super::http_server::{AUTHORIZATION, HttpServer};
+use super::http_server::{AUTHORIZATION, HttpServer, Refusal};
 use super::until;
 use crate::fixture::{agent, errors, events, model, question, text};
 
@@ -67,9 +67,32 @@ async fn credentials_that_a_server_refuses_make_the_agent_ask() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_are_asked_for_at_whichever_request_they_are_refused() {
+    for from in ["initialize", "tools/list", "tools/call"] {
+        for says_which in [false, true] {
+            let server = HttpServer::refusing(Refusal { from, says_which });
+            let model = model(json!([{ "calls": [{ "tool": "web__look" }] }, { "text": "Done." }]));
+            let servers = web(&server.url, AUTHORIZATION);
+            let agent = agent(&model).mcp_servers(&servers).build().unwrap();
+            let asked = question(&events(agent.run("Look.")).await);
+            let kind = asked.originating_failure_kind;
+            assert_eq!(kind, Some(FailureKind::AuthRequired), "{from}: {asked:?}");
+            let record = serde_json::to_string(&asked.suspension_record).unwrap();
+            let shown = format!("{} {:?} {record}", asked.question, asked.context);
+            assert!(shown.contains("MCP server"), "{from}: {shown}");
+            for word in ["hush", "rmcp", "::", "Transport"] {
+                assert!(!shown.contains(word), "{from} {word}: {shown}");
+            }
+        }
+    }
+}
+
+/// What cannot be reached is named by its address, which a secret may be a part of.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_does_not_listen_is_told() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/mcp", free.local_addr().unwrap());
+    let url =
+        format!("http://{}/mcp?key=${{ADJOURN_TEST_KEY:-hush-key}}", free.local_addr().unwrap());
     drop(free);
     let model = model(json!([{ "text": "Done." }]));
     let agent = agent(&model).mcp_servers(&web(&url, AUTHORIZATION)).build().unwrap();
@@ -78,4 +101,5 @@ async fn a_server_that_does_not_listen_is_told() {
     let failure = errors(&run).remove(0).failure.unwrap();
     assert_eq!(failure.kind, FailureKind::ToolError);
     assert!(failure.explanation.contains("MCP server \"web\" cannot be used"), "{failure}");
+    assert!(!failure.explanation.contains("hush-key"), "{failure}");
 }

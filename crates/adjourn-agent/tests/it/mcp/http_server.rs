@@ -17,8 +17,26 @@ pub struct HttpServer {
     called: Arc<Mutex<Vec<String>>>,
 }
 
+/// How a server refuses credentials.
+#[derive(Clone, Copy)]
+pub struct Refusal {
+    /// The method of MCP that is refused, and all others behind it are, too.
+    pub from: &'static str,
+    /// Whether the server says which credentials it wants.
+    pub says_which: bool,
+}
+
 impl HttpServer {
     pub fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// Starts one that takes credentials at first, and then does not any more.
+    pub fn refusing(refusal: Refusal) -> Self {
+        Self::start_with(Some(refusal))
+    }
+
+    fn start_with(refusal: Option<Refusal>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let called = Arc::<Mutex<Vec<String>>>::default();
@@ -26,7 +44,7 @@ impl HttpServer {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let called = Arc::clone(&all);
-                std::thread::spawn(move || answer(stream, &called));
+                std::thread::spawn(move || answer(stream, &called, refusal));
             }
         });
         Self { url, called }
@@ -38,7 +56,7 @@ impl HttpServer {
 }
 
 /// Answers one request.
-fn answer(mut stream: TcpStream, called: &Mutex<Vec<String>>) {
+fn answer(mut stream: TcpStream, called: &Mutex<Vec<String>>, refusal: Option<Refusal>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut head = Vec::new();
     loop {
@@ -64,7 +82,15 @@ fn answer(mut stream: TcpStream, called: &Mutex<Vec<String>>) {
         let _ = reader.read_to_end(&mut body);
         return;
     }
+    let refused =
+        refusal.filter(|refusal| called.lock().unwrap().iter().any(|m| m == refusal.from));
     let (status, extra, body) = match verb.as_str() {
+        _ if refused.is_some_and(|refusal| !refusal.says_which) => {
+            ("401 Unauthorized", "", "hush-hush is over".to_owned())
+        }
+        _ if refused.is_some() => {
+            ("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", String::new())
+        }
         _ if header("authorization") != Some(AUTHORIZATION) => {
             ("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", String::new())
         }

@@ -99,10 +99,35 @@ async fn a_server_sees_its_own_variables_and_none_of_this_process() {
     let calls = ["DEMO_TOKEN", "PATH", "CARGO_MANIFEST_DIR"].map(|name| call("variable", name));
     let servers = demo(directory.path(), json!({ "DEMO_TOKEN": "hush" }));
     let requests = run(&servers, calls.into()).await;
-    assert_eq!(words(&requests[1]), "hush");
+    assert_eq!(words(&requests[1]), "4 bytes");
     assert_ne!(words(&requests[2]), "none");
     // Cargo sets it for every test.
     assert_eq!(words(&requests[3]), "none");
+}
+
+#[tokio::test]
+async fn values_that_a_server_reveals_are_taken_out_of_results() {
+    let directory = tempfile::tempdir().unwrap();
+    // Of the values one is short, and a part of words that are not.
+    let servers = demo(directory.path(), json!({ "DEMO_TOKEN": "hush-hush", "LEVEL": "oken" }));
+    let requests = run(&servers, vec![call("reveal", ""), call("reveal", "fail")]).await;
+    for (request, fails) in [(&requests[1], false), (&requests[2], true)] {
+        let revealed = result(request);
+        assert_eq!(revealed.is_error, fails);
+        let blocks: Vec<_> = revealed.blocks.iter().map(adjourn_driver::Block::to_value).collect();
+        let resource = json!({ "uri": "file:///…", "text": "the token is …." });
+        assert_eq!(
+            json!(blocks),
+            json!([
+                { "type": "text", "text": "the token is …." },
+                { "type": "resource", "resource": resource },
+            ])
+        );
+        let structured = revealed.structured.as_ref().unwrap();
+        let structured = if fails { &structured["structuredContent"] } else { structured };
+        assert_eq!(structured, &json!({ "token": "…", "list": ["the token is …."] }));
+        assert!(!format!("{request:?}").contains("hush"), "{request:?}");
+    }
 }
 
 #[tokio::test]
@@ -169,7 +194,7 @@ async fn a_server_may_have_more_tools_later() {
     let requests = run(&demo(directory.path(), json!({})), calls).await;
     let count = |request: &ModelRequest| request.tools.len();
     // The server says so before it answers the call that brought them.
-    assert_eq!((count(&requests[0]), count(&requests[1])), (10, 11));
+    assert_eq!((count(&requests[0]), count(&requests[1])), (11, 12));
     // Providers take no slash.
     let is_new = |tool: &ToolSpec| tool.name.starts_with("demo__one-more-");
     assert!(requests[1].tools.iter().any(is_new));

@@ -2,62 +2,13 @@
 
 use adjourn_agent::{FinishReason, ModelCall, ModelOptions, ModelPart, ModelUsage, named_model};
 use adjourn_driver::{Block, ModelRole};
+use adjourn_testkit::provider::anthropic::{begins, block_of, ends, event, says, text};
+use adjourn_testkit::provider::{Reply, Server};
 use serde_json::{Value, json};
 
-use super::server::{Reply, Server};
 use super::{KEY, asking, block, calling, heard, message, model_at, options_at, request, result};
 
 pub const MODEL: &str = "anthropic/claude-sonnet-4-6";
-
-/// One event of a stream.
-pub fn event(data: &Value) -> String {
-    format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap())
-}
-
-fn begins() -> String {
-    let usage = json!({ "input_tokens": 20, "cache_creation_input_tokens": 30,
-                        "cache_read_input_tokens": 50, "output_tokens": 1 });
-    event(&json!({ "type": "message_start", "message": {
-        "id": "msg_1", "type": "message", "role": "assistant", "content": [],
-        "model": "claude-sonnet-4-6", "stop_reason": null, "usage": usage } }))
-}
-
-fn block_of(index: u32, start: &Value, deltas: &[Value]) -> Vec<String> {
-    let start = json!({ "type": "content_block_start", "index": index, "content_block": start });
-    let delta = |delta: &Value| {
-        event(&json!({ "type": "content_block_delta", "index": index, "delta": delta }))
-    };
-    let mut events = vec![event(&start)];
-    events.extend(deltas.iter().map(delta));
-    events.push(event(&json!({ "type": "content_block_stop", "index": index })));
-    events
-}
-
-fn text(index: u32, words: &[&str]) -> Vec<String> {
-    let delta = |words: &&str| json!({ "type": "text_delta", "text": words });
-    let deltas: Vec<Value> = words.iter().map(delta).collect();
-    block_of(index, &json!({ "type": "text", "text": "" }), &deltas)
-}
-
-fn ends(reason: &str) -> Vec<String> {
-    vec![
-        event(&json!({ "type": "message_delta", "delta": { "stop_reason": reason },
-                       "usage": { "output_tokens": 9 } })),
-        event(&json!({ "type": "message_stop" })),
-    ]
-}
-
-/// An answer that says this, and is over.
-pub fn says(words: &[&str]) -> Reply {
-    Reply::events([vec![begins()], text(0, words), ends("end_turn")].concat())
-}
-
-/// An answer that begins to say this.
-pub fn begins_to_say(words: &str) -> Reply {
-    let mut events = vec![begins()];
-    events.extend(text(0, &[words]).into_iter().take(2));
-    Reply::events(events)
-}
 
 const USAGE: ModelUsage = ModelUsage {
     prompt_tokens: Some(100),

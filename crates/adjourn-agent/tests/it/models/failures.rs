@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use adjourn_agent::{FailureKind, ModelPart};
 use adjourn_core::time::Timestamp;
+use adjourn_testkit::provider::openai::{chunk, event};
+use adjourn_testkit::provider::{Reply, Server, anthropic};
 use serde_json::json;
 
-use super::anthropic::{self, MODEL};
-use super::openai::{chunk, event};
-use super::server::{Reply, Server};
+use super::anthropic::MODEL;
 use super::{KEY, failure, heard, model_at, next, request};
 
 const OPENAI: &str = "openai/gpt-5";

@@ -2,36 +2,12 @@
 
 use adjourn_agent::{FinishReason, ModelCall, ModelPart, ModelUsage, ToolSpec};
 use adjourn_driver::{Block, ModelRole};
+use adjourn_testkit::provider::openai::{chunk, says};
+use adjourn_testkit::provider::{Reply, Server};
 use serde_json::{Value, json};
 
-use super::server::{Reply, Server};
 use super::{asking, block, calling, heard, message, model_at, request, result, tools};
 use crate::models::KEY;
-
-/// One event of a stream.
-pub fn chunk(delta: &Value, finish: Option<&str>) -> String {
-    let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
-    event(&json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_794_787_200,
-                   "model": "gpt-5", "choices": [choice] }))
-}
-
-pub fn event(data: &Value) -> String {
-    format!("data: {data}\n\n")
-}
-
-/// An answer that says this, and is over.
-pub fn says(text: &str) -> Reply {
-    let usage = json!({ "choices": [], "usage": {
-        "prompt_tokens": 120, "completion_tokens": 8, "total_tokens": 128,
-        "prompt_tokens_details": { "cached_tokens": 64 } } });
-    Reply::events([
-        chunk(&json!({ "role": "assistant", "content": "" }), None),
-        chunk(&json!({ "content": text }), None),
-        chunk(&json!({}), Some("stop")),
-        event(&usage),
-        "data: [DONE]\n\n".to_owned(),
-    ])
-}
 
 fn ends(finish: &str) -> Reply {
     let said = chunk(&json!({ "content": "Well" }), None);

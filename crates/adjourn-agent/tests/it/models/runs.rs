@@ -12,14 +12,14 @@ use adjourn_agent::{
 };
 use adjourn_core::time::Timestamp;
 use adjourn_driver::BoxFuture;
+use adjourn_testkit::provider::openai::{chunk, says};
+use adjourn_testkit::provider::{Reply, Server, anthropic, openai};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tracing::field::{Field, Visit};
 use tracing::span;
 
-use super::anthropic::{self, MODEL};
-use super::openai::{chunk, says};
-use super::server::{Reply, Server};
+use super::anthropic::MODEL;
 use super::{KEY, model_at};
 use crate::fixture::{BEGINNING, Ran, errors, events, keys, question, text};
 
@@ -223,7 +223,7 @@ async fn a_call_is_answered_and_all_that_was_used_is_counted() {
         "prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010 } });
     let calls = Reply::events([
         chunk(&call, Some("tool_calls")),
-        super::openai::event(&usage),
+        openai::event(&usage),
         "data: [DONE]\n\n".to_owned(),
     ]);
     let price =

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use adjourn_core::ledger::CallId;
 use adjourn_driver::{Block, CallContent, Fate, Message, Role, model_view};
+use adjourn_testkit::provider::{Reply, Server, anthropic, openai};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::server::{Reply, Server};
-use super::{anthropic, asking, block, heard, model_at, openai};
+use super::anthropic::MODEL;
+use super::{asking, block, heard, model_at};
 
 fn blocks() -> impl Strategy<Value = Vec<Block>> {
     let block = prop_oneof![
@@ -148,7 +149,7 @@ proptest! {
     fn every_view_is_one_that_providers_take(entries in proptest::collection::vec(entry(), 0..12)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let body = sent(anthropic::MODEL, anthropic::says(&["Done."]), &entries).await;
+            let body = sent(MODEL, anthropic::says(&["Done."]), &entries).await;
             prop_assert_eq!(anthropic_takes(&body), Ok(()), "{:#}", body);
             let body = sent("openai/gpt-5", openai::says("Done."), &entries).await;
             prop_assert_eq!(openai_takes(&body), Ok(()), "{:#}", body);

@@ -4,17 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjourn::store::Sqlite;
-use adjourn_a2a::{Agent, Face};
+use adjourn_a2a::{Agent, Face, Receivers};
 use adjourn_core::driver::Need;
+use adjourn_server::Pusher;
 
-use crate::arguments::{AgentFlags, Profile, Serve};
+use crate::arguments::{AgentFlags, Profile, Push, Serve};
 use crate::chosen::Chosen;
 use crate::failure::Failure;
 use crate::native::models;
 use crate::place::Place;
 
+/// An agent, and what tells others of its tasks.
+pub type Served = (Arc<Face<Sqlite>>, Option<Arc<Pusher>>);
+
 /// Makes the agent that is asked for, if one is.
-pub fn agent(place: &Place, serve: &Serve) -> Result<Option<Arc<Face<Sqlite>>>, Failure> {
+pub fn agent(place: &Place, serve: &Serve) -> Result<Option<Served>, Failure> {
     let Some(name) = name(&serve.agent) else { return Ok(None) };
     let chosen = Chosen::by(&serve.agent, &place.settings)?.run_here()?.working_in(None)?;
     let chosen = chosen.within(None)?;
@@ -36,7 +40,18 @@ pub fn agent(place: &Place, serve: &Serve) -> Result<Option<Arc<Face<Sqlite>>>, 
         Profile::Adjourn => adjourn_a2a::Profile::Adjourn,
         Profile::Rfc => adjourn_a2a::Profile::Rfc,
     };
-    Ok(Some(Arc::new(Face::new(place.adjourn.clone(), agent, profile))))
+    let face = Face::new(place.adjourn.clone(), agent, profile);
+    let push = place.settings.push.value;
+    if push == Push::Off {
+        return Ok(Some((Arc::new(face), None)));
+    }
+    let pusher = Pusher::new(push == Push::Loopback).map_err(|problem| {
+        Failure::other(format!("cannot send push notifications: {problem}"))
+            .hint("--push off does without them")
+    })?;
+    let pusher = Arc::new(pusher);
+    let receivers: Arc<dyn Receivers> = Arc::<Pusher>::clone(&pusher);
+    Ok(Some((Arc::new(face.pushing_to(receivers)), Some(pusher))))
 }
 
 /// Returns what the agent is called that flags choose; nothing if they choose none. Everybody is told

@@ -7,9 +7,10 @@ use super::{STATES, Server};
 
 const WORKS: &str =
     r#"{"steps": [{"tool": {"name": "build", "ms": 3000, "result": "ok"}}, {"say": "merged"}]}"#;
-/// An editor that knows suspensions.
+
+/// An editor that knows the proposal: it is told of suspensions in the proposal's own updates.
 fn editor(server: &Server, script: &str) -> Editor {
-    let capabilities = json!({ "_meta": { "adjourn/suspend": {} } });
+    let capabilities = json!({ "supportsSuspend": true });
     let greeting = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
     Editor::greeted(&server.home, script, &[], &greeting)
 }

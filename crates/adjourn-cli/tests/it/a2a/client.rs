@@ -9,30 +9,31 @@ use super::fake_peer::{Answer, FakePeer, Heard};
 use super::{PARKS, Server};
 use crate::home::{Home, Told};
 
-const WAYS: [&[&str]; 4] = [
+const WAYS: [&[&str]; 5] = [
     &[],
     &["--speak", "0.3"],
+    &["--speak", "0.3", "--binding", "rest"],
     &["--speak", "1.0", "--binding", "jsonrpc"],
     &["--speak", "1.0", "--binding", "rest"],
 ];
 
 impl Server {
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Types a command about the agent: its verb, the URL, and the rest.
-    fn typed(&self, verb: &str, rest: &[&str]) -> Told {
+    pub fn typed(&self, verb: &str, rest: &[&str]) -> Told {
         self.home.told(&[&["a2a", verb, &self.url()], rest].concat())
     }
 
     /// Types a command that is granted, and returns its last object.
-    fn typed_json(&self, verb: &str, rest: &[&str]) -> Value {
+    pub fn typed_json(&self, verb: &str, rest: &[&str]) -> Value {
         self.home.json(&[&["a2a", verb, &self.url()], rest].concat())
     }
 
     /// Waits until a task stands somewhere.
-    fn until(&self, task: &str, state: &str) -> Value {
+    pub fn until(&self, task: &str, state: &str) -> Value {
         loop {
             let shown = self.typed_json("get", &[task]);
             if shown["state"] == state {
@@ -43,7 +44,7 @@ impl Server {
 }
 
 /// Returns what a command said that had to fail, and how.
-fn failed(told: &Told) -> (i32, Value) {
+pub fn failed(told: &Told) -> (i32, Value) {
     let last = told.data.lines().next_back().unwrap_or_default();
     let error: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("{told:?}"));
     (told.code, error["error"].clone())
@@ -155,12 +156,14 @@ fn what_goes_wrong_is_told_with_what_to_do_next() {
     );
     assert!(error["hint"].as_str().unwrap().contains("says where it stands"), "{error}");
     // A card that does not offer what is asked for says what it offers.
-    let told = server.typed("get", &[task, "--speak", "0.3", "--binding", "rest", "--json"]);
-    if told.code != 0 {
-        assert!(
-            failed(&told).1["message"].as_str().unwrap().contains("its card offers only"),
-            "{told:?}"
-        );
+    let peer = FakePeer::start(|_: &Heard, url: &str| object(&plain_card(url)));
+    for way in [&["--binding", "rest"], &["--speak", "1.0"]] {
+        let told = home.told(&[&["a2a", "get", &peer.url, "t", "--json"], &way[..]].concat());
+        let (code, error) = failed(&told);
+        let message = error["message"].as_str().unwrap();
+        assert_eq!(code, 1, "{way:?}: {told:?}");
+        assert!(message.ends_with("its card offers only JSONRPC 0.3.0"), "{way:?}: {told:?}");
+        assert!(error["hint"].as_str().unwrap().starts_with("leave --speak"), "{told:?}");
     }
     // One that is over can still be watched: it is told as it is.
     let told = server.typed("watch", &[task]);
@@ -168,20 +171,20 @@ fn what_goes_wrong_is_told_with_what_to_do_next() {
 }
 
 /// A card of 0.3, as an agent has it that knows no pauses.
-fn plain_card(url: &str) -> Value {
+pub fn plain_card(url: &str) -> Value {
     json!({ "name": "plain", "url": format!("{url}/rpc"), "protocolVersion": "0.3.0",
             "preferredTransport": "JSONRPC", "capabilities": { "streaming": true } })
 }
 
-fn object(value: &Value) -> Answer {
+pub fn object(value: &Value) -> Answer {
     (200, "application/json", value.to_string())
 }
 
-fn result(value: &Value) -> Answer {
+pub fn result(value: &Value) -> Answer {
     object(&json!({ "jsonrpc": "2.0", "id": 1, "result": value }))
 }
 
-fn task(state: &str) -> Value {
+pub fn task(state: &str) -> Value {
     json!({ "kind": "task", "id": "t", "contextId": "c", "status": { "state": state } })
 }
 

@@ -2,21 +2,25 @@
 //! task.
 //!
 //! What A2A has no words for is typed in at the command line, as a second person would: events, the
-//! end of a session, a pause of a session that is idle, the reason of a cancel, a retry of a resume,
-//! whose answer does not name the suspension. The status is what the
-//! command line shows, with everything that A2A shows of the task in its place.
+//! end of a session, a pause of a session that is idle, the reason of a cancel. The status is what the
+//! command line shows, with everything that A2A shows of the task in its place. At the end, all that
+//! was told of pauses has to be all that the journal says of them.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjourn_conformance::scenario::{Event, How, Restart, Resume, Scenario, Suspend, Why};
 use adjourn_conformance::{Answer, Ending, Face, Refusal, Reply, logs, play};
+use adjourn_core::Session;
+use adjourn_core::event::What;
+use adjourn_core::id::RunId;
+use adjourn_core::session::Wait;
+use adjourn_testkit::http::{self, Events};
 use serde_json::{Map, Value, json};
 
-use super::{STATES, request};
+use super::{JSON, STATES, request};
 use crate::conformance::{CONFIG, event_arguments, suspend_arguments, told};
 use crate::home::{Home, Serving};
 
@@ -28,13 +32,12 @@ const LEFT: &str = "(left)";
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// What A2A cannot say, and why.
-const LEFT_OUT: [&str; 4] = [
-    // A message to a context that is parked, or whose session has ended, begins another session.
+const LEFT_OUT: [&str; 3] = [
+    // A message to a context that is parked, or whose session has ended, begins another session. What
+    // becomes of the task of one that is closed is shown by `closed`.
     "prompt-to-a-session-paused-elsewhere.json",
     "close-suspended.json",
     "end-by-the-agent.json",
-    // A message to a task that is held is refused as one to any paused task: TASK_PAUSED.
-    "hold-that-comes-with-a-question.json",
 ];
 
 #[test]
@@ -53,6 +56,9 @@ struct Context {
     messages: AtomicU64,
     /// Whether the session was paused without a task.
     is_parked_idle: Arc<AtomicBool>,
+    /// The suspension that was shown when a resume was first sent under a key: its retries mean the
+    /// same one.
+    handles: BTreeMap<String, Value>,
 }
 
 impl Context {
@@ -73,6 +79,7 @@ impl Context {
             server: Arc::new(Mutex::new(Some(server))),
             messages: AtomicU64::new(0),
             is_parked_idle: Arc::default(),
+            handles: BTreeMap::new(),
         })
     }
 
@@ -118,7 +125,13 @@ impl Face for Context {
         }
         let configuration = json!({ "returnImmediately": true });
         let params = json!({ "message": message, "configuration": configuration });
-        self.give("SendMessage", params, |answer| match answer {
+        let is_held = self.status().is_ok_and(|status| status["held"].is_string());
+        let address = self.address();
+        Reply::later(move || match ask(&address, "SendMessage", params) {
+            // A2A has one word for all that is paused.
+            Err(refusal) if refusal.reason == "TASK_PAUSED" && is_held => {
+                Err(Refusal { reason: "HELD".to_owned(), ..refusal })
+            }
             Err(refusal) if refusal.reason != LEFT => Err(refusal),
             _ => Ok(Value::Null),
         })
@@ -155,7 +168,7 @@ impl Face for Context {
             None if is_idle => None,
             None => self.tasks().into_iter().next(),
         };
-        let Some(task) = task.filter(|_| resume.idempotency_key.is_none()) else {
+        let Some(task) = task else {
             let parked = Arc::clone(&self.is_parked_idle);
             let (home, typed) = (Arc::clone(&self.home), resume_arguments(resume, &self.id));
             return Reply::later(move || {
@@ -164,8 +177,20 @@ impl Face for Context {
         };
         let shown = task.pointer("/metadata/harn/pause/handle").cloned();
         let handle = resume.handle.clone().map(Value::from).or(shown);
+        // The answer to a retry tells of the wake that the first one made.
+        let handle = match (&resume.idempotency_key, handle) {
+            (Some(key), Some(handle)) => {
+                Some(self.handles.entry(key.clone()).or_insert(handle).clone())
+            }
+            (Some(key), None) => self.handles.get(key).cloned(),
+            (None, handle) => handle,
+        };
+        let named = match resume.idempotency_key {
+            Some(_) => handle.clone(),
+            None => resume.handle.clone().map(Value::from),
+        };
         let params = json!({
-            "taskId": task["id"], "handle": resume.handle, "input": resume.input,
+            "taskId": task["id"], "handle": named, "input": resume.input,
             "continueTranscript": resume.continue_transcript,
             "idempotencyKey": resume.idempotency_key,
         });
@@ -230,10 +255,9 @@ impl Face for Context {
         let journal = self.home.told(&["log", &self.id, "--json"]);
         let transcript = self.home.told(&["log", &self.id, "--transcript", "--json"]);
         let ending = logs::ending(&journal.data, &transcript.data)?;
-        let mut tasks = self.tasks();
-        tasks.sort_by_key(|task| task["id"].as_str().map(str::to_owned));
-        let frames: Vec<_> = tasks.iter().flat_map(|task| frames(&self.address(), task)).collect();
-        same(&frames, &ending.timeline)?;
+        let (runs, expected) = to_tell(&journal.data)?;
+        let told = runs.iter().flat_map(|(task, begun)| frames(&self.address(), task, *begun));
+        same(&told.collect::<Vec<_>>(), &expected)?;
         Ok(ending)
     }
 }
@@ -268,71 +292,92 @@ fn show(task: &Value, status: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the notifications of the proposal that a peer is told of a task from its beginning on.
-fn frames(address: &str, task: &Value) -> Vec<Value> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(SILENCE)).unwrap();
-    let body = request("SubscribeToTask", json!({ "id": task["id"] })).to_string();
-    let head = format!(
-        "POST /a2a HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{}: {}\r\n\
-         last-event-id: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        STATES.0,
-        STATES.1,
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).unwrap();
-    let lines = BufReader::new(stream).lines().map_while(Result::ok);
-    let events =
-        lines.filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+/// Returns the notifications of the proposal that a peer is told of a task from its beginning on, which
+/// is an entry of the journal.
+fn frames(address: &str, task: &RunId, begun: u64) -> Vec<Value> {
+    let body = request("SubscribeToTask", json!({ "id": task })).to_string();
+    let begun = begun.to_string();
+    let headers = [JSON, STATES, ("last-event-id", begun.as_str()), ("connection", "close")];
+    let events = Events::open(address, "POST /a2a", &headers, &body).until_silent_for(SILENCE);
     events
-        .filter(|event| event["method"] == "tasks/statusUpdate")
-        .map(|event| event["params"].clone())
+        .filter(|(_, event)| event["method"] == "tasks/statusUpdate")
+        .map(|(_, event)| event["params"].clone())
         .collect()
 }
 
-/// Compares what A2A tells of pauses with what the journal says of them: each that is told is the
-/// journal's, with the same fields and in the same order. Of pauses without a task, and of questions,
-/// there are no notifications.
-fn same(frames: &[Value], timeline: &[Value]) -> Result<(), String> {
-    let mut told: Vec<(&str, Value)> = Vec::new();
+/// Tasks in their order, each with the entry of the journal that begins it.
+type Begun = Vec<(RunId, u64)>;
+
+/// Returns the tasks, and what has to be told of pauses: what the journal says of them, in order. A
+/// question is a state of its own, and a session without a run has no task; there are no notifications
+/// of either. What a hold came with is told when the hold is lifted.
+fn to_tell(journal: &str) -> Result<(Begun, Vec<Value>), String> {
+    let mut session: Option<Session> = None;
+    let (mut begun, mut expected, mut beneath) = (Vec::new(), Vec::new(), None);
+    let mut untold = BTreeSet::new();
+    for line in journal.lines() {
+        let (revision, event) = logs::entry(line)?;
+        if let What::RunStarted(started) = &event.what {
+            begun.push((started.run, revision));
+        }
+        match &mut session {
+            Some(session) => session.evolve(&event),
+            None => session = Session::born(&event),
+        }
+        let Some(session) = &session else { continue };
+        if let Some(suspended) = session.suspended() {
+            let park = &suspended.park.pause;
+            if matches!(park.wait, Wait::Question(_)) || session.run().is_none() {
+                untold.insert(park.handle.to_string());
+            }
+            if let (Some(hold), true) = (&suspended.hold, session.run().is_none()) {
+                untold.insert(hold.pause.handle.to_string());
+            }
+        }
+        let is_told = |notice: &Value| {
+            let handle = notice.pointer("/suspended/handle").or(notice.pointer("/resumed/handle"));
+            !handle.and_then(Value::as_str).is_some_and(|handle| untold.contains(handle))
+        };
+        let mut notices = logs::notices(&event);
+        if let (What::Suspended(_), 2) = (&event.what, notices.len()) {
+            beneath = Some(notices.remove(0));
+        }
+        expected.extend(notices.into_iter().filter(is_told));
+        if matches!(event.what, What::HoldLifted(_)) && session.suspended().is_some() {
+            expected.extend(beneath.take().filter(is_told));
+        }
+    }
+    Ok((begun, expected))
+}
+
+/// Compares what A2A tells of pauses with what has to be told: the same, with the same fields and in
+/// the same order.
+fn same(frames: &[Value], expected: &[Value]) -> Result<(), String> {
+    let mut told: Vec<Value> = Vec::new();
     // Under a hold lies another suspension, which is told again when the hold is lifted.
     let mut open: Vec<Value> = Vec::new();
     for frame in frames {
         match (frame.get("previousState"), frame.get("handle")) {
-            (Some(_), _) => told.push((
-                "resumed",
-                json!({
-                    "handle": open.pop(), "cause": frame["cause"],
-                    "hadResumeInput": frame["hadResumeInput"],
-                    "continueTranscript": frame["continueTranscript"],
-                    "resumedAt": frame["resumedAt"],
-                }),
-            )),
+            (Some(_), _) => told.push(json!({ "resumed": {
+                "handle": open.pop(), "cause": frame["cause"],
+                "hadResumeInput": frame["hadResumeInput"],
+                "continueTranscript": frame["continueTranscript"],
+                "resumedAt": frame["resumedAt"],
+            } })),
             (None, Some(handle)) if open.contains(handle) => {}
             (None, handle) => {
                 open.push(handle.cloned().unwrap_or_default());
-                told.push(("suspended", json!({
+                told.push(json!({ "suspended": {
                     "handle": handle, "initiator": frame["initiator"], "reason": frame["reason"],
                     "suspendedAt": frame["pausedAt"], "resumeWhen": frame["conditions"],
-                })));
+                } }));
             }
         }
     }
-    let mut journal = timeline.iter();
-    for (kind, fields) in &told {
-        let found = journal.any(|notice| {
-            notice.get(*kind).is_some_and(|notice| {
-                let fields = fields.as_object().unwrap();
-                fields.iter().all(|(name, value)| notice[name] == *value)
-            })
-        });
-        if !found {
-            return Err(format!(
-                "told and not in the journal, in this order: {kind} {fields}; {timeline:?}"
-            ));
-        }
+    match told == expected {
+        true => Ok(()),
+        false => Err(format!("told {told:#?}\nexpected {expected:#?}")),
     }
-    Ok(())
 }
 
 fn is_over(task: &Value) -> bool {
@@ -344,19 +389,9 @@ fn is_over(task: &Value) -> bool {
 fn ask(address: &str, method: &str, params: Value) -> Answer {
     let left = || Refusal { reason: LEFT.to_owned(), ..Refusal::broken("killed") };
     let body = request(method, params).to_string();
-    let mut answer = String::new();
-    let head = format!(
-        "POST /a2a HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{}: {}\r\n\
-         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        STATES.0,
-        STATES.1,
-        body.len()
-    );
-    let mut stream = TcpStream::connect(address).map_err(|_| left())?;
-    stream.write_all(head.as_bytes()).map_err(|_| left())?;
-    stream.read_to_string(&mut answer).map_err(|_| left())?;
-    let (_, answer) = answer.split_once("\r\n\r\n").ok_or_else(left)?;
-    let mut answer: Value = serde_json::from_str(answer).map_err(|_| left())?;
+    let answer = http::try_send(address, "POST /a2a", &[JSON, STATES], &body);
+    let mut answer: Value =
+        serde_json::from_str(&answer.map_err(|_| left())?.body).map_err(|_| left())?;
     let Some(error) = answer.get("error") else { return Ok(answer["result"].take()) };
     let info = &error["data"][0];
     let reason = match info["reason"].as_str() {

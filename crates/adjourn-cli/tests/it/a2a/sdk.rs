@@ -1,5 +1,5 @@
 //! The official SDKs as clients, in the versions that `tests/sdk/a2a` pins: a task is paused, held and
-//! woken while they watch, and none of them fails to read what it is told.
+//! woken while they watch, a receiver is told of another, and none of them fails to read what it is told.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +22,7 @@ enum Sdk {
 }
 
 /// Runs a client's program, and returns what it says.
-fn told(sdk: Sdk, version: &str, arguments: &[&str]) -> Value {
+fn told(sdk: Sdk, version: &str, binding: &str) -> Value {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let installed = target.join("sdk-clients");
     let clients = installed.join("a2a");
@@ -34,7 +34,7 @@ fn told(sdk: Sdk, version: &str, arguments: &[&str]) -> Value {
     let pinned = std::fs::read_to_string(programs.join(&pin)).unwrap();
     let found = std::fs::read_to_string(clients.join(&pin)).unwrap_or_default();
     assert!(found == pinned, "the clients are not as pinned in {clients:?}: make sdk-clients");
-    let server = Server::new(SCRIPT, &["--insecure-open"]);
+    let server = Server::new(SCRIPT, &["--insecure-open", "--push", "loopback"]);
     let name = format!("v{}", version.replace('.', ""));
     let mut client = match sdk {
         Sdk::Python => {
@@ -49,10 +49,22 @@ fn told(sdk: Sdk, version: &str, arguments: &[&str]) -> Value {
             client
         }
     };
-    let output = client.arg(format!("http://{}", server.address)).args(arguments).output().unwrap();
+    let output = client.arg(format!("http://{}", server.address)).arg(binding).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+/// Returns what a client is told that watches a task which waits by itself, is paused, resumed and
+/// canceled meanwhile: each event with its kind, the state, and the pause in its metadata.
+fn watched(update: &str, [working, canceled]: [&str; 2]) -> Value {
+    json!([
+        ["task", working, "paused-by-agent"],
+        [update, working, "paused-by-client"],
+        [update, working, null],
+        [update, working, "paused-by-agent"],
+        [update, canceled, null],
+    ])
 }
 
 #[test]
@@ -65,27 +77,35 @@ fn the_python_sdk_of_1_0_is_told_of_pauses_over_both_bindings() {
             "done": "TASK_STATE_COMPLETED",
             "said": "merged",
             "canceled": "TASK_STATE_CANCELED",
-            "watched": ["task", "status_update"],
+            "watched": watched("status_update", ["TASK_STATE_WORKING", "TASK_STATE_CANCELED"]),
+            "pushed": ["Bearer s3cret", "t0ken"],
+            "receivers": 0,
             "listed": [1, true],
             "unknown": "TaskNotFoundError",
         });
-        assert_eq!(told(Sdk::Python, "1.0", &[binding]), expected, "{binding}");
+        assert_eq!(told(Sdk::Python, "1.0", binding), expected, "{binding}");
     }
 }
 
 #[test]
-fn the_python_sdk_of_0_3_is_told_of_pauses() {
-    let expected = json!({
-        "card": "agent",
-        "paused": ["paused-by-agent", "paused-by-client"],
-        "asked": "input-required",
-        "done": "completed",
-        "said": "merged",
-        "canceled": "canceled",
-        "watched": ["task", "status-update"],
-        "unknown": -32001,
-    });
-    assert_eq!(told(Sdk::Python, "0.3", &[]), expected);
+fn the_python_sdk_of_0_3_is_told_of_pauses_over_both_bindings() {
+    for (binding, transport, unknown) in
+        [("JSONRPC", "JsonRpcTransport", -32001), ("HTTP+JSON", "RestTransport", 404)]
+    {
+        let expected = json!({
+            "card": "agent",
+            "transport": transport,
+            "paused": ["paused-by-agent", "paused-by-client"],
+            "asked": "input-required",
+            "done": "completed",
+            "said": "merged",
+            "canceled": "canceled",
+            "watched": watched("status-update", ["working", "canceled"]),
+            "pushed": ["Bearer s3cret", "t0ken"],
+            "unknown": unknown,
+        });
+        assert_eq!(told(Sdk::Python, "0.3", binding), expected, "{binding}");
+    }
 }
 
 #[test]
@@ -101,26 +121,35 @@ fn the_javascript_sdk_of_1_0_is_told_of_pauses_over_both_bindings() {
             "done": "TASK_STATE_COMPLETED",
             "said": "merged",
             "canceled": "TASK_STATE_CANCELED",
-            "watched": ["task", "statusUpdate"],
+            "watched": watched("statusUpdate", ["TASK_STATE_WORKING", "TASK_STATE_CANCELED"]),
+            "pushed": ["Bearer s3cret", "t0ken"],
+            "receivers": ["hook", 0],
             "listed": [1, true],
             "unknown": unknown,
         });
-        assert_eq!(told(Sdk::JavaScript, "1.0", &[binding]), expected, "{binding}");
+        assert_eq!(told(Sdk::JavaScript, "1.0", binding), expected, "{binding}");
     }
 }
 
 #[test]
-fn the_javascript_sdk_of_0_3_is_told_of_pauses() {
-    let expected = json!({
-        "card": "agent",
-        "transport": "_JsonRpcTransport",
-        "paused": ["paused-by-agent", "paused-by-client"],
-        "asked": "input-required",
-        "done": "completed",
-        "said": "merged",
-        "canceled": "canceled",
-        "watched": ["task", "status-update"],
-        "unknown": "TaskNotFoundJSONRPCError",
-    });
-    assert_eq!(told(Sdk::JavaScript, "0.3", &["JSONRPC"]), expected);
+fn the_javascript_sdk_of_0_3_is_told_of_pauses_over_both_bindings() {
+    for (binding, transport, unknown) in [
+        ("JSONRPC", "_JsonRpcTransport", "TaskNotFoundJSONRPCError"),
+        ("HTTP+JSON", "_RestTransport", "TaskNotFoundError"),
+    ] {
+        let expected = json!({
+            "card": "agent",
+            "transport": transport,
+            "paused": ["paused-by-agent", "paused-by-client"],
+            "asked": "input-required",
+            "done": "completed",
+            "said": "merged",
+            "canceled": "canceled",
+            "watched": watched("status-update", ["working", "canceled"]),
+            "pushed": ["Bearer s3cret", "t0ken"],
+            "receivers": ["hook", 0],
+            "unknown": unknown,
+        });
+        assert_eq!(told(Sdk::JavaScript, "0.3", binding), expected, "{binding}");
+    }
 }

@@ -263,7 +263,8 @@ fn a_host_that_hangs_and_is_taken_over() {
 #[test]
 fn a_stop_is_answered_though_the_host_hangs_and_its_return_tells_nothing_twice() {
     let mut scene = Scene::new();
-    let mut editor = Editor::v1(&scene.home, TWO_CALLS);
+    let greeting = json!({ "protocolVersion": 1 });
+    let mut editor = Editor::logging(&scene.home, TWO_CALLS, "acp.log", &greeting);
     let load = json!({ "sessionId": scene.session });
     editor.call("session/load", load).unwrap();
     let hangs = scene.host.take().unwrap();
@@ -278,6 +279,14 @@ fn a_stop_is_answered_though_the_host_hangs_and_its_return_tells_nothing_twice()
     assert_eq!(endings(&editor), ["failed", "failed"]);
     let dialog = editor.dialog();
     assert!(dialog.contains("does not answer") && !dialog.contains("cut off"), "{dialog}");
+    let silent = || {
+        let log = std::fs::read_to_string(scene.home.path("acp.log")).unwrap();
+        log.lines().find(|line| line.contains("does not follow a cancel")).map(str::to_owned)
+    };
+    // It is written by a thread of its own.
+    scene.home.until_first(|_| silent().is_some());
+    let (line, session) = (silent().unwrap(), format!("session={} run=run-", scene.session));
+    assert!(line.contains(&session) && line.contains(" host=host-"), "{line}");
 
     // What is said next waits until the host is back, and answers are in order.
     let next = editor.prompt(&scene.session, "again");

@@ -165,6 +165,52 @@ fn a_message_that_a_cancel_breaks_off_is_told_as_far_as_it_came() {
     }
 }
 
+/// The turn is over behind its last words, and the session is told as suspended behind the turn.
+#[test]
+fn a_message_that_a_suspend_breaks_off_is_told_to_end_before_its_turn_and_the_suspension() {
+    for version in [1, 2] {
+        let home = Home::new();
+        let opted_in = json!({ "_meta": { "adjourn/suspend": {} } });
+        let mut greeting = greeting(version);
+        let capabilities = if version == 1 { "clientCapabilities" } else { "capabilities" };
+        greeting[capabilities] = opted_in;
+        let mut editor = Editor::greeted(&home, LONG, &[], &greeting);
+        let session = editor.new_session();
+        let prompt = editor.prompt(&session, "go");
+        let said = |message: &Value| message["params"]["update"].to_string().contains("\"c \"");
+        editor.until("some words", said);
+        let suspend = json!({ "sessionId": session, "mode": "interrupt_immediate" });
+        editor.call("session/suspend", suspend).unwrap();
+        editor.overheard();
+
+        let place = |is: &dyn Fn(&Value) -> bool| editor.heard().position(is);
+        let aborted = place(&|message| is_aborted(&message["params"]["update"]));
+        let is_suspended = |message: &Value| {
+            let update = &message["params"]["update"];
+            update["sessionUpdate"] == "suspended" || update["stopReason"] == "_suspended"
+        };
+        let suspended = place(&is_suspended);
+        // In version 2 a prompt is answered when it was taken, and the state says that its turn is
+        // over.
+        let over = place(&|message| match version {
+            1 => message["id"] == prompt && message.get("method").is_none(),
+            _ => is_suspended(message),
+        });
+        let places = [aborted, over, suspended];
+        assert!(places.iter().all(Option::is_some), "{places:?}: {}", editor.dialog());
+        assert!(places.is_sorted(), "version {version}: {places:?}: {}", editor.dialog());
+
+        let (updates, words) = message(&editor, 0, "s4.1");
+        assert_eq!(words, committed(&home, &session, "s4.1"), "{updates:#?}");
+        assert!(words.starts_with("a b c ") && words.len() < WORDS.len(), "{words}");
+        let heard = editor.heard().count();
+        load(&mut editor, version, &session);
+        let (updates, again) = message(&editor, heard, "s4.1");
+        assert_eq!(again, words, "{updates:#?}");
+        assert_eq!(updates.iter().filter(|update| is_aborted(update)).count(), 1, "{updates:#?}");
+    }
+}
+
 /// Begins to say a message in a process that has so long to stop, and tells it to stop when some
 /// words were said; returns how the process ended.
 fn stopped_in_mid_message(home: &Home, version: u64, drain: &str) -> (String, i32) {

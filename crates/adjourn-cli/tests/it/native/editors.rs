@@ -112,10 +112,13 @@ fn mcp_is_advertised_where_it_works() {
     };
     let script = home.file("script.json", r#"{"steps": [{"say": "x"}]}"#);
     let (native, scripted) = (["--model", &model], ["--script", &script]);
+    let conformance = ["--agent", "conformance"];
     assert_eq!(advertised(&native, 1), json!({ "http": true, "sse": false }));
     assert_eq!(advertised(&native, 2), json!({ "stdio": {}, "http": {} }));
-    assert_eq!(advertised(&scripted, 1), json!({ "http": false, "sse": false }));
-    assert_eq!(advertised(&scripted, 2), Value::Null);
+    for without in [&scripted, &conformance] {
+        assert_eq!(advertised(without, 1), json!({ "http": false, "sse": false }));
+        assert_eq!(advertised(without, 2), Value::Null);
+    }
 }
 
 /// What a client names when it comes back holds, whatever the session was made with.
@@ -128,19 +131,21 @@ fn servers_that_a_client_names_when_it_comes_back_take_the_place_of_the_stored_o
                  "env": [{ "name": "WORD", "value": word }] }])
     };
     let arguments = ["--model", &model];
-    for method in ["session/load", "session/resume"] {
-        let mut editor = Editor::of_agent(&home, &arguments, &greeting(1));
+    for (version, method) in [(1, "session/load"), (1, "session/resume"), (2, "session/resume")] {
+        let mut editor = Editor::of_agent(&home, &arguments, &greeting(version));
         let new = json!({ "cwd": home.path(""), "mcpServers": described("four") });
         let made = editor.call("session/new", new).unwrap();
         let session = made["sessionId"].as_str().unwrap().to_owned();
         let prompt = editor.prompt(&session, "go");
-        assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn");
+        editor.answer(prompt).unwrap();
+        home.until(&session, "reason", "more");
         assert_eq!(results(&home, &session), ["the word has 4 letters"], "{}", editor.dialog());
         let attach = json!({ "sessionId": session, "cwd": home.path(""), "mcpServers": described("another") });
         editor.call(method, attach).unwrap();
         let prompt = editor.prompt(&session, "go on");
-        assert_eq!(editor.answer(prompt).unwrap()["stopReason"], "end_turn");
-        assert_eq!(results(&home, &session)[1], "the word has 7 letters", "{method}");
+        editor.answer(prompt).unwrap();
+        home.until(&session, "outcome", "completed");
+        assert_eq!(results(&home, &session)[1], "the word has 7 letters", "{version} {method}");
         assert_eq!(editor.close(), 0);
     }
 }

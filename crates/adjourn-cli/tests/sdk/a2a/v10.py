@@ -8,8 +8,8 @@ import uuid
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
-from google.protobuf.json_format import MessageToDict
-from raw import Pauses, Raw
+from google.protobuf.json_format import MessageToDict, ParseDict
+from raw import Pauses, Raw, Receiver, pause_of
 
 
 def message(text, **about):
@@ -21,10 +21,17 @@ def message(text, **about):
 async def main(url, binding):
     async with httpx.AsyncClient(timeout=60) as http:
         card = await A2ACardResolver(http, url).get_agent_card()
-        config = ClientConfig(
-            httpx_client=http, supported_protocol_bindings=[binding], use_client_preference=True
-        )
-        client = ClientFactory(config).create(card)
+
+        def connect(**config):
+            config = ClientConfig(
+                httpx_client=http,
+                supported_protocol_bindings=[binding],
+                use_client_preference=True,
+                **config,
+            )
+            return ClientFactory(config).create(card)
+
+        client = connect()
         raw = Raw(http, f"{url}/a2a")
         pauses, states, task = Pauses(raw), [], None
 
@@ -46,29 +53,50 @@ async def main(url, binding):
         await told(message("yes", task_id=task.id, context_id=task.context_id))
         done = await client.get_task(pb.GetTaskRequest(id=task.id))
 
-        # Another task, which is watched while it is paused, and canceled.
-        whole = ClientConfig(
-            httpx_client=http,
-            supported_protocol_bindings=[binding],
-            use_client_preference=True,
-            streaming=False,
-        )
-        whole = ClientFactory(whole).create(card)
+        # Another task, which is watched while it is paused, resumed and canceled.
+        whole = connect(streaming=False)
         async for event in whole.send_message(pb.SendMessageRequest(message=message("x"))):
             sent = event.task
-        await raw.call("tasks/pause", {"taskId": sent.id})
+        receiver = Receiver()
+        about = pb.AuthenticationInfo(scheme="Bearer", credentials="s3cret")
+        push = await client.create_task_push_notification_config(
+            pb.TaskPushNotificationConfig(
+                task_id=sent.id, url=receiver.url, token="t0ken", authentication=about
+            )
+        )
+        named = {"task_id": sent.id, "id": push.id}
+        got = await client.get_task_push_notification_config(
+            pb.GetTaskPushNotificationConfigRequest(**named)
+        )
+        assert got == push, (got, push)
         watched = []
 
         async def watch(begun):
             async for event in client.subscribe(pb.SubscribeToTaskRequest(id=sent.id)):
-                watched.append(event.WhichOneof("payload"))
+                kind = event.WhichOneof("payload")
+                shown = getattr(event, kind)
+                state = pb.TaskState.Name(shown.status.state)
+                watched.append([kind, state, pause_of(MessageToDict(shown.metadata))])
                 begun.set()
 
         begun = asyncio.Event()
         watching = asyncio.create_task(watch(begun))
         await begun.wait()
+        await raw.pause_and_lift(sent.id)
         canceled = await client.cancel_task(pb.CancelTaskRequest(id=sent.id))
         await watching
+
+        def is_canceled(body):
+            event = ParseDict(body, pb.StreamResponse(), ignore_unknown_fields=True)
+            return event.status_update.status.state == pb.TASK_STATE_CANCELED
+
+        headers = await receiver.until(is_canceled)
+        await client.delete_task_push_notification_config(
+            pb.DeleteTaskPushNotificationConfigRequest(**named)
+        )
+        left = await client.list_task_push_notification_configs(
+            pb.ListTaskPushNotificationConfigsRequest(task_id=sent.id)
+        )
         listed = await client.list_tasks(pb.ListTasksRequest(page_size=1))
         try:
             await client.get_task(pb.GetTaskRequest(id="nope"))
@@ -84,6 +112,8 @@ async def main(url, binding):
                     "said": done.artifacts[-1].parts[0].text,
                     "canceled": pb.TaskState.Name(canceled.status.state),
                     "watched": watched,
+                    "pushed": [headers["authorization"], headers["x-a2a-notification-token"]],
+                    "receivers": len(left.configs),
                     "listed": [len(listed.tasks), bool(listed.next_page_token)],
                     "unknown": unknown,
                 }

@@ -13,7 +13,8 @@ pub fn read(script: &Value) -> Result<Script, String> {
     let runs = (0..read.runs().unwrap_or(1)).filter_map(|number| read.run(number));
     for item in runs.flatten() {
         let is_played = match item {
-            Item::Say(say) => say.think.is_none() && say.spend == Usage::default(),
+            // What is thought beside words changes nothing in a lifecycle.
+            Item::Say(say) => say.text.is_some() && say.spend == Usage::default(),
             Item::Tools { .. } | Item::Await { .. } | Item::Ask(_) | Item::Fail(_) | Item::End => {
                 true
             }

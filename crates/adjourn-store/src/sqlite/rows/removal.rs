@@ -99,6 +99,8 @@ impl Removal for SqliteRows<'_> {
             [row.head.0],
         )?;
         self.run("DELETE FROM listing WHERE session = ?1", [row.no.0])?;
+        // What happened is not told any more.
+        self.run("DELETE FROM recipient WHERE session = ?1", [row.no.0])?;
         let sql = "SELECT no, body FROM journal WHERE session = ?1 AND revision = 1
                        AND no != ?2 AND body IS NOT NULL";
         let mut first = self.prepare(sql)?;

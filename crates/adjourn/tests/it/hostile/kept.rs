@@ -10,14 +10,15 @@ use adjourn_core::{Command, Session};
 use adjourn_driver::{Environment, Park, Part};
 use adjourn_store::Environment as _;
 
-use super::{Dies, Player, spec};
+use super::{Dies, Player, say, spec};
 use crate::fixture::Fixture;
 use crate::points::{Points, within};
+use crate::spoken::spoken;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_driver_that_panics_is_ended_before_its_session_is_given_back() {
-    for dies in [Dies::AtOnce, Dies::InItsStream] {
-        let player = Player { dies, ..Player::new(Vec::new()) };
+    for (dies, kept) in [(Dies::AtOnce, None), (Dies::InItsStream, Some("so far"))] {
+        let player = Player { dies, ..Player::new(vec![vec![say("so "), say("far")]]) };
         let fixture = Fixture::new();
         let host = fixture.host_with(Arc::new(player.clone())).await;
         let id = fixture.create_with(spec());
@@ -27,6 +28,8 @@ async fn a_driver_that_panics_is_ended_before_its_session_is_given_back() {
         fixture.until(id, "given back", given_back).await;
         assert_eq!(player.log.lock().unwrap().ended, [1], "{dies:?}");
         assert!(fixture.happened(id).contains(&"host_lost"), "{dies:?}");
+        let kept: Vec<_> = kept.map(|words| (words.to_owned(), false)).into_iter().collect();
+        assert_eq!(spoken(&fixture.said(id)), kept, "{dies:?}: the words so far, broken off");
         host.stop().await;
     }
 }
@@ -146,7 +149,7 @@ async fn a_driver_is_not_kept_if_other_servers_were_named_while_its_step_ran() {
         let id = fixture.create_with(spec());
         fixture.prompt(id, "go");
         player.points.until_held(std::future::pending()).await;
-        adjourn.session(id).provide(named(servers));
+        adjourn.session(id).provide(named(servers)).await;
         player.points.release();
         fixture.until_state(id, "suspended").await;
         match same {

@@ -13,7 +13,7 @@ use adjourn_store::Environment as _;
 use super::kept::{awaiting, until_kept};
 use super::{Dies, Player, calls, say, spec};
 use crate::fixture::{Fixture, Working, prompt};
-use crate::points::within;
+use crate::points::{Points, within};
 
 /// A session whose driver the first of two hosts keeps.
 struct Kept {
@@ -70,27 +70,59 @@ async fn until_not_shown(fixture: &Fixture, host: HostId, id: SessionId) {
     .await;
 }
 
-/// A host that keeps nothing ends it behind the commit that parks the session.
+/// It ends behind the commit that parks the session, if its host keeps none, or if it does not want
+/// to be kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_driver_that_is_not_kept_has_ended_before_another_host_runs_a_step() {
-    let player = Player { dies: Dies::WhenItMay, ..Player::new(vec![awaiting()]) };
-    let fixture = Fixture::new();
-    let config = Config { max_warm: 0, ..Config::default() };
-    let host = fixture.host_as(Arc::new(player.clone()), config).await;
-    let id = fixture.create_with(spec());
-    fixture.prompt(id, "go");
-    fixture.until_state(id, "suspended").await;
-    player.until_ended(&[1]).await;
-    let other = fixture.host_with(Arc::new(elsewhere(&player))).await;
-    resume(&fixture, &other, id).await;
+    for (max_warm, keeps) in [(0, true), (8, false)] {
+        let dies = Dies::WhenItMay;
+        let player = Player { dies, keeps, ..Player::new(vec![awaiting()]) };
+        let fixture = Fixture::new();
+        let config = Config { max_warm, ..Config::default() };
+        let host = fixture.host_as(Arc::new(player.clone()), config).await;
+        let id = fixture.create_with(spec());
+        fixture.prompt(id, "go");
+        fixture.until_state(id, "suspended").await;
+        player.until_ended(&[1]).await;
+        let other = fixture.host_with(Arc::new(elsewhere(&player))).await;
+        resume(&fixture, &other, id).await;
+        waits_for_the_first(&player, &fixture, id).await;
+        other.stop().await;
+        host.stop().await;
+    }
+}
+
+/// A host that stops at a boundary ends the driver behind the commit that gives the session back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_of_a_host_that_stops_has_ended_before_another_host_runs_a_step() {
+    for keeps in [true, false] {
+        let (dies, points) = (Dies::WhenItMay, Points::new(Some(0)));
+        let player = Player { dies, keeps, points, ..Player::new(vec![vec![say("one")]]) };
+        let fixture = Fixture::new();
+        let host = fixture.host_with(Arc::new(player.clone())).await;
+        let id = fixture.create_with(spec());
+        fixture.prompt(id, "go");
+        player.points.until_held(std::future::pending()).await;
+        let other = fixture.host_with(Arc::new(elsewhere(&player))).await;
+        let stopping = tokio::spawn(host.stop());
+        player.points.until_heard().await;
+        player.points.release();
+        player.until_ended(&[1]).await;
+        waits_for_the_first(&player, &fixture, id).await;
+        within(stopping).await.unwrap();
+        other.stop().await;
+    }
+}
+
+/// Checks that the driver of another host runs no step before the first one has ended, and lets it
+/// end.
+async fn waits_for_the_first(player: &Player, fixture: &Fixture, id: SessionId) {
     a_moment().await;
     assert_eq!(player.log.lock().unwrap().lives, [(1, "began")], "the other host waits");
     player.may_end.send_replace(true);
     fixture.until_state(id, "idle").await;
     let lives = player.log.lock().unwrap().lives.clone();
     assert_eq!(lives[..3], [(1, "began"), (1, "ended"), (2, "began")]);
-    other.stop().await;
-    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,8 @@ use super::*;
 
 fn drawn() -> String {
     let mut figures = Figures::default();
+    figures.add("run_cycles_per_s_n64", 3_612.0);
+    figures.add("acp_run_cycles_per_s_n64", 2_304.0);
     for name in ["cycles_per_s_n64", "op_n1_p50_us", "wake_latency_p50_us", "wake_latency_p99_us"] {
         figures.add(name, 16_780.4);
     }
@@ -52,6 +54,11 @@ fn it_says_when_on_what_and_what_cannot_be_compared() {
     let svg = drawn();
     assert!(svg.contains("2026-01-02, 2 cores, Some &lt;CPU> &amp; more"));
     assert!(svg.contains("The cycles are not alike") && svg.contains("Ours ends when"));
+    // Whole runs come first, and only what runs alike stands beside them.
+    let (runs, cycles) = svg.split_once("Durable cycles").unwrap();
+    let restate = |part: &str| part.matches("Restate 1.7<").count();
+    assert!(runs.contains("Whole runs") && runs.contains("2,107") && !cycles.contains("2,107"));
+    assert_eq!(restate(cycles.split("One durable command").next().unwrap()), 0);
     // What was not measured has no panel.
     assert!(!svg.contains("Back after a kill"));
 }

@@ -1,5 +1,6 @@
 // What both SDKs share: where they are, the pause, which they have no methods for, and the report.
 
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -39,6 +40,48 @@ export function raw(url) {
   };
 }
 
+/** A receiver of push notifications on loopback, which waits for one that tells of a state. */
+export async function receiver() {
+  const received = [];
+  let arrived = () => {};
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const piece of request) body += piece;
+    received.push({ headers: request.headers, body: JSON.parse(body) });
+    response.writeHead(204).end();
+    arrived();
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}/hook`,
+    async until(isLast) {
+      for (;;) {
+        const last = received.find(({ body }) => isLast(body));
+        if (last) {
+          server.closeAllConnections();
+          server.close();
+          return [last.headers.authorization, last.headers["x-a2a-notification-token"]];
+        }
+        await new Promise((resolve) => (arrived = resolve));
+      }
+    },
+  };
+}
+
+/** The paused state that metadata tells of. */
+export const pauseOf = (metadata) => metadata?.harn?.pause?.state ?? null;
+
+/** Lays a hold over the agent's own wait, and lifts it. */
+export async function pauseAndLift(call, taskId) {
+  const paused = expect(await call("tasks/pause", { taskId, reason: "review" }), "paused-by-client");
+  expect(await call("tasks/resume", { taskId, handle: paused.handle }), "paused-by-agent");
+}
+
+function expect(answer, state) {
+  if (answer.state !== state) throw new Error(`expected ${state}: ${JSON.stringify(answer)}`);
+  return answer;
+}
+
 /** The pauses that a client is told of in metadata; the first one is held, lifted and ended. */
 export class Pauses {
   constructor(call) {
@@ -48,21 +91,15 @@ export class Pauses {
   }
 
   look(task, metadata) {
-    const pause = metadata?.harn?.pause;
+    const pause = pauseOf(metadata);
     if (pause) {
-      this.seen.add(pause.state);
+      this.seen.add(pause);
       this.waking ??= this.pauseAndWake(task);
     }
   }
 
   async pauseAndWake(taskId) {
-    const expect = (answer, state) => {
-      if (answer.state !== state) throw new Error(`expected ${state}: ${JSON.stringify(answer)}`);
-      return answer;
-    };
-    const paused = expect(await this.call("tasks/pause", { taskId, reason: "review" }), "paused-by-client");
-    const lifted = await this.call("tasks/resume", { taskId, handle: paused.handle });
-    expect(lifted, "paused-by-agent");
+    await pauseAndLift(this.call, taskId);
     expect(await this.call("tasks/resume", { taskId, input: "ci is green" }), "working");
   }
 }

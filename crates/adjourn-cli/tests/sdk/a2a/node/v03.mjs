@@ -1,7 +1,7 @@
 // `@a2a-js/sdk` 0.3 as a client: node v03.mjs URL BINDING. Prints what it was told, as JSON.
 
 import { randomUUID } from "node:crypto";
-import { Pauses, raw, run, sdk } from "./told.mjs";
+import { Pauses, pauseAndLift, pauseOf, raw, receiver, run, sdk } from "./told.mjs";
 
 const { ClientFactory, ClientFactoryOptions } = await sdk("a2a-sdk-0.3/client");
 
@@ -42,16 +42,28 @@ await run(async (url, binding) => {
   await told(message("yes", { taskId: task.id, contextId: task.contextId }));
   const done = await client.getTask({ id: task.id });
 
-  // Another task, which is watched while it is paused, and canceled.
+  // Another task, which is watched while it is paused, resumed and canceled.
   const other = await client.sendMessage(message("x"));
-  await call("tasks/pause", { taskId: other.id });
+  const hook = await receiver();
+  const authentication = { schemes: ["Bearer"], credentials: "s3cret" };
+  const pushNotificationConfig = { id: "hook", url: hook.url, token: "t0ken", authentication };
+  await client.setTaskPushNotificationConfig({ taskId: other.id, pushNotificationConfig });
+  const named = { id: other.id, pushNotificationConfigId: "hook" };
+  const set = await client.getTaskPushNotificationConfig(named);
   const watched = [];
-  let canceling;
+  let moving;
+  const move = async () => {
+    await pauseAndLift(call, other.id);
+    return await client.cancelTask({ id: other.id });
+  };
   for await (const event of client.resubscribeTask({ id: other.id })) {
-    watched.push(event.kind);
-    canceling ??= client.cancelTask({ id: other.id });
+    watched.push([event.kind, event.status.state, pauseOf(event.metadata)]);
+    moving ??= move();
   }
-  const canceled = await canceling;
+  const canceled = await moving;
+  const pushed = await hook.until((body) => body.status.state === "canceled");
+  await client.deleteTaskPushNotificationConfig(named);
+  const left = await client.listTaskPushNotificationConfig({ id: other.id });
   const unknown = await client.getTask({ id: "nope" }).then(() => "found", (error) => error.constructor.name);
   return {
     card: card.name,
@@ -62,6 +74,8 @@ await run(async (url, binding) => {
     said: done.artifacts.at(-1).parts[0].text,
     canceled: canceled.status.state,
     watched,
+    pushed,
+    receivers: [set.pushNotificationConfig.id, left.length],
     unknown,
   };
 });

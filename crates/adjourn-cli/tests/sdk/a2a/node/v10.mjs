@@ -1,7 +1,7 @@
 // `@a2a-js/sdk` 1.x as a client: node v10.mjs URL BINDING. Prints what it was told, as JSON.
 
 import { randomUUID } from "node:crypto";
-import { Pauses, raw, run, sdk } from "./told.mjs";
+import { Pauses, pauseAndLift, pauseOf, raw, receiver, run, sdk } from "./told.mjs";
 
 const { Role, TaskState } = await sdk("a2a-sdk-1.0");
 const { ClientFactory, ClientFactoryOptions } = await sdk("a2a-sdk-1.0/client");
@@ -52,17 +52,29 @@ await run(async (url, binding) => {
   await told(message("yes", { taskId: task.id, contextId: task.contextId }));
   const done = await client.getTask(by(task.id));
 
-  // Another task, which is watched while it is paused, and canceled.
+  // Another task, which is watched while it is paused, resumed and canceled.
   const sent = await client.sendMessage(message("x"));
   const other = sent.payload?.value ?? sent;
-  await call("tasks/pause", { taskId: other.id });
+  const hook = await receiver();
+  const authentication = { scheme: "Bearer", credentials: "s3cret" };
+  const named = { tenant: "", taskId: other.id, id: "hook" };
+  await client.createTaskPushNotificationConfig({ ...named, url: hook.url, token: "t0ken", authentication });
+  const set = await client.getTaskPushNotificationConfig(named);
   const watched = [];
-  let canceling;
+  let moving;
+  const move = async () => {
+    await pauseAndLift(call, other.id);
+    return await client.cancelTask(by(other.id));
+  };
   for await (const { payload } of client.resubscribeTask(by(other.id))) {
-    watched.push(payload.$case);
-    canceling ??= client.cancelTask(by(other.id));
+    const { status, metadata } = payload.value;
+    watched.push([payload.$case, TaskState[status.state], pauseOf(metadata)]);
+    moving ??= move();
   }
-  const canceled = await canceling;
+  const canceled = await moving;
+  const pushed = await hook.until((body) => body.statusUpdate?.status.state === "TASK_STATE_CANCELED");
+  await client.deleteTaskPushNotificationConfig(named);
+  const left = await client.listTaskPushNotificationConfig({ tenant: "", taskId: other.id, pageSize: 0, pageToken: "" });
   const listed = await client.listTasks({ tenant: "", contextId: "", status: 0, pageToken: "", pageSize: 1 });
   const unknown = await client.getTask(by("nope")).then(() => "found", (error) => error.constructor.name);
   return {
@@ -74,6 +86,8 @@ await run(async (url, binding) => {
     said: done.artifacts.at(-1).parts[0].content.value,
     canceled: TaskState[canceled.status.state],
     watched,
+    pushed,
+    receivers: [set.id, left.configs.length],
     listed: [listed.tasks.length, listed.nextPageToken !== ""],
     unknown,
   };

@@ -1,5 +1,7 @@
 //! The log of a test: what the tasks of its thread write to it.
 
+#![expect(clippy::unwrap_used, reason = "a test that fails should stop where it fails")]
+
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
@@ -7,6 +9,7 @@ use tracing::Level;
 use tracing::subscriber::DefaultGuard;
 
 /// Lines that were logged since it is there, on the thread that has made it.
+#[must_use = "it hears nothing once it is dropped"]
 pub struct Log {
     written: Written,
     _guard: DefaultGuard,
@@ -26,6 +29,9 @@ impl Log {
     }
 
     /// Returns the lines so far.
+    ///
+    /// # Panics
+    /// A task panicked while it wrote one.
     pub fn lines(&self) -> Vec<String> {
         let written = self.written.0.lock().unwrap();
         String::from_utf8_lossy(&written).lines().map(str::to_owned).collect()

@@ -1,4 +1,15 @@
-//! A server that answers each request as it was told, and remembers what it was asked.
+//! A provider of models on loopback: a server that answers each request as it was told, and remembers
+//! what it was asked; `openai` and `anthropic` have answers in the formats of both.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails should stop where it fails"
+)]
+
+pub mod anthropic;
+pub mod openai;
 
 use std::sync::{Arc, Mutex};
 
@@ -12,6 +23,7 @@ use tokio::sync::mpsc;
 pub struct Asked {
     /// The first line and the headers, in lower case.
     pub head: String,
+    /// What comes behind them.
     pub body: Value,
 }
 
@@ -53,18 +65,22 @@ impl Reply {
         Self { status, headers, pieces: vec![html.to_owned()], end: End::Whole }
     }
 
+    /// Adds a header.
+    #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// Closes the connection behind what is there.
+    #[must_use]
     pub fn cut(mut self) -> Self {
         self.end = End::Cut;
         self
     }
 
     /// Keeps the connection open behind what is there.
+    #[must_use]
     pub fn held(mut self) -> Self {
         self.end = End::Held;
         self
@@ -72,6 +88,7 @@ impl Reply {
 }
 
 /// A provider on loopback, for as long as it is kept.
+#[derive(Debug)]
 pub struct Server {
     url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -82,6 +99,9 @@ pub struct Server {
 
 impl Server {
     /// Starts a server that gives these answers, one for each request; the last one again and again.
+    ///
+    /// # Panics
+    /// There is no port.
     pub async fn start(replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -100,22 +120,32 @@ impl Server {
         Self { url, asked, closed, task }
     }
 
+    /// Returns where it is, without a path.
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Returns what it was asked so far.
+    ///
+    /// # Panics
+    /// It has panicked.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
     /// Returns the body of the one request that it was sent.
+    ///
+    /// # Panics
+    /// It was sent none, or several.
     pub fn body(&self) -> Value {
         let [asked] = &self.asked()[..] else { panic!("{:?}", self.asked()) };
         asked.body.clone()
     }
 
     /// Waits until the other side has closed a connection that is held.
+    ///
+    /// # Panics
+    /// The server is gone.
     pub async fn closed(&mut self) {
         self.closed.recv().await.unwrap();
     }

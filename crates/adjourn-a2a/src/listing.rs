@@ -1,0 +1,254 @@
+//! Listing tasks, those first that came last to where they stand.
+//!
+//! Where the runs of a session stand, and since when, is found by folding its journal; that is kept for
+//! every session as of one revision, so that a list folds the journals of those sessions alone that
+//! have changed since the list before, and shows only tasks of its page. Nothing depends on what is
+//! kept but the time that takes.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use adjourn::core::Session;
+use adjourn::core::id::{RunId, SessionId};
+use adjourn::core::time::Timestamp;
+use adjourn::store::Store;
+use adjourn::{Filter, Query};
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::face::{Asked, Face, Found};
+use crate::fold::Runs;
+use crate::params::{List, Params};
+use crate::projection::CONTEXT;
+use crate::standing::Standing;
+
+/// How many sessions are found at once: few enough that their states take some megabytes.
+const PAGE: usize = 256;
+/// How many sessions are kept with where their runs stand, of all tenants: some 40 MB if each has had
+/// one run. The journals of those beyond are folded for each list.
+const KEPT: usize = 256 * 1024;
+
+impl<S: Store> Face<S> {
+    /// `tasks/list`.
+    pub(crate) async fn list(&self, asked: &Asked<'_>, params: Params<'_>) -> Result<Value, Error> {
+        let list = List::read(params)?;
+        let of = |error| Error::of(error, "", asked.method.family);
+        let behind = list.page_token.as_deref().map(Place::read).transpose()?;
+        let mut chosen = Chosen::new(&list, behind, asked);
+        self.choose(asked, &list, &mut chosen).await.map_err(of)?;
+        let Chosen { total, front, .. } = chosen;
+        let is_last = front.len() <= list.page_size;
+        let (mut tasks, mut last) = (Vec::new(), None);
+        let adjourn = self.as_caller(asked.caller);
+        for Reverse((place, session)) in front.into_iter().take(list.page_size) {
+            last = Some(place);
+            let session = adjourn.session(session);
+            let runs = match self.runs_of(&session).await {
+                // It was removed meanwhile, or cannot be read any more.
+                Err(adjourn::Error::NotFound(_)) => continue,
+                Err(error) if error.is_of_a_session() => continue,
+                runs => runs.map_err(of)?,
+            };
+            let found = Found { session, runs, run: place.run };
+            if found.run().is_some() {
+                let task = self.show(asked, &found, list.wanted).await?;
+                tasks.push(task.to_value(asked.method.version));
+            }
+        }
+        let next = last.filter(|_| !is_last);
+        Ok(json!({
+            "tasks": tasks,
+            "nextPageToken": next.map(|place| place.to_string()).unwrap_or_default(),
+            "pageSize": list.page_size,
+            "totalSize": total,
+        }))
+    }
+
+    /// Looks at the sessions of the caller's tenant that were prompted, or at those of one context.
+    async fn choose(
+        &self,
+        asked: &Asked<'_>,
+        list: &List,
+        chosen: &mut Chosen<'_>,
+    ) -> Result<(), adjourn::Error> {
+        let tenant = &asked.caller.tenant;
+        let mut filter =
+            Filter { tenant: Some(tenant.to_string()), prompted: true, ..Filter::default() };
+        let mut first = None;
+        if let Some(context) = &list.context {
+            // The first one bears its own name.
+            first = self.first_of(asked, context).await?;
+            filter.labels = BTreeMap::from([(CONTEXT.to_owned(), context.clone())]);
+        }
+        let walk = self.listed.begin();
+        if let Some(first) = &first {
+            let state = first.load().await?;
+            chosen.take(state.id, &self.standings(asked, &state, walk).await?);
+        }
+        let first = first.map(|first| first.id());
+        let mut query = Query::new(filter, PAGE);
+        loop {
+            // It is made on another thread.
+            let page = self.adjourn.query(query.clone()).await?;
+            let readable = page.sessions.iter().flatten();
+            for state in readable.filter(|state| Some(state.id) != first) {
+                chosen.take(state.id, &self.standings(asked, state, walk).await?);
+            }
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
+            }
+        }
+        if list.context.is_none() {
+            self.listed.end(tenant, walk);
+        }
+        Ok(())
+    }
+
+    /// Returns where the runs of a session stand; none if it was removed, or cannot be read.
+    async fn standings(
+        &self,
+        asked: &Asked<'_>,
+        state: &Arc<Session>,
+        walk: u64,
+    ) -> Result<Arc<[ListedRun]>, adjourn::Error> {
+        let tenant = &asked.caller.tenant;
+        if let Some(kept) = self.listed.get(tenant, state, walk) {
+            return Ok(kept);
+        }
+        let session = self.as_caller(asked.caller).session(state.id);
+        match self.runs_at(&session, state).await {
+            Ok(runs) => Ok(self.listed.put(tenant, state.id, &runs, walk)),
+            Err(adjourn::Error::NotFound(_)) => Ok(Arc::default()),
+            Err(error) if error.is_of_a_session() => Ok(Arc::default()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The tasks of a list that come first behind a place, and how many there are in all.
+struct Chosen<'a> {
+    list: &'a List,
+    asked: &'a Asked<'a>,
+    behind: Option<Place>,
+    total: usize,
+    /// As many as a page has, and one more, which says that there is a next one.
+    front: BTreeSet<Reverse<(Place, SessionId)>>,
+}
+
+impl<'a> Chosen<'a> {
+    const fn new(list: &'a List, behind: Option<Place>, asked: &'a Asked<'a>) -> Self {
+        Self { list, asked, behind, total: 0, front: BTreeSet::new() }
+    }
+
+    fn take(&mut self, session: SessionId, runs: &[ListedRun]) {
+        for run in runs.iter().filter(|run| is_wanted(run, self.list, self.asked)) {
+            self.total += 1;
+            let place = Place { since: run.since, run: run.id };
+            if self.behind.is_some_and(|seen| place >= seen) {
+                continue;
+            }
+            self.front.insert(Reverse((place, session)));
+            if self.front.len() > self.list.page_size + 1 {
+                self.front.pop_last();
+            }
+        }
+    }
+}
+
+fn is_wanted(run: &ListedRun, list: &List, asked: &Asked<'_>) -> bool {
+    let shown = run.standing.shown(asked.activated);
+    list.status.includes(shown) && list.since.is_none_or(|since| run.since >= since)
+}
+
+/// What a list has to know of a run.
+#[derive(Debug, Clone, Copy)]
+struct ListedRun {
+    id: RunId,
+    standing: Standing,
+    since: Timestamp,
+}
+
+/// Where the runs of sessions stand, as of the revision at which they were last listed.
+#[derive(Debug, Default)]
+pub(crate) struct Listed(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// How many lists were begun.
+    walks: u64,
+    tenants: HashMap<Arc<str>, HashMap<SessionId, KeptSession>>,
+}
+
+#[derive(Debug)]
+struct KeptSession {
+    revision: u64,
+    /// The last list that came by.
+    walk: u64,
+    runs: Arc<[ListedRun]>,
+}
+
+impl Listed {
+    /// Begins a list, and returns its number.
+    fn begin(&self) -> u64 {
+        let mut kept = self.kept();
+        kept.walks += 1;
+        kept.walks
+    }
+
+    /// Ends a list that came by all sessions of a tenant: those that it did not see are gone.
+    fn end(&self, tenant: &str, walk: u64) {
+        if let Some(sessions) = self.kept().tenants.get_mut(tenant) {
+            sessions.retain(|_, session| session.walk >= walk);
+        }
+    }
+
+    fn get(&self, tenant: &str, state: &Session, walk: u64) -> Option<Arc<[ListedRun]>> {
+        let mut kept = self.kept();
+        let session = kept.tenants.get_mut(tenant)?.get_mut(&state.id)?;
+        session.walk = session.walk.max(walk);
+        (session.revision >= state.revision).then(|| Arc::clone(&session.runs))
+    }
+
+    fn put(&self, tenant: &Arc<str>, id: SessionId, runs: &Runs, walk: u64) -> Arc<[ListedRun]> {
+        let revision = runs.revision();
+        let runs = runs.all().iter();
+        let runs: Arc<[_]> = runs
+            .map(|run| ListedRun { id: run.id, standing: run.standing, since: run.since })
+            .collect();
+        let mut kept = self.kept();
+        let count: usize = kept.tenants.values().map(HashMap::len).sum();
+        let sessions = kept.tenants.entry(Arc::clone(tenant)).or_default();
+        if count < KEPT || sessions.contains_key(&id) {
+            sessions.insert(id, KeptSession { revision, walk, runs: Arc::clone(&runs) });
+        }
+        runs
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a task is in a list: by the time at which it came to where it stands, and its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    since: Timestamp,
+    run: RunId,
+}
+
+impl Place {
+    fn read(token: &str) -> Result<Self, Error> {
+        let wrong = || Error::invalid("pageToken", "expected the token of the page before");
+        let (since, run) = token.split_once('.').ok_or_else(wrong)?;
+        let since = Timestamp::from_millis(since.parse().map_err(|_| wrong())?);
+        Ok(Self { since, run: run.parse().map_err(|_| wrong())? })
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.since.as_millis(), self.run)
+    }
+}

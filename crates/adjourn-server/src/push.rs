@@ -1,0 +1,398 @@
+//! Push notifications, sent: each receiver is told in order, and again until it has said that it has it.
+//!
+//! The place of a receiver in the journal moves on with a commit behind each answer, so that a server
+//! that dies tells at most the last notification twice. The receiver knows it by its key.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use adjourn::keys::DecryptError;
+use adjourn::store::{Store, Told};
+use adjourn::{TakenRecipient, Then};
+use adjourn_a2a::{
+    Face, Notification, Notifications, RECIPIENT_KIND, Receiver, Receivers, Stopping,
+};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use reqwest::{Client, redirect};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::push_guard::PushGuard;
+
+/// How long a receiver may take for one notification.
+const ANSWER_TIME: Duration = Duration::from_secs(15);
+/// How long it may take to connect to it.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// How many receivers are told at once.
+const AT_ONCE: usize = 128;
+/// How many of these may be at one host, so that one that is slow does not keep the others waiting.
+const AT_ONE_HOST: usize = 8;
+/// How long a receiver waits whose host is busy.
+const BUSY: Duration = Duration::from_secs(5);
+/// How long it takes until a receiver is tried again for the first time; the wait doubles each time.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// The longest wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// After how many failures in a row a receiver is given up: about two hours.
+const TRIES: u32 = 20;
+/// How long a store that fails is left alone.
+const REST: Duration = Duration::from_secs(1);
+/// How many receivers are kept with what is known of their tasks; all are dropped when there are more.
+const KEPT: usize = 1024;
+
+const TOKEN: HeaderName = HeaderName::from_static("x-a2a-notification-token");
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// What sends push notifications, and says where they may go.
+pub struct Pusher {
+    guard: PushGuard,
+    client: Client,
+    /// How many deliveries are under way at each host.
+    hosts: Mutex<HashMap<String, usize>>,
+}
+
+/// Why a notification was not delivered.
+struct Failure {
+    problem: String,
+    /// Whether the receiver is gone for good.
+    is_final: bool,
+}
+
+impl Pusher {
+    /// Makes a sender, which reaches hosts on the public internet, and loopback addresses if it is told
+    /// so.
+    ///
+    /// # Errors
+    /// What is wrong with the HTTP client.
+    pub fn new(loopback: bool) -> Result<Self, String> {
+        Self::patient(loopback, ANSWER_TIME)
+    }
+
+    /// The same, with receivers that may take another time for one notification.
+    ///
+    /// # Errors
+    /// What is wrong with the HTTP client.
+    pub fn patient(loopback: bool, answer_time: Duration) -> Result<Self, String> {
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Another thread may have been faster; then there is one, too.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let guard = PushGuard { loopback };
+        let client = Client::builder()
+            .user_agent(concat!("adjourn/", env!("CARGO_PKG_VERSION")))
+            .timeout(answer_time)
+            .connect_timeout(CONNECT_TIME)
+            // Both would lead around the guard.
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .dns_resolver(Arc::new(guard))
+            .build()
+            .map_err(|error| error.to_string())?;
+        Ok(Self { guard, client, hosts: Mutex::default() })
+    }
+
+    /// Posts one notification.
+    async fn post(
+        &self,
+        receiver: &Receiver,
+        key: &str,
+        notification: &Notification,
+    ) -> Result<(), Failure> {
+        let failed = |problem: String| Failure { problem, is_final: false };
+        let url = self.guard.url(&receiver.url).map_err(failed)?;
+        let secret = |value: &str| {
+            let mut value =
+                HeaderValue::from_str(value).map_err(|error| failed(error.to_string()))?;
+            value.set_sensitive(true);
+            Ok(value)
+        };
+        let mut request = self
+            .client
+            .post(url)
+            .header(header::CONTENT_TYPE, receiver.content_type)
+            .header(KEY, key)
+            .body(notification.body.clone());
+        if let Some(token) = &receiver.token {
+            request = request.header(TOKEN, secret(token)?);
+        }
+        if let Some(authorization) = &receiver.authorization {
+            request = request.header(header::AUTHORIZATION, secret(authorization)?);
+        }
+        // What it answers besides its status is not read.
+        match request.send().await.map(|answer| answer.status()) {
+            Ok(status) if status.is_success() => Ok(()),
+            Ok(status) => Err(Failure {
+                problem: format!("it answered {status}"),
+                is_final: status == StatusCode::GONE,
+            }),
+            Err(error) => Err(failed(innermost(error))),
+        }
+    }
+
+    /// Takes a place among those at a host; nothing if there is none.
+    fn enter(self: &Arc<Self>, host: &str) -> Option<Visit> {
+        let mut hosts = self.hosts();
+        let there = hosts.entry(host.to_owned()).or_default();
+        if *there >= AT_ONE_HOST {
+            return None;
+        }
+        *there += 1;
+        Some(Visit { pusher: Arc::clone(self), host: host.to_owned() })
+    }
+
+    fn hosts(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Receivers for Pusher {
+    fn check<'a>(&'a self, url: &'a str) -> adjourn::driver::BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.guard.url_now(url))
+    }
+}
+
+/// A place among those at a host, as long as this is there.
+struct Visit {
+    pusher: Arc<Pusher>,
+    host: String,
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let mut hosts = self.pusher.hosts();
+        if let Some(there) = hosts.get_mut(&self.host) {
+            *there -= 1;
+            if *there == 0 {
+                hosts.remove(&self.host);
+            }
+        }
+    }
+}
+
+/// What all deliveries of a server share.
+struct Deliveries<S: Store> {
+    face: Arc<Face<S>>,
+    pusher: Arc<Pusher>,
+    /// What receivers are told next, by their number, so that a task is not read from its beginning for
+    /// each notification.
+    kept: Mutex<HashMap<i64, Notifications<S>>>,
+}
+
+/// Tells receivers of push notifications what happens to their tasks, until the server stops; what is
+/// under way then is told to its end.
+pub(crate) async fn push<S: Store>(face: Arc<Face<S>>, pusher: Arc<Pusher>, stopping: Stopping) {
+    let mut recipients = loop {
+        match face.adjourn.tell_recipients(RECIPIENT_KIND) {
+            Ok(recipients) => break recipients,
+            Err(error) => tracing::warn!("no push notifications are sent: {error}"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(REST * 60) => {}
+            () = stopping.begun() => return,
+        }
+    };
+    let deliveries = Arc::new(Deliveries { face, pusher, kept: Mutex::default() });
+    let (room, mut under_way) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
+    loop {
+        let next = async {
+            // It is never closed.
+            let room = Arc::clone(&room).acquire_owned().await.ok();
+            (room, recipients.next().await)
+        };
+        let (room, taken) = tokio::select! {
+            next = next => next,
+            () = stopping.begun() => break,
+        };
+        while under_way.try_join_next().is_some() {}
+        match taken {
+            Ok(taken) => {
+                let (deliveries, stopping) = (Arc::clone(&deliveries), stopping.clone());
+                under_way.spawn(async move {
+                    let _room = room;
+                    if let Err(error) = deliveries.tell(taken, &stopping).await {
+                        tracing::warn!("push notifications are held up: {error}");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!("push notifications are held up: {error}");
+                tokio::time::sleep(REST).await;
+            }
+        }
+    }
+    while under_way.join_next().await.is_some() {}
+}
+
+impl<S: Store> Deliveries<S> {
+    /// Tells a receiver everything that it is behind.
+    async fn tell(
+        &self,
+        mut taken: TakenRecipient<S>,
+        stopping: &Stopping,
+    ) -> Result<(), adjourn::Error> {
+        let place = taken.place();
+        let receiver = match taken.body().map(Receiver::read) {
+            Ok(Some(receiver)) => receiver,
+            // Another server may have the key, or get it back.
+            Err(lost @ DecryptError::UnknownKey(_)) => {
+                let problem = lost.to_string();
+                return self.fails(taken, place, problem, false).await;
+            }
+            unreadable => {
+                let problem = unreadable.err().map(ToString::to_string);
+                let problem = problem.unwrap_or_else(|| "another program wrote it".to_owned());
+                self.gives_up(&taken, &problem);
+                return taken.told(place, Then::GiveUp).await.map(drop);
+            }
+        };
+        let host = host(&receiver.url);
+        let Some(_visit) = self.pusher.enter(&host) else {
+            let then = Then::Later { after: jittered(&self.face, BUSY * 2), failed: false };
+            return taken.told(place, then).await.map(drop);
+        };
+        let kept = self.kept().remove(&taken.number());
+        let kept = kept.filter(|kept| kept.place() == place && kept.is_for(&receiver));
+        let mut told = match kept {
+            Some(kept) => kept,
+            None => match self.face.notifications(&taken, &receiver).await {
+                Ok(told) => told,
+                Err(error) => return self.fails(taken, place, error.problem, false).await,
+            },
+        };
+        let mut rested = None;
+        loop {
+            let before = told.place();
+            let next = match told.next().await {
+                Ok(next) => next,
+                Err(error) => return self.fails(taken, before, error.problem, false).await,
+            };
+            let Some(notification) = next else {
+                let then = if told.is_over() { Then::Over } else { Then::Rest };
+                if !taken.told(told.place(), then).await? {
+                    self.keep(taken.number(), told);
+                    return Ok(());
+                }
+                // More has happened meanwhile, and is read next.
+                if rested.replace(told.place()) == Some(told.place()) {
+                    // It cannot be read there.
+                    let then = Then::Later { after: BUSY, failed: true };
+                    return taken.told(before, then).await.map(drop);
+                }
+                continue;
+            };
+            let key = format!("{}/{}/{}", taken.run(), taken.id(), notification.id);
+            if let Err(Failure { problem, is_final }) =
+                self.pusher.post(&receiver, &key, &notification).await
+            {
+                return self.fails(taken, before, problem, is_final).await;
+            }
+            tracing::debug!(task = %taken.run(), host, event = notification.id, "push notification sent");
+            let then = match (told.is_over(), stopping.is_begun()) {
+                (true, _) => Then::Over,
+                (false, true) => Then::Later { after: Duration::ZERO, failed: false },
+                (false, false) => Then::More,
+            };
+            if !taken.told(notification.told, then).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Puts a receiver off that could not be told, or gives it up.
+    async fn fails(
+        &self,
+        mut taken: TakenRecipient<S>,
+        place: Told,
+        problem: String,
+        is_final: bool,
+    ) -> Result<(), adjourn::Error> {
+        let tries = taken.tries() + 1;
+        if is_final || tries >= TRIES {
+            self.gives_up(&taken, &problem);
+            return taken.told(place, Then::GiveUp).await.map(drop);
+        }
+        let after = jittered(&self.face, wait(tries));
+        tracing::info!(task = %taken.run(), config = taken.id(), tries, "a push notification failed: {problem}");
+        taken.told(place, Then::Later { after, failed: true }).await.map(drop)
+    }
+
+    fn gives_up(&self, taken: &TakenRecipient<S>, problem: &str) {
+        let (task, config) = (taken.run(), taken.id());
+        tracing::warn!(%task, config, "push notifications are given up until they are configured again: {problem}");
+    }
+
+    fn keep(&self, number: i64, told: Notifications<S>) {
+        let mut kept = self.kept();
+        if told.is_over() {
+            return;
+        }
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(number, told);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<i64, Notifications<S>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns how long to wait after so many failures in a row.
+fn wait(tries: u32) -> Duration {
+    FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(LONGEST_WAIT)
+}
+
+/// Returns a wait between a half and the whole of a length, so that those who failed together are not
+/// tried again together.
+fn jittered<S: Store>(face: &Face<S>, longest: Duration) -> Duration {
+    let id = face.adjourn.clock().uuid();
+    let [.., high, low] = *id.as_bytes();
+    let part = f64::from(u16::from_be_bytes([high, low])) / f64::from(u16::MAX);
+    longest.mul_f64(0.5 + part / 2.0)
+}
+
+/// Returns the host of a URL, by which receivers are told apart; nothing else of it is logged.
+fn host(url: &str) -> String {
+    let url = reqwest::Url::parse(url).ok();
+    let host = url.as_ref().and_then(|url| url.host_str());
+    host.unwrap_or_default().trim_end_matches('.').to_owned()
+}
+
+/// Returns what is wrong at the bottom of it, without the URL, which may hold secrets.
+fn innermost(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut inner: &dyn std::error::Error = &error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    match error.is_timeout() {
+        true => "it took too long".to_owned(),
+        false => inner.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_bound_and_come_to_about_two_hours() {
+        let waits: Vec<_> = (1..TRIES).map(|tries| wait(tries).as_secs()).collect();
+        assert_eq!(waits.get(..11), Some(&[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600][..]));
+        assert!((6000..8000).contains(&waits.iter().sum::<u64>()), "{waits:?}");
+        assert_eq!(wait(u32::MAX), LONGEST_WAIT);
+    }
+
+    #[test]
+    fn a_host_is_visited_by_so_many_at_once_and_the_place_is_given_back() {
+        let pusher = Arc::new(Pusher::new(true).unwrap());
+        let visits: Vec<_> = (0..AT_ONE_HOST).filter_map(|_| pusher.enter("a")).collect();
+        assert_eq!(visits.len(), AT_ONE_HOST);
+        assert!(pusher.enter("a").is_none() && pusher.enter("b").is_some());
+        drop(visits);
+        assert!(pusher.enter("a").is_some());
+        assert!(pusher.hosts().is_empty());
+        assert_eq!(host("https://Example.org.:8443/x?y"), "example.org");
+    }
+}
