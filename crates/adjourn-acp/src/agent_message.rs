@@ -11,9 +11,9 @@
 use std::sync::atomic::Ordering;
 
 use adjourn::Account;
+use adjourn::driver::{Block, Words};
 use adjourn::store::Store;
 use adjourn::telling::Piece;
-use adjourn_driver::{Block, Words};
 use serde_json::Value;
 
 use crate::agent_update::agent_pieces;

@@ -3,10 +3,10 @@
 //! A client is sent what its version has words for: in v1, whose list of updates is closed,
 //! clients report an error for anything else.
 
+use adjourn::core::Session;
+use adjourn::core::option::SessionOption;
+use adjourn::driver::{Shown, Words};
 use adjourn::telling::Piece;
-use adjourn_core::Session;
-use adjourn_core::option::SessionOption;
-use adjourn_driver::{Shown, Words};
 use serde_json::{Map, Value, json};
 
 use crate::content::text;
@@ -227,8 +227,8 @@ fn passes(peer: &Peer, update: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use adjourn::driver::{Block, Message, Segment};
     use adjourn::telling::Telling;
-    use adjourn_driver::{Block, Message, Segment};
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! `session/await_resumption`: when a client need not answer it any more, and the names that
 //! clients give to suspensions by their answers.
 
+use adjourn::core::id::Handle;
 use adjourn::store::Store;
-use adjourn_core::id::Handle;
 
 use crate::session::{Attachment, Ours};
 

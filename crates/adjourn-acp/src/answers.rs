@@ -1,11 +1,11 @@
 //! Answers to those who wait: prompts, resumes and suspends.
 
 use adjourn::Moment;
+use adjourn::core::command::Mode;
+use adjourn::core::event::What;
+use adjourn::core::session::{Outcome, Quiescing, State, Stopping};
+use adjourn::core::{Rejected, Session};
 use adjourn::store::Store;
-use adjourn_core::command::Mode;
-use adjourn_core::event::What;
-use adjourn_core::session::{Outcome, Quiescing, State, Stopping};
-use adjourn_core::{Rejected, Session};
 use serde_json::{Value, json};
 
 use crate::peer::Version;
@@ -146,7 +146,7 @@ impl<S: Store> View<S> {
 }
 
 /// Says why a suspend never took effect.
-fn never(session: &Session, handle: adjourn_core::id::Handle) -> Rejected {
+fn never(session: &Session, handle: adjourn::core::id::Handle) -> Rejected {
     match session.past.iter().find(|past| past.handle == handle) {
         Some(past) => Rejected::Withdrawn { handle, at: past.at, by: past.by.clone() },
         None => Rejected::NotSuspendable { phase: session.phase() },

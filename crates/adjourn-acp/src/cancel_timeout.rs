@@ -6,9 +6,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use adjourn::core::limits::CANCEL_GRACE;
+use adjourn::core::session::Phase;
 use adjourn::store::Store;
-use adjourn_core::limits::CANCEL_GRACE;
-use adjourn_core::session::Phase;
 use serde_json::json;
 use tokio::time::Instant;
 use tracing::field::display;

@@ -6,12 +6,12 @@
 
 use std::borrow::Cow;
 
-use adjourn::store::Store;
-use adjourn_core::id::SessionId;
-use adjourn_driver::{
+use adjourn::core::id::SessionId;
+use adjourn::driver::{
     ClientAbilities, ClientError, ClientReply, ClientRequest, FormAnswer, TerminalCommand,
     TerminalExit, TerminalId, TerminalOutput,
 };
+use adjourn::store::Store;
 use serde_json::{Map, Value, json};
 
 use crate::permissions::{Viewer, ViewerName};

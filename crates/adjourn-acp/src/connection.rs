@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use adjourn::core::id::{RunId, SessionId};
+use adjourn::core::session::State;
 use adjourn::store::Store;
-use adjourn_core::id::{RunId, SessionId};
-use adjourn_core::session::State;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;

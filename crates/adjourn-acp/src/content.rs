@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use adjourn_core::transcript::Content;
-use adjourn_driver::{Block, McpValues, Message, Role};
+use adjourn::core::transcript::Content;
+use adjourn::driver::{Block, McpValues, Message, Role};
 use serde_json::{Map, Value, json};
 
 use crate::rpc::Error;

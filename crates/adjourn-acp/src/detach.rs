@@ -6,9 +6,9 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use adjourn::core::ledger::{CallId, CallState};
+use adjourn::core::session::State;
 use adjourn::store::Store;
-use adjourn_core::ledger::{CallId, CallState};
-use adjourn_core::session::State;
 use serde_json::json;
 
 use crate::inbox::LATER;

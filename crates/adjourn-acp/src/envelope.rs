@@ -1,6 +1,6 @@
 //! Our fields inside `_meta`: under our own name, and in the tunnel of an earlier implementation.
 
-use adjourn_core::conditions::Spelling;
+use adjourn::core::conditions::Spelling;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -118,14 +118,14 @@ pub fn remainder(meta: &Meta) -> Option<Meta> {
 
 #[cfg(test)]
 mod tests {
-    use adjourn_core::command::Mode;
+    use adjourn::core::command::Mode;
     use serde_json::json;
 
     use super::*;
     use crate::peer::{Peer, Profile, Version};
     use crate::requests::suspend;
 
-    fn ask(meta: &Value) -> Result<adjourn_core::command::Suspend, Error> {
+    fn ask(meta: &Value) -> Result<adjourn::core::command::Suspend, Error> {
         let request = json!({ "sessionId": "s", "reason": "root", "_meta": meta });
         let peer = Peer::new(Version::V1, Profile::Adjourn, &Value::Null, &Value::Null);
         suspend(serde_json::from_value(request).unwrap(), &peer)

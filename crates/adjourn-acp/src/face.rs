@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::core::Session;
+use adjourn::core::actor::{Actor, Face as Where};
+use adjourn::core::carry::Budget;
+use adjourn::core::driver::DriverSpec;
+use adjourn::core::id::{HostId, SessionId};
+use adjourn::core::session::State;
+use adjourn::driver::{ClientAbilities, Environment, McpValues, Unusable};
 use adjourn::store::Store;
 use adjourn::{Adjourn, Claimant, Meant, SessionRef};
-use adjourn_core::Session;
-use adjourn_core::actor::{Actor, Face as Where};
-use adjourn_core::carry::Budget;
-use adjourn_core::driver::DriverSpec;
-use adjourn_core::id::{HostId, SessionId};
-use adjourn_core::session::State;
-use adjourn_driver::{ClientAbilities, Environment, McpValues, Unusable};
 use serde_json::{Map, Value};
 
 use crate::connection::absolute;

@@ -3,10 +3,10 @@
 //! Telling it may take as long as it likes to read. What it takes back or cancels meanwhile is
 //! taken back and canceled at once; everything else waits its turn.
 
+use adjourn::core::command::Suspend;
+use adjourn::core::facts::SpanLinks;
+use adjourn::driver::Message;
 use adjourn::store::Store;
-use adjourn_core::command::Suspend;
-use adjourn_core::facts::SpanLinks;
-use adjourn_driver::Message;
 use serde_json::Value;
 
 use crate::options::Choice;

@@ -1,6 +1,6 @@
 //! `initialize`: what the client is and understands, and what this agent is and can do.
 
-use adjourn_core::command::Mode;
+use adjourn::core::command::Mode;
 use serde_json::{Map, Value, json};
 
 use crate::peer::{EXTENSION, Peer, Profile, Version};

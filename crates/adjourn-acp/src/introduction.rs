@@ -1,10 +1,10 @@
 //! How things stand, for a client that comes to see a session without its past: the agent's mode,
 //! commands, plan and usage. A replay tells the same, each where it was said.
 
+use adjourn::core::Session;
+use adjourn::core::carry::Totals;
+use adjourn::driver::Shown;
 use adjourn::store::Store;
-use adjourn_core::Session;
-use adjourn_core::carry::Totals;
-use adjourn_driver::Shown;
 use serde_json::Value;
 
 use crate::agent_update::{self, Context};

@@ -3,11 +3,11 @@
 //! A v1 client is told of config options only if there is more to choose than the mode: every v1
 //! client knows modes, and older ones report an error for what they do not know.
 
+use adjourn::core::Rejected;
+use adjourn::core::Session;
+use adjourn::core::event::{Event, What};
+use adjourn::core::option::{OptionValue, SessionOption};
 use adjourn::store::Store;
-use adjourn_core::Rejected;
-use adjourn_core::Session;
-use adjourn_core::event::{Event, What};
-use adjourn_core::option::{OptionValue, SessionOption};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -159,11 +159,11 @@ fn described(id: &str, value: &OptionValue) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use adjourn_core::actor::{Actor, Face};
-    use adjourn_core::driver::DriverSpec;
-    use adjourn_core::event::SessionCreated;
-    use adjourn_core::id::SessionId;
-    use adjourn_core::time::Timestamp;
+    use adjourn::core::actor::{Actor, Face};
+    use adjourn::core::driver::DriverSpec;
+    use adjourn::core::event::SessionCreated;
+    use adjourn::core::id::SessionId;
+    use adjourn::core::time::Timestamp;
 
     use super::*;
 

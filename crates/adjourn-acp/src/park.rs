@@ -4,14 +4,14 @@
 //! show that the agent works; what becomes of the suspension is told by an update of it. In v2 the
 //! agent's own wait is `paused` until it is over, and the state tells of other suspensions.
 
+use adjourn::core::Session;
+use adjourn::core::conditions::{DueWhy, OnTimeout, Trigger};
+use adjourn::core::event::{Event, What};
+use adjourn::core::id::Handle;
+use adjourn::core::ledger::{CallId, CallState};
+use adjourn::core::pause::{Cause, Fate, Initiator, Parked};
+use adjourn::core::session::{Suspended, Wait};
 use adjourn::store::Store;
-use adjourn_core::Session;
-use adjourn_core::conditions::{DueWhy, OnTimeout, Trigger};
-use adjourn_core::event::{Event, What};
-use adjourn_core::id::Handle;
-use adjourn_core::ledger::{CallId, CallState};
-use adjourn_core::pause::{Cause, Fate, Initiator, Parked};
-use adjourn_core::session::{Suspended, Wait};
 use serde_json::{Value, json};
 
 use crate::content::text;
@@ -185,7 +185,7 @@ fn wakes(parked: &Parked) -> String {
     }
     if let Some(due) = parked.due {
         let timeout = pause.conditions.as_ref().and_then(|all| all.timeout.as_ref());
-        match timeout.map(adjourn_core::conditions::Timeout::action) {
+        match timeout.map(adjourn::core::conditions::Timeout::action) {
             Some(OnTimeout::Fail) if due.why == DueWhy::Timeout => fails = Some(due.at),
             _ => ways.push(format!("at {}", due.at)),
         }
@@ -219,7 +219,7 @@ fn events(trigger: &Trigger) -> Vec<String> {
 /// Returns the suspensions that an event ends; `before` is the session as the event finds it.
 pub fn over(before: &Session, event: &Event) -> Vec<Over> {
     let woken =
-        |cause: Cause, arrival: Option<&adjourn_core::arrival::Arrival>| match (cause, arrival) {
+        |cause: Cause, arrival: Option<&adjourn::core::arrival::Arrival>| match (cause, arrival) {
             (Cause::ExplicitResume, _) => format!("Resumed by {}.", event.by.who()),
             (Cause::Timeout, _) => "Woken by its deadline.".to_owned(),
             (Cause::ConditionFired | Cause::ExternalEvent, Some(arrival)) => {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use adjourn_driver::ClientAbilities;
+use adjourn::driver::ClientAbilities;
 use serde_json::Value;
 
 /// The key of our extension, in `_meta`.

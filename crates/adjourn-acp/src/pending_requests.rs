@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use adjourn_core::id::SessionId;
+use adjourn::core::id::SessionId;
 
 use crate::rpc::Id;
 

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjourn::Showing;
-use adjourn::permission::Permissions;
-use adjourn_core::id::{HostId, SessionId};
-use adjourn_driver::{
+use adjourn::core::id::{HostId, SessionId};
+use adjourn::driver::{
     BoxFuture, ClientAbilities, ClientError, ClientReply, ClientRequest, PermissionAnswer,
     PermissionRequest, TerminalId,
 };
+use adjourn::permission::Permissions;
 use tokio::sync::{Notify, oneshot};
 
 use crate::client_requests::{self, ClientAnswer};

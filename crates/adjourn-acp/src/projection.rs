@@ -11,15 +11,15 @@
 use std::sync::atomic::Ordering;
 
 use adjourn::Moment;
+use adjourn::core::Session;
+use adjourn::core::command::{CallResult, ReturnedCall};
+use adjourn::core::event::{SuspendedEvent, What};
+use adjourn::core::ledger::AskedCall;
+use adjourn::core::pause::{Initiator, Parked, Resumption};
+use adjourn::core::session::{Phase, Wait};
+use adjourn::driver::{Block, CallContent, Message, Role};
 use adjourn::store::Store;
 use adjourn::telling::{self, Told};
-use adjourn_core::Session;
-use adjourn_core::command::{CallResult, ReturnedCall};
-use adjourn_core::event::{SuspendedEvent, What};
-use adjourn_core::ledger::AskedCall;
-use adjourn_core::pause::{Initiator, Parked, Resumption};
-use adjourn_core::session::{Phase, Wait};
-use adjourn_driver::{Block, CallContent, Message, Role};
 use serde_json::{Value, json};
 
 use crate::agent_update::{self, Context};

@@ -1,10 +1,10 @@
 //! `session/status` and `session/list`: what is said of sessions without opening them.
 
+use adjourn::core::Session;
+use adjourn::core::id::{HostId, SessionId};
+use adjourn::core::session::State;
 use adjourn::store::Store;
 use adjourn::{Cursor, Filter, Query, Sort, StateKind, StoreError};
-use adjourn_core::Session;
-use adjourn_core::id::{HostId, SessionId};
-use adjourn_core::session::State;
 use serde_json::{Map, Value, json};
 
 use crate::connection::{Connection, absolute};

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
+use adjourn::core::command::Question;
+use adjourn::core::id::Handle;
+use adjourn::core::limits::INPUT_BYTES;
+use adjourn::core::pause::Parked;
+use adjourn::core::session::{Phase, Wait};
+use adjourn::driver::Message;
 use adjourn::store::Store;
-use adjourn_core::command::Question;
-use adjourn_core::id::Handle;
-use adjourn_core::limits::INPUT_BYTES;
-use adjourn_core::pause::Parked;
-use adjourn_core::session::{Phase, Wait};
-use adjourn_driver::Message;
 use serde_json::{Value, json};
 
 use crate::outbox::Mark;

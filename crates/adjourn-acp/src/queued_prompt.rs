@@ -7,12 +7,12 @@
 
 use std::sync::atomic::Ordering;
 
+use adjourn::core::id::RunId;
+use adjourn::core::ledger::CallState;
+use adjourn::core::session::{Phase, State, Wait};
+use adjourn::core::{Rejected, Session};
+use adjourn::driver::{CallContent, Message};
 use adjourn::store::Store;
-use adjourn_core::id::RunId;
-use adjourn_core::ledger::CallState;
-use adjourn_core::session::{Phase, State, Wait};
-use adjourn_core::{Rejected, Session};
-use adjourn_driver::{CallContent, Message};
 use serde_json::{Value, json};
 
 use crate::peer::Version;

@@ -9,8 +9,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
+use adjourn::core::limits::INPUT_BYTES;
 use adjourn::store::Store;
-use adjourn_core::limits::INPUT_BYTES;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::AsyncRead;

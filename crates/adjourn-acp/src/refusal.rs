@@ -1,6 +1,6 @@
 //! Refusals of the lifecycle as JSON-RPC errors: one code each, outside the reserved ranges.
 
-use adjourn_core::Rejected;
+use adjourn::core::Rejected;
 use serde_json::Value;
 
 use crate::rpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};

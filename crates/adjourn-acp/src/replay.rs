@@ -1,11 +1,11 @@
 //! The past of a session, told again.
 
+use adjourn::core::Session;
+use adjourn::core::event::What;
+use adjourn::core::session::Phase;
 use adjourn::store::Store;
 use adjourn::telling::Told;
 use adjourn::{Account, Moment};
-use adjourn_core::Session;
-use adjourn_core::event::What;
-use adjourn_core::session::Phase;
 
 use crate::outbox::BATCH_BYTES;
 use crate::park::{self, Over};

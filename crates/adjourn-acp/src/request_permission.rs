@@ -4,10 +4,10 @@
 //! it. A request is taken back as soon as the journal shows that no host waits for it, so never
 //! after the client has been told that the session is suspended.
 
+use adjourn::core::Session;
+use adjourn::core::ledger::{CallId, CallState};
+use adjourn::driver::{PermissionAnswer, PermissionOption, PermissionRequest};
 use adjourn::store::Store;
-use adjourn_core::Session;
-use adjourn_core::ledger::{CallId, CallState};
-use adjourn_driver::{PermissionAnswer, PermissionOption, PermissionRequest};
 use serde_json::Value;
 
 use crate::permissions::PendingPermissions;

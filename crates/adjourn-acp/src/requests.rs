@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::marker::PhantomData;
 
-use adjourn_core::carry;
-use adjourn_core::command::{Mode, Suspend};
-use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::facts::SpanLinks;
-use adjourn_core::limits;
+use adjourn::core::carry;
+use adjourn::core::command::{Mode, Suspend};
+use adjourn::core::conditions::{Conditions, Spelling};
+use adjourn::core::facts::SpanLinks;
+use adjourn::core::limits;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -344,9 +344,9 @@ pub fn spans(meta: Option<&Value>) -> SpanLinks {
     SpanLinks::of_traceparent(parent)
 }
 
-impl From<adjourn_core::conditions::Invalid> for Error {
-    fn from(invalid: adjourn_core::conditions::Invalid) -> Self {
-        adjourn_core::Rejected::from(invalid).into()
+impl From<adjourn::core::conditions::Invalid> for Error {
+    fn from(invalid: adjourn::core::conditions::Invalid) -> Self {
+        adjourn::core::Rejected::from(invalid).into()
     }
 }
 

@@ -3,13 +3,13 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
+use adjourn::core::Session;
+use adjourn::core::carry::AddBudget;
+use adjourn::core::event::What;
+use adjourn::core::facts::Answer;
+use adjourn::core::id::Handle;
+use adjourn::driver::{ClientAbilities, Message};
 use adjourn::store::{Done, Store};
-use adjourn_core::Session;
-use adjourn_core::carry::AddBudget;
-use adjourn_core::event::What;
-use adjourn_core::facts::Answer;
-use adjourn_core::id::Handle;
-use adjourn_driver::{ClientAbilities, Message};
 use serde_json::{Value, json};
 
 use crate::options;

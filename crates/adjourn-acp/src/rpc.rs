@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0, one message per line, without losing anything: what is not read is kept as the
 //! bytes it came in.
 
-use adjourn_core::{json, syntax};
+use adjourn::core::{json, syntax};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;

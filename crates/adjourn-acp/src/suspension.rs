@@ -2,10 +2,10 @@
 //!
 //! Field names and their order are the proposal's. What it leaves open is decided in `spec/acp.md`.
 
-use adjourn_core::command::Mode;
-use adjourn_core::conditions::Conditions;
-use adjourn_core::pause::{Cause, Initiator, Parked, Resumption};
-use adjourn_core::session::Wait;
+use adjourn::core::command::Mode;
+use adjourn::core::conditions::Conditions;
+use adjourn::core::pause::{Cause, Initiator, Parked, Resumption};
+use adjourn::core::session::Wait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -1,8 +1,8 @@
 //! What a session is called: told once, and whenever it changes.
 
+use adjourn::core::Session;
+use adjourn::core::event::{Event, What};
 use adjourn::store::Store;
-use adjourn_core::Session;
-use adjourn_core::event::{Event, What};
 use serde_json::json;
 
 use crate::session::Attachment;

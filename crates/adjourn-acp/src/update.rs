@@ -2,13 +2,13 @@
 //!
 //! Each function makes one update; in which order they go out is decided in `projection.rs`.
 
-use adjourn_core::Session;
-use adjourn_core::event::What;
-use adjourn_core::ledger::{CallId, CallState};
-use adjourn_core::pause::Initiator;
-use adjourn_core::session::{LastRun, Outcome, Phase, Prior, Wait};
-use adjourn_driver::content::TOOL_KINDS;
-use adjourn_driver::{Block, CallContent, Message, PermissionOption, PermissionRequest};
+use adjourn::core::Session;
+use adjourn::core::event::What;
+use adjourn::core::ledger::{CallId, CallState};
+use adjourn::core::pause::Initiator;
+use adjourn::core::session::{LastRun, Outcome, Phase, Prior, Wait};
+use adjourn::driver::content::TOOL_KINDS;
+use adjourn::driver::{Block, CallContent, Message, PermissionOption, PermissionRequest};
 use serde_json::{Map, Value, json};
 
 use crate::content::text;
@@ -433,7 +433,7 @@ fn envelope(session: &Session) -> Option<Value> {
     let parked = session.suspended()?.shown();
     let conditions = parked.pause.conditions.as_ref();
     let conditions = conditions.map(|conditions| {
-        serde_json::to_value(conditions.spelled(adjourn_core::conditions::Spelling::Snake))
+        serde_json::to_value(conditions.spelled(adjourn::core::conditions::Spelling::Snake))
             .unwrap_or_default()
     });
     Some(json!({

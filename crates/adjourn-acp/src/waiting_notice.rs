@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use adjourn::KnownHost;
+use adjourn::core::id::SessionId;
+use adjourn::core::ledger::{CallId, CallState, OpenCall};
+use adjourn::core::session::State;
 use adjourn::store::Store;
-use adjourn_core::id::SessionId;
-use adjourn_core::ledger::{CallId, CallState, OpenCall};
-use adjourn_core::session::State;
 use tokio::time::Instant;
 
 use crate::session::Attachment;

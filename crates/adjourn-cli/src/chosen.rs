@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use adjourn::core::carry::Budget;
+use adjourn::core::driver::{DriverSpec, Need};
+use adjourn::core::limits::DRIVER_SPEC_BYTES;
+use adjourn::driver::McpValues;
 use adjourn::script::Script;
 use adjourn_agent::AgentGuardrails;
-use adjourn_core::carry::Budget;
-use adjourn_core::driver::{DriverSpec, Need};
-use adjourn_core::limits::DRIVER_SPEC_BYTES;
-use adjourn_driver::McpValues;
 
 use crate::arguments::AgentFlags;
 use crate::conformance_agent;

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::clock::Clock;
-use adjourn_a2a::DIRECT_ANSWER;
-use adjourn_core::command::{Question, RunEnd};
-use adjourn_core::driver::{DriverKind, DriverSpec};
-use adjourn_core::session::Outcome;
-use adjourn_driver::{
+use adjourn::core::command::{Question, RunEnd};
+use adjourn::core::driver::{DriverKind, DriverSpec};
+use adjourn::core::session::Outcome;
+use adjourn::driver::{
     Block, BoxStream, Driver, Emitter, Finish, Message, Opening, Park, Part, Role, Step, Words,
     emitting,
 };
+use adjourn_a2a::DIRECT_ANSWER;
 use serde_json::{Value, json};
 
 /// The agent's name.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjourn_core::conditions::Timeout;
+use adjourn::core::conditions::Timeout;
 
 /// The units, the largest first, and how many seconds each has.
 const UNITS: [(&str, f64); 5] =

@@ -5,9 +5,9 @@
 //! made easier to read.
 
 use adjourn::Moment;
-use adjourn_core::Event;
-use adjourn_core::time::Timestamp;
-use adjourn_driver::Message;
+use adjourn::core::Event;
+use adjourn::core::time::Timestamp;
+use adjourn::driver::Message;
 use serde_json::{Map, Value, json};
 
 /// Fields that hold a time; the journal has it as a number.
@@ -79,7 +79,7 @@ pub fn said(moment: &Moment, index: u64, said: &Message) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use adjourn_core::journal::Entry;
+    use adjourn::core::journal::Entry;
 
     use super::*;
 

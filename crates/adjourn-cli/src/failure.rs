@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use adjourn::StoreError as Error;
-use adjourn_core::Rejected;
-use adjourn_core::id::SessionId;
-use adjourn_core::session::Phase;
+use adjourn::core::Rejected;
+use adjourn::core::id::SessionId;
+use adjourn::core::session::Phase;
 use serde_json::{Map, Value, json};
 
 use crate::terminal::one_line;
@@ -213,14 +213,14 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<adjourn_record::keys::Error> for Failure {
-    fn from(error: adjourn_record::keys::Error) -> Self {
+impl From<adjourn::keys::Error> for Failure {
+    fn from(error: adjourn::keys::Error) -> Self {
         Self::keys(&error)
     }
 }
 
 impl Failure {
-    fn keys(error: &adjourn_record::keys::Error) -> Self {
+    fn keys(error: &adjourn::keys::Error) -> Self {
         let failure = Self::store(match std::error::Error::source(error) {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use adjourn::core::conditions::EventPattern;
+use adjourn::core::time::Timestamp;
 use adjourn::{Cursor, Filter, NotACursor, ReasonPattern, StateKind};
-use adjourn_core::conditions::EventPattern;
-use adjourn_core::time::Timestamp;
 use clap::{Args, ValueEnum};
 
 use crate::durations::duration;
@@ -201,7 +201,7 @@ fn age(text: &str) -> Result<Duration, String> {
 }
 
 fn pattern(text: &str) -> Result<EventPattern, String> {
-    text.parse().map_err(|error: adjourn_core::conditions::Invalid| {
+    text.parse().map_err(|error: adjourn::core::conditions::Invalid| {
         // What was given is told beside it.
         error.problem.split(", got ").next().unwrap_or_default().to_owned()
     })

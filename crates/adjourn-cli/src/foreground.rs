@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::core::Session;
+use adjourn::core::id::SessionId;
+use adjourn::core::session::{Outcome, Phase, State};
 use adjourn::live::LiveWords;
 use adjourn::store::Retention;
 use adjourn::{Account, Claimant, Claims, RunningHost};
-use adjourn_core::Session;
-use adjourn_core::id::SessionId;
-use adjourn_core::session::{Outcome, Phase, State};
 use serde_json::Value;
 use tokio::sync::mpsc;
 

@@ -1,9 +1,9 @@
 //! What a session is made with: the flags of commands that make one.
 
-use adjourn_core::carry::{AddBudget, Budget};
-use adjourn_core::driver::DriverSpec;
-use adjourn_core::id::SessionId;
-use adjourn_core::{Founding, Rejected, limits};
+use adjourn::core::carry::{AddBudget, Budget};
+use adjourn::core::driver::DriverSpec;
+use adjourn::core::id::SessionId;
+use adjourn::core::{Founding, Rejected, limits};
 use clap::Args;
 
 use crate::failure::Failure;

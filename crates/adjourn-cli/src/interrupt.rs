@@ -2,10 +2,10 @@
 
 use std::pin::pin;
 
+use adjourn::core::Session;
+use adjourn::core::id::SessionId;
+use adjourn::core::session::State;
 use adjourn::{Error, SessionRef};
-use adjourn_core::Session;
-use adjourn_core::id::SessionId;
-use adjourn_core::session::State;
 
 use crate::durations::span;
 use crate::failure::Failure;

@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use adjourn::KnownHost;
 use adjourn::about::About;
-use adjourn_core::Session;
-use adjourn_core::driver::Need;
-use adjourn_core::id::{HostId, SessionId};
-use adjourn_core::session::State;
-use adjourn_core::time::Timestamp;
+use adjourn::core::Session;
+use adjourn::core::driver::Need;
+use adjourn::core::id::{HostId, SessionId};
+use adjourn::core::session::State;
+use adjourn::core::time::Timestamp;
 
 use serde_json::{Value, json};
 

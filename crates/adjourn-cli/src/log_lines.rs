@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use adjourn_core::Session;
-use adjourn_core::actor::Actor;
-use adjourn_core::arrival::Arrival;
-use adjourn_core::command::{CallResult, Loss, ReturnedCall};
-use adjourn_core::event::{Event, What};
-use adjourn_core::ledger::CallId;
-use adjourn_core::session::{Pause, Resumption, Wait};
-use adjourn_core::time::Timestamp;
-use adjourn_driver::{Message, Role, Shown};
+use adjourn::core::Session;
+use adjourn::core::actor::Actor;
+use adjourn::core::arrival::Arrival;
+use adjourn::core::command::{CallResult, Loss, ReturnedCall};
+use adjourn::core::event::{Event, What};
+use adjourn::core::ledger::CallId;
+use adjourn::core::session::{Pause, Resumption, Wait};
+use adjourn::core::time::Timestamp;
+use adjourn::driver::{Message, Role, Shown};
 use serde_json::Value;
 
 use crate::terminal::{Look, Output, one_line};

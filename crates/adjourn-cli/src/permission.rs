@@ -1,8 +1,8 @@
 //! Permissions at a terminal: what a call wants to do is shown, and whether it may is typed.
 
+use adjourn::core::id::SessionId;
+use adjourn::driver::{BoxFuture, CallContent, PermissionAnswer, PermissionRequest};
 use adjourn::permission::Permissions;
-use adjourn_core::id::SessionId;
-use adjourn_driver::{BoxFuture, CallContent, PermissionAnswer, PermissionRequest};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::clock::{Clock, Machine};
+use adjourn::core::Session;
+use adjourn::core::actor::{Actor, Face};
+use adjourn::core::id::SessionId;
+use adjourn::driver::Drivers as _;
 use adjourn::keys::KeyDir;
 use adjourn::store::SetAside;
 use adjourn::{Adjourn, AdjournBuilder, Meant};
-use adjourn_core::Session;
-use adjourn_core::actor::{Actor, Face};
-use adjourn_core::id::SessionId;
-use adjourn_driver::Drivers as _;
 
 use crate::failure::Failure;
 use crate::founding::NAME;

@@ -3,10 +3,10 @@
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use adjourn_core::Session;
-use adjourn_core::command::Question;
-use adjourn_core::id::Handle;
-use adjourn_core::session::{Phase, Wait};
+use adjourn::core::Session;
+use adjourn::core::command::Question;
+use adjourn::core::id::Handle;
+use adjourn::core::session::{Phase, Wait};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::{Mutex, mpsc};
 

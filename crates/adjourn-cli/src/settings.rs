@@ -16,8 +16,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use adjourn::core::limits::NAME_BYTES;
 use adjourn_agent::Prices;
-use adjourn_core::limits::NAME_BYTES;
 use adjourn_server::PublicName;
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -199,7 +199,7 @@ impl Settings {
             drain: layers.pick(&DRAIN, drain, duration)?.by_default(host.drain),
             cancel_grace: layers
                 .pick(&CANCEL_GRACE, None, grace)?
-                .by_default(adjourn_core::limits::CANCEL_GRACE),
+                .by_default(adjourn::core::limits::CANCEL_GRACE),
             cache: layers.pick(&CACHE, cache, count)?.by_default(adjourn::store::CACHE),
             failures: FailureSettings::of(&layers, host.failures)?,
             ended: layers
@@ -449,7 +449,7 @@ fn count_or_none(text: &str) -> Result<usize, String> {
 
 /// Reads how long calls in flight may go on.
 fn grace(text: &str) -> Result<Duration, String> {
-    let most = adjourn_core::limits::MAX_GRACE;
+    let most = adjourn::core::limits::MAX_GRACE;
     let grace = duration(text)?;
     if grace > most { Err("expected at most 1d".to_owned()) } else { Ok(grace) }
 }

@@ -1,8 +1,8 @@
 //! What a session says: whole messages for programs, words as they come for people.
 
+use adjourn::driver::{Joining, Message, Role, Shown, Words};
 use adjourn::telling::{Piece, Told, ends_words};
 use adjourn::{Account, Error, Moment};
-use adjourn_driver::{Joining, Message, Role, Shown, Words};
 use serde_json::{Map, json};
 
 use crate::entry;

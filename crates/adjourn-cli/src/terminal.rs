@@ -463,7 +463,7 @@ mod tests {
         let shown = escaped(&object);
         assert!(!shown.chars().any(moves), "{shown}");
         assert_eq!(
-            adjourn_core::json::stored::<Value>(shown.as_bytes()).unwrap().to_string(),
+            adjourn::core::json::stored::<Value>(shown.as_bytes()).unwrap().to_string(),
             object
         );
         // No two texts look alike.

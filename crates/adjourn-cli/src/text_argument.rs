@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use adjourn_core::json::{self, Unreadable};
+use adjourn::core::json::{self, Unreadable};
 use serde_json::Value;
 
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! Points in time as they are shown: whole and in UTC for programs, local and relative for people.
 
-use adjourn_core::time::Timestamp;
+use adjourn::core::time::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::durations::span;

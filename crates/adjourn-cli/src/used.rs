@@ -1,7 +1,7 @@
 //! What a session has used, in words for people.
 
-use adjourn_core::carry::Totals;
-use adjourn_core::{Session, json};
+use adjourn::core::carry::Totals;
+use adjourn::core::{Session, json};
 use serde_json::Value;
 
 /// Says what a session has used; nothing if that is nothing.

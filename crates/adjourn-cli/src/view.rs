@@ -1,11 +1,11 @@
 //! How sessions look: in a few words for people, as an object for programs.
 
 use adjourn::StoreError as Error;
-use adjourn_core::Session;
-use adjourn_core::command::Question;
-use adjourn_core::id::SessionId;
-use adjourn_core::session::{Ended, Phase, Resumption, SessionEnd, State, Suspended, Wait};
-use adjourn_core::time::Timestamp;
+use adjourn::core::Session;
+use adjourn::core::command::Question;
+use adjourn::core::id::SessionId;
+use adjourn::core::session::{Ended, Phase, Resumption, SessionEnd, State, Suspended, Wait};
+use adjourn::core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::durations::span;

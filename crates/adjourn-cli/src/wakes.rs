@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use adjourn_core::conditions::{DueWhy, OnTimeout, Trigger};
-use adjourn_core::session::{Parked, Wait};
-use adjourn_core::time::Timestamp;
+use adjourn::core::conditions::{DueWhy, OnTimeout, Trigger};
+use adjourn::core::session::{Parked, Wait};
+use adjourn::core::time::Timestamp;
 
 use crate::durations::span;
 use crate::terminal::{one_line, shorten};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::core::Session;
+use adjourn::core::id::SessionId;
 use adjourn::{Error, Moment, Moments};
-use adjourn_core::Session;
-use adjourn_core::id::SessionId;
 
 use crate::place::Place;
 

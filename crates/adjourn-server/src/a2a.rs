@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use adjourn::core::json;
+use adjourn::core::transcript::Digest;
 use adjourn::store::Store;
 use adjourn_a2a::rpc::{self, Headers, Reply};
 use adjourn_a2a::{
     Activated, Answer, Caller, Error, Face, Stopping, StreamEvent, TaskStream, Told, Version,
     error, rest,
 };
-use adjourn_core::json;
-use adjourn_core::transcript::Digest;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;

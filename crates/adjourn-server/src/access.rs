@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use adjourn::core::transcript::Digest;
 use adjourn_a2a::{Caller, Scope, Scopes};
-use adjourn_core::transcript::Digest;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};

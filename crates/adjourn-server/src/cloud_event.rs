@@ -1,9 +1,9 @@
 //! CloudEvents 1.0 in JSON: structured, batched, and binary.
 
 use adjourn::Event;
-use adjourn_core::id::SessionId;
-use adjourn_core::json::{self, Unreadable};
-use adjourn_core::time::Timestamp;
+use adjourn::core::id::SessionId;
+use adjourn::core::json::{self, Unreadable};
+use adjourn::core::time::Timestamp;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value};
 

@@ -1,7 +1,7 @@
 //! Refusals over HTTP: a status, and an object that says what and where.
 
 use adjourn::Error;
-use adjourn_core::Rejected;
+use adjourn::core::Rejected;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;

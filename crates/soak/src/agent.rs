@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjourn::clock::Clock;
+use adjourn::core::Session;
+use adjourn::core::command::RunEnd;
+use adjourn::core::driver::{DriverKind, DriverSpec};
+use adjourn::driver::{BoxStream, Call, CallPart, Driver, Drivers, Part, Step, emitting};
 use adjourn::script::{Script, ScriptDriver};
-use adjourn_core::Session;
-use adjourn_core::command::RunEnd;
-use adjourn_core::driver::{DriverKind, DriverSpec};
-use adjourn_driver::{BoxStream, Call, CallPart, Driver, Drivers, Part, Step, emitting};
 
 /// Makes drivers for scripts; each call writes a line when it starts.
 pub struct Marking {

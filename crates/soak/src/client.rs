@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use adjourn::core::actor::{Actor, Face};
+use adjourn::core::driver::DriverSpec;
+use adjourn::core::id::{Seq, SessionId};
 use adjourn::store::Done;
 use adjourn::{Adjourn, Error, Event, Published, SessionRef};
-use adjourn_core::actor::{Actor, Face};
-use adjourn_core::driver::DriverSpec;
-use adjourn_core::id::{Seq, SessionId};
 
 use crate::scene::Scene;
 

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use adjourn::core::Rejected;
+use adjourn::core::command::{Mode, Suspend};
+use adjourn::core::facts::Answer;
+use adjourn::core::id::{Handle, Seq, SessionId};
+use adjourn::core::session::{Initiator, Parked, State, Wait};
 use adjourn::store::Done;
 use adjourn::{Error, SessionRef, TakenOver};
-use adjourn_core::Rejected;
-use adjourn_core::command::{Mode, Suspend};
-use adjourn_core::facts::Answer;
-use adjourn_core::id::{Handle, Seq, SessionId};
-use adjourn_core::session::{Initiator, Parked, State, Wait};
 use adjourn_testkit::dice::Dice;
 
 use crate::client::{Client, named};
@@ -263,7 +263,7 @@ impl Life {
             match answer {
                 Ok(done) => {
                     self.remembered.done(done);
-                    let first = done.events.iter().find_map(adjourn_core::Event::answer);
+                    let first = done.events.iter().find_map(adjourn::core::Event::answer);
                     told.push(first.map(|(_, answer)| answer).or_else(|| done.answered.clone()));
                 }
                 Err(Error::Refused(Rejected::AlreadyResumed { handle, at, cause, by })) => {

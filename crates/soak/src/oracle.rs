@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use adjourn::Adjourn;
+use adjourn::core::actor::Actor;
+use adjourn::core::command::{CallResult, Loss};
+use adjourn::core::event::{Event, What};
+use adjourn::core::id::{Handle, Seq, SessionId};
+use adjourn::core::journal::Entry;
+use adjourn::core::session::Cause;
+use adjourn::core::time::Timestamp;
 use adjourn::store::Done;
-use adjourn_core::actor::Actor;
-use adjourn_core::command::{CallResult, Loss};
-use adjourn_core::event::{Event, What};
-use adjourn_core::id::{Handle, Seq, SessionId};
-use adjourn_core::journal::Entry;
-use adjourn_core::session::Cause;
-use adjourn_core::time::Timestamp;
 use adjourn_testkit::store::keys;
 
 use crate::client::Client;

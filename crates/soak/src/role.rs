@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use adjourn::Moments;
-use adjourn_core::id::SessionId;
+use adjourn::core::id::SessionId;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::Marking;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use adjourn::KnownHost;
-use adjourn_core::id::SessionId;
+use adjourn::core::id::SessionId;
 use adjourn_testkit::dice::Dice;
 use tokio::task::JoinSet;
 

@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use adjourn_core::json;
+use adjourn::core::json;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adjourn_core::carry::AddBudget;
+use adjourn::core::carry::AddBudget;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::Mode;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjourn_core::carry::AddBudget;
+use adjourn::core::carry::AddBudget;
 use clap::{Args, ValueEnum};
 
 use super::{As, Which};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjourn_core::time::Timestamp;
+use adjourn::core::time::Timestamp;
 use clap::{Args, ValueEnum};
 
 use super::Which;

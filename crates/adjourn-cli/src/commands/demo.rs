@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use adjourn::clock::{Environment as _, Machine};
+use adjourn::core::driver::DriverSpec;
+use adjourn::core::session::Phase;
+use adjourn::driver::Role;
 use adjourn::{Claims, Event};
-use adjourn_core::driver::DriverSpec;
-use adjourn_core::session::Phase;
-use adjourn_driver::Role;
 use serde_json::json;
 
 use crate::commands::run::{create, say};

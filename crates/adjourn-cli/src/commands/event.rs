@@ -1,10 +1,10 @@
 //! `event`: tells the store that something happened.
 
+use adjourn::core::Session;
+use adjourn::core::id::SessionId;
+use adjourn::core::json;
+use adjourn::core::session::State;
 use adjourn::{Published, Reception};
-use adjourn_core::Session;
-use adjourn_core::id::SessionId;
-use adjourn_core::json;
-use adjourn_core::session::State;
 use serde_json::json;
 
 use crate::arguments::Event;

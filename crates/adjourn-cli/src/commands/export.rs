@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use adjourn_core::limits;
+use adjourn::core::limits;
 use serde_json::json;
 
 use crate::arguments::Export;

@@ -1,6 +1,6 @@
 //! `hosts`: which processes drive sessions, how much they run, and whether they are well.
 
-use adjourn_core::time::Timestamp;
+use adjourn::core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::durations::span;

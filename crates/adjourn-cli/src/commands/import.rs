@@ -3,9 +3,9 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use adjourn::driver::{Drivers as _, Unusable};
 use adjourn::record::{OpenError, Record};
 use adjourn::{Error, RecordError};
-use adjourn_driver::{Drivers as _, Unusable};
 
 use crate::arguments::Import;
 use crate::chosen::working_directory;

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use adjourn::Moment;
+use adjourn::core::session::State;
+use adjourn::core::time::Timestamp;
+use adjourn::driver::Joining;
 use adjourn::telling::ends_words;
-use adjourn_core::session::State;
-use adjourn_core::time::Timestamp;
-use adjourn_driver::Joining;
 
 use crate::arguments::{Log, Since};
 use crate::entry::{happened, said};

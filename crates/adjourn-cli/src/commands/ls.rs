@@ -1,8 +1,8 @@
 //! `ls`: what is there, what it waits for, and what will wake it.
 
+use adjourn::core::Session;
+use adjourn::core::id::SessionId;
 use adjourn::{Error, Filter, Query, Sort, StateKind, StoreError};
-use adjourn_core::Session;
-use adjourn_core::id::SessionId;
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;

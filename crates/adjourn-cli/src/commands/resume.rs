@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::Claims;
+use adjourn::core::Session;
+use adjourn::core::event::What;
+use adjourn::core::session::{Phase, State, Wait};
+use adjourn::driver::Message;
 use adjourn::store::Done;
-use adjourn_core::Session;
-use adjourn_core::event::What;
-use adjourn_core::session::{Phase, State, Wait};
-use adjourn_driver::Message;
 use serde_json::json;
 
 use crate::arguments::Resume;

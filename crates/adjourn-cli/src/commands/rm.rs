@@ -1,10 +1,10 @@
 //! `rm`: ends sessions and erases what happened in them, as `session/delete` does.
 
 use adjourn::Error;
+use adjourn::core::id::SessionId;
+use adjourn::core::session::State;
+use adjourn::core::{Rejected, Session};
 use adjourn::store::Erased;
-use adjourn_core::id::SessionId;
-use adjourn_core::session::State;
-use adjourn_core::{Rejected, Session};
 use serde_json::json;
 
 use crate::arguments::Rm;

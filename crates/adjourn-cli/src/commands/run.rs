@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use adjourn_core::id::SessionId;
-use adjourn_core::session::{Phase, State};
-use adjourn_core::{Founding, Rejected, Session};
-use adjourn_driver::Environment;
+use adjourn::core::id::SessionId;
+use adjourn::core::session::{Phase, State};
+use adjourn::core::{Founding, Rejected, Session};
+use adjourn::driver::Environment;
 
 use crate::arguments::Run;
 use crate::chosen::Chosen;

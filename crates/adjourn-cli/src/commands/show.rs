@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use adjourn_core::Session;
-use adjourn_core::carry::Budget;
-use adjourn_core::event::What;
-use adjourn_core::session::{Cause, Initiator, Outcome};
-use adjourn_core::time::Timestamp;
+use adjourn::core::Session;
+use adjourn::core::carry::Budget;
+use adjourn::core::event::What;
+use adjourn::core::session::{Cause, Initiator, Outcome};
+use adjourn::core::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Which;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use adjourn::core::time::Timestamp;
 use adjourn::{Standing, Tally};
-use adjourn_core::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::durations::span;

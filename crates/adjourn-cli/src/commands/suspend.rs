@@ -3,10 +3,10 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use adjourn::core::conditions::{Conditions, Spelling};
+use adjourn::core::id::RequestId;
+use adjourn::core::{Rejected, command, json};
 use adjourn::{Error, SessionRef};
-use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::id::RequestId;
-use adjourn_core::{Rejected, command, json};
 use serde_json::Value;
 
 use crate::arguments::{Mode, OnTimeout, Suspend};

@@ -1,9 +1,9 @@
 //! `takeover`: takes a session from a host that hangs, for whichever host is free to go on with.
 
 use adjourn::TakenOver;
-use adjourn_core::Session;
-use adjourn_core::id::HostId;
-use adjourn_core::session::{Phase, State};
+use adjourn::core::Session;
+use adjourn::core::id::HostId;
+use adjourn::core::session::{Phase, State};
 use serde_json::json;
 
 use crate::arguments::Takeover;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use adjourn_core::Session;
-use adjourn_core::event::{Event, What};
-use adjourn_core::session::State;
+use adjourn::core::Session;
+use adjourn::core::event::{Event, What};
+use adjourn::core::session::State;
 use tokio::time::Instant;
 
 use crate::arguments::{Wait, WaitFor};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use adjourn::core::driver::{DriverKind, DriverSpec};
 use adjourn_agent::directory::DirectoryTool;
 use adjourn_agent::{Action, AgentGuardrails, FailureKind};
-use adjourn_core::driver::{DriverKind, DriverSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use adjourn::core::carry::Budget;
+use adjourn::core::driver::DriverSpec;
+use adjourn::driver::McpValues;
 use adjourn_agent::directory::DirectoryTool;
 use adjourn_agent::mcp::McpServers;
 use adjourn_agent::{Action, AgentGuardrails, FailureKind, Prices};
-use adjourn_core::carry::Budget;
-use adjourn_core::driver::DriverSpec;
-use adjourn_driver::McpValues;
 
 use super::config::ModelSettings;
 use super::models;

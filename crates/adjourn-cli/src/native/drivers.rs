@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjourn::clock::Clock;
+use adjourn::core::driver::{DriverKind, DriverSpec};
+use adjourn::core::id::SessionId;
+use adjourn::driver::{Client, Driver, Drivers, Environment, Unusable};
 use adjourn::permission::Permissions;
 use adjourn::script::Scripted;
 use adjourn_agent::directory::DirectoryTools;
 use adjourn_agent::mcp::{McpConfigError, McpServers};
 use adjourn_agent::{Agent, DefaultPolicy, Prices};
-use adjourn_core::driver::{DriverKind, DriverSpec};
-use adjourn_core::id::SessionId;
-use adjourn_driver::{Client, Driver, Drivers, Environment, Unusable};
 use serde_json::Value;
 
 use super::config::NativeConfig;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use adjourn::core::limits::DRIVER_SPEC_BYTES;
 use adjourn_agent::{Model, ModelOptions, NamedModelError, Prices, ScriptedModel, named_model};
-use adjourn_core::limits::DRIVER_SPEC_BYTES;
 
 use super::config::{ModelSettings, NativeConfig};
 use crate::input_file;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use adjourn::core::limits;
 use adjourn_agent::{
     Action, Agent, AgentGuardrails, BuildError, FailureKind, Model as _, Price, Prices,
     ScriptedModel,
 };
-use adjourn_core::limits;
 use serde_json::{Map, Value, json};
 
 use super::file::File;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjourn::Error;
-use adjourn_core::session::State;
-use adjourn_core::{Rejected, Session};
+use adjourn::core::session::State;
+use adjourn::core::{Rejected, Session};
 use tempfile::TempDir;
 
 use super::*;

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use adjourn::core::carry::Budget;
+use adjourn::core::driver::DriverSpec;
+use adjourn::core::id::{RunId, SessionId};
+use adjourn::core::{Session, command};
 use adjourn::store::Sqlite;
 use adjourn_a2a::rpc::{Headers, Reply};
 use adjourn_a2a::{Agent, Caller, Face, Profile, Scope};
-use adjourn_core::carry::Budget;
-use adjourn_core::driver::DriverSpec;
-use adjourn_core::id::{RunId, SessionId};
-use adjourn_core::{Session, command};
 use adjourn_testkit::dice::Dice;
 use adjourn_testkit::store::TENANT;
 use serde_json::{Value, json};

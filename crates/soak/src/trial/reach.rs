@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjourn::SessionRef;
-use adjourn_core::Session;
-use adjourn_core::command::Mode;
-use adjourn_core::id::SessionId;
+use adjourn::core::Session;
+use adjourn::core::command::Mode;
+use adjourn::core::id::SessionId;
 use serde_json::json;
 
 use crate::client::{Client, named};

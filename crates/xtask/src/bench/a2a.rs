@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use adjourn::core::carry::Budget;
+use adjourn::core::driver::DriverSpec;
 use adjourn_a2a::{Agent, Face, Profile};
-use adjourn_core::carry::Budget;
-use adjourn_core::driver::DriverSpec;
 use adjourn_server::Site;
 use adjourn_testkit::http::{self, Connection};
 use anyhow::{Context as _, Result, ensure};
@@ -146,8 +146,8 @@ pub fn broadcast_all() -> Result<()> {
 struct Heard(broadcast::Receiver<Bytes>);
 
 impl Heard {
-    fn stream(mut self) -> adjourn_driver::BoxStream<'static, Result<Bytes, std::io::Error>> {
-        adjourn_driver::emitting(move |out| async move {
+    fn stream(mut self) -> adjourn::driver::BoxStream<'static, Result<Bytes, std::io::Error>> {
+        adjourn::driver::emitting(move |out| async move {
             out.emit(Ok(Bytes::from_static(b"data: {}\n\n"))).await;
             while let Ok(event) = self.0.recv().await {
                 out.emit(Ok(event)).await;

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use adjourn::clock::{Environment as _, Machine};
+use adjourn::core::command::{FinishStep, StartStep, StepEnd};
+use adjourn::core::id::{Epoch, HostId, SessionId};
+use adjourn::core::transcript::Digest;
+use adjourn::core::{Command, actor};
+use adjourn::driver::Message;
 use adjourn::store::{CommandError, Request};
 use adjourn_acp::{PendingPermissions, Wire};
-use adjourn_core::command::{FinishStep, StartStep, StepEnd};
-use adjourn_core::id::{Epoch, HostId, SessionId};
-use adjourn_core::transcript::Digest;
-use adjourn_core::{Command, actor};
-use adjourn_driver::Message;
 use adjourn_testkit::acp;
 use anyhow::{Context as _, Result};
 use serde_json::json;

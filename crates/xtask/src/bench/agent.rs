@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use adjourn::core::id::Handle;
+use adjourn::driver::{BoxFuture, BoxStream, emitting};
 use adjourn_agent::{
     Agent, ConsumedLedger, Consumption, FinishReason, LedgerError, Model, ModelCall, ModelError,
     ModelPart, ModelRequest, RunOutcome, SuspensionRecord,
 };
-use adjourn_core::id::Handle;
-use adjourn_driver::{BoxFuture, BoxStream, emitting};
 use anyhow::{Context as _, Result, bail};
 
 use super::figures::{Figures, percentile};

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use adjourn::Adjourn;
+use adjourn::core::Command;
+use adjourn::core::id::SessionId;
 use adjourn::store::{CommandError, Request};
-use adjourn_core::Command;
-use adjourn_core::id::SessionId;
 use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
 

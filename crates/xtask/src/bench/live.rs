@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn_acp::PendingPermissions;
-use adjourn_core::command::RunEnd;
-use adjourn_core::driver::DriverSpec;
-use adjourn_core::session::Outcome;
-use adjourn_driver::{
+use adjourn::core::command::RunEnd;
+use adjourn::core::driver::DriverSpec;
+use adjourn::core::session::Outcome;
+use adjourn::driver::{
     BoxStream, Call, CallPart, Driver, Drivers, Finish, Part, Step, Words, emitting,
 };
+use adjourn_acp::PendingPermissions;
 use adjourn_testkit::acp;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use adjourn::clock::{Environment as _, Machine};
+use adjourn::core::command::Suspend;
+use adjourn::core::conditions::{Conditions, Spelling};
+use adjourn::core::time::Timestamp;
+use adjourn::core::{Command, Founding};
 use adjourn::store::{CommandError, Request};
 use adjourn::{Adjourn, Filter, Query, ReasonPattern, Sort, StateKind};
-use adjourn_core::command::Suspend;
-use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::time::Timestamp;
-use adjourn_core::{Command, Founding};
 use adjourn_testkit::store::TENANT;
 use anyhow::{Result, ensure};
 use serde_json::json;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjourn::clock::{Clock, Environment as _, Machine};
+use adjourn::core::command::Suspend;
+use adjourn::core::conditions::{Conditions, Spelling};
+use adjourn::core::driver::DriverSpec;
+use adjourn::core::id::SessionId;
+use adjourn::core::{Command, Session};
 use adjourn::store::{CommandError, Request};
 use adjourn::{Adjourn, Event};
-use adjourn_core::command::Suspend;
-use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::driver::DriverSpec;
-use adjourn_core::id::SessionId;
-use adjourn_core::{Command, Session};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 

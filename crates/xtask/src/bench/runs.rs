@@ -6,12 +6,12 @@ use std::future::Future;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use adjourn::core::Session;
+use adjourn::core::event::What;
+use adjourn::core::id::SessionId;
+use adjourn::core::session::State;
 use adjourn::feed::Following;
 use adjourn::{Adjourn, Claimant, Moments, SessionRef};
-use adjourn_core::Session;
-use adjourn_core::event::What;
-use adjourn_core::id::SessionId;
-use adjourn_core::session::State;
 use anyhow::{Result, bail};
 use tokio::task::JoinSet;
 

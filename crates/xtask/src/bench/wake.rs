@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use adjourn::core::Session;
+use adjourn::core::id::SessionId;
+use adjourn::core::session::State;
 use adjourn::{Adjourn, Event};
-use adjourn_core::Session;
-use adjourn_core::id::SessionId;
-use adjourn_core::session::State;
 use anyhow::{Result, ensure};
 use serde_json::json;
 

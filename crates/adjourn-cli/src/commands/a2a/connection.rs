@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use adjourn::core::json;
 use adjourn_a2a::Version;
 use adjourn_a2a::client::{
     self, Ask, EventReader, NoPeer, Peer, ReadEvent, Refusal, Reply, Wish, card_urls,
 };
-use adjourn_core::json;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};

@@ -1,8 +1,8 @@
 //! `a2a pause`: pauses a task of an agent, if that agent can.
 
+use adjourn::core::command;
+use adjourn::core::json;
 use adjourn_a2a::client::{Ask, Seen};
-use adjourn_core::command;
-use adjourn_core::json;
 use serde_json::{Map, Value};
 
 use super::connection::Connection;

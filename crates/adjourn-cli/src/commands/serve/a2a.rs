@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use adjourn::core::driver::Need;
 use adjourn::store::Sqlite;
 use adjourn_a2a::{Agent, Face, Receivers};
-use adjourn_core::driver::Need;
 use adjourn_server::Pusher;
 
 use crate::arguments::{AgentFlags, Profile, Push, Serve};
