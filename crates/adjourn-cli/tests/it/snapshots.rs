@@ -394,6 +394,14 @@ fn the_largest_commands_explain_themselves() {
               --public-name <NAME>
                   What others call it, besides its address: agents.example.org, or https://agents.example.org behind a proxy [env: ADJOURN_PUBLIC_NAME]
 
+              --push <PUSH>
+                  Where other agents may have push notifications sent [env: ADJOURN_PUSH] [default: public]
+
+                  Possible values:
+                  - off:      They are sent to nobody
+                  - public:   They go to hosts on the public internet, over https
+                  - loopback: They go to this machine, too
+
               --profile <PROFILE>
                   In whose words they are told about pauses [env: ADJOURN_A2A_PROFILE] [default: adjourn]
 

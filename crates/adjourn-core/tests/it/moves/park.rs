@@ -210,7 +210,7 @@ fn a_retry_cannot_answer_the_next_question() {
               suspended #2
               = suspended agent question
             prompt yes message=m1
-              ! DUPLICATE_MESSAGE: message "m1" was taken before
+              ! DUPLICATE_MESSAGE: message "m1" was taken before, by session sess-01000000-0000-7000-8000-000000000001
             prompt yes
               ! HANDLE_REQUIRED: a question is answered with its handle, an idempotency key, or a message id not seen before
             prompt yes handle=1

@@ -109,7 +109,7 @@ fn a_message_is_taken_once() {
               run_ended completed
               = idle completed
             prompt build message=m1
-              ! DUPLICATE_MESSAGE: message "m1" was taken before
+              ! DUPLICATE_MESSAGE: message "m1" was taken before, by session sess-01000000-0000-7000-8000-000000000001
         "#]],
     );
 }
