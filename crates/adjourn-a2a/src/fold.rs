@@ -38,14 +38,16 @@ pub struct Run {
     /// How far the transcript went when its agent last fell silent: a message that began before that
     /// and has no end was broken off.
     pub silent: u64,
-    /// The ids of the messages that began it and went on with it, as the journal has them.
-    pub taken: Vec<String>,
+    /// The ids of the messages that began it and went on with it, as the journal has them, and the
+    /// revisions that took them.
+    pub taken: Vec<(String, u64)>,
 }
 
 impl Run {
-    /// Returns whether a message began it or went on with it, by the id that the journal has of it.
-    pub fn took(&self, message: &str) -> bool {
-        self.taken.iter().any(|taken| taken == message)
+    /// Returns the revision at which a message began it or went on with it, by the id that the journal
+    /// has of it; nothing if none did.
+    pub fn took(&self, message: &str) -> Option<u64> {
+        self.taken.iter().find(|(taken, _)| taken == message).map(|(_, revision)| *revision)
     }
 }
 
@@ -80,9 +82,10 @@ impl Runs {
         self.runs.iter().rev().find(|run| run.id == id)
     }
 
-    /// Returns the run that took a message, by the id that the journal has of it.
-    pub fn that_took(&self, message: &str) -> Option<&Run> {
-        self.runs.iter().rev().find(|run| run.took(message))
+    /// Returns the run that took a message, by the id that the journal has of it, and the revision at
+    /// which it did.
+    pub fn that_took(&self, message: &str) -> Option<(RunId, u64)> {
+        self.runs.iter().rev().find_map(|run| Some((run.id, run.took(message)?)))
     }
 
     /// Returns how far the journal was folded.
@@ -126,9 +129,16 @@ impl Runs {
             What::RunStarted(started) => {
                 let said = u64::from(started.content.is_some());
                 self.begin(started.run, started.transcript.length.saturating_sub(said), at);
-                self.take(started.message_id.as_deref());
+                self.take(started.message_id.as_deref(), moment.revision);
             }
-            What::Resumed(resumed) => self.take(resumed.message_id.as_deref()),
+            What::Resumed(resumed) => self.take(resumed.message_id.as_deref(), moment.revision),
+            // The run goes on under its own id, and what it asks is still to be answered.
+            What::SessionImported(_) => {
+                if let Some(session) = self.session.clone() {
+                    self.jump(&session);
+                    self.ask_again(&session);
+                }
+            }
             What::Suspended(suspended) => {
                 let pause = &suspended.park.pause;
                 if let (Wait::Question(question), Some(run)) = (&pause.wait, self.runs.last_mut()) {
@@ -169,9 +179,17 @@ impl Runs {
         });
     }
 
-    fn take(&mut self, message: Option<&str>) {
+    fn take(&mut self, message: Option<&str>, revision: u64) {
         if let (Some(message), Some(run)) = (message, self.runs.last_mut()) {
-            run.taken.push(message.to_owned());
+            run.taken.push((message.to_owned(), revision));
+        }
+    }
+
+    /// Takes note of the question that a session came with.
+    fn ask_again(&mut self, session: &Session) {
+        let wait = session.suspended().map(|suspended| &suspended.park.pause.wait);
+        if let (Some(Wait::Question(question)), Some(run)) = (wait, self.runs.last_mut()) {
+            run.asked.push((session.transcript.length, question.clone()));
         }
     }
 

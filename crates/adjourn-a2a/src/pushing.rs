@@ -99,12 +99,25 @@ impl<S: Store> Face<S> {
         (checked, message): (&Checked, &Sent),
         after: u64,
     ) -> Result<(), Error> {
-        // The same message again configures the same receiver.
-        let id = checked.id.clone().unwrap_or_else(|| {
-            let digest = Digest::of(message.journaled_id(asked.caller).as_bytes()).to_string();
-            format!("message-{}", digest.get(..16).unwrap_or(&digest))
-        });
+        let id = inline_id(asked, checked, message);
         self.add_push(asked, found, (&id, &checked.kept), after).await
+    }
+
+    /// Refuses the receiver that a message to a task comes with, if the task has too many others.
+    pub(crate) async fn check_room(
+        &self,
+        asked: &Asked<'_>,
+        task: &str,
+        (checked, message): (&Checked, &Sent),
+    ) -> Result<(), Error> {
+        let (session, run) = self.pushed(asked, task).await?;
+        let there = session.recipients(run, RECIPIENT_KIND).await;
+        let there = there.map_err(|error| Error::of(error, task, asked.method.family))?;
+        let id = inline_id(asked, checked, message);
+        match there.len() < MOST_RECIPIENTS || there.iter().any(|known| known.id == id) {
+            true => Ok(()),
+            false => Err(too_many(task)),
+        }
     }
 
     async fn add_push(
@@ -129,11 +142,7 @@ impl<S: Store> Face<S> {
         let added = found.session.add_recipient(new).await;
         match added.map_err(|error| Error::of(error, &task, asked.method.family))? {
             Added::New | Added::Replaced => Ok(()),
-            Added::TooMany => {
-                let problem = format!("the task has {MOST_RECIPIENTS} receivers; delete one first");
-                let error = Error::new(UNSUPPORTED_OPERATION, "TOO_MANY_RECEIVERS", problem);
-                Err(error.with("taskId", task))
-            }
+            Added::TooMany => Err(too_many(&task)),
         }
     }
 
@@ -212,6 +221,20 @@ impl<S: Store> Face<S> {
         });
         Ok(shown.collect())
     }
+}
+
+/// Returns the name of the receiver that a message comes with: the same message again configures the
+/// same receiver.
+fn inline_id(asked: &Asked<'_>, checked: &Checked, message: &Sent) -> String {
+    checked.id.clone().unwrap_or_else(|| {
+        let digest = Digest::of(message.journaled_id(asked.caller).as_bytes()).to_string();
+        format!("message-{}", digest.get(..16).unwrap_or(&digest))
+    })
+}
+
+fn too_many(task: &str) -> Error {
+    let problem = format!("the task has {MOST_RECIPIENTS} receivers; delete one first");
+    Error::new(UNSUPPORTED_OPERATION, "TOO_MANY_RECEIVERS", problem).with("taskId", task)
 }
 
 /// There is no such configuration.

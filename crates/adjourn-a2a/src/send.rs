@@ -50,19 +50,25 @@ impl<S: Store> Face<S> {
         let Some(push) = &send.push else { return Ok(self.take(asked, send).await?.0) };
         // Nothing is begun for a receiver that cannot be told.
         let checked = self.check_push(asked, push.clone()).await?;
+        if let Some(task) = &send.message.task {
+            self.check_room(asked, task, (&checked, &send.message)).await?;
+        }
         let (found, taken) = self.take(asked, send).await?;
-        let after = taken.unwrap_or(found.runs.revision());
-        self.push_with(asked, &found, (&checked, &send.message), after).await?;
+        // Until this is answered nothing is promised: a peer that hears no answer sends the message
+        // again, and the receiver is told what has happened since it was taken.
+        self.push_with(asked, &found, (&checked, &send.message), taken).await?;
         Ok(found)
     }
 
-    /// Takes a message, and returns the task that goes on with it, and the revision of the commit that
-    /// took the message; nothing if it was taken before.
-    async fn take(&self, asked: &Asked<'_>, send: &Send) -> Result<(Found<S>, Option<u64>), Error> {
+    /// Takes a message, and returns the task that goes on with it, and the revision that took the
+    /// message, now or before.
+    async fn take(&self, asked: &Asked<'_>, send: &Send) -> Result<(Found<S>, u64), Error> {
         let message = &send.message;
         match (&message.task, &send.pause) {
             (Some(task), Some(pause)) => {
-                Ok((self.pause_by_message(asked, task, pause.clone()).await?, None))
+                let found = self.pause_by_message(asked, task, pause.clone()).await?;
+                let revision = found.runs.revision();
+                Ok((found, revision))
             }
             (None, Some(_)) => {
                 Err(Error::invalid("message.taskId", "is required: a pause is of a task"))
@@ -81,7 +87,7 @@ impl<S: Store> Face<S> {
         asked: &Asked<'_>,
         task: &str,
         message: &Sent,
-    ) -> Result<(Found<S>, Option<u64>), Error> {
+    ) -> Result<(Found<S>, u64), Error> {
         let found = self.find(asked, task).await?;
         let state = found.state();
         let context = state.map(projection::context);
@@ -90,8 +96,8 @@ impl<S: Store> Face<S> {
         }
         let id = message.journaled_id(asked.caller);
         // A retry is told what came of the first one, wherever the task stands by now.
-        if found.run().is_some_and(|run| run.took(&id)) {
-            return Ok((found, None));
+        if let Some(taken) = found.run().and_then(|run| run.took(&id)) {
+            return Ok((found, taken));
         }
         let refused = |reason, problem: &str| {
             Err(Error::new(UNSUPPORTED_OPERATION, reason, problem).with("taskId", task))
@@ -108,15 +114,18 @@ impl<S: Store> Face<S> {
         let handle = state.and_then(|state| Some(state.suspended()?.shown().pause.handle));
         let Found { session, run, .. } = found;
         let prompt = session.prompt(message.entry()).answering(handle).reach(Reach::Questions);
-        match prompt.message_id(id).await {
+        match prompt.message_id(id.clone()).await {
             Ok(prompted) => {
                 let seen = prompted.commit.session;
                 let found = self.after(session, run, &seen, asked.method.family).await?;
-                Ok((found, Some(seen.revision)))
+                Ok((found, seen.revision))
             }
             // The same message was faster on another connection.
             Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
-                Ok((self.find(asked, task).await?, None))
+                let found = self.find(asked, task).await?;
+                let taken = found.run().and_then(|run| run.took(&id));
+                let taken = taken.unwrap_or_else(|| found.runs.revision());
+                Ok((found, taken))
             }
             Err(error) => Err(Error::of(error, task, asked.method.family)),
         }
@@ -124,39 +133,35 @@ impl<S: Store> Face<S> {
 
     /// Begins a task: in the session of its context if that is idle, and else in one of its own. The
     /// same message again is told of the task that the first one began.
-    async fn begin(
-        &self,
-        asked: &Asked<'_>,
-        message: &Sent,
-    ) -> Result<(Found<S>, Option<u64>), Error> {
+    async fn begin(&self, asked: &Asked<'_>, message: &Sent) -> Result<(Found<S>, u64), Error> {
         match self.begin_once(asked, message).await {
             Err(adjourn::Error::Refused(Rejected::DuplicateMessage { session, .. })) => {
-                Ok((self.begun_before(asked, session, message).await?, None))
+                self.begun_before(asked, session, message).await
             }
             begun => {
                 let (session, run, seen) =
                     begun.map_err(|error| Error::of(error, "", asked.method.family))?;
                 trace::concerns(session.id(), run);
                 let found = self.after(session, run, &seen, asked.method.family).await?;
-                Ok((found, Some(seen.revision)))
+                Ok((found, seen.revision))
             }
         }
     }
 
-    /// Finds the task that the same message began.
+    /// Finds the task that the same message began, and the revision at which it did.
     async fn begun_before(
         &self,
         asked: &Asked<'_>,
         session: SessionId,
         message: &Sent,
-    ) -> Result<Found<S>, Error> {
+    ) -> Result<(Found<S>, u64), Error> {
         let session = self.as_caller(asked.caller).session(session);
         let of = |error| Error::of(error, "", asked.method.family);
         let runs = self.runs_of(&session).await.map_err(of)?;
-        let run = runs.that_took(&message.journaled_id(asked.caller)).map(|run| run.id);
-        let run = run.ok_or_else(|| Error::no_task("", asked.method.family))?;
+        let taken = runs.that_took(&message.journaled_id(asked.caller));
+        let (run, revision) = taken.ok_or_else(|| Error::no_task("", asked.method.family))?;
         trace::concerns(session.id(), run);
-        Ok(Found { session, runs, run })
+        Ok((Found { session, runs, run }, revision))
     }
 
     async fn begin_once(

@@ -28,6 +28,9 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 128;
 /// How many of these may be at one host, so that one that is slow does not keep the others waiting.
 const AT_ONE_HOST: usize = 8;
+/// How many of those at one host may be receivers that have failed, so that they do not keep others at
+/// the same host waiting.
+const FAILED_AT_ONE_HOST: usize = 4;
 /// How long a receiver waits whose host is busy.
 const BUSY: Duration = Duration::from_secs(5);
 /// How long it takes until a receiver is tried again for the first time; the wait doubles each time.
@@ -130,11 +133,13 @@ impl Pusher {
         }
     }
 
-    /// Takes a place among those at a host; nothing if there is none.
-    fn enter(self: &Arc<Self>, host: &str) -> Option<Visit> {
+    /// Takes a place among those at a host; nothing if there is none for a receiver that has failed
+    /// so often.
+    fn enter(self: &Arc<Self>, host: &str, failures: u32) -> Option<Visit> {
         let mut hosts = self.hosts();
         let there = hosts.entry(host.to_owned()).or_default();
-        if *there >= AT_ONE_HOST {
+        let most = if failures > 0 { FAILED_AT_ONE_HOST } else { AT_ONE_HOST };
+        if *there >= most {
             return None;
         }
         *there += 1;
@@ -247,7 +252,7 @@ impl<S: Store> Deliveries<S> {
             }
         };
         let host = host(&receiver.url);
-        let Some(_visit) = self.pusher.enter(&host) else {
+        let Some(_visit) = self.pusher.enter(&host, taken.tries()) else {
             let then = Then::Later { after: jittered(&self.face, BUSY * 2), failed: false };
             return taken.told(place, then).await.map(drop);
         };
@@ -352,11 +357,15 @@ fn jittered<S: Store>(face: &Face<S>, longest: Duration) -> Duration {
     longest.mul_f64(0.5 + part / 2.0)
 }
 
-/// Returns the host of a URL, by which receivers are told apart; nothing else of it is logged.
+/// Returns the host and the port of a URL, by which receivers are told apart; nothing else of it is
+/// logged.
 fn host(url: &str) -> String {
-    let url = reqwest::Url::parse(url).ok();
-    let host = url.as_ref().and_then(|url| url.host_str());
-    host.unwrap_or_default().trim_end_matches('.').to_owned()
+    let Ok(url) = reqwest::Url::parse(url) else { return String::new() };
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
 }
 
 /// Returns what is wrong at the bottom of it, without the URL, which may hold secrets.
@@ -387,12 +396,15 @@ mod tests {
     #[test]
     fn a_host_is_visited_by_so_many_at_once_and_the_place_is_given_back() {
         let pusher = Arc::new(Pusher::new(true).unwrap());
-        let visits: Vec<_> = (0..AT_ONE_HOST).filter_map(|_| pusher.enter("a")).collect();
-        assert_eq!(visits.len(), AT_ONE_HOST);
-        assert!(pusher.enter("a").is_none() && pusher.enter("b").is_some());
-        drop(visits);
-        assert!(pusher.enter("a").is_some());
+        let failed: Vec<_> = (0..AT_ONE_HOST).filter_map(|_| pusher.enter("a", 1)).collect();
+        assert_eq!(failed.len(), FAILED_AT_ONE_HOST, "they leave room for others");
+        let others: Vec<_> = (0..AT_ONE_HOST).filter_map(|_| pusher.enter("a", 0)).collect();
+        assert_eq!(others.len(), AT_ONE_HOST - FAILED_AT_ONE_HOST);
+        assert!(pusher.enter("b", 1).is_some());
+        drop((failed, others));
+        assert!(pusher.enter("a", 1).is_some());
         assert!(pusher.hosts().is_empty());
-        assert_eq!(host("https://Example.org.:8443/x?y"), "example.org");
+        assert_eq!(host("https://Example.org.:8443/x?y"), "example.org:8443");
+        assert_eq!(host("https://example.org./x"), "example.org");
     }
 }

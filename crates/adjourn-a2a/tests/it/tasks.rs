@@ -18,6 +18,30 @@ const ASKS: &str = r#"{"steps": [
     {"say": "Done."}]}"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_was_imported_is_the_same_task_and_can_be_answered() {
+    let (from, to) = (Fixture::new(), Fixture::new());
+    let host = from.host().await;
+    let first = Peer::new(&from, ASKS);
+    let asking = first.result("message/send", json!({ "message": message("m1", "fix it") })).await;
+    let task = asking["id"].as_str().unwrap();
+    let session = from.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    host.stop().await;
+    let exported = session.export().await.unwrap();
+    to.adjourn().import(exported.record).await.unwrap();
+
+    let (host, peer) = (to.host().await, Peer::new(&to, ASKS));
+    let shown = peer.result("tasks/get", json!({ "id": task })).await;
+    assert_eq!(shown["status"]["state"], "input-required", "{shown}");
+    assert_eq!(shown["status"]["message"]["parts"], asking["status"]["message"]["parts"]);
+    let listed = peer.result("tasks/list", json!({})).await;
+    assert_eq!(listed["tasks"][0]["id"], task);
+    let answer = json!({ "message": with_task(message("m2", "yes"), task) });
+    let done = peer.result("message/send", answer).await;
+    assert_eq!((&done["id"], &done["status"]["state"]), (&json!(task), &json!("completed")));
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_is_answered_by_a_message_and_the_task_has_what_was_made() {
     let fixture = Fixture::new();
     let host = fixture.host().await;

@@ -660,10 +660,20 @@ fn an_option_that_is_set_and_a_suspend_and_an_await_and_a_crash() {
 }
 
 #[test]
-fn an_await_of_a_worker_and_a_suspend_in_each_mode_and_a_crash() {
-    for mode in [None, Some(Mode::FinishStep), Some(Mode::InterruptImmediate)] {
+fn an_await_of_a_worker_and_a_suspend_behind_the_step_and_a_crash() {
+    for mode in [None, Some(Mode::FinishStep)] {
         check(Scenario { outside: true, mode, merges: true, ..Scenario::default() });
     }
+}
+
+#[test]
+fn an_await_of_a_worker_and_a_suspend_at_once_and_a_crash() {
+    let mode = Some(Mode::InterruptImmediate);
+    check(Scenario { outside: true, mode, merges: true, ..Scenario::default() });
+}
+
+#[test]
+fn an_await_of_a_worker_and_a_suspend_behind_the_run_and_a_crash() {
     let mode = Some(Mode::WaitForCompletion);
     check(Scenario { outside: true, mode, own_loop: true, merges: true, ..Scenario::default() });
 }

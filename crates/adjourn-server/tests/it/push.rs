@@ -189,6 +189,56 @@ async fn a_receiver_is_told_the_events_of_the_stream_in_order_and_never_the_hand
     assert!(receiver.came().is_none(), "each was told once");
 }
 
+/// As after a connection that broke, or a server that was killed, between the message and its receiver.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_is_sent_again_has_its_receiver_told_what_came_of_the_first_one() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let (served, receiver) = (pushing(DONE).on(&fixture).await, Receiver::new());
+    let params = json!({ "message": { "messageId": "m1", "role": "ROLE_USER",
+                                      "parts": [{ "text": "go" }] } });
+    let done = served.result("SendMessage", &params);
+    assert_eq!(done["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+    let task = begin(&served, &[], "m1", &json!({ "url": receiver.url("/") }));
+    assert_eq!(done["task"]["id"], task);
+    receiver.until("TASK_STATE_COMPLETED");
+    host.stop().await;
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_whose_receiver_is_one_too_many_is_not_taken() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let asks = r#"{"steps": [{"ask": {"question": "Mend it?"}}, {"say": "Done."}]}"#;
+    let served = pushing(asks).on(&fixture).await;
+    let message = |id: &str, about: &Value| {
+        let mut message =
+            json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "text": "go" }] });
+        message.as_object_mut().unwrap().extend(about.as_object().unwrap().clone());
+        message
+    };
+    let asked = served.result("SendMessage", &json!({ "message": message("m1", &json!({})) }));
+    let task = asked["task"]["id"].as_str().unwrap();
+    for number in 0..16 {
+        let url = format!("http://127.0.0.1:9/{number}");
+        served.result("CreateTaskPushNotificationConfig", &json!({ "taskId": task, "url": url }));
+    }
+    let push = json!({ "id": "late", "url": "http://127.0.0.1:9/late" });
+    let answer = json!({ "message": message("m2", &json!({ "taskId": task })),
+                         "configuration": { "taskPushNotificationConfig": push } });
+    let refused = served.ask(&[], "SendMessage", &answer);
+    assert_eq!(
+        refused.pointer("/error/data/0/reason"),
+        Some(&json!("TOO_MANY_RECEIVERS")),
+        "{refused}"
+    );
+    let still = served.result("GetTask", &json!({ "id": task }));
+    assert_eq!(still["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "nothing was answered");
+    host.stop().await;
+    served.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receiver_of_0_3_is_told_the_task() {
     let fixture = Fixture::new();

@@ -221,18 +221,11 @@ pub(super) fn open_to_look(
     if ours(path, &connection)? == Contents::Nothing {
         return Ok(None);
     }
-    if schema::version(&connection)? == schema::VERSION {
-        return Ok(Some((connection, sees)));
-    }
-    // An older one is brought up to date where that is possible, and read as it is where not.
-    let migrated = match sees {
-        Sees::All => open_writer(path, &Points::default(), None).map(|_| ()),
-        Sees::File => Err(not_a_store(path, "it cannot be written")),
-    };
-    match migrated {
-        Ok(()) => open_reader(path, file, sees).map(|connection| Some((connection, sees))),
-        Err(_) if schema::version(&connection)? >= schema::READABLE => Ok(Some((connection, sees))),
-        Err(error) => Err(error),
+    // An older one is read as it is: a server of an older program may have it open, and could not go on
+    // with one that was brought up to date.
+    match schema::version(&connection)? >= schema::READABLE {
+        true => Ok(Some((connection, sees))),
+        false => Err(not_a_store(path, "it is too old to be read")),
     }
 }
 
