@@ -100,8 +100,8 @@ impl PushConfig {
         Self { id: None, url: String::new(), token: None, authentication: None }
     }
 
-    /// Returns the configuration as a version writes it. What is secret in it is left out: whoever set
-    /// it knows it.
+    /// Returns the configuration as a version writes it, without its secrets: the peer that set them
+    /// knows them.
     pub(crate) fn to_value(&self, task: &str, id: &str, version: Version) -> Value {
         let scheme = self.authentication.as_ref().map(|(scheme, _)| scheme);
         let authentication = scheme.map(|scheme| match version {

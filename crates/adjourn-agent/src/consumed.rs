@@ -101,7 +101,7 @@ impl ConsumedLedger for MemoryLedger {
 /// A ledger in a directory that processes share, with one small file for each suspension that is
 /// over.
 ///
-/// Whoever gives the file its name is the first; the operating system lets only one do so. The file is
+/// The process that gives the file its name is the first; the system lets only one do so. The file is
 /// whole and synced before it has that name, so that no record is used up where a disk is full, and
 /// the directory is synced before an answer. It is written on the caller's thread, which takes as
 /// long as the disk does. The file system must know hard links. Files are never removed by it; those

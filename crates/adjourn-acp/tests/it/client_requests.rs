@@ -304,7 +304,7 @@ async fn a_terminal_is_shown_to_the_client_that_made_it_by_the_name_that_it_gave
             "it has no such terminal"
         );
     }
-    // Whoever is shown the session again has no such terminal any more.
+    // A client that is shown the session again has no such terminal any more.
     let heard = client.heard().len();
     client.call("session/load", load.clone()).await;
     assert_eq!(contents(&client.heard()[heard..]), [runs.clone(), made.clone()]);

@@ -100,7 +100,7 @@ impl Root {
     }
 
     /// Returns whether the first name on the way that leads nowhere is itself not there. A link that
-    /// leads nowhere is there: whoever writes through it makes its target, wherever that is.
+    /// leads nowhere is there: a write through it makes its target, wherever that is.
     fn is_missing(&self, place: &Path) -> bool {
         let mut so_far = PathBuf::new();
         for component in place.components() {
