@@ -21,7 +21,7 @@ use crate::time::Timestamp;
 pub struct PendingPause {
     /// What was asked for.
     #[serde(flatten)]
-    pub pause: Pause,
+    pub pause: Box<Pause>,
     /// How soon.
     pub mode: Mode,
     /// When calls in flight are abandoned; without it they may go on for ever.
@@ -241,7 +241,7 @@ pub enum Wait {
 pub struct Parked {
     /// What was asked for.
     #[serde(flatten)]
-    pub pause: Pause,
+    pub pause: Box<Pause>,
     /// When it took effect.
     pub suspended_at: Timestamp,
     /// When a deadline acts, and which.

@@ -140,7 +140,7 @@ pub enum Opening {
     /// A prompt, which is the last message of the transcript.
     Prompt(Content),
     /// A wake; see [`WakeReport`].
-    Wake(WakeReport),
+    Wake(Box<WakeReport>),
 }
 
 /// What woke a session, for the turn that follows.
@@ -262,7 +262,7 @@ pub struct Parking {
     pub client: Option<PendingPause>,
     /// The agent's own; the client's then becomes a hold over it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<Pause>,
+    pub agent: Option<Box<Pause>>,
     /// Whether a worker outside the host asked for the agent's own: its step goes on to its end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub from_worker: bool,

@@ -138,9 +138,7 @@ impl MemoryHost {
     /// Returns what the driver is given for a step.
     fn given(&self, step: session::Step, stop: StopWatch) -> Step {
         let opening = match self.session.run().map(|run| &run.opening) {
-            Some(session::Opening::Wake(report)) if step.opens => {
-                Opening::Wake(Box::new(report.clone()))
-            }
+            Some(session::Opening::Wake(report)) if step.opens => Opening::Wake(report.clone()),
             _ if step.opens => Opening::Prompt,
             _ => Opening::Next,
         };

@@ -90,7 +90,7 @@ payload! {
         content: Option<Content>,
         /// The wake that started it, if it was not a plain prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        wake: Option<WakeReport>,
+        wake: Option<Box<WakeReport>>,
         /// The id its sender gave it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
@@ -241,7 +241,7 @@ payload! {
     /// A client's pause was accepted.
     SuspendRequested {
         /// The pause that the client asked for.
-        pause: Pause,
+        pause: Box<Pause>,
         /// The mode, which says at which boundary the pause takes effect.
         mode: Mode,
         /// When calls in flight are abandoned.
@@ -293,14 +293,14 @@ payload! {
     /// The agent asked to be parked.
     ParkRequested {
         /// The pause that the agent asked for.
-        pause: Pause,
+        pause: Box<Pause>,
     }
 }
 payload! {
     /// A worker outside the host asked to have the session parked.
     AwaitRequested {
         /// What it asked for.
-        pause: Pause,
+        pause: Box<Pause>,
     }
 }
 payload! {

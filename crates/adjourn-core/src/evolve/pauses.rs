@@ -108,9 +108,9 @@ impl Session {
                     let mut report = resumed.report(&pause);
                     // A report that no step has begun with yet is told with this one.
                     if let (false, Opening::Wake(untold)) = (run.told, run.opening) {
-                        report.earlier = Some(Box::new(WakeReport { earlier: None, ..untold }));
+                        report.earlier = Some(Box::new(WakeReport { earlier: None, ..*untold }));
                     }
-                    run.opening = Opening::Wake(report);
+                    run.opening = Opening::Wake(Box::new(report));
                 }
                 run.told = false;
                 State::Ready(run)

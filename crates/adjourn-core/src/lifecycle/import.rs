@@ -57,7 +57,7 @@ fn rebased(mut session: Session, high: Seq) -> Session {
 fn rebase_run(run: &mut Run, high: Seq) {
     run.window = high;
     if let Opening::Wake(report) = &mut run.opening {
-        let mut next = Some(report);
+        let mut next = Some(&mut **report);
         while let Some(report) = next {
             if let Some(arrival) = &mut report.arrival {
                 arrival.seq = ELSEWHERE;

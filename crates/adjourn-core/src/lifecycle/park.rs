@@ -41,16 +41,16 @@ pub(super) fn await_from_outside(
         }
         State::Running(_) => None,
         State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
-            parking.agent.as_ref()
+            parking.agent.as_deref()
         }
-        State::Suspended(Suspended { park, .. }) => Some(&park.pause),
+        State::Suspended(Suspended { park, .. }) => Some(&*park.pause),
         State::Idle | State::Quiescing(_) | State::Ended(_) => {
             return suspend::not_suspendable(draft);
         }
     };
     match there {
         None => {
-            draft.emit(What::AwaitRequested(AwaitRequested { pause }));
+            draft.emit(What::AwaitRequested(AwaitRequested { pause: Box::new(pause) }));
             settle::settle(draft);
             Ok(())
         }
@@ -153,7 +153,7 @@ fn request(draft: &mut Draft<'_>, step: &StepEnd, pause: Pause) {
     }
     // What the agent itself waits for counts before what a worker said of it.
     end_await(draft, Fate::Withdrawn);
-    draft.emit(What::ParkRequested(ParkRequested { pause }));
+    draft.emit(What::ParkRequested(ParkRequested { pause: Box::new(pause) }));
     settle::settle(draft);
 }
 

@@ -62,7 +62,7 @@ pub(super) fn start_run(
         message_id,
         window: arrival.map_or(draft.facts.high, |arrival| arrival.seq),
         transcript: content.map_or(transcript, |content| transcript.with(content.digest)),
-        wake,
+        wake: wake.map(Box::new),
     };
     draft.emit(What::RunStarted(started));
 }

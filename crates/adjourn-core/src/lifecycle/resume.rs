@@ -346,7 +346,7 @@ fn past(session: &Session, given: Handle) -> Rejected {
 
 /// Refuses what a hold is in the way of.
 pub(super) fn held(session: &Session, hold: &Parked) -> Rejected {
-    let Pause { handle, by, reason, .. } = &hold.pause;
+    let Pause { handle, by, reason, .. } = &*hold.pause;
     Rejected::Held(paused_by(session, *handle, by, reason.as_ref()))
 }
 

@@ -77,7 +77,7 @@ pub(super) fn close_run(draft: &mut Draft<'_>, end: RunEnd) {
 
 /// Parks a session that has nothing in flight and nothing pending.
 pub(super) fn commit(draft: &mut Draft<'_>, pause: Pause) {
-    let park = parked(draft, pause);
+    let park = parked(draft, Box::new(pause));
     suspend(draft, park, None, None);
 }
 
@@ -117,7 +117,7 @@ fn suspend(draft: &mut Draft<'_>, park: Parked, hold: Option<Parked>, kept: Opti
 }
 
 /// Turns a pause into one that is in force now: its deadline counts from here.
-pub(super) fn parked(draft: &Draft<'_>, pause: Pause) -> Parked {
+pub(super) fn parked(draft: &Draft<'_>, pause: Box<Pause>) -> Parked {
     let suspended_at = draft.now();
     // By the clock as it is: an entry's time may be ahead of it, a deadline must not be.
     let due = pause.conditions.as_ref().and_then(|conditions| conditions.next_due(draft.facts.now));

@@ -68,7 +68,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, suspend: &Suspend) -> Result<(), Rej
                     Ok(())
                 }
                 (Initiator::Agent, Wait::Open) => {
-                    let hold = settle::parked(draft, client_pause(draft, suspend));
+                    let hold = settle::parked(draft, Box::new(client_pause(draft, suspend)));
                     draft.emit(What::HoldLaid(HoldLaid { hold }));
                     settle::look_back(draft);
                     Ok(())
@@ -158,7 +158,7 @@ fn leave(draft: &mut Draft<'_>, requester: Requester) {
 }
 
 fn request(draft: &mut Draft<'_>, suspend: &Suspend) {
-    let pause = client_pause(draft, suspend);
+    let pause = Box::new(client_pause(draft, suspend));
     let abandon_at = abandon_at(draft, suspend);
     draft.emit(What::SuspendRequested(SuspendRequested { pause, mode: suspend.mode, abandon_at }));
     settle::settle(draft);

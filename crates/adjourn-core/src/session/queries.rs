@@ -77,8 +77,8 @@ impl Session {
     pub fn pending_pause(&self) -> Option<&Pause> {
         match &self.state {
             State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
-                let client = parking.client.as_ref().map(|client| &client.pause);
-                client.or(parking.agent.as_ref())
+                let client = parking.client.as_ref().map(|client| &*client.pause);
+                client.or(parking.agent.as_deref())
             }
             _ => None,
         }
@@ -88,9 +88,9 @@ impl Session {
     pub fn agents_pause(&self) -> Option<&Pause> {
         let pause = match &self.state {
             State::Quiescing(Quiescing { stopping: Stopping::Parking(parking), .. }) => {
-                parking.agent.as_ref()
+                parking.agent.as_deref()
             }
-            State::Suspended(suspended) => Some(&suspended.park.pause),
+            State::Suspended(suspended) => Some(&*suspended.park.pause),
             _ => None,
         };
         pause.filter(|pause| pause.initiator == Initiator::Agent)
@@ -116,7 +116,7 @@ impl Session {
 
     /// Returns the reason that is shown for the pause that is pending or in force.
     pub fn pause_reason(&self) -> Option<&str> {
-        let shown = self.suspended().map(|suspended| &suspended.shown().pause);
+        let shown = self.suspended().map(|suspended| &*suspended.shown().pause);
         shown.or_else(|| self.pending_pause())?.reason.as_deref()
     }
 
@@ -168,7 +168,7 @@ impl Session {
             }
         };
         let untold = match run {
-            Some(Run { told: false, opening: Opening::Wake(report), .. }) => Some(report),
+            Some(Run { told: false, opening: Opening::Wake(report), .. }) => Some(&**report),
             _ => None,
         };
         let reports =
@@ -258,7 +258,7 @@ impl Resumed {
 impl Parking {
     /// Returns the pending await of a worker outside the host.
     pub fn worker(&self) -> Option<&Pause> {
-        self.agent.as_ref().filter(|_| self.from_worker)
+        self.agent.as_deref().filter(|_| self.from_worker)
     }
 
     /// Returns how soon the session stops, by the strongest mode of what is pending. A worker's await
@@ -294,7 +294,7 @@ impl Session {
 
     /// Returns the gates that want this session stopped, or have stopped it.
     pub fn gates(&self) -> impl Iterator<Item = GateId> {
-        let shown = self.suspended().map(|suspended| &suspended.shown().pause);
+        let shown = self.suspended().map(|suspended| &*suspended.shown().pause);
         let named = shown.or(self.pending_pause()).map(|pause| pause.requesters.named.as_slice());
         named.unwrap_or_default().iter().filter_map(|named| match named {
             Requester::Gate(gate) => Some(*gate),

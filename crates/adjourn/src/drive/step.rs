@@ -319,9 +319,7 @@ impl<S: Store> Drive<S> {
         let source = StoredTranscript { store: self.store.clone(), session: self.session.id };
         let transcript = Transcript::new(Arc::new(source), self.session.transcript.length);
         let opening = match self.session.run().map(|run| &run.opening) {
-            Some(session::Opening::Wake(report)) if step.opens => {
-                Opening::Wake(Box::new(report.clone()))
-            }
+            Some(session::Opening::Wake(report)) if step.opens => Opening::Wake(report.clone()),
             _ if step.opens => Opening::Prompt,
             _ => Opening::Next,
         };
