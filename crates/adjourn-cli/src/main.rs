@@ -59,6 +59,11 @@ use failure::Failure;
 use settings::Settings;
 use terminal::Output;
 
+/// Commands are made by one thread, decided by a second and told by a third; the allocator of the C
+/// library takes a lock for each part that another thread drops.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

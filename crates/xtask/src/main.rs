@@ -13,6 +13,10 @@ mod bench;
 
 use anyhow::{Result, bail};
 
+/// The one of the program, so that what is measured in this process is measured as there.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
