@@ -5,9 +5,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
+
+use crate::text;
 
 /// Why a text is not an id of the wanted kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +32,13 @@ macro_rules! id {
                 Self(uuid)
             }
 
+            /// Returns its text, all at once: every suspension writes some ids.
+            fn text(self) -> String {
+                let mut digits = Uuid::encode_buffer();
+                let digits = self.0.as_hyphenated().encode_lower(&mut digits);
+                [$prefix, digits].concat()
+            }
+
             /// Returns the uuid alone, for keys and indexes.
             pub const fn uuid(self) -> Uuid {
                 self.0
@@ -39,7 +47,7 @@ macro_rules! id {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}{}", $prefix, self.0.as_hyphenated())
+                f.write_str(&self.text())
             }
         }
 
@@ -58,20 +66,19 @@ macro_rules! id {
                 let rest = text.strip_prefix($prefix).ok_or_else(|| error.clone())?;
                 let uuid = Uuid::try_parse(rest).map_err(|_| error.clone())?;
                 let id = Self(uuid);
-                if id.to_string() == text { Ok(id) } else { Err(error) }
+                if id.text() == text { Ok(id) } else { Err(error) }
             }
         }
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.serialize_str(&self.text())
             }
         }
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-                text.parse().map_err(D::Error::custom)
+                text::parse(deserializer)
             }
         }
     };

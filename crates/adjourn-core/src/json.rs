@@ -166,6 +166,23 @@ pub fn check(text: &[u8], limit: usize) -> Result<(), Unreadable> {
 /// # Errors
 /// The bytes are not what was stored, or are such that they cannot be read safely.
 pub fn stored<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, serde_json::Error> {
+    refuse_private(bytes)?;
+    trusted(bytes)
+}
+
+/// Reads what was stored, as [`stored`] does, where it is known to be text already: none of it is
+/// looked at again for being UTF-8.
+///
+/// # Errors
+/// The text is not what was stored, or is such that it cannot be read safely.
+#[expect(clippy::disallowed_methods, reason = "it was looked through")]
+pub fn stored_text<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
+    refuse_private(text.as_bytes())?;
+    serde_json::from_str(text)
+}
+
+/// Refuses what was stored if it has a key of serde_json's own.
+fn refuse_private(bytes: &[u8]) -> Result<(), serde_json::Error> {
     /// Without one of these no key is private, however it is escaped. What is stored rarely has
     /// either, and looking for them costs next to nothing.
     static SIGNS: LazyLock<[Finder<'static>; 2]> =
@@ -177,11 +194,11 @@ pub fn stored<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, serde_jso
             "a key begins with {PRIVATE:?}, at byte {byte}"
         )));
     }
-    trusted(bytes)
+    Ok(())
 }
 
 /// Reads a text that was looked through.
-#[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
+#[expect(clippy::disallowed_methods, reason = "it was looked through")]
 pub(crate) fn trusted<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(text)
 }

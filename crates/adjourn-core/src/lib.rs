@@ -46,6 +46,7 @@ pub mod transcript;
 mod digest;
 mod evolve;
 mod lifecycle;
+mod text;
 mod title;
 
 pub use command::Command;

@@ -6,11 +6,10 @@
 
 use std::fmt;
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use crate::limits;
+use crate::{limits, text};
 
 /// A SHA-256 digest; 64 lower-case hex digits as text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,18 +33,26 @@ impl Digest {
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// Returns its digits, all at once: every suspension writes some digests.
+    fn spelt(&self) -> [u8; 64] {
+        let digit = |value: u8| if value < 10 { b'0' + value } else { b'a' + value - 10 };
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *pair = [digit(byte >> 4), digit(byte & 0xf)];
+        }
+        digits
+    }
+}
+
+/// Returns digits as the text that they are.
+fn digits(spelt: &[u8]) -> &str {
+    std::str::from_utf8(spelt).unwrap_or_default()
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digit =
-            |value: u8| char::from(if value < 10 { b'0' + value } else { b'a' + value - 10 });
-        let mut text = String::with_capacity(64);
-        for byte in self.0 {
-            text.extend([digit(byte >> 4), digit(byte & 0xf)]);
-        }
-        // All at once: every suspension writes some of them.
-        f.write_str(&text)
+        f.write_str(digits(&self.spelt()))
     }
 }
 
@@ -79,14 +86,13 @@ impl std::str::FromStr for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(digits(&self.spelt()))
     }
 }
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
+        text::parse(deserializer)
     }
 }
 
