@@ -24,6 +24,7 @@
 //! does. Numbers and nested objects would be rewritten on the way; there are none but `v`, which has
 //! only one value. Members beyond these are refused: nothing unsigned rides along.
 
+mod escape;
 mod token;
 
 use std::fmt;
@@ -50,6 +51,8 @@ pub const DEFAULT_MAX_AGE: Duration = Duration::from_secs(86_400);
 pub const CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 const VERSION: u64 = 1;
+/// What a record ends with behind its payload.
+const PAYLOAD_END: &[u8] = b"\"}";
 /// How long a record may be: its payload is a whole conversation, with what was shown in it.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
 
@@ -180,9 +183,14 @@ impl Record {
     pub fn to_json(&self) -> String {
         // Of a JSON text that is written as a text, about every eighth character is escaped.
         let mut text = Vec::with_capacity(self.payload.len() + self.payload.len() / 6 + 1024);
+        let without_payload = Self { payload: Arc::default(), ..self.clone() };
         // Its members are texts and a number: they always encode, and as UTF-8.
-        let written = serde_json::to_writer(&mut text, self);
-        written.ok().and_then(|()| String::from_utf8(text).ok()).unwrap_or_default()
+        let _ = serde_json::to_writer(&mut text, &without_payload);
+        // The payload is the last one of them, and goes between its quotes.
+        text.truncate(text.len().saturating_sub(PAYLOAD_END.len()));
+        escape::write(&self.payload, &mut text);
+        text.extend(PAYLOAD_END);
+        String::from_utf8(text).unwrap_or_default()
     }
 
     /// Returns the id of the key that it says it was sealed with.
@@ -347,8 +355,7 @@ impl FromStr for Record {
         }
         // Its members are texts and a number, and others are refused: nothing in it nests, so that
         // a text of this length need not be looked through before it is read.
-        let bytes = text.as_bytes();
-        json::stored(bytes).map_err(|error| match json::read(bytes, MOST_BYTES) {
+        json::stored_text(text).map_err(|error| match json::read(text.as_bytes(), MOST_BYTES) {
             Ok(Preamble { v: found }) if found != VERSION => OpenError::Version { found },
             _ => OpenError::malformed("envelope", &syntax::problem(&error)),
         })
