@@ -6,7 +6,7 @@ use std::str::FromStr;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Rejected, Session};
-use adjourn_driver::{Message, payload};
+use adjourn_driver::payload::{self, Said};
 use adjourn_record::keys::{Key, Keys};
 use adjourn_record::portable::{Header, Opened, Record, SealError};
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl SuspensionRecord {
         key: &Key,
         driver: &DriverSpec,
         session: &Session,
-        messages: &[Message],
+        messages: &[impl Said],
         expires_at: Option<Timestamp>,
     ) -> Result<Self, PayloadError> {
         session.exportable()?;

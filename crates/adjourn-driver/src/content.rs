@@ -150,7 +150,7 @@ pub struct CallContent {
     pub locations: Vec<Value>,
     /// What the model's provider wants back with the call as it is: thoughts that it has signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signed: Option<Value>,
+    pub signed: Option<Box<Value>>,
 }
 
 /// Something that people are shown beside words. The last one of its kind holds.

@@ -13,7 +13,7 @@ use adjourn_core::session::Wait;
 use adjourn_core::transcript::{Digest, Head};
 use adjourn_core::{Session, json};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::content::{CallContent, Message};
@@ -32,8 +32,9 @@ const MESSAGE_BYTES: usize = 512;
 /// `cumulative_cost_usd` and so on). What counts when it is read is `driver`, `state` and
 /// `messages`; the readings follow from them.
 ///
-/// A library that runs the session reads what was said as [`Message`]s; a store keeps each entry as
-/// it is ([`RawEntry`]), because the journal vouches for its bytes.
+/// Whoever looks at what was said reads it as [`Message`]s; a store keeps each entry as it is
+/// ([`RawEntry`]), because the journal vouches for its bytes; a library that runs the session does
+/// both ([`KeptEntry`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Payload<M = Message> {
     /// What it takes to run the session.
@@ -83,6 +84,51 @@ impl Said for RawEntry {
         // One that this program cannot read travels all the same, and has no reading.
         let message = Message::decode(self.0.get().as_bytes());
         Cow::Owned(message.map(|message| message.calls).unwrap_or_default())
+    }
+}
+
+/// An entry of a transcript that is read, and goes on as it was said.
+#[derive(Debug, Clone)]
+pub struct KeptEntry {
+    /// What was said.
+    message: Message,
+    /// Its bytes, if it comes from a payload: they are not written anew with the next one.
+    text: Option<Box<RawValue>>,
+}
+
+impl KeptEntry {
+    /// Returns what was said.
+    pub const fn message(&self) -> &Message {
+        &self.message
+    }
+}
+
+impl From<Message> for KeptEntry {
+    fn from(message: Message) -> Self {
+        Self { message, text: None }
+    }
+}
+
+impl Serialize for KeptEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.text {
+            Some(text) => text.serialize(serializer),
+            None => self.message.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for KeptEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let message = json::stored_text(text.get()).map_err(serde::de::Error::custom)?;
+        Ok(Self { message, text: Some(text) })
+    }
+}
+
+impl Said for KeptEntry {
+    fn calls(&self) -> Cow<'_, [CallContent]> {
+        self.message.calls()
     }
 }
 
@@ -143,7 +189,7 @@ struct Noted {
 impl Noted {
     fn read(session: &Session) -> Self {
         let state = session.driver_state.as_deref().unwrap_or("{}");
-        json::stored(state.as_bytes()).unwrap_or_default()
+        json::stored_text(state).unwrap_or_default()
     }
 }
 
@@ -168,10 +214,9 @@ impl<M: Said> Payload<M> {
         struct Versioned {
             schema: u32,
         }
-        let read = json::stored::<Read<M>>(text.as_bytes());
+        let read = json::stored_text::<Read<M>>(text);
         let schema = read.as_ref().map(|read| read.schema);
-        let schema =
-            schema.or_else(|_| json::stored::<Versioned>(text.as_bytes()).map(|v| v.schema));
+        let schema = schema.or_else(|_| json::stored_text::<Versioned>(text).map(|v| v.schema));
         match schema {
             Ok(SCHEMA) | Err(_) => {}
             Ok(other) => return Err(MalformedPayload(format!("schema {other} is not known"))),
@@ -195,9 +240,10 @@ pub fn encode<M: Said>(driver: &DriverSpec, session: &Session, messages: &[M]) -
         Wait::Open => None,
     });
     let noted = Noted::read(session);
-    let history = messages
-        .iter()
-        .flat_map(|message| message.calls().iter().map(signature).collect::<Vec<_>>());
+    let mut history = Vec::new();
+    for message in messages {
+        history.extend(message.calls().iter().map(signature));
+    }
     let written = Written {
         schema: SCHEMA,
         run_id: run.map(|run| run.id),
@@ -216,7 +262,7 @@ pub fn encode<M: Said>(driver: &DriverSpec, session: &Session, messages: &[M]) -
         cumulative_cost_usd: dollars(totals.cost_micro_usd),
         cumulative_prompt_tokens: totals.prompt_tokens,
         cumulative_completion_tokens: totals.completion_tokens,
-        tool_call_history: history.collect(),
+        tool_call_history: history,
         last_repeat_counts: noted.repeats,
         lessons_learned: noted.lessons,
         failure_attempts: noted.attempts,

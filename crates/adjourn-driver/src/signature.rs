@@ -8,13 +8,15 @@ use crate::content::CallContent;
 
 /// How much of a tool's name is in a signature.
 const NAME_BYTES: usize = 64;
+/// How long the arguments of most calls are: room for them is made at once.
+const ARGUMENTS_BYTES: usize = 512;
 /// How many digits of the hash of the arguments are.
 const DIGITS: usize = 8;
 
 /// Returns the signature of a call: the tool's name and a hash of its arguments, in which the order
 /// of their names does not count.
 pub fn signature(call: &CallContent) -> String {
-    let mut text = Vec::new();
+    let mut text = Vec::with_capacity(ARGUMENTS_BYTES);
     match &call.arguments {
         Value::Null => text.extend(b"{}"),
         arguments => write(arguments, &mut text),

@@ -82,7 +82,11 @@ impl Transcript {
             }
             pages.push(page);
         }
-        Ok(pages.into_iter().rev().flatten().collect())
+        let mut entries = pages.pop().unwrap_or_default();
+        while let Some(page) = pages.pop() {
+            entries.extend(page);
+        }
+        Ok(entries)
     }
 
     /// Returns what a model is shown: see [`model_view`](crate::model_view).

@@ -84,14 +84,15 @@ pub(crate) fn view_of(entries: Vec<Message>) -> Vec<ModelMessage> {
     let Calls { asked, answers } = Calls::of(&messages);
     let mut asked = asked.into_iter().peekable();
     let mut messages: Vec<_> = messages.into_iter().map(Some).collect();
-    let mut view = Vec::new();
+    let mut view = Vec::with_capacity(messages.len());
     for (index, answer) in answers.into_iter().enumerate() {
         // A result is gone by now if it was shown with its call.
         let Some(message) = messages.get_mut(index).and_then(Option::take) else { continue };
         match message.role {
             Role::Agent => {
-                let (mut calls, mut results) = (Vec::new(), Vec::new());
                 let mut given: Vec<_> = message.calls.into_iter().map(Some).collect();
+                let mut calls = Vec::with_capacity(given.len());
+                let mut results = Vec::with_capacity(given.len());
                 while let Some(Asked { place, id, result, .. }) = asked.next_if(|a| a.by == index) {
                     // Each place is asked for once.
                     let Some(call) = given.get_mut(place).and_then(Option::take) else { continue };

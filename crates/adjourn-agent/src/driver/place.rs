@@ -74,7 +74,7 @@ impl Place {
     /// Reads where a session has got to.
     pub(crate) fn read(session: &Session) -> Self {
         let state = session.driver_state.as_deref().unwrap_or("{}");
-        json::stored(state.as_bytes()).unwrap_or_default()
+        json::stored_text(state).unwrap_or_default()
     }
 
     /// Returns it as the driver's state.

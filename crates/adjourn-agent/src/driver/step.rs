@@ -121,7 +121,7 @@ impl Stepping {
             id: String::new(),
             arguments: call.arguments().to_string(),
             tool: call.tool,
-            signed: call.signed,
+            signed: call.signed.map(|signed| *signed),
         };
         let mut calls = self.requested(calls.into_iter().map(again).collect(), toolboxes);
         self.ask_for_permission(&mut calls, &granted);
@@ -372,6 +372,7 @@ impl Stepping {
             let kind = spec.and_then(|spec| spec.kind.clone());
             // Without it the model thinks anew; a call that is too long cannot be kept at all.
             let signed = call.signed.filter(|signed| encoded_len(signed) <= SIGNED_BYTES);
+            let signed = signed.map(Box::new);
             let content = CallContent {
                 title,
                 kind,

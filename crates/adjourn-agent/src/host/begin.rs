@@ -9,7 +9,7 @@ use adjourn_core::facts::{Facts, Fresh};
 use adjourn_core::id::{Handle, RunId, SessionId};
 use adjourn_core::{Command, Founding, Rejected, Session, command};
 use adjourn_driver::Message;
-use adjourn_driver::payload::model_of;
+use adjourn_driver::payload::{KeptEntry, model_of};
 use adjourn_record::portable::Header;
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ pub(crate) enum Beginning {
 pub(crate) struct Resumed {
     driver: DriverSpec,
     session: Session,
-    messages: Vec<Message>,
+    messages: Vec<KeptEntry>,
     handle: Handle,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn check(
     }
     let opened = record.open(&inner.keys)?;
     check_age(&opened.header, inner.clock.now(), terms.max_age)?;
-    let payload = <Payload>::decode(opened.payload)?;
+    let payload = Payload::<KeptEntry>::decode(opened.payload)?;
     if Header::of(&payload.session) != Some(Header { expires_at: None, ..opened.header }) {
         let problem = "its payload is not that of its header".to_owned();
         return Err(ResumeError::Malformed { problem });
@@ -71,7 +71,7 @@ pub(crate) fn check(
         ..command::Resume::default()
     };
     let session = decided(&session, inner.clock.as_ref(), program(), &Command::Resume(resume))?;
-    messages.push(reply);
+    messages.push(reply.into());
     let handle = handle.ok_or_else(|| ResumeError::Malformed {
         problem: "its session is not suspended".to_owned(),
     })?;
@@ -79,7 +79,7 @@ pub(crate) fn check(
 }
 
 /// Refuses a record of another tenant, agent, session or model.
-fn is_own(inner: &Inner, payload: &Payload, any_model: bool) -> Result<(), ResumeError> {
+fn is_own(inner: &Inner, payload: &Payload<KeptEntry>, any_model: bool) -> Result<(), ResumeError> {
     let (session, own) = (&payload.session, inner.driver_spec());
     if model_of(&payload.driver).is_none() {
         return Err(ResumeError::OtherDriver { kind: session.driver.kind.clone() });
@@ -143,5 +143,5 @@ pub(super) fn session(
     let prompt =
         Prompt { content: message.content(), message_id: None, handle: None, reach: Reach::Waits };
     let session = decided(&session, clock, program(), &Command::Prompt(prompt))?;
-    Ok((session, Entries::new(vec![message]), spec.clone()))
+    Ok((session, Entries::new(vec![message.into()]), spec.clone()))
 }

@@ -10,6 +10,7 @@ use adjourn_core::id::{Handle, RunId};
 use adjourn_core::ledger::AskedCall;
 use adjourn_core::session::{Quiescing, State, Stopping};
 use adjourn_core::{Command, Rejected, Session, limits};
+use adjourn_driver::payload::KeptEntry;
 use adjourn_driver::told::told_first;
 use adjourn_driver::{CallContent, Message, ReadTranscript, TranscriptError};
 use std::convert::Infallible;
@@ -22,19 +23,20 @@ use crate::clock::Clock;
 
 /// What was said in a session, in memory.
 #[derive(Debug, Default)]
-pub(super) struct Entries(RwLock<Vec<Message>>);
+pub(super) struct Entries(RwLock<Vec<KeptEntry>>);
 
 impl Entries {
-    pub(super) fn new(entries: Vec<Message>) -> Self {
+    pub(super) fn new(entries: Vec<KeptEntry>) -> Self {
         Self(RwLock::new(entries))
     }
 
     /// Takes everything out.
-    pub(super) fn take(&self) -> Vec<Message> {
+    pub(super) fn take(&self) -> Vec<KeptEntry> {
         std::mem::take(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn extend(&self, said: Vec<Message>) {
+        let said = said.into_iter().map(KeptEntry::from);
         self.0.write().unwrap_or_else(PoisonError::into_inner).extend(said);
     }
 
@@ -42,7 +44,7 @@ impl Entries {
     pub(super) fn call(&self, call: &AskedCall) -> CallContent {
         let entries = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let entry = call.entry.and_then(|entry| entries.get(usize::try_from(entry).ok()?));
-        let mut calls = entry.into_iter().flat_map(|entry| &entry.calls);
+        let mut calls = entry.into_iter().flat_map(|entry| &entry.message().calls);
         let content = calls.find(|content| content.id == call.id).cloned();
         content.unwrap_or_else(|| CallContent::new(call.id.clone(), call.tool.clone()))
     }
@@ -52,7 +54,7 @@ impl ReadTranscript for Entries {
     fn read(&self, from: u64, limit: usize) -> Result<Vec<Message>, TranscriptError> {
         let entries = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        Ok(entries.iter().skip(from).take(limit).cloned().collect())
+        Ok(entries.iter().skip(from).take(limit).map(|entry| entry.message().clone()).collect())
     }
 }
 

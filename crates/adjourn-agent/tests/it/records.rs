@@ -10,7 +10,7 @@ use adjourn_record::portable::{Header, Record};
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    BEGINNING, TestClock, agent, asks, edited, events, key, keys, model, question, suspended,
+    BEGINNING, TestClock, agent, ask, asks, edited, events, key, keys, model, question, suspended,
 };
 
 fn with_keys(model: &Arc<adjourn_agent::ScriptedModel>, keys: Keys) -> Agent {
@@ -117,6 +117,25 @@ fn sealed(payload: &str, change: impl FnOnce(&mut Header)) -> SuspensionRecord {
     };
     change(&mut header);
     Record::seal(keys().current(), &header, payload.to_owned()).unwrap().into()
+}
+
+/// The session's head vouches for the bytes of an entry, however an older program spelt it.
+#[tokio::test(start_paused = true)]
+async fn what_was_said_goes_from_record_to_record_as_it_is() {
+    let model = model(json!([{ "calls": [ask("Which?")] }, { "calls": [ask("And then?")] }]));
+    let agent = agent(&model).build().unwrap();
+    let payload = |record: &SuspensionRecord| {
+        serde_json::to_value(record).unwrap()["payload"].as_str().unwrap().to_owned()
+    };
+    let first = payload(&suspended(agent.run("Go.")).await);
+    let written = r#"{"v":1,"role":"user","blocks":[{"type":"text","text":"Go."}]}"#;
+    let other =
+        r#"{"role": "user", "v": 1, "blocks": [{"type":"text","text":"G\u006f."}], "of": {}}"#;
+    assert!(first.contains(written));
+    let record = sealed(&first.replacen(written, other, 1), |_| {});
+    assert_eq!(agent.read(&record).unwrap().messages[0].text(), "Go.");
+    let second = payload(&suspended(agent.resume(&record, "That.").await.unwrap()).await);
+    assert!(second.contains(other), "{second}");
 }
 
 #[tokio::test(start_paused = true)]

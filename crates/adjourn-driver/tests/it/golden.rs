@@ -90,7 +90,8 @@ fn examples() -> Vec<(&'static str, Message)> {
             Message {
                 calls: vec![CallContent {
                     signed: Some(
-                        json!({ "by": "anthropic/m", "thoughts": [{ "signature": "c2ln" }] }),
+                        json!({ "by": "anthropic/m", "thoughts": [{ "signature": "c2ln" }] })
+                            .into(),
                     ),
                     ..CallContent::new(call("toolu_1"), "lint")
                 }],

@@ -111,7 +111,7 @@ async fn signed_thoughts_go_back_with_their_call_to_the_model_that_had_them() {
             ModelOptions { reasoning_effort: Some("2048".to_owned()), ..options_at(&server) };
         let mut asks = calling("I look.", &[("toolu_1", "lookup", json!({}))]);
         asks.blocks.insert(0, Block::thought("Let me see."));
-        asks.calls[0].signed = Some(json!({ "by": by, "thoughts": [thought()] }));
+        asks.calls[0].signed = Some(json!({ "by": by, "thoughts": [thought()] }).into());
         let messages = vec![
             message(ModelRole::User, vec![Block::text("Look.")]),
             asks,
