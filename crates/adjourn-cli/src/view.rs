@@ -262,9 +262,14 @@ pub fn resumption(resumption: &Resumption) -> Value {
         "resumedAt": resumption.resumed_at.to_string(),
     })
 }
-/// Says that a session goes on elsewhere, and what is known of where, if it was exported.
+/// Says that a session was exported, and why, if it was.
 pub fn exported(session: &Session) -> Option<String> {
     let State::Ended(Ended { how: SessionEnd::Exported, .. }) = session.state else { return None };
-    let why = session.last_run.as_ref().and_then(|last| last.error.clone());
-    Some(why.unwrap_or_else(|| "exported".to_owned()))
+    let why = session.last_run.as_ref().and_then(|last| last.error.as_deref());
+    Some(match why {
+        None => "exported".to_owned(),
+        // What it says where nobody gave a reason begins with the word.
+        Some(why) if why.starts_with("exported") => why.to_owned(),
+        Some(why) => format!("exported: {why}"),
+    })
 }

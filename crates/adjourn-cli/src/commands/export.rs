@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use adjourn::core::limits;
 use serde_json::json;
 
 use crate::arguments::Export;
@@ -20,10 +19,8 @@ pub async fn run(settings: &Settings, export: Export, output: &Output) -> Result
         path if path == Path::new("-") => None,
         path => Some(PrivateFile::begin(path, export.force)?),
     };
-    let to = (file.is_some()).then(|| std::path::absolute(&export.to)).and_then(Result::ok);
-    let to = to.map(|path| format!("exported to {}", path.display()));
-    let reason = export.reason.or_else(|| to.map(|to| limits::excerpt(&to, limits::REASON_BYTES)));
-    let exported = place.adjourn.session(id).export().reason(reason).await?;
+    // Peers are told the reason: where the record lies here is not theirs to know.
+    let exported = place.adjourn.session(id).export().reason(export.reason).await?;
     let text = format!("{}\n", exported.record);
     // The record is in the store from here on: what goes wrong with the file loses nothing.
     let again = format!(

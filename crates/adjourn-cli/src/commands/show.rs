@@ -77,7 +77,7 @@ fn labelled(view: &View<'_>, times: &Times) -> Vec<(&'static str, String)> {
     let time = |at: Option<Timestamp>| at.map(|at| times.show(at)).unwrap_or_default();
     let mut lines = vec![("run", status.run_id.map(|run| run.to_string()).unwrap_or_default())];
     match exported(session) {
-        Some(exported) => lines.push(("goes on elsewhere", exported)),
+        Some(exported) => lines.push(("how it ended", exported)),
         None => lines.extend([
             ("last run", text(status.outcome.map(Outcome::as_str))),
             ("what went wrong", text(status.error)),

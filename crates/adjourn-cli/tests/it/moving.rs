@@ -38,7 +38,7 @@ fn a_session_goes_on_in_another_home() {
     let ended = here.json(&["show", &id]);
     assert_eq!(ended["state"], "ended", "{ended}");
     assert!(here.told(&["log", &id]).data.contains("exported, sealed with key-"));
-    assert!(here.told(&["show", &id]).data.contains("moved"));
+    assert!(here.told(&["show", &id]).data.contains("exported: moved"));
     let moved = there.json(&["import", &record, "--name", "mine"]);
     assert_eq!((&moved["state"], &moved["question"]), (&"suspended".into(), &"which?".into()));
     assert!(there.told(&["log", "mine"]).data.contains(&format!("from {id}")));
@@ -218,14 +218,16 @@ fn an_exported_session_says_so_and_an_imported_one_counts_its_run() {
     let (here, there) = homes();
     let id = here.parked(ASKS);
     let record = path(&here, "record.json");
-    here.json(&["export", &id, &record]);
+    assert_eq!(here.json(&["export", &id, &record])["record"], record);
     let shown = here.told(&["show", &id]).data;
-    assert!(shown.contains(&format!("exported to {record}")), "{shown}");
     let listed = here.told(&["ls", "--all"]).data;
     for told in [&shown, &listed] {
         assert!(!told.contains("canceled"), "{told}");
-        assert!(told.contains("exported to "), "{told}");
+        assert!(told.contains("exported: it goes on elsewhere"), "{told}");
     }
+    // Peers are told what the journal says, and no path of this machine.
+    let journal = here.told(&["log", &id, "--json"]).data;
+    assert!(!journal.contains(&record) && !shown.contains(&record), "{journal}");
     there.json(&["import", &record, "--name", "mine"]);
     assert_eq!(there.json(&["show", "mine"])["runs"], 1);
 }
