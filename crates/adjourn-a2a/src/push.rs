@@ -53,10 +53,8 @@ impl PushConfig {
                 text => Ok(text.map(str::to_owned)),
             }
         };
-        let id = text(config, "id", "id", ID_BYTES)?;
-        if id.as_ref().is_some_and(|id| id.bytes().any(|byte| matches!(byte, b' ' | b'/'))) {
-            return Err(wrong("id", "expected no spaces and no slashes"));
-        }
+        let id = config.text("id").map_err(|_| wrong("id", "expected a text"))?;
+        let id = id.map(|id| checked_id(&at("id"), id)).transpose()?;
         let url = text(config, "url", "url", URL_BYTES)?;
         let url = url.ok_or_else(|| wrong("url", "is required"))?;
         let authentication = match config
@@ -155,18 +153,37 @@ impl<'a> Params<'a> {
     }
 
     /// Returns the configuration that a receiver of push notifications is set with: 1.0 has it beside
-    /// the task, 0.3 in an object of its own, and its proto file in one around that.
+    /// the task, 0.3 in an object of its own, and its proto file in one around that, with the id
+    /// beside it: in the body or in the query.
     ///
     /// # Errors
     /// It is missing or malformed.
-    pub(crate) fn push_config(self) -> Result<PushConfig, Error> {
+    pub(crate) fn push_config(self, version: Version) -> Result<PushConfig, Error> {
         const INNER: &str = "pushNotificationConfig";
         let outer = self.object("config")?.map_or(self, Params::of);
-        match outer.object(INNER)? {
-            Some(config) => PushConfig::read(Params::of(config), INNER),
-            None => PushConfig::read(outer, ""),
+        let mut config = match outer.object(INNER)? {
+            Some(config) => PushConfig::read(Params::of(config), INNER)?,
+            None => PushConfig::read(outer, "")?,
+        };
+        if version == Version::V03Proto
+            && let Some(id) = self.text("configId")?
+        {
+            config.id = Some(checked_id("configId", id)?);
         }
+        Ok(config)
     }
+}
+
+/// Returns the name that a peer gives a configuration, if it can be a part of a path.
+fn checked_id(path: &str, id: &str) -> Result<String, Error> {
+    if id.len() > ID_BYTES || !id.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        let problem = format!("expected at most {ID_BYTES} characters of ASCII");
+        return Err(Error::invalid(path, &problem));
+    }
+    if id.bytes().any(|byte| matches!(byte, b' ' | b'/')) {
+        return Err(Error::invalid(path, "expected no spaces and no slashes"));
+    }
+    Ok(id.to_owned())
 }
 
 /// What is kept of a configuration: with the words in which its receiver is told.
@@ -251,6 +268,27 @@ mod tests {
         let kept =
             Kept { config: PushConfig { id: None, ..config }, version: Version::V10, activated };
         assert!(Kept::decode(&kept.encode()) == Some(kept));
+    }
+
+    #[test]
+    fn the_paths_of_0_3_name_a_configuration_beside_it() {
+        let inner = json!({ "id": "inner", "url": "https://x.org/" });
+        let named = |params: Value, version| {
+            Params::read(&params).unwrap().push_config(version).map(|config| config.id)
+        };
+        let body = json!({ "configId": "outer", "config": { "pushNotificationConfig": inner } });
+        assert_eq!(named(body.clone(), Version::V03Proto).ok(), Some(Some("outer".to_owned())));
+        // What stands in a query comes beside the fields of the body.
+        let query = json!({ "configId": "outer", "pushNotificationConfig":
+            { "url": "https://x.org/" } });
+        assert_eq!(named(query, Version::V03Proto).ok(), Some(Some("outer".to_owned())));
+        // The others have no such field.
+        for version in [Version::V03, Version::V10] {
+            assert_eq!(named(body.clone(), version).ok(), Some(Some("inner".to_owned())));
+        }
+        let wrong = json!({ "configId": "a/b", "pushNotificationConfig": inner });
+        let error = named(wrong, Version::V03Proto).err().unwrap();
+        assert_eq!((error.code, &error.details["path"]), (-32602, &json!("configId")));
     }
 
     #[test]

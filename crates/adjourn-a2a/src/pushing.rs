@@ -80,7 +80,7 @@ impl<S: Store> Face<S> {
     ) -> Result<Value, Error> {
         let task = params.push_task(asked.method.version)?;
         let found = self.find(asked, task).await?;
-        let config = params.push_config()?;
+        let config = params.push_config(asked.method.version)?;
         let checked = self.check_push(asked, config).await?;
         let after = found.runs.revision();
         let id = match &checked.id {

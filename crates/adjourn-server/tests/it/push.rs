@@ -114,7 +114,7 @@ async fn receivers_are_set_shown_and_deleted_in_both_versions_and_bindings() {
     let path = format!("tasks/{task}/pushNotificationConfigs");
     let v03 = json!({ "parent": format!("tasks/{task}"), "configId": "b", "config": {
         "name": format!("tasks/{task}/pushNotificationConfigs/b"),
-        "pushNotificationConfig": { "id": "b", "url": url } } });
+        "pushNotificationConfig": { "url": url } } });
     for (prefix, body, inner) in [
         ("", json!({ "taskId": task, "id": "b", "url": url }), ""),
         ("acme/", json!({ "id": "b", "url": url }), ""),
