@@ -1,10 +1,14 @@
 //! Where output goes: data to stdout, talk to stderr; colour and a live line on a terminal only.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use unicode_width::UnicodeWidthChar as _;
@@ -166,6 +170,27 @@ impl Output {
         self.broken.borrow().is_none()
     }
 
+    /// Makes sure that there may be somebody who reads what is printed, for data that must not be
+    /// lost. Whoever goes away later is found when it is written.
+    pub fn check_reader() -> Result<(), Failure> {
+        let stdout = io::stdout();
+        let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+        let gone = match poll(&mut asked, Some(&Timespec::default())) {
+            // No event was asked for: what is told is that the other end is gone.
+            Ok(found) => found > 0,
+            Err(_) => false,
+        };
+        // A stdout that was closed is one that leads to the null device by now.
+        let device = |file: File| file.metadata().ok().map(|file| file.rdev());
+        let own = stdout.as_fd().try_clone_to_owned().ok().and_then(|own| device(own.into()));
+        let null = File::open("/dev/null").ok().and_then(device);
+        match (gone, own.is_some() && own == null) {
+            (true, _) => Err(Failure::other("nobody reads stdout any more")),
+            (_, true) => Err(Failure::other("stdout is closed, or leads to /dev/null")),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns why data was lost that the reader wanted.
     pub fn lost(&self) -> Option<Failure> {
         let broken = self.broken.borrow();
@@ -219,7 +244,7 @@ impl Output {
         if self.json {
             self.data(&failure.json().to_string());
             // Where no object can be written, it is said where it can be.
-            if self.lost().is_none() {
+            if self.is_read() {
                 return;
             }
         }

@@ -19,7 +19,7 @@ pub struct Export {
     /// Replace the file if it is there
     #[arg(long, short)]
     pub force: bool,
-    /// Why, for those who look at the session here
+    /// Why, for those who look at the session here, and for peers who watch it
     #[arg(long, short)]
     pub reason: Option<String>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! `export`: a signed record of a parked session, which ends here.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use serde_json::json;
@@ -16,7 +17,11 @@ pub async fn run(settings: &Settings, export: Export, output: &Output) -> Result
     let id = place.find(&export.which.session).await?;
     // What can be known before the session ends is refused before.
     let file = match export.to.as_path() {
-        path if path == Path::new("-") => None,
+        path if path == Path::new("-") => {
+            let untouched = "nothing was done: name a file, or pipe it to something that reads it";
+            Output::check_reader().map_err(|failure| failure.hint(untouched))?;
+            None
+        }
         path => Some(PrivateFile::begin(path, export.force)?),
     };
     // Peers are told the reason: where the record lies here is not theirs to know.
@@ -24,7 +29,7 @@ pub async fn run(settings: &Settings, export: Export, output: &Output) -> Result
     let text = format!("{}\n", exported.record);
     // The record is in the store from here on: what goes wrong with the file loses nothing.
     let again = format!(
-        "the session has been exported, and `adjourn export {} FILE` gives the same record again",
+        "the session is over here, and `adjourn export {} FILE` gives the same record again",
         id.short()
     );
     match file {
@@ -36,10 +41,12 @@ pub async fn run(settings: &Settings, export: Export, output: &Output) -> Result
             output.object(&object, &path);
         }
         None => {
-            output.bytes(text.as_bytes());
-            if output.lost().is_some() {
-                output.talk(&again);
-            }
+            // Unlike other data, it is of no use to a reader who went away before its end.
+            let written = io::stdout().write_all(text.as_bytes());
+            let written = written.and_then(|()| io::stdout().flush());
+            written.map_err(|error| {
+                Failure::other(format!("cannot write the record: {error}")).hint(again)
+            })?;
         }
     }
     output.talk(match exported.commit {

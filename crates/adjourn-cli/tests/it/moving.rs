@@ -1,6 +1,7 @@
 //! Sessions that move from one home to another: exported to a file, and imported from it.
 
 use std::fs::OpenOptions;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::Duration;
@@ -154,6 +155,56 @@ fn a_record_that_could_not_be_written_is_had_again() {
     assert_eq!(told["first"], false);
     assert_eq!(std::fs::read_to_string(&again).unwrap(), first);
     home.json(&["import", &again]);
+}
+
+#[test]
+fn a_session_is_not_exported_to_a_reader_who_is_gone() {
+    let home = Home::new();
+    let id = home.parked(ASKS);
+    let unread = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    for (stdout, flags, problem) in [
+        (unread(), &[][..], "nobody reads stdout any more"),
+        (unread(), &["--json"], "nobody reads stdout any more"),
+        // What a shell closes is the null device to a program.
+        (Stdio::null(), &[], "stdout is closed, or leads to /dev/null"),
+    ] {
+        let mut command = home.command(&["export", &id, "-"]);
+        command.args(flags).stdout(stdout);
+        let told = home.ended(command);
+        assert_eq!(told.code, 1, "{told:?}");
+        assert!(told.talk.contains(problem) && told.talk.contains("nothing was done"), "{told:?}");
+        assert_eq!(home.json(&["show", &id])["state"], "suspended");
+    }
+}
+
+#[test]
+fn a_reader_who_goes_away_in_the_middle_of_a_record_is_no_success() {
+    let home = Home::new();
+    // More than fits into a pipe that is not read.
+    let long = format!(
+        r#"{{"steps": [{{"ask": {{"question": "which?"}}}}, {{"say": "{}"}}]}}"#,
+        "x".repeat(200_000)
+    );
+    let id = home.parked(&long);
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut command = home.command(&["export", &id, "-"]);
+    let child = command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    drop(command);
+    reader.read_exact(&mut [0]).unwrap();
+    drop(reader);
+    let ended = child.wait_with_output().unwrap();
+    let talk = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{talk}");
+    assert!(talk.contains("cannot write the record: Broken pipe"), "{talk}");
+    assert!(talk.contains("the session is over here, and `adjourn export "), "{talk}");
+    assert!(!talk.contains("goes on with the record"), "{talk}");
+    let record = path(&home, "record.json");
+    assert_eq!(home.json(&["export", &id, &record])["first"], false);
+    assert_eq!(home.json(&["import", &record])["state"], "suspended");
 }
 
 /// A process that is killed has exported the session, or it has not: there is nothing between.
