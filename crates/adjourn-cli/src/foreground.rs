@@ -234,9 +234,20 @@ pub async fn stop(
     output: &Output,
 ) -> Result<(), Failure> {
     let Some(working) = working else { return Ok(()) };
-    match working.or(place, signals, output).await? {
-        None => Ok(()),
-        Some(Ended(code)) => Err(did_not_wait(code)),
+    let claims = working.claims;
+    match (working.or(place, signals, output).await?, claims) {
+        (None, _) => Ok(()),
+        (Some(Ended(code)), Claims::All) => Err(did_not_wait(code)),
+        (Some(Ended(code)), Claims::Only(id)) => Err(cut_short(&*place.session(id).await?, code)),
+    }
+}
+
+/// The failure of a host that was there for one session, and was ended before it had stopped.
+fn cut_short(session: &Session, code: u8) -> Failure {
+    match rests(session) {
+        true => Failure::interrupted(code, "did not wait until its agent has ended; it is at rest")
+            .hint(format!("adjourn show {}", session.id)),
+        false => did_not_wait(code),
     }
 }
 
@@ -396,10 +407,11 @@ fn live(view: &View<'_>, own: bool) -> String {
 }
 
 /// Leaves a session because a signal says so: suspends it if this process drives it and the signal is
-/// a Ctrl-C, gives it back otherwise, tells what it has said until then, and says how to go on.
+/// a Ctrl-C, gives it back otherwise, tells what it has said until then, and says how to go on. One
+/// that has nothing more to do is closed, if the command `closes` it at its end.
 pub async fn leave(
     place: &Place,
-    id: SessionId,
+    (id, closes): (SessionId, bool),
     working: Option<Stop>,
     (Ended(code), mut listening): (Ended, Option<Box<Listening>>),
     signals: &mut Signals,
@@ -424,10 +436,13 @@ pub async fn leave(
     if let Some(mut listening) = listening {
         listening.tell_rest(place, output).await?;
     }
-    if again.is_some() {
-        return Err(did_not_wait(code));
+    let mut session = place.session(id).await?;
+    if closes && matches!(session.state, State::Idle) {
+        session = place.adjourn.session(id).close().await?.commit.session;
     }
-    let session = place.session(id).await?;
+    if again.is_some() {
+        return Err(cut_short(&session, code));
+    }
     if let Some(failure) = interrupt::told(&interrupted, &session, Ended(code)) {
         return Err(failure);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adjourn::core::Session;
 use adjourn::core::command::Question;
 use adjourn::core::id::Handle;
-use adjourn::core::session::{Phase, Wait};
+use adjourn::core::session::{Cause, Fate, Phase, Wait};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::{Mutex, mpsc};
 
@@ -164,7 +164,7 @@ async fn ask(
         let Some(seen) = watcher.look().await? else { return Err(Failure::no_session(session.id)) };
         if self::question(&seen.session).is_none_or(|(open, _)| open != handle) {
             output.break_line();
-            output.talk("[it was answered elsewhere]");
+            output.talk(&format!("[{}]", closed(&seen.session, handle)));
             return Ok(Reply::Moved(seen.session));
         }
     };
@@ -177,6 +177,21 @@ async fn ask(
             Ok(Reply::Moved(place.session(session.id).await?))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Says why a question is not open any more.
+fn closed(session: &Session, handle: Handle) -> &'static str {
+    let past = session.past.iter().rev().find(|past| past.handle == handle);
+    match past.map(|past| past.fate) {
+        Some(Fate::Resumed(Cause::ExplicitResume)) => "it was answered elsewhere",
+        Some(Fate::Resumed(Cause::Timeout)) | Some(Fate::Failed) => "nobody answered it in time",
+        Some(Fate::Resumed(_)) => "it goes on without an answer",
+        Some(Fate::Canceled | Fate::Withdrawn) => "its run was canceled",
+        Some(Fate::Closed) => "the session was closed",
+        Some(Fate::Exported) => "the session was exported: it goes on elsewhere",
+        // Only the last ones are remembered.
+        None => "it is not asked any more",
     }
 }
 

@@ -43,7 +43,8 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
         && resume.add_budget.is_none()
         && !resume.fresh
         && resume.idempotency_key.is_none();
-    if bare && !resume.detach && matches!(session.state, State::Ready(_)) {
+    let is_clear = matches!(session.state, State::Ready(_)) || asks_here(&session, output);
+    if bare && !resume.detach && is_clear {
         return go_on(&place, &session, None, false, output).await;
     }
     // Without --handle, the user means the question that is shown. A key says by itself what
@@ -98,6 +99,11 @@ pub async fn host_for(
     if detach || !rests { Ok(None) } else { host_if_no_other(place, session, output).await }
 }
 
+/// Returns whether a session asks something that the person at this terminal can answer.
+fn asks_here(session: &Session, output: &Output) -> bool {
+    session.phase() == Phase::Asking && output.keyboard().is_some()
+}
+
 /// Adds what is asked, and how it is answered, to the refusal of a reply that says nothing.
 pub fn with_question(refused: Failure, session: &Session) -> Failure {
     let wait = session.suspended().map(|suspended| &suspended.shown().pause.wait);
@@ -131,7 +137,8 @@ pub async fn go_on(
 ) -> Result<(), Failure> {
     let id = session.id;
     let hosted = !Living::of(place).await?.nobody_for(id);
-    if detach || !matches!(session.state, State::Ready(_) | State::Running(_)) {
+    let at_work = matches!(session.state, State::Ready(_) | State::Running(_));
+    if detach || !(at_work || asks_here(session, output)) {
         if let Some(working) = working {
             working.now().await?;
         }
@@ -148,7 +155,7 @@ pub async fn go_on(
     let stayed =
         stay_answering(place, session, until, keyboard, &mut working, &mut signals, output).await;
     if let Ok(Stayed::Ended(ended, listening)) = stayed {
-        return leave(place, id, working, (ended, listening), &mut signals, output).await;
+        return leave(place, (id, false), working, (ended, listening), &mut signals, output).await;
     }
     let stopped = stop(working, place, &mut signals, output).await;
     let Stayed::Done(session) = stayed? else { return Ok(()) };

@@ -86,13 +86,9 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         let session = match stayed.await {
             Ok(Stayed::Done(session)) => session,
             Ok(Stayed::Ended(ended, listening)) => {
-                let left =
-                    leave(&place, id, working, (ended, listening), &mut signals, output).await;
-                // One whose run was canceled has nothing more to do, as at the end of any other.
-                if !run.keep && matches!(place.session(id).await?.state, State::Idle) {
-                    place.adjourn.session(id).close().await?;
-                }
-                return left;
+                let which = (id, !run.keep);
+                let from = (ended, listening);
+                return leave(&place, which, working, from, &mut signals, output).await;
             }
             Err(failure) => {
                 // What went wrong first is told; that it could not be stopped comes of it.
@@ -128,11 +124,12 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         // A run that failed is the last one: what comes next was written for one that did not.
         let ended = matches!(session.state, State::Ended(_));
         if ended || number == runs || outcome(&session).is_err() {
-            stop(working, &place, &mut signals, output).await?;
+            let stopped = stop(working, &place, &mut signals, output).await;
             if !ended && run.keep {
                 output
                     .talk(&format!("[it stays open; `adjourn prompt {id} TEXT` goes on with it]"));
             }
+            // It has nothing more to do, however long its agent takes to end.
             if !ended && !run.keep {
                 let closed = place.adjourn.session(id).close().await?;
                 // People were told that it is done; programs read the last state off the data.
@@ -140,6 +137,7 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
                     place.tell(&closed.commit.session, output).await?;
                 }
             }
+            stopped?;
             return outcome(&session);
         }
     }

@@ -73,6 +73,46 @@ fn somebody_else_may_be_faster() {
 }
 
 #[test]
+fn a_question_that_was_canceled_is_not_called_answered() {
+    for (verb, why) in [("cancel", "[its run was canceled]"), ("close", "[the session was closed]")]
+    {
+        let home = Home::new();
+        let terminal = run(&home);
+        let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
+        assert_eq!(home.told(&[verb, &id]).code, 0);
+        let (_, screen) = terminal.end();
+        assert!(screen.contains(why), "{screen}");
+        assert!(!screen.contains("answered"), "{screen}");
+    }
+}
+
+#[test]
+fn a_resume_of_a_session_that_asks_already_takes_the_answer() {
+    for served in [false, true] {
+        let home = Home::new();
+        let id = home.parked(ASKS);
+        let serving = served.then(|| home.serve());
+        let mut terminal = OnTerminal::start_typing(home.command(&["resume", &id]), 100);
+        terminal.until(SHOWN);
+        terminal.until("> ");
+        terminal.type_in("2\n");
+        terminal.until("how many?\r\n");
+        terminal.until("(an empty line leaves it open)\u{1b}[0m\r\n> ");
+        terminal.type_in("three\n");
+        terminal.until("done");
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{screen}");
+        assert_eq!(said(&home), ["go", "monthly", "three"]);
+        assert!(serving.is_none_or(|serving| serving.terminate() == 0));
+    }
+    // Where nobody can be asked, it is said what is asked.
+    let home = Home::new();
+    let id = home.parked(ASKS);
+    let told = home.told(&["resume", &id]);
+    assert!(told.code == 3 && told.talk.contains("it asks: which table?"), "{told:?}");
+}
+
+#[test]
 fn what_was_begun_for_one_question_does_not_answer_the_next() {
     let home = Home::new();
     let mut terminal = run(&home);

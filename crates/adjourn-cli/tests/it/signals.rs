@@ -130,6 +130,30 @@ fn what_is_said_until_a_run_is_given_back_is_told() {
 }
 
 #[test]
+fn a_signal_during_the_last_answer_hints_at_what_can_be_done() {
+    let say = r#"{"say": {"text": "alpha beta gamma delta epsilon", "ms": 1500}}"#;
+    let home = Home::new();
+    let script = home.file("script.json", &format!(r#"{{"runs": [[{say}]]}}"#));
+    for (name, keep) in [("closed", false), ("kept", true)] {
+        let mut arguments = vec!["run", "--script", &script, "--name", name];
+        arguments.extend(keep.then_some("--keep"));
+        let running = home.command(&arguments).spawn().unwrap();
+        home.until_log(name, "step_started");
+        signal(&running, Signal::TERM);
+        let (code, talk) = ended(running);
+        assert_eq!(code, 143, "{talk}");
+        let shown = home.json(&["show", name]);
+        let id = shown["sessionId"].as_str().unwrap();
+        let (state, left) = match keep {
+            false => ("ended", format!("left; it has ended\nhint: adjourn show {id}\n")),
+            true => ("idle", format!("left; it is idle\nhint: adjourn prompt {id} TEXT\n")),
+        };
+        assert_eq!((&shown["state"], &shown["outcome"]), (&state.into(), &"completed".into()));
+        assert!(talk.ends_with(&left), "{talk}");
+    }
+}
+
+#[test]
 fn ctrl_c_suspends_at_the_boundary_and_says_how_to_go_on() {
     let home = Home::new();
     let script = home.file("script.json", HALF);
