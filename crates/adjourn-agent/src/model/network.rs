@@ -1,11 +1,12 @@
 //! Models over the network, by genai.
 //!
 //! genai speaks the protocols of providers. What is ours is around it: [where a provider
-//! is](provider), [what it is sent](request), [what its answer says](answer), and [what a failure
-//! means](failure).
+//! is](provider), [what it is sent](request), [what its answer says](answer), [what must not
+//! be told of it](concealed), and [what a failure means](failure).
 
 mod answer;
 mod blocks;
+mod concealed;
 mod failure;
 mod names;
 mod provider;
@@ -22,6 +23,7 @@ use genai::chat::ChatOptions;
 
 use super::{Model, ModelError, ModelOptions, ModelPart, ModelRequest, NamedModelError};
 use answer::Answer;
+use concealed::{Concealed, ConcealedAnswer};
 use failure::Failures;
 use provider::Provider;
 
@@ -90,7 +92,8 @@ impl Model for NetworkModel {
     fn respond(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelPart, ModelError>> {
         let (client, options) = (self.client.clone(), self.options.clone());
         let provider = Arc::clone(&self.provider);
-        let failures = Failures::new(&self.id, &provider, &request.environment);
+        let key = Concealed::new(provider.key(&request.environment));
+        let failures = Failures::new(&self.id, &provider, key.clone());
         emitting(|out| async move {
             let mut answer = match ask(&client, options, &provider, &request).await {
                 Ok(answer) => answer,
@@ -98,6 +101,7 @@ impl Model for NetworkModel {
             };
             drop(request);
             let mut came = false;
+            let mut told = ConcealedAnswer::new(key);
             while let Some(part) = answer.next().await {
                 let part = part.map_err(|error| failures.of(error));
                 let over = matches!(part, Err(_) | Ok(ModelPart::Finished(_)));
@@ -105,10 +109,17 @@ impl Model for NetworkModel {
                     break;
                 }
                 came = true;
-                out.emit(part).await;
+                told.take(part);
+                while let Some(part) = told.next() {
+                    out.emit(part).await;
+                }
                 if over {
                     return;
                 }
+            }
+            told.end_words();
+            while let Some(part) = told.next() {
+                out.emit(part).await;
             }
             if !came {
                 out.emit(Err(failures.no_answer())).await;

@@ -1,12 +1,12 @@
 //! Failures: what a provider's error means, and what is told of it.
 
 use adjourn_core::{json, limits};
-use adjourn_driver::Environment;
 use genai::Error;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+use super::concealed::Concealed;
 use super::provider::Provider;
 use super::resets::{Moment, moment};
 use crate::failure::FailureKind;
@@ -16,8 +16,6 @@ use crate::model::ModelError;
 const MESSAGE_BYTES: usize = 500;
 /// How much of an answer with an error is read as JSON; it is a few lines.
 const BODY_BYTES: usize = 256 * 1024;
-/// Keys shorter than this are no secrets, but words that stand for none.
-const KEY_BYTES: usize = 8;
 /// The status of a provider that is overloaded, which no standard knows.
 const OVERLOADED: u16 = 529;
 
@@ -25,19 +23,14 @@ const OVERLOADED: u16 = 529;
 pub(super) struct Failures {
     model: String,
     /// What must not be told.
-    key: Option<String>,
+    key: Concealed,
     /// The variable that has the key.
     variable: Option<String>,
 }
 
 impl Failures {
-    pub(super) fn new(model: &str, provider: &Provider, environment: &Environment) -> Self {
-        let key = provider.key(environment).filter(|key| key.len() >= KEY_BYTES);
-        Self {
-            model: model.to_owned(),
-            key: key.map(str::to_owned),
-            variable: provider.variable.clone(),
-        }
+    pub(super) fn new(model: &str, provider: &Provider, key: Concealed) -> Self {
+        Self { model: model.to_owned(), key, variable: provider.variable.clone() }
     }
 
     /// Says what an error of genai means.
@@ -160,10 +153,7 @@ impl Failures {
 
     /// Returns words for people, without the key.
     fn words(&self, words: &str) -> String {
-        let told = match &self.key {
-            Some(key) => words.replace(key.as_str(), "(key)"),
-            None => words.to_owned(),
-        };
+        let told = self.key.without(words);
         format!("{}: {}", self.model, limits::excerpt(told.trim(), MESSAGE_BYTES))
     }
 }

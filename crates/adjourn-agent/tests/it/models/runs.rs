@@ -141,6 +141,31 @@ async fn what_passes_is_tried_again() {
 }
 
 #[tokio::test]
+async fn an_answer_that_repeats_the_key_is_recorded_without_it() {
+    let (first, second) = KEY.split_at(9);
+    let arguments = json!({ "at": KEY }).to_string();
+    let call = json!({ "tool_calls": [{ "index": 0, "id": "call_a", "type": "function",
+                                        "function": { "name": "look", "arguments": arguments } }] });
+    let calls = Reply::events([
+        chunk(&json!({ "reasoning_content": format!("It is {KEY}.") }), None),
+        chunk(&json!({ "content": format!("Your key is {first}") }), None),
+        chunk(&json!({ "content": format!("{second}.") }), None),
+        chunk(&call, Some("tool_calls")),
+        "data: [DONE]\n\n".to_owned(),
+    ]);
+    let server = Server::start(vec![calls, says(&format!("Again: {KEY}"))]).await;
+    let ran = Ran::default();
+    let run = events(agent_at(OPENAI, &server).tool(ran.tool("look")).build().unwrap().run("Hm?"));
+    let run = run.await;
+    assert_eq!(ran.names(), ["look"]);
+    assert!(text(&run).contains("Your key is (key)."), "{run:?}");
+    assert!(text(&run).ends_with("Again: (key)"), "{run:?}");
+    assert!(!stored(&run).contains(KEY), "{}", stored(&run));
+    assert!(!stored(&run).contains(second), "{}", stored(&run));
+    assert!(!server.asked()[1].body["messages"].to_string().contains(KEY));
+}
+
+#[tokio::test]
 async fn a_refusal_is_handed_off() {
     let refusal = chunk(&json!({ "refusal": "I will not." }), Some("stop"));
     let server = Server::start(vec![Reply::events([refusal, "data: [DONE]\n\n".to_owned()])]).await;
