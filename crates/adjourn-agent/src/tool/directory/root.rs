@@ -1,12 +1,15 @@
 //! The directory that tools work in: everything is opened below it, and nothing beside it.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, statat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, readlinkat, renameat, stat,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -16,6 +19,10 @@ use crate::tool::ToolError;
 const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// How a directory is opened.
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+/// How many links may lead to a file; the system's own limit.
+const MOST_LINKS: usize = 40;
+/// How many directories a way may go through that is taken one after the other.
+const MOST_DIRECTORIES: usize = 128;
 /// What a file may be done with that is made here, less what the umask takes away.
 const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 /// The same for a directory.
@@ -54,7 +61,7 @@ impl Root {
         }
         let given = Path::new(path);
         let given = match given.is_absolute() {
-            true => given.strip_prefix(&self.path).map_err(|_| outside())?,
+            true => self.below(given).ok_or_else(outside)?,
             false => given,
         };
         let mut place = PathBuf::new();
@@ -71,13 +78,25 @@ impl Root {
         Ok(place)
     }
 
+    /// Returns what is left of an absolute path behind the directory, by whichever of its names the
+    /// path goes: it may be reached by a link. Nothing is opened by that name.
+    fn below<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        if let Ok(rest) = path.strip_prefix(&self.path) {
+            return Some(rest);
+        }
+        let own = fstat(&self.directory).ok()?;
+        let is_own = |name: &&Path| {
+            stat(*name).is_ok_and(|found| (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino))
+        };
+        path.strip_prefix(path.ancestors().find(is_own)?).ok()
+    }
+
     /// Opens something below the directory, by whatever links lead there without leaving it.
     fn at(&self, place: &Path, flags: OFlags) -> Result<OwnedFd, ToolError> {
-        let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
-        beneath(&self.directory, place, flags | OFlags::CLOEXEC).map_err(|error| {
+        self.beneath(place, flags | OFlags::CLOEXEC).map_err(|error| {
             let why = match error {
                 Errno::XDEV => "it leads out of the directory".to_owned(),
-                Errno::LOOP => "a link on the way to it is not followed".to_owned(),
+                Errno::LOOP => "there are too many links on the way to it".to_owned(),
                 error => io::Error::from(error).to_string(),
             };
             ToolError::new(format!("{}: {why}", place.display()))
@@ -105,7 +124,7 @@ impl Root {
         let mut so_far = PathBuf::new();
         for component in place.components() {
             so_far.push(component);
-            let look = |flags| beneath(&self.directory, &so_far, LOOK | OFlags::CLOEXEC | flags);
+            let look = |flags| self.beneath(&so_far, LOOK | OFlags::CLOEXEC | flags);
             match look(OFlags::empty()) {
                 Ok(_) => {}
                 Err(Errno::NOENT) => {
@@ -158,7 +177,7 @@ impl Root {
             Err(Errno::NOENT) => None,
             Err(error) => return Err(error.into()),
         };
-        let mut passing = std::ffi::OsString::from(".");
+        let mut passing = OsString::from(".");
         passing.push(name);
         passing.push(format!(".{}~", uuid::Uuid::now_v7().simple()));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -192,41 +211,88 @@ impl Root {
         }
         Ok(directory)
     }
-}
 
-/// Opens what a path leads to below a directory, and nothing else.
-#[cfg(target_os = "linux")]
-fn beneath(directory: &OwnedFd, place: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    use rustix::fs::{ResolveFlags, openat2};
+    /// Opens what a path leads to below the directory, and nothing else.
+    #[cfg(target_os = "linux")]
+    fn beneath(&self, place: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        use rustix::fs::{ResolveFlags, openat2};
 
-    let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    match openat2(directory, place, flags, Mode::empty(), within) {
-        // An old system, or a sandbox that does not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => step_by_step(directory, place, flags),
-        opened => opened,
+        let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
+        let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        match openat2(&self.directory, place, flags, Mode::empty(), within) {
+            // An old system, or a sandbox that does not know the call; or something leads out, as
+            // the system takes every absolute link to do.
+            Err(Errno::NOSYS | Errno::PERM | Errno::XDEV) => self.step_by_step(place, flags),
+            opened => opened,
+        }
+    }
+
+    /// Opens what a path leads to below the directory, and nothing else.
+    #[cfg(not(target_os = "linux"))]
+    fn beneath(&self, place: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.step_by_step(place, flags)
+    }
+
+    /// Opens what a path leads to, one directory after the other.
+    ///
+    /// The system follows no link here. What a link names is looked for below the directory, and
+    /// `..` goes back to the directory that the way came by, which is held open: whatever is swapped
+    /// or moved meanwhile, no step leads out.
+    fn step_by_step(&self, place: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut way: Vec<OwnedFd> = Vec::new();
+        let mut rest = Vec::new();
+        ahead(&mut rest, place);
+        let mut links = 0;
+        while let Some(name) = rest.pop() {
+            if name == ".." {
+                way.pop().ok_or(Errno::XDEV)?;
+                continue;
+            }
+            let from = way.last().unwrap_or(&self.directory);
+            let (is_last, follows) = (rest.is_empty(), !flags.contains(OFlags::NOFOLLOW));
+            // What is no link cannot be read as one; what is wrong otherwise, opening it tells.
+            if let Ok(target) = readlinkat(from, &name, Vec::new())
+                && (follows || !is_last)
+            {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(Errno::LOOP);
+                }
+                let target = Path::new(OsStr::from_bytes(target.as_bytes()));
+                let target = match target.is_absolute() {
+                    true => {
+                        way.clear();
+                        self.below(target).ok_or(Errno::XDEV)?
+                    }
+                    false => target,
+                };
+                ahead(&mut rest, target);
+                continue;
+            }
+            let flags = if is_last { flags } else { DIRECTORY | OFlags::CLOEXEC };
+            let opened = openat(from, &name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+            if is_last {
+                return Ok(opened);
+            }
+            // Each is held open.
+            if way.len() == MOST_DIRECTORIES {
+                return Err(Errno::NAMETOOLONG);
+            }
+            way.push(opened);
+        }
+        // It ends at a directory that the way came by.
+        openat(way.last().unwrap_or(&self.directory), ".", flags, Mode::empty())
     }
 }
 
-/// Opens what a path leads to below a directory, and nothing else.
-#[cfg(not(target_os = "linux"))]
-fn beneath(directory: &OwnedFd, place: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    step_by_step(directory, place, flags)
-}
-
-/// Opens what a path leads to, one directory after the other, and follows no links.
-fn step_by_step(directory: &OwnedFd, place: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let mut components = place.components().peekable();
-    let mut reached: Option<OwnedFd> = None;
-    while let Some(component) = components.next() {
-        let flags = match components.peek() {
-            Some(_) => DIRECTORY | OFlags::CLOEXEC,
-            None => flags,
-        };
-        let from = reached.as_ref().unwrap_or(directory);
-        let name = component.as_os_str();
-        reached = Some(openat(from, name, flags | OFlags::NOFOLLOW, Mode::empty())?);
-    }
-    reached.ok_or(Errno::NOENT)
+/// Puts the names of a path before those that are left of a way, the first one last.
+fn ahead(rest: &mut Vec<OsString>, path: &Path) {
+    let names = path.components().rev().filter_map(|component| match component {
+        Component::Normal(name) => Some(name),
+        Component::ParentDir => Some(OsStr::new("..")),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    rest.extend(names.map(OsStr::to_owned));
 }
 
 #[cfg(test)]
@@ -236,17 +302,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_help_of_the_system_no_link_is_followed() {
+    fn without_help_of_the_system_links_are_followed_and_lead_nowhere_else() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
-        std::fs::create_dir(path.join("a")).unwrap();
+        std::fs::create_dir_all(path.join("a/deep")).unwrap();
         std::fs::write(path.join("a/b"), "b").unwrap();
-        symlink("a", path.join("link")).unwrap();
-        symlink("/etc/hostname", path.join("a/out")).unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("b"), "outside").unwrap();
+        let up = Path::new("..").join(outside.path().file_name().unwrap());
+        for (target, name) in [
+            (Path::new("a"), "link"),
+            (&path.join("a"), "absolute"),
+            (&path.join("link/deep/../b"), "over"),
+            (Path::new("a/deep/.."), "back"),
+            (Path::new("a/../../x"), "above"),
+            (outside.path(), "out"),
+            (&up, "up"),
+            (Path::new("round"), "round"),
+            (&path.join("none"), "nowhere"),
+        ] {
+            symlink(target, path.join(name)).unwrap();
+        }
         let root = Root::open(path).unwrap();
-        let open = |place: &str| step_by_step(&root.directory, Path::new(place), LOOK);
-        assert!(open("a/b").is_ok());
-        assert!(open("link/b").is_err());
-        assert_eq!(open("a/out").unwrap_err(), Errno::LOOP);
+        let open = |place: &str| root.step_by_step(Path::new(place), LOOK).map(File::from);
+        for place in ["a/b", "link/b", "absolute/b", "over", "back/b", "link/deep/../b"] {
+            let read = open(place).map(|file| io::read_to_string(file).unwrap());
+            assert_eq!(read.as_deref(), Ok("b"), "{place}");
+        }
+        assert!(open("back").unwrap().metadata().unwrap().is_dir());
+        assert!(open(".").unwrap().metadata().unwrap().is_dir());
+        for (place, why) in [
+            ("out/b", Errno::XDEV),
+            ("up/b", Errno::XDEV),
+            ("above", Errno::XDEV),
+            ("..", Errno::XDEV),
+            ("round", Errno::LOOP),
+            ("nowhere", Errno::NOENT),
+            ("a/b/c", Errno::NOTDIR),
+        ] {
+            assert_eq!(open(place).map(|_| ()).unwrap_err(), why, "{place}");
+        }
+        let unfollowed = root.step_by_step(Path::new("nowhere"), LOOK | OFlags::NOFOLLOW);
+        assert_eq!(unfollowed.unwrap_err(), Errno::LOOP);
     }
 }

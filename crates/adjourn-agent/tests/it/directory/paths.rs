@@ -71,11 +71,43 @@ async fn links_are_followed_within_the_directory_and_not_out_of_it() {
     assert!(desk.path().join("link-file").is_symlink());
 }
 
+#[tokio::test]
+async fn absolute_links_are_followed_within_the_directory() {
+    let (desk, outside) = desk();
+    desk.write("in/file", "inside");
+    symlink(desk.path().join("in"), desk.path().join("link")).unwrap();
+    symlink(desk.path().join("link/file"), desk.path().join("link-file")).unwrap();
+    symlink(desk.path().join("in/later"), desk.path().join("nowhere")).unwrap();
+    // The directory is reached by a link, and what that link names by another path.
+    let other = outside.path().join("desk");
+    symlink(desk.path(), &other).unwrap();
+    symlink(other.join("in/file"), desk.path().join("around")).unwrap();
+    for path in ["link/file", "link-file", "around"] {
+        assert_eq!(desk.said(Read, json!({ "path": path })).await, "inside");
+    }
+    let named = other.join("link/file");
+    assert_eq!(desk.said(Read, json!({ "path": named })).await, "inside");
+    desk.said(Write, json!({ "path": "link-file", "content": "changed" })).await;
+    assert_eq!(desk.text("in/file"), "changed");
+    desk.said(Write, json!({ "path": "link/new/file", "content": "made" })).await;
+    assert_eq!(desk.text("in/new/file"), "made");
+    // Neither name of the directory leads out of it.
+    for path in [other.join("../file"), other.join("in/../../file"), other.join("nowhere/file")] {
+        for (tool, arguments) in calls(path.to_str().unwrap()) {
+            let refused = desk.call(tool, arguments).await;
+            assert!(refused.is_err(), "{tool} {path:?}: {refused:?}");
+        }
+    }
+    assert_eq!(std::fs::read_to_string(outside.path().join("file")).unwrap(), "secret");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_that_is_swapped_while_tools_work_leads_nowhere() {
     let (desk, outside) = desk();
     desk.write("swap/file", "inside");
     symlink(outside.path(), desk.path().join("link")).unwrap();
+    // The way that is taken by an absolute link is no other.
+    symlink(desk.path().join("swap"), desk.path().join("absolute")).unwrap();
     let over = Arc::new(AtomicBool::new(false));
     let (path, stop) = (desk.path().to_owned(), Arc::clone(&over));
     // A directory becomes a link that leads out, and a directory again, as fast as it can.
@@ -89,7 +121,7 @@ async fn a_link_that_is_swapped_while_tools_work_leads_nowhere() {
         swaps
     });
     for _ in 0..300 {
-        for (tool, arguments) in calls("swap/file") {
+        for (tool, arguments) in calls("swap/file").into_iter().chain(calls("absolute/file")) {
             if let Ok(output) = desk.call(tool, arguments).await {
                 let said = words(&output.blocks);
                 assert!(!said.contains("secret"), "{tool}: {said}");
