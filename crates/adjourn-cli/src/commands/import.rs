@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use adjourn::core::driver::{DriverKind, DriverSpec};
 use adjourn::driver::{Drivers as _, Unusable};
 use adjourn::record::{OpenError, Record};
 use adjourn::{Error, RecordError};
@@ -52,7 +53,16 @@ pub async fn run(settings: &Settings, import: Import, output: &Output) -> Result
             .hint("the program that made the record can resume it: the record is not used up"));
     }
     let (_, commit) = taking.with_commit().await?;
-    place.tell(&commit.session, output).await
+    place.tell_with(&commit.session, alone(&driver), output).await
+}
+
+/// Says what an agent lacks here that a program made without a name: its record has the model alone.
+fn alone(driver: &DriverSpec) -> Option<String> {
+    let DriverKind::Native { model } = &driver.kind else { return None };
+    Some(format!(
+        "it goes on with {model} alone: the instructions and the tools of the program that made the \
+         record are not here"
+    ))
 }
 
 /// Reads a record from a file, or from stdin.

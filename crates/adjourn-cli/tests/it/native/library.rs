@@ -85,6 +85,8 @@ fn a_record_of_the_library_is_imported_and_goes_on() {
     // A key is a host's, and this may be none.
     let imported = home.json(&["import", &record, "--name", "mine"]);
     assert_eq!(imported["question"], "Which table?", "{imported}");
+    let notice = imported["notice"].as_str().unwrap();
+    assert!(notice.starts_with("it goes on with openai/gpt-5 alone: "), "{notice}");
     let (url, asked) = provider("The monthly table has 12 rows.");
     let mut answering = home.command(&["prompt", "mine", "monthly"]);
     answering.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", url);
