@@ -146,30 +146,12 @@ impl Events {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Self {
-        let opened = Self::try_open(address, what, headers, body);
-        opened.unwrap_or_else(|answer| panic!("{answer:?}"))
-    }
-
-    /// Sends a request that is answered with events, unless it is refused.
-    ///
-    /// # Errors
-    /// The answer, if it has no events.
-    ///
-    /// # Panics
-    /// No server listens, or it hangs up.
-    pub fn try_open(
-        address: impl ToSocketAddrs,
-        what: &str,
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> Result<Self, Answer> {
         let mut connection = Connection::open(address);
         connection.begin(what, headers, body);
         let head = connection.head().unwrap();
-        match head.contains("\r\ncontent-type: text/event-stream") {
-            true => Ok(Self { head, is_whole: false, answers: connection.answers }),
-            false => Err(connection.behind(head).unwrap()),
-        }
+        let has_events = head.contains("\r\ncontent-type: text/event-stream");
+        assert!(has_events, "{:?}", connection.behind(head).unwrap());
+        Self { head, is_whole: false, answers: connection.answers }
     }
 
     /// Ends the stream when nothing has come for so long.

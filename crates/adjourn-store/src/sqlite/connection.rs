@@ -223,10 +223,7 @@ pub(super) fn open_to_look(
     }
     // An older one is read as it is: a server of an older program may have it open, and could not go on
     // with one that was brought up to date.
-    match schema::version(&connection)? >= schema::READABLE {
-        true => Ok(Some((connection, sees))),
-        false => Err(not_a_store(path, "it is too old to be read")),
-    }
+    Ok(Some((connection, sees)))
 }
 
 /// Refuses what is at a path and is no file, before anything is opened or left beside it: opening a

@@ -267,9 +267,6 @@ CREATE INDEX IF NOT EXISTS recipient_open ON recipient (kind, no) WHERE ended IS
 ",
 ];
 
-/// The oldest version that reads do with, as it is: a file that cannot be written is not migrated.
-pub(crate) const READABLE: i64 = 1;
-
 /// The version from which on a file has the list of sessions that lag.
 pub(crate) const LAG: i64 = 3;
 

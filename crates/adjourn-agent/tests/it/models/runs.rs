@@ -1,9 +1,8 @@
 //! Agents with models over the network: what a run does about what a provider answers.
 
-use std::fmt::Write as _;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_agent::{
@@ -12,12 +11,12 @@ use adjourn_agent::{
 };
 use adjourn_core::time::Timestamp;
 use adjourn_driver::BoxFuture;
+use adjourn_testkit::log::Log;
 use adjourn_testkit::provider::openai::{chunk, says};
 use adjourn_testkit::provider::{Reply, Server, anthropic, openai};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tracing::field::{Field, Visit};
-use tracing::span;
+use tracing::Level;
 
 use super::anthropic::MODEL;
 use super::{KEY, model_at};
@@ -286,45 +285,9 @@ async fn a_call_is_answered_and_all_that_was_used_is_counted() {
     }
 }
 
-/// Remembers all that is logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
-
-impl Visit for Log {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        write!(self.0.lock().unwrap(), "{field}={value:?} ").unwrap();
-    }
-}
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
-        span.record(&mut self.clone());
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
-        values.record(&mut self.clone());
-    }
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        event.record(&mut self.clone());
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
 #[tokio::test]
 async fn no_log_holds_the_key_or_what_was_said() {
-    let log = Log::default();
-    let guard = tracing::subscriber::set_default(log.clone());
+    let log = Log::of(Level::TRACE);
     let said = "my password is swordfish";
     for (name, status) in [(OPENAI, 400), (MODEL, 400), (OPENAI, 401), (MODEL, 529)] {
         let body = json!({ "error": { "message": format!("{KEY}: {said}"), "type": "refused" } });
@@ -334,8 +297,7 @@ async fn no_log_holds_the_key_or_what_was_said() {
     }
     let server = Server::start(vec![error(400)]).await;
     events(agent_at(OPENAI, &server).build().unwrap().run(said)).await;
-    drop(guard);
-    let logged = log.0.lock().unwrap().clone();
+    let logged = log.lines().join("\n");
     assert!(logged.contains("a failure was met"), "the log is not heard: {logged}");
     assert!(!logged.contains(KEY), "{logged}");
     assert!(!logged.contains("swordfish"), "{logged}");
