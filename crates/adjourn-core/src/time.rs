@@ -55,6 +55,19 @@ impl Timestamp {
         };
         instant.map(|instant| Self(instant.as_millisecond())).map_err(|error| error.to_string())
     }
+
+    /// Reads a date as headers of HTTP have it today: `Mon, 16 Nov 2026 06:00:00 GMT`.
+    pub fn parse_http_date(text: &str) -> Option<Self> {
+        const MONTHS: [&str; 12] =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let mut words = text.split_ascii_whitespace().skip(1);
+        let (day, month, year, time) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        if (words.next(), words.next()) != (Some("GMT"), None) {
+            return None;
+        }
+        let month = MONTHS.iter().position(|name| *name == month)? + 1;
+        Self::parse(&format!("{year}-{month:02}-{day:0>2}T{time}Z")).ok()
+    }
 }
 
 impl fmt::Display for Timestamp {
@@ -89,6 +102,23 @@ mod tests {
         assert!(Timestamp::parse("2026-11-16T09:00:00+01:00[Europe/Berlin]").is_ok());
         assert!(Timestamp::parse("2026-11-16T09:00:00+05:00[Europe/Berlin]").is_err());
         assert!(Timestamp::parse("tomorrow").is_err());
+    }
+
+    #[test]
+    fn a_date_of_http_is_read() {
+        let read = Timestamp::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        assert_eq!(read.to_string(), "1994-11-06T08:49:37.000Z");
+        for wrong in [
+            "",
+            "soon",
+            "Mon, 16 Nov",
+            "Mon, 99 Nov 2026 06:00:00 GMT",
+            "Mon, 16 anF 2026 06:00:00 GMT",
+            "Mon, 16 Nov 2026 06:00:00 PST",
+            "Mon, 16 Nov 2026 06:00:00 GMT+1 later",
+        ] {
+            assert_eq!(Timestamp::parse_http_date(wrong), None, "{wrong:?}");
+        }
     }
 
     #[test]

@@ -7,13 +7,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use adjourn::core::time::Timestamp;
 use adjourn::keys::DecryptError;
 use adjourn::store::{Store, Told};
 use adjourn::{TakenRecipient, Then};
 use adjourn_a2a::{
     Face, Notification, Notifications, RECIPIENT_KIND, Receiver, Receivers, Stopping,
 };
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use reqwest::{Client, redirect};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -60,6 +61,15 @@ struct Failure {
     problem: String,
     /// Whether the receiver is gone for good.
     is_final: bool,
+    /// How long it asks to be left alone.
+    retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// Something that may have passed when it is tried again.
+    const fn passing(problem: String) -> Self {
+        Self { problem, is_final: false, retry_after: None }
+    }
 }
 
 impl Pusher {
@@ -101,12 +111,12 @@ impl Pusher {
         receiver: &Receiver,
         key: &str,
         notification: &Notification,
+        now: Timestamp,
     ) -> Result<(), Failure> {
-        let failed = |problem: String| Failure { problem, is_final: false };
-        let url = self.guard.url(&receiver.url).map_err(failed)?;
+        let url = self.guard.url(&receiver.url).map_err(Failure::passing)?;
         let secret = |value: &str| {
-            let mut value =
-                HeaderValue::from_str(value).map_err(|error| failed(error.to_string()))?;
+            let value = HeaderValue::from_str(value);
+            let mut value = value.map_err(|error| Failure::passing(error.to_string()))?;
             value.set_sensitive(true);
             Ok(value)
         };
@@ -122,14 +132,15 @@ impl Pusher {
         if let Some(authorization) = &receiver.authorization {
             request = request.header(header::AUTHORIZATION, secret(authorization)?);
         }
-        // What it answers besides its status is not read.
-        match request.send().await.map(|answer| answer.status()) {
-            Ok(status) if status.is_success() => Ok(()),
-            Ok(status) => Err(Failure {
-                problem: format!("it answered {status}"),
-                is_final: status == StatusCode::GONE,
+        // The body of its answer is not read.
+        match request.send().await {
+            Ok(answer) if answer.status().is_success() => Ok(()),
+            Ok(answer) => Err(Failure {
+                problem: format!("it answered {}", answer.status()),
+                is_final: answer.status() == StatusCode::GONE,
+                retry_after: retry_after(answer.headers(), now),
             }),
-            Err(error) => Err(failed(innermost(error))),
+            Err(error) => Err(Failure::passing(innermost(error))),
         }
     }
 
@@ -241,8 +252,8 @@ impl<S: Store> Deliveries<S> {
             Ok(Some(receiver)) => receiver,
             // Another server may have the key, or get it back.
             Err(lost @ DecryptError::UnknownKey(_)) => {
-                let problem = lost.to_string();
-                return self.fails(taken, place, problem, false).await;
+                let failure = Failure::passing(lost.to_string());
+                return self.fails(taken, place, failure).await;
             }
             unreadable => {
                 let problem = unreadable.err().map(ToString::to_string);
@@ -262,7 +273,9 @@ impl<S: Store> Deliveries<S> {
             Some(kept) => kept,
             None => match self.face.notifications(&taken, &receiver).await {
                 Ok(told) => told,
-                Err(error) => return self.fails(taken, place, error.problem, false).await,
+                Err(error) => {
+                    return self.fails(taken, place, Failure::passing(error.problem)).await;
+                }
             },
         };
         let mut rested = None;
@@ -270,7 +283,9 @@ impl<S: Store> Deliveries<S> {
             let before = told.place();
             let next = match told.next().await {
                 Ok(next) => next,
-                Err(error) => return self.fails(taken, before, error.problem, false).await,
+                Err(error) => {
+                    return self.fails(taken, before, Failure::passing(error.problem)).await;
+                }
             };
             let Some(notification) = next else {
                 let then = if told.is_over() { Then::Over } else { Then::Rest };
@@ -287,10 +302,9 @@ impl<S: Store> Deliveries<S> {
                 continue;
             };
             let key = format!("{}/{}/{}", taken.run(), taken.id(), notification.id);
-            if let Err(Failure { problem, is_final }) =
-                self.pusher.post(&receiver, &key, &notification).await
-            {
-                return self.fails(taken, before, problem, is_final).await;
+            let now = self.face.adjourn.clock().now();
+            if let Err(failure) = self.pusher.post(&receiver, &key, &notification, now).await {
+                return self.fails(taken, before, failure).await;
             }
             tracing::debug!(task = %taken.run(), host, event = notification.id, "push notification sent");
             let then = match (told.is_over(), stopping.is_begun()) {
@@ -309,15 +323,15 @@ impl<S: Store> Deliveries<S> {
         &self,
         mut taken: TakenRecipient<S>,
         place: Told,
-        problem: String,
-        is_final: bool,
+        Failure { problem, is_final, retry_after }: Failure,
     ) -> Result<(), adjourn::Error> {
         let tries = taken.tries() + 1;
         if is_final || tries >= TRIES {
             self.gives_up(&taken, &problem);
             return taken.told(place, Then::GiveUp).await.map(drop);
         }
-        let after = jittered(&self.face, wait(tries));
+        let asked = retry_after.unwrap_or_default().min(LONGEST_WAIT);
+        let after = jittered(&self.face, wait(tries)).max(asked);
         tracing::info!(task = %taken.run(), config = taken.id(), tries, "a push notification failed: {problem}");
         taken.told(place, Then::Later { after, failed: true }).await.map(drop)
     }
@@ -346,6 +360,15 @@ impl<S: Store> Deliveries<S> {
 /// Returns how long to wait after so many failures in a row.
 fn wait(tries: u32) -> Duration {
     FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(LONGEST_WAIT)
+}
+
+/// Returns how long the headers of an answer ask to wait, in seconds or until a date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    match text.parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => Timestamp::parse_http_date(text).map(|date| date.since(now)),
+    }
 }
 
 /// Returns a wait between a half and the whole of a length, so that those who failed together are not
@@ -391,6 +414,25 @@ mod tests {
         assert_eq!(waits.get(..11), Some(&[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600][..]));
         assert!((6000..8000).contains(&waits.iter().sum::<u64>()), "{waits:?}");
         assert_eq!(wait(u32::MAX), LONGEST_WAIT);
+    }
+
+    #[test]
+    fn a_receiver_names_seconds_or_a_date() {
+        let now = Timestamp::parse_http_date("Mon, 16 Nov 2026 06:00:00 GMT").unwrap();
+        for (text, seconds) in [
+            ("90", Some(90)),
+            (" 0 ", Some(0)),
+            ("Mon, 16 Nov 2026 06:02:00 GMT", Some(120)),
+            ("Mon, 16 Nov 2026 05:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+        ] {
+            let value = HeaderValue::from_static(text);
+            let headers = [(header::RETRY_AFTER, value)].into_iter().collect();
+            let read = retry_after(&headers, now).map(|wait| wait.as_secs());
+            assert_eq!(read, seconds, "{text}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
     }
 
     #[test]

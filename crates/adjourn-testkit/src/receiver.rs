@@ -21,6 +21,8 @@ use crate::PATIENCE;
 pub enum Reply {
     /// A status.
     Status(u16),
+    /// A status, with a time to wait as `Retry-After` has it.
+    Later(u16, String),
     /// A redirect.
     To(String),
     /// Nothing, for as long as the sender waits.
@@ -130,6 +132,9 @@ fn converse(stream: TcpStream, told: &mpsc::Sender<Received>, replies: &Mutex<Ve
         let head = match reply {
             None => "204 No Content\r\n".to_owned(),
             Some(Reply::Status(status)) => format!("{status} Status\r\ncontent-length: 0\r\n"),
+            Some(Reply::Later(status, wait)) => {
+                format!("{status} Status\r\nretry-after: {wait}\r\ncontent-length: 0\r\n")
+            }
             Some(Reply::To(url)) => {
                 format!("302 Found\r\nlocation: {url}\r\ncontent-length: 0\r\n")
             }

@@ -30,14 +30,16 @@ fn pushing(script: &str) -> Setting<'_> {
 
 /// Waits until telling the one receiver of a task has failed so often in a row, and lets as much time
 /// pass as it is put off.
-async fn until_failed(fixture: &Fixture, task: &str, tries: u32) {
+async fn until_failed(fixture: &Fixture, task: &str, tries: u32) -> Duration {
     let run = task.parse().unwrap();
     let session = fixture.adjourn().session_of(run).await.unwrap().unwrap().id();
     let start = Instant::now();
     loop {
         let row = &fixture.store.recipients(session, run, RECIPIENT_KIND).unwrap()[0];
         if row.tries == tries && row.holder.is_none() {
-            return fixture.clock.advance(row.due.since(fixture.clock.now()));
+            let wait = row.due.since(fixture.clock.now());
+            fixture.clock.advance(wait);
+            return wait;
         }
         assert!(start.elapsed() < PATIENCE, "{} failures", row.tries);
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -291,6 +293,25 @@ async fn what_fails_or_takes_too_long_is_tried_again_with_the_same_key_before_an
     distinct.dedup();
     assert_eq!(distinct.len(), all.len() - 4, "nothing overtakes: {keys:?}");
     assert_eq!(other.came(), None, "a redirect is not followed");
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receiver_is_left_alone_for_as_long_as_it_asks_within_bounds() {
+    let fixture = Fixture::new();
+    let (served, receiver) = (pushing(WAITS).on(&fixture).await, Receiver::new());
+    let later = |wait: &str| Reply::Later(503, wait.to_owned());
+    receiver.replies([later("120"), later("86400"), later("0"), later("soon")]);
+    let task = begin(&served, &[], "m1", &json!({ "id": "c", "url": receiver.url("/") }));
+    served.result("tasks/cancel", &json!({ "id": task }));
+    // Less than the wait that is due anyway is not taken.
+    for (tries, least, most) in [(1, 120, 120), (2, 600, 600), (3, 2, 4), (4, 4, 8)] {
+        receiver.next();
+        let wait = until_failed(&fixture, &task, tries).await;
+        let bounds = Duration::from_secs(least)..=Duration::from_secs(most);
+        assert!(bounds.contains(&wait), "{tries}: {wait:?}");
+    }
+    receiver.next();
     served.stop().await;
 }
 

@@ -37,7 +37,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Moment> {
     }
     let text = text(headers, "retry-after")?;
     let seconds = text.parse::<f64>().ok().and_then(duration);
-    seconds.map(Moment::In).or_else(|| http_date(text).map(Moment::At))
+    seconds.map(Moment::In).or_else(|| Timestamp::parse_http_date(text).map(Moment::At))
 }
 
 /// Reads when limits refill: `x-ratelimit-reset-*` of `OpenAI` and those like it,
@@ -109,15 +109,6 @@ fn length(mut text: &str) -> Option<Duration> {
 
 fn duration(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
-}
-
-/// Reads a date as HTTP writes it: `Mon, 16 Nov 2026 06:00:00 GMT`.
-fn http_date(text: &str) -> Option<Timestamp> {
-    let mut words = text.split_ascii_whitespace().skip(1);
-    let (day, month, year, time) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    let months = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    let month = months.find(month).filter(|_| month.len() == 3)? / 3 + 1;
-    Timestamp::parse(&format!("{year}-{month:02}-{day:0>2}T{time}Z")).ok()
 }
 
 #[cfg(test)]
