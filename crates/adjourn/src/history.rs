@@ -12,6 +12,10 @@ use crate::off_thread::off_thread;
 use crate::session_ref::SessionRef;
 use crate::{telling, transcript};
 
+/// How much of a transcript is read on the thread that asks for it, or one entry: mostly so little that
+/// others wait no longer for that thread than a change of threads takes.
+const HERE_BYTES: usize = 16 * 1024;
+
 impl<S: Store> SessionRef<S> {
     /// Returns what the session was created with; nothing if it was never there, or was removed.
     ///
@@ -42,7 +46,12 @@ impl<S: Store> SessionRef<S> {
     /// The store fails.
     pub async fn transcript(&self, from: u64, limit: usize) -> Result<Vec<(u64, Message)>, Error> {
         let (store, id) = (self.adjourn().process().store.clone(), self.id());
-        let entries = off_thread(move || store.transcript(id, from, limit)).await?;
+        let mut entries = store.transcript_within(id, from, limit, HERE_BYTES)?;
+        if !entries.is_empty() && entries.len() < limit {
+            // The transcript ends there, or goes on with more than is read here. All of it is read
+            // anew: some entries may have been erased between the two reads.
+            entries = off_thread(move || store.transcript(id, from, limit)).await?;
+        }
         let read = |(number, bytes): (u64, Vec<u8>)| Some((number, Message::decode(&bytes).ok()?));
         Ok((from..).zip(entries).filter_map(read).collect())
     }

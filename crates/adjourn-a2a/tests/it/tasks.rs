@@ -178,6 +178,24 @@ async fn a_question_is_answered_by_a_message_and_the_task_has_what_was_made() {
     host.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_of_a_long_task_is_shown_in_order() {
+    // Two of them are more than is read of a transcript at once on the thread that asks.
+    let words = ["a", "b", "c", "d", "e"].map(|word| word.repeat(10_000));
+    let steps: Vec<_> = words.iter().map(|words| json!({ "say": words })).collect();
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let peer = Peer::new(&fixture, &json!({ "steps": steps }).to_string());
+    let done = peer.result("SendMessage", json!({ "message": message("m1", "go") })).await;
+    let task = &done["task"];
+    let made = task["artifacts"].as_array().unwrap();
+    let said: Vec<_> = made.iter().map(|made| made["parts"][0]["text"].as_str().unwrap()).collect();
+    assert_eq!(said, words);
+    let read = peer.result("GetTask", json!({ "id": task["id"] })).await;
+    assert_eq!(&read, task);
+    host.stop().await;
+}
+
 #[tokio::test]
 async fn a_paused_task_works_for_those_who_know_no_pauses_and_is_paused_for_those_who_do() {
     let fixture = Fixture::new();
