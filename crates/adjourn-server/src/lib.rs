@@ -41,13 +41,13 @@ use std::time::Duration;
 use adjourn::Adjourn;
 use adjourn::store::Store;
 use adjourn_a2a::{Face, Stopping};
-use axum::extract::Request;
 use axum::http::{Method, StatusCode};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use axum::{Extension, Router, middleware};
+use axum::{Router, middleware};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -62,7 +62,6 @@ pub use push::Pusher;
 use a2a::Door;
 use body::Room;
 use connections::Connections;
-use names::Called;
 use problem::Problem;
 use slow_peer::Patient;
 
@@ -135,7 +134,8 @@ pub async fn serve<S: Store>(
         let (face, pusher) = (Arc::clone(face), Arc::clone(pusher));
         pushing.spawn(push::push(face, pusher, stopping.clone()));
     }
-    let router = router(site).layer(Extension(stopping));
+    let (names, room) = (site.names.clone(), Room::default());
+    let router = TowerToHyperService::new(router(site));
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -149,8 +149,21 @@ pub async fn serve<S: Store>(
         };
         // One that is gone already has no address, and gets no answer.
         let Ok(called) = stream.local_addr() else { continue };
-        let router = router.clone().layer(Extension(Arc::clone(&slot)));
-        let service = TowerToHyperService::new(router.layer(Extension(Called(called))));
+        let (router, names, room) = (router.clone(), names.clone(), room.clone());
+        let (of_connection, stopping) = (Arc::clone(&slot), stopping.clone());
+        // What every request passes through is put around the router as a whole: as layers of it, all
+        // of that would be boxed anew for each request.
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            let extensions = request.extensions_mut();
+            extensions.insert(Arc::clone(&of_connection));
+            extensions.insert(room.clone());
+            extensions.insert(stopping.clone());
+            let (router, names) = (router.clone(), names.clone());
+            traced(request, async move |request| match names.check(called.ip(), &request) {
+                Ok(()) => router.call(request).await,
+                Err(problem) => Ok(problem.into_response()),
+            })
+        });
         let stream = TokioIo::new(Patient::new(stream, WRITE_TIME));
         let connection = graceful.watch(http.serve_connection(stream, service));
         tokio::spawn(async move {
@@ -216,27 +229,25 @@ fn router<S: Store>(site: Site<S>) -> Router {
         .route("/readyz", get(health::ready::<S>));
     let mut router = known(events.with_state(adjourn.clone())).merge(health.with_state(adjourn));
     if let Some(face) = agent {
-        let door = Door { face, names: names.clone(), secured: access.is_secured() };
+        let door = Door { face, names, secured: access.is_secured() };
         router = router.merge(known(door.routes())).merge(door.card_routes());
     }
-    router
-        .method_not_allowed_fallback(other_method)
-        .fallback(nothing_there)
-        .layer(Extension(Room::default()))
-        .layer(middleware::from_fn_with_state(names, names::only_meant))
-        .layer(middleware::from_fn(traced))
+    router.method_not_allowed_fallback(other_method).fallback(nothing_there)
 }
 
 /// Puts a span with a number of its own around a request, without its query and its headers: these may hold secrets.
-async fn traced(request: Request, next: Next) -> Response {
+async fn traced<B, E>(
+    request: hyper::Request<B>,
+    answer: impl AsyncFnOnce(hyper::Request<B>) -> Result<Response, E>,
+) -> Result<Response, E> {
     let (method, path) = (request.method(), request.uri().path());
     static REQUESTS: AtomicU64 = AtomicU64::new(1);
     let number = REQUESTS.fetch_add(1, Ordering::Relaxed);
     let span = tracing::debug_span!("request", request = number, %method, path);
     let answered = async move {
-        let response = next.run(request).await;
+        let response = answer(request).await?;
         tracing::debug!(status = response.status().as_u16(), "request answered");
-        response
+        Ok(response)
     };
     answered.instrument(span).await
 }

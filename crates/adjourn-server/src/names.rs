@@ -5,14 +5,11 @@
 //! bear that name; a page of another name bears it as its origin. Neither is a name of this server:
 //! those are the names of loopback, the address that was called, and what others are told to call it.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-use axum::Extension;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 
 use crate::problem::Problem;
 
@@ -85,31 +82,20 @@ impl Names {
         }
     }
 
+    /// Refuses a request that is not meant for this server, or comes from a page of another one, on a
+    /// connection that was made to an address.
+    pub(crate) fn check<B>(&self, called: IpAddr, request: &Request<B>) -> Result<(), Problem> {
+        // A request line may name the host, too.
+        let named = request.uri().authority().map(Authority::as_str);
+        check(self, called, named, request.headers())
+    }
+
     fn have(&self, host: &str, called: IpAddr) -> bool {
         let Some(name) = split(host) else { return false };
         match address(name) {
             Some(address) => address.is_loopback() || address == called,
             None => is_localhost(name) || self.0.iter().any(|own| own.is(host)),
         }
-    }
-}
-
-/// The address that a connection was made to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Called(pub(crate) SocketAddr);
-
-/// Lets requests through that are meant for this server, and come from no page of another one.
-pub(crate) async fn only_meant(
-    State(names): State<Names>,
-    Extension(Called(called)): Extension<Called>,
-    request: Request,
-    next: Next,
-) -> Response {
-    // A request line may name the host, too.
-    let named = request.uri().authority().map(|authority| authority.as_str().to_owned());
-    match check(&names, called.ip(), named.as_deref(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
     }
 }
 
@@ -120,13 +106,14 @@ fn check(
     headers: &HeaderMap,
 ) -> Result<(), Problem> {
     let have = |host: &str| names.have(host, called);
-    let headed: Vec<_> = headers.get_all(header::HOST).iter().collect();
-    let headed_for_here = |host: &&HeaderValue| host.to_str().is_ok_and(have);
-    let is_named = named.is_some() || !headed.is_empty();
+    let mut headed = headers.get_all(header::HOST).iter();
+    let (first, second) = (headed.next(), headed.next());
+    let headed_for_here = |host: &HeaderValue| host.to_str().is_ok_and(have);
+    let is_named = named.is_some() || first.is_some();
     // Two headers are one for each of two readers, and so are a header and a request line that
     // differ.
     let is_for_here =
-        named.is_none_or(have) && headed.len() <= 1 && headed.iter().all(headed_for_here);
+        named.is_none_or(have) && second.is_none() && first.is_none_or(headed_for_here);
     if !is_named || !is_for_here {
         let problem = match names.0.first() {
             None if called.is_loopback() => {
