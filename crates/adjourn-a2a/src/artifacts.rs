@@ -454,10 +454,10 @@ mod tests {
     #[test]
     fn what_is_written_is_of_these_shapes() {
         use adjourn::core::session::{Initiator, Phase, Resumption};
-        let handle = "suspend-019abf6b-7d51-7c1d-bb02-0123456789ab";
+        let handle = "suspend-019abf6b-7d51-7c1d-bb02-0123456789ab".parse().unwrap();
         check("PauseTaskPending", &crate::pause::quiescing("t", handle, Some("lunch")));
         let resumption = Resumption {
-            handle: handle.parse().unwrap(),
+            handle,
             cause: Cause::Timeout,
             had_resume_input: false,
             continue_transcript: true,
@@ -465,9 +465,10 @@ mod tests {
             initiator: Initiator::Agent,
             then: Phase::Ready,
         };
-        let resumed = crate::pause::resumed("t", State::PausedByAgent, State::Working, &resumption);
-        check("ResumeTaskResponse", &resumed);
-        let wake = crate::pause::wake_metadata(State::PausedByAgent, &resumption);
+        let (before, now) = (State::PausedByAgent, State::Working);
+        let resumed = crate::pause::Resumed::new("t", before, now, &resumption);
+        check("ResumeTaskResponse", &json!(resumed));
+        let wake = crate::pause::wake_metadata(before, &resumption);
         check("WakeMetadata", &wake[crate::version::PAUSE]);
     }
 

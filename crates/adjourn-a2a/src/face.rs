@@ -11,6 +11,7 @@ use adjourn::core::driver::DriverSpec;
 use adjourn::core::id::RunId;
 use adjourn::store::Store;
 use adjourn::{Adjourn, SessionRef};
+use serde::Serialize;
 use serde_json::Value;
 use tracing::Instrument as _;
 
@@ -114,8 +115,8 @@ impl Asked<'_> {
 
 /// What a peer is answered.
 pub enum Answer<S: Store> {
-    /// A result.
-    Result(Value),
+    /// A result, as JSON.
+    Result(String),
     /// What happens to a task, as it happens.
     Stream(Box<TaskStream<S>>),
 }
@@ -189,19 +190,19 @@ impl<S: Store> Face<S> {
         }
         let result = match verb {
             Verb::Send => self.send(asked, params).await?,
-            Verb::Get => self.get(asked, params).await?.to_value(version),
-            Verb::List => self.list(asked, params).await?,
-            Verb::Cancel => self.cancel(asked, params).await?.to_value(version),
+            Verb::Get => to_json(&self.get(asked, params).await?.written(version)),
+            Verb::List => self.list(asked, params).await?.to_string(),
+            Verb::Cancel => to_json(&self.cancel(asked, params).await?.written(version)),
             Verb::Pause => self.pause(asked, params).await?,
             Verb::Resume => self.resume(asked, params).await?,
             Verb::Await => self.await_resumption(asked, params).await?,
-            Verb::SetPush => self.set_push(asked, params).await?,
-            Verb::GetPush => self.get_push(asked, params).await?,
-            Verb::ListPushes => self.list_pushes(asked, params).await?,
-            Verb::DeletePush => self.delete_push(asked, params).await?,
+            Verb::SetPush => self.set_push(asked, params).await?.to_string(),
+            Verb::GetPush => self.get_push(asked, params).await?.to_string(),
+            Verb::ListPushes => self.list_pushes(asked, params).await?.to_string(),
+            Verb::DeletePush => self.delete_push(asked, params).await?.to_string(),
             Verb::Card => {
                 let url = asked.url.ok_or_else(Error::no_extended_card)?;
-                self.extended_card(url, asked.caller)
+                self.extended_card(url, asked.caller).to_string()
             }
             Verb::Stream => {
                 return Ok(Answer::Stream(Box::new(self.send_and_watch(asked, params).await?)));
@@ -374,20 +375,24 @@ pub(crate) fn viewer(asked: &Asked<'_>) -> Viewer {
 }
 
 /// Puts a task into the result of a send, or the message that answers it.
-pub(crate) fn sent(task: &Task, version: Version) -> Value {
-    if let Some(answer) = task.direct_answer() {
-        let mut answer = answer.to_value(&task.id, &task.context, version);
-        if let Some(answer) = answer.as_object_mut() {
+pub(crate) fn sent(task: &Task, version: Version) -> String {
+    let (name, sent) = match task.direct_answer() {
+        Some(answer) => {
+            let mut answer = answer.written(&task.id, &task.context, version);
             // The task is over, and no message to it would be taken.
-            answer.shift_remove("taskId");
+            answer.task_id = None;
+            ("message", to_json(&answer))
         }
-        return match version {
-            Version::V03 => answer,
-            Version::V03Proto | Version::V10 => serde_json::json!({ "message": answer }),
-        };
-    }
+        None => ("task", to_json(&task.written(version))),
+    };
     match version {
-        Version::V03 => task.to_value(version),
-        Version::V03Proto | Version::V10 => serde_json::json!({ "task": task.to_value(version) }),
+        Version::V03 => sent,
+        Version::V03Proto | Version::V10 => format!(r#"{{"{name}":{sent}}}"#),
     }
+}
+
+/// Writes JSON.
+pub(crate) fn to_json(value: &impl Serialize) -> String {
+    // Nothing that is written here has anything but texts as keys, and so it cannot fail.
+    serde_json::to_string(value).unwrap_or_default()
 }

@@ -53,7 +53,7 @@ impl<S: Store> Face<S> {
             let found = Found { session, runs, run: place.run };
             if found.run().is_some() {
                 let task = self.show(asked, &found, list.wanted).await?;
-                tasks.push(task.to_value(asked.method.version));
+                tasks.push(json!(task.written(asked.method.version)));
             }
         }
         let next = last.filter(|_| !is_last);

@@ -1,11 +1,12 @@
 //! Messages: what peers say to the agent, and what a task says of itself.
 
 use adjourn::driver::{Block, Message as Entry, Role};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::part::{self, Part, without_nulls};
+use crate::part::{self, Part, WrittenPart, shown};
 use crate::version::Version;
 
 /// Says in a block's `_meta` that it is a digest of another session's, and not the sender's words.
@@ -175,8 +176,13 @@ impl Message {
     }
 
     /// Returns the message as a version writes it.
-    pub fn to_value(&self, task: &str, context: &str, version: Version) -> Value {
-        let parts: Vec<_> = self.parts.iter().map(|part| part.to_value(version)).collect();
+    pub fn written<'a>(
+        &'a self,
+        task: &'a str,
+        context: &'a str,
+        version: Version,
+    ) -> WrittenMessage<'a> {
+        let parts = self.parts.iter().map(|part| part.written(version)).collect();
         let (kind, role) = match (version, self.speaker) {
             (Version::V03, Speaker::User) => (Some("message"), "user"),
             (Version::V03, Speaker::Agent) => (Some("message"), "agent"),
@@ -187,21 +193,44 @@ impl Message {
             Version::V03Proto => (Some(parts), None),
             Version::V03 | Version::V10 => (None, Some(parts)),
         };
-        // The proto file of 0.3 knows no references, and its clients refuse what it does not know.
-        let references = self.added.get(REFERENCES).filter(|_| version != Version::V03Proto);
-        without_nulls(json!({
-            "kind": kind,
-            "messageId": self.id,
-            "contextId": context,
-            "taskId": task,
-            "role": role,
-            "parts": parts,
-            "content": content,
-            "metadata": self.added.get(METADATA),
-            "extensions": self.added.get(EXTENSIONS),
-            "referenceTaskIds": references,
-        }))
+        let added = |name: &str| self.added.get(name).and_then(shown);
+        WrittenMessage {
+            kind,
+            message_id: &self.id,
+            context_id: context,
+            task_id: Some(task),
+            role,
+            parts,
+            content,
+            metadata: added(METADATA),
+            extensions: added(EXTENSIONS),
+            // The proto file of 0.3 knows no references, and its clients refuse what it does not know.
+            reference_task_ids: added(REFERENCES).filter(|_| version != Version::V03Proto),
+        }
     }
+}
+
+/// A message as a version writes it. Its fields are in the order in which they are written.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WrittenMessage<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    message_id: &'a str,
+    context_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task_id: Option<&'a str>,
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<Vec<WrittenPart<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Vec<WrittenPart<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extensions: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference_task_ids: Option<&'a Value>,
 }
 
 /// Returns the parts of what an entry says, thoughts and digests left out.
@@ -230,8 +259,8 @@ mod tests {
             let sent = Sent::read(given, Version::V10).unwrap();
             assert_eq!((sent.task.as_deref(), sent.context.as_deref()), (Some("t"), Some("c")));
             let message = Message::of_entry(0, &sent.entry(), Speaker::User);
-            assert_eq!(message.to_value("t", "c", Version::V03), v03);
-            assert_eq!(message.to_value("t", "c", Version::V10), v10);
+            assert_eq!(json!(message.written("t", "c", Version::V03)), v03);
+            assert_eq!(json!(message.written("t", "c", Version::V10)), v10);
         }
     }
 

@@ -7,7 +7,7 @@ use adjourn::store::{Store, Told as Place};
 use adjourn::{Moment, SessionRef, TakenRecipient};
 
 use crate::error::Error;
-use crate::face::Face;
+use crate::face::{Face, to_json};
 use crate::method::Family;
 use crate::projection::{self, Viewer, Wanted};
 use crate::push::Kept;
@@ -192,6 +192,6 @@ impl<S: Store> Notifications<S> {
         let Some(found) = runs.get(run) else { return Ok(None) };
         let task = projection::task(&self.session, runs, found, Wanted::ALL, self.viewer).await;
         let task = task.map_err(|error| Error::of(error, &run.to_string(), Family::Standard))?;
-        Ok(task.map(|task| task.to_value(Version::V03).to_string()))
+        Ok(task.map(|task| to_json(&task.written(Version::V03))))
     }
 }

@@ -1,6 +1,9 @@
 //! Parts of messages and artifacts, and the blocks of a transcript that they become.
 
+use std::borrow::Cow;
+
 use adjourn::driver::Block;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
@@ -145,57 +148,106 @@ impl Part {
     }
 
     /// Returns the part as a version writes it.
-    pub fn to_value(&self, version: Version) -> Value {
-        let Self { content, media_type, name, metadata } = self;
-        without_nulls(match (version, content) {
-            (Version::V10, Content::Text(words)) => {
-                json!({ "text": words, "mediaType": media_type, "filename": name, "metadata": metadata })
+    pub fn written(&self, version: Version) -> WrittenPart<'_> {
+        let (media_type, name) = (self.media_type.as_deref(), self.name.as_deref());
+        let mut part = WrittenPart { metadata: self.metadata.as_ref(), ..WrittenPart::default() };
+        if version == Version::V10 {
+            match &self.content {
+                Content::Text(words) => part.text = Some(words),
+                Content::Raw(bytes) => part.raw = Some(bytes),
+                Content::Url(url) => part.url = Some(url),
+                Content::Data(value) => part.data = shown(value).map(Cow::Borrowed),
             }
-            (Version::V10, Content::Raw(bytes)) => {
-                json!({ "raw": bytes, "mediaType": media_type, "filename": name, "metadata": metadata })
+            (part.media_type, part.filename) = (media_type, name);
+            return part;
+        }
+        let is_proto = version == Version::V03Proto;
+        let file = WrittenFile { mime_type: media_type, name, ..WrittenFile::default() };
+        let kind = match &self.content {
+            Content::Text(words) => {
+                part.text = Some(words);
+                "text"
             }
-            (Version::V10, Content::Url(url)) => {
-                json!({ "url": url, "mediaType": media_type, "filename": name, "metadata": metadata })
+            Content::Raw(bytes) => {
+                part.file = Some(match is_proto {
+                    true => WrittenFile { file_with_bytes: Some(bytes), ..file },
+                    false => WrittenFile { bytes: Some(bytes), ..file },
+                });
+                "file"
             }
-            (Version::V10, Content::Data(value)) => json!({ "data": value, "metadata": metadata }),
-            (Version::V03, Content::Text(words)) => {
-                json!({ "kind": "text", "text": words, "metadata": metadata })
+            Content::Url(url) => {
+                part.file = Some(match is_proto {
+                    true => WrittenFile { file_with_uri: Some(url), ..file },
+                    false => WrittenFile { uri: Some(url), ..file },
+                });
+                "file"
             }
-            (Version::V03, Content::Raw(bytes)) => {
-                let file = json!({ "bytes": bytes, "mimeType": media_type, "name": name });
-                json!({ "kind": "file", "file": without_nulls(file), "metadata": metadata })
+            Content::Data(value) => {
+                part.data = Some(match is_proto {
+                    true => Cow::Owned(json!({ "data": object(value) })),
+                    false => object(value),
+                });
+                "data"
             }
-            (Version::V03, Content::Url(url)) => {
-                let file = json!({ "uri": url, "mimeType": media_type, "name": name });
-                json!({ "kind": "file", "file": without_nulls(file), "metadata": metadata })
-            }
-            (Version::V03, Content::Data(value)) => {
-                json!({ "kind": "data", "data": object(value), "metadata": metadata })
-            }
-            (Version::V03Proto, Content::Text(words)) => {
-                json!({ "text": words, "metadata": metadata })
-            }
-            (Version::V03Proto, Content::Raw(bytes)) => {
-                let file = json!({ "fileWithBytes": bytes, "mimeType": media_type, "name": name });
-                json!({ "file": without_nulls(file), "metadata": metadata })
-            }
-            (Version::V03Proto, Content::Url(url)) => {
-                let file = json!({ "fileWithUri": url, "mimeType": media_type, "name": name });
-                json!({ "file": without_nulls(file), "metadata": metadata })
-            }
-            (Version::V03Proto, Content::Data(value)) => {
-                json!({ "data": { "data": object(value) }, "metadata": metadata })
-            }
-        })
+        };
+        part.kind = (!is_proto).then_some(kind);
+        part
     }
 }
 
+/// A part as a version writes it. Its fields are in the order in which they are written.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WrittenPart<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<WrittenFile<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Cow<'a, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    media_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filename: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Map<String, Value>>,
+}
+
+/// A file as 0.3 writes it, over JSON-RPC or in the words of its proto file.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenFile<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_with_bytes: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_with_uri: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+}
+
 /// Returns a value as the data of 0.3 is: an object.
-fn object(value: &Value) -> Value {
+fn object(value: &Value) -> Cow<'_, Value> {
     match value {
-        Value::Object(_) => value.clone(),
-        other => json!({ "value": other }),
+        Value::Object(_) => Cow::Borrowed(value),
+        other => Cow::Owned(json!({ "value": other })),
     }
+}
+
+/// Returns a value, unless it is null, which is not written.
+pub(crate) fn shown(value: &Value) -> Option<&Value> {
+    Some(value).filter(|value| !value.is_null())
 }
 
 /// Makes the part of a resource that came with its content.
@@ -284,8 +336,8 @@ mod tests {
         ] {
             let block = read("parts[0]", &given, Version::V10).unwrap();
             let part = Part::of_block(&block).unwrap();
-            assert_eq!(part.to_value(Version::V10), v10, "{given}");
-            assert_eq!(part.to_value(Version::V03), v03, "{given}");
+            assert_eq!(json!(part.written(Version::V10)), v10, "{given}");
+            assert_eq!(json!(part.written(Version::V03)), v03, "{given}");
         }
     }
 

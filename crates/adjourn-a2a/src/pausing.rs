@@ -10,9 +10,9 @@ use adjourn::{Accepted, Suspension};
 use serde_json::Value;
 
 use crate::error::{Error, HANDLE_MISMATCH, NOT_PAUSABLE};
-use crate::face::{Asked, Face, Found, REST_PATIENCE};
+use crate::face::{Asked, Face, Found, REST_PATIENCE, to_json};
 use crate::params::{self, Params, Resume};
-use crate::pause;
+use crate::pause::{self, Paused, Resumed};
 use crate::standing::Standing;
 use crate::task::State;
 
@@ -23,18 +23,18 @@ impl<S: Store> Face<S> {
         &self,
         asked: &Asked<'_>,
         params: Params<'_>,
-    ) -> Result<Value, Error> {
+    ) -> Result<String, Error> {
         let task = params.task_id()?;
         let suspend = params::pause(params)?;
         let found = self.find_now(asked, task).await?;
         let (accepted, in_force) = self.suspend(asked, &found, suspend).await?;
         Ok(match in_force {
             Some(Suspension { parked, .. }) => {
-                pause::paused(task, &parked, Standing::Paused(Initiator::Client))
+                to_json(&Paused::new(task, &parked, Standing::Paused(Initiator::Client)))
             }
             None => {
                 let state = &accepted.commit.session;
-                pause::quiescing(task, &accepted.handle.to_string(), state.pause_reason())
+                pause::quiescing(task, accepted.handle, state.pause_reason()).to_string()
             }
         })
     }
@@ -86,7 +86,7 @@ impl<S: Store> Face<S> {
         &self,
         asked: &Asked<'_>,
         params: Params<'_>,
-    ) -> Result<Value, Error> {
+    ) -> Result<String, Error> {
         let (task, family) = (params.task_id()?, asked.method.family);
         let wait = params::await_resumption(params)?;
         let of = |error| Error::of(error, task, family);
@@ -97,12 +97,12 @@ impl<S: Store> Face<S> {
         match asked.wait_for(REST_PATIENCE, session.in_force(&accepted)).await {
             Some(suspension) => {
                 let Suspension { parked, .. } = suspension.map_err(of)?;
-                Ok(pause::paused(task, &parked, Standing::Paused(Initiator::Agent)))
+                Ok(to_json(&Paused::new(task, &parked, Standing::Paused(Initiator::Agent))))
             }
             None => {
                 let pause = accepted.commit.session.agents_pause();
                 let reason = pause.and_then(|pause| pause.reason.as_deref());
-                Ok(pause::quiescing(task, &accepted.handle.to_string(), reason))
+                Ok(pause::quiescing(task, accepted.handle, reason).to_string())
             }
         }
     }
@@ -112,7 +112,7 @@ impl<S: Store> Face<S> {
         &self,
         asked: &Asked<'_>,
         params: Params<'_>,
-    ) -> Result<Value, Error> {
+    ) -> Result<String, Error> {
         let (task, family) = (params.task_id()?, asked.method.family);
         let resume = Resume::read(params)?;
         let found = self.find_now(asked, task).await?;
@@ -152,7 +152,8 @@ impl<S: Store> Face<S> {
         Ok(match woken.answer {
             Answer::Resumed(resumption) => {
                 let follows = follows(&resumption, &woken.commit.session);
-                pause::resumed(task, State::paused_by(resumption.initiator), follows, &resumption)
+                let paused = State::paused_by(resumption.initiator);
+                to_json(&Resumed::new(task, paused, follows, &resumption))
             }
             // The pause was not in force yet.
             Answer::Withdrawn { handle, at } => {
@@ -165,7 +166,7 @@ impl<S: Store> Face<S> {
                     initiator: Initiator::Client,
                     then: Phase::Running,
                 };
-                pause::resumed(task, State::Working, State::Working, &taken_back)
+                to_json(&Resumed::new(task, State::Working, State::Working, &taken_back))
             }
         })
     }

@@ -44,9 +44,20 @@ impl<'a> Headers<'a> {
 /// What a request is answered.
 pub enum Reply<S: Store> {
     /// One object: a result, or an error.
-    Object(Value),
+    Object {
+        /// The object, as JSON.
+        json: String,
+        /// The code of the error, if it is one.
+        error: Option<i64>,
+    },
     /// Events, each an answer to the request of this id.
     Stream(Value, Box<TaskStream<S>>),
+}
+
+impl<S: Store> Reply<S> {
+    fn failure(id: &Value, error: &Error) -> Self {
+        Self::Object { json: failure(id, error).to_string(), error: Some(error.code) }
+    }
 }
 
 impl<S: Store> Face<S> {
@@ -61,14 +72,16 @@ impl<S: Store> Face<S> {
                 };
                 let error = Error::new(code, "PARSE_ERROR", unreadable.to_string());
                 trace::refused(&error);
-                return Reply::Object(failure(&Value::Null, &error));
+                return Reply::failure(&Value::Null, &error);
             }
         };
         let id = id(&request);
         match self.answer_to(caller, headers, &request).await {
-            Ok(Answer::Result(result)) => Reply::Object(success(&id, result)),
+            Ok(Answer::Result(result)) => {
+                Reply::Object { json: success(&id, &result), error: None }
+            }
             Ok(Answer::Stream(stream)) => Reply::Stream(id, stream),
-            Err(error) => Reply::Object(failure(&id, &error)),
+            Err(error) => Reply::failure(&id, &error),
         }
     }
 
@@ -115,9 +128,9 @@ fn id(request: &Value) -> Value {
     }
 }
 
-/// An answer with a result.
-pub fn success(id: &Value, result: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+/// An answer with a result, which is JSON already.
+fn success(id: &Value, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// An answer with an error.
@@ -128,7 +141,7 @@ pub fn failure(id: &Value, error: &Error) -> Value {
 /// An event of a stream, as the request of an id is answered with it: as JSON.
 pub fn event(id: &Value, told: &Told) -> String {
     match told {
-        Told::Update(update) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{update}}}"#),
+        Told::Update(update) => success(id, update),
         Told::Frame(frame) => frame.to_string(),
     }
 }

@@ -10,7 +10,6 @@ use adjourn::core::{Rejected, Session};
 use adjourn::driver::Message as Entry;
 use adjourn::store::{Done, Store};
 use adjourn::{Filter, Query, SessionRef};
-use serde_json::Value;
 
 use crate::error::{Error, UNSUPPORTED_OPERATION};
 use crate::face::{Asked, Face, Found, SEND_PATIENCE, sent};
@@ -23,7 +22,11 @@ use crate::trace;
 
 impl<S: Store> Face<S> {
     /// `message/send`.
-    pub(crate) async fn send(&self, asked: &Asked<'_>, params: Params<'_>) -> Result<Value, Error> {
+    pub(crate) async fn send(
+        &self,
+        asked: &Asked<'_>,
+        params: Params<'_>,
+    ) -> Result<String, Error> {
         let send = Send::read(params, asked.method.version)?;
         let mut found = self.take_and_push(asked, &send).await?;
         if send.blocking {

@@ -20,7 +20,7 @@ use crate::face::{Asked, Found, viewer};
 use crate::fold::{Run, Runs};
 use crate::making::Making;
 use crate::method::Family;
-use crate::pause;
+use crate::pause::{self, Resumed};
 use crate::projection::{self, Viewer};
 use crate::runs::catch_up;
 use crate::shared::{Ear, MomentTold, Shared};
@@ -349,7 +349,8 @@ impl<S: Store> TaskStream<S> {
         let update = Update::Status { status, metadata, is_final: false };
         let mut told = vec![self.update(&update, revision)];
         if self.viewer.activated.states && previous.is_paused() {
-            let params = pause::resumed(&run.id.to_string(), previous, State::Working, woke);
+            let task = run.id.to_string();
+            let params = Resumed::new(&task, previous, State::Working, woke);
             told.push(Told::frame(&pause::frame(&params)));
         }
         told

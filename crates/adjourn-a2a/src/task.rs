@@ -2,10 +2,11 @@
 
 use adjourn::core::session::{Initiator, Outcome};
 use adjourn::core::time::Timestamp;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::message::{DIRECT_ANSWER, Message};
-use crate::part::{Part, without_nulls};
+use crate::message::{DIRECT_ANSWER, Message, WrittenMessage};
+use crate::part::{Part, WrittenPart, without_nulls};
 use crate::version::Version;
 
 /// Where a task stands.
@@ -81,14 +82,20 @@ impl State {
     }
 
     /// Returns the word of a version.
-    pub fn spelled(self, version: Version) -> String {
-        match version {
-            Version::V03 => self.as_str().to_owned(),
+    pub const fn spelled(self, version: Version) -> &'static str {
+        match (version, self) {
+            (Version::V03, state) => state.as_str(),
             // The proto file of 0.3 spells it with two l.
-            Version::V03Proto if self == Self::Canceled => "TASK_STATE_CANCELLED".to_owned(),
-            Version::V03Proto | Version::V10 => {
-                format!("TASK_STATE_{}", self.as_str().to_ascii_uppercase().replace('-', "_"))
-            }
+            (Version::V03Proto, Self::Canceled) => "TASK_STATE_CANCELLED",
+            (_, Self::Working) => "TASK_STATE_WORKING",
+            (_, Self::InputRequired) => "TASK_STATE_INPUT_REQUIRED",
+            (_, Self::AuthRequired) => "TASK_STATE_AUTH_REQUIRED",
+            (_, Self::Completed) => "TASK_STATE_COMPLETED",
+            (_, Self::Canceled) => "TASK_STATE_CANCELED",
+            (_, Self::Failed) => "TASK_STATE_FAILED",
+            (_, Self::Rejected) => "TASK_STATE_REJECTED",
+            (_, Self::PausedByClient) => "TASK_STATE_PAUSED_BY_CLIENT",
+            (_, Self::PausedByAgent) => "TASK_STATE_PAUSED_BY_AGENT",
         }
     }
 
@@ -129,14 +136,28 @@ pub struct Status {
 }
 
 impl Status {
-    fn to_value(&self, task: &str, context: &str, version: Version) -> Value {
-        let message = self.message.as_ref().map(|said| said.to_value(task, context, version));
-        without_nulls(json!({
-            "state": self.state.spelled(version),
-            "message": message,
-            "timestamp": self.at.to_string(),
-        }))
+    fn written<'a>(
+        &'a self,
+        task: &'a str,
+        context: &'a str,
+        version: Version,
+    ) -> WrittenStatus<'a> {
+        let message = self.message.as_ref().map(|said| said.written(task, context, version));
+        WrittenStatus {
+            state: self.state.spelled(version),
+            message,
+            timestamp: self.at.to_string(),
+        }
     }
+}
+
+/// A status as a version writes it. Its fields are in the order in which they are written.
+#[derive(Debug, Serialize)]
+struct WrittenStatus<'a> {
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<WrittenMessage<'a>>,
+    timestamp: String,
 }
 
 /// Something that the agent has made: one message of its own.
@@ -152,11 +173,27 @@ pub struct Artifact {
 
 impl Artifact {
     /// Returns the artifact as a version writes it.
-    pub fn to_value(&self, version: Version) -> Value {
-        let parts: Vec<_> = self.parts.iter().map(|part| part.to_value(version)).collect();
-        let metadata = self.aborted.then(|| json!({ "aborted": true }));
-        without_nulls(json!({ "artifactId": self.id, "parts": parts, "metadata": metadata }))
+    pub fn written(&self, version: Version) -> WrittenArtifact<'_> {
+        let parts = self.parts.iter().map(|part| part.written(version)).collect();
+        let metadata = self.aborted.then_some(Aborted { aborted: true });
+        WrittenArtifact { artifact_id: &self.id, parts, metadata }
     }
+}
+
+/// An artifact as a version writes it. Its fields are in the order in which they are written.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WrittenArtifact<'a> {
+    artifact_id: &'a str,
+    parts: Vec<WrittenPart<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Aborted>,
+}
+
+/// What the metadata of an artifact says that was broken off.
+#[derive(Debug, Serialize)]
+struct Aborted {
+    aborted: bool,
 }
 
 /// A task.
@@ -193,22 +230,38 @@ impl Task {
     }
 
     /// Returns the task as a version writes it.
-    pub fn to_value(&self, version: Version) -> Value {
-        let list = |values: Vec<Value>| (!values.is_empty()).then_some(values);
-        let artifacts = self.artifacts.iter().map(|artifact| artifact.to_value(version));
-        let said = |said: &Message| said.to_value(&self.id, &self.context, version);
-        let history = self.history.iter().map(said);
-        without_nulls(json!({
-            "kind": (version == Version::V03).then_some("task"),
-            "id": self.id,
-            "contextId": self.context,
-            "status": self.status.to_value(&self.id, &self.context, version),
-            "artifacts": list(artifacts.collect()),
-            "history": list(history.collect()),
-            "metadata": (!self.metadata.is_empty()).then_some(&self.metadata),
-            "generation": known_generation(self.generation, version),
-        }))
+    pub fn written(&self, version: Version) -> WrittenTask<'_> {
+        let said = |said| Message::written(said, &self.id, &self.context, version);
+        WrittenTask {
+            kind: (version == Version::V03).then_some("task"),
+            id: &self.id,
+            context_id: &self.context,
+            status: self.status.written(&self.id, &self.context, version),
+            artifacts: self.artifacts.iter().map(|artifact| artifact.written(version)).collect(),
+            history: self.history.iter().map(said).collect(),
+            metadata: &self.metadata,
+            generation: known_generation(self.generation, version),
+        }
     }
+}
+
+/// A task as a version writes it. Its fields are in the order in which they are written.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WrittenTask<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    id: &'a str,
+    context_id: &'a str,
+    status: WrittenStatus<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    artifacts: Vec<WrittenArtifact<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    history: Vec<WrittenMessage<'a>>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    metadata: &'a Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u64>,
 }
 
 /// Something that a watcher of a task is told.
@@ -240,14 +293,14 @@ impl Update {
     /// Returns the update as a version writes it, as of a generation of its task.
     pub fn to_value(&self, task: &str, context: &str, generation: u64, version: Version) -> Value {
         let (name, kind, value) = match self {
-            Self::Task(task) => ("task", None, task.to_value(version)),
+            Self::Task(task) => ("task", None, json!(task.written(version))),
             Self::Status { status, metadata, is_final } => (
                 "statusUpdate",
                 Some("status-update"),
                 json!({
                     "taskId": task,
                     "contextId": context,
-                    "status": status.to_value(task, context, version),
+                    "status": status.written(task, context, version),
                     "final": (version != Version::V10).then_some(is_final),
                     "metadata": (!metadata.is_empty()).then_some(metadata),
                     "generation": known_generation(generation, version),
@@ -259,7 +312,7 @@ impl Update {
                 json!({
                     "taskId": task,
                     "contextId": context,
-                    "artifact": artifact.to_value(version),
+                    "artifact": artifact.written(version),
                     "append": append,
                     "lastChunk": last,
                     "generation": known_generation(generation, version),
@@ -308,10 +361,7 @@ mod tests {
             (State::PausedByClient, "paused-by-client", "TASK_STATE_PAUSED_BY_CLIENT"),
             (State::PausedByAgent, "paused-by-agent", "TASK_STATE_PAUSED_BY_AGENT"),
         ] {
-            assert_eq!(
-                (state.spelled(Version::V03).as_str(), state.spelled(Version::V10).as_str()),
-                (v03, v10)
-            );
+            assert_eq!((state.spelled(Version::V03), state.spelled(Version::V10)), (v03, v10));
             assert_eq!((State::read(v03), State::read(v10)), (Some(state), Some(state)));
         }
         assert_eq!(State::read("TASK_STATE_CANCELLED"), Some(State::Canceled));

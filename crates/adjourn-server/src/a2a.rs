@@ -122,24 +122,19 @@ async fn call<S: Store>(
     let answer = async {
         let heard = Heard::read(&door, caller, &slot, &room, request).await?;
         let Some(kind) = heard.kind else {
-            return Ok(object(
-                StatusCode::OK,
-                JSON[0],
-                &rpc::failure(&Value::Null, &no_json()),
-                None,
-            ));
+            let failure = rpc::failure(&Value::Null, &no_json()).to_string();
+            return Ok(object(StatusCode::OK, JSON[0], failure, None));
         };
         let echo = heard.activated.echo();
         let reply = door.face.rpc(&heard.caller, heard.headers(&stopping), &heard.body.bytes).await;
         Ok(match reply {
-            Reply::Object(value) => {
+            Reply::Object { json, error } => {
                 // An error of JSON-RPC has the status of a success, but for what a token forbids.
-                let code = value.pointer("/error/code").and_then(Value::as_i64);
-                let status = match code {
+                let status = match error {
                     Some(error::FORBIDDEN) => StatusCode::FORBIDDEN,
                     _ => StatusCode::OK,
                 };
-                object(status, kind, &value, echo)
+                object(status, kind, json, echo)
             }
             Reply::Stream(id, stream) => {
                 events(stream, Arc::clone(&slot), stopping, echo, move |told| match told {
@@ -168,7 +163,7 @@ async fn by_path<S: Store>(
         let (kind, echo) = (heard.kind.unwrap_or(JSON[0]), heard.activated.echo());
         let version = heard.path().version();
         Ok(match heard.ask(&door.face, &stopping).await {
-            Ok(Answer::Result(result)) => object(StatusCode::OK, kind, &result, echo),
+            Ok(Answer::Result(result)) => object(StatusCode::OK, kind, result, echo),
             Ok(Answer::Stream(stream)) => {
                 events(stream, Arc::clone(&slot), stopping, echo, move |told| match told {
                     Ok(told) => told.as_json().to_owned(),
@@ -178,7 +173,7 @@ async fn by_path<S: Store>(
             Err(error) => {
                 let (status, body) = rest::failure(&error, version);
                 let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-                object(status, kind, &body, echo)
+                object(status, kind, body.to_string(), echo)
             }
         })
     };
@@ -287,11 +282,11 @@ fn asked_version(uri: &Uri) -> Option<&str> {
 fn object(
     status: StatusCode,
     kind: &'static str,
-    value: &Value,
+    json: String,
     activated: Option<String>,
 ) -> Response {
     let kind = [(header::CONTENT_TYPE, kind)];
-    echoing((status, kind, value.to_string()).into_response(), activated)
+    echoing((status, kind, json).into_response(), activated)
 }
 
 /// Answers with events, until the task is at its end, the client goes away, or the server stops.

@@ -61,7 +61,7 @@ impl Peer {
     /// Asks for something, and returns the whole answer.
     pub async fn ask(&self, method: &str, params: Value) -> Value {
         match self.reply(method, params, None).await {
-            Reply::Object(answer) => answer,
+            Reply::Object { json, .. } => serde_json::from_str(&json).unwrap(),
             Reply::Stream(..) => panic!("{method} is answered by a stream"),
         }
     }
@@ -87,7 +87,7 @@ impl Peer {
     pub async fn watch(&self, method: &str, params: Value, last_event: Option<&str>) -> Watch {
         match self.reply(method, params, last_event).await {
             Reply::Stream(id, stream) => Watch { id, stream },
-            Reply::Object(answer) => panic!("{method} is answered by {answer}"),
+            Reply::Object { json, .. } => panic!("{method} is answered by {json}"),
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
 use adjourn::core::id::{RunId, SessionId};
+use adjourn::core::json::stored;
 use adjourn::core::{Session, command};
 use adjourn::store::Sqlite;
 use adjourn_a2a::rpc::{Headers, Reply};
@@ -207,7 +208,7 @@ async fn ask(program: &Program, method: &str, params: Value) -> Value {
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let headers = Headers::default();
     match program.rpc(&caller, headers, request.to_string().as_bytes()).await {
-        Reply::Object(answer) => answer,
+        Reply::Object { json, .. } => stored(json.as_bytes()).unwrap_or_default(),
         Reply::Stream(..) => Value::Null,
     }
 }
