@@ -61,7 +61,7 @@ impl Peer {
     /// Asks for something, and returns the whole answer.
     pub async fn ask(&self, method: &str, params: Value) -> Value {
         match self.reply(method, params, None).await {
-            Reply::Object { json, .. } => serde_json::from_str(&json).unwrap(),
+            Reply::Object { json, .. } => adjourn::core::json::stored_text(&json).unwrap(),
             Reply::Stream(..) => panic!("{method} is answered by a stream"),
         }
     }

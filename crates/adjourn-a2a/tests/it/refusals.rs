@@ -172,7 +172,7 @@ async fn what_is_no_request_is_told_as_such() {
         let headers = adjourn_a2a::rpc::Headers::default();
         let reply = peer.face.rpc(&peer.caller, headers, body.as_bytes()).await;
         let Reply::Object { json, error } = reply else { panic!("{body}: a stream") };
-        let answer: Value = serde_json::from_str(&json).unwrap();
+        let answer: Value = adjourn::core::json::stored_text(&json).unwrap();
         assert_eq!((&answer["error"]["code"], error), (&json!(code), Some(code)), "{body}: {json}");
         let expected = if body.contains("\"id\":1") && !body.starts_with('[') {
             json!(1)
