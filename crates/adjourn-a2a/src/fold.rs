@@ -82,8 +82,8 @@ impl Runs {
         self.runs.iter().rev().find(|run| run.id == id)
     }
 
-    /// Returns the run that took a message, by the id that the journal has of it, and the revision at
-    /// which it did.
+    /// Returns the run that took a message, and the revision at which the run took it. The message is
+    /// named by the id that the journal has of it.
     pub fn that_took(&self, message: &str) -> Option<(RunId, u64)> {
         self.runs.iter().rev().find_map(|run| Some((run.id, run.took(message)?)))
     }

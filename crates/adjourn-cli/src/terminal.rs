@@ -170,8 +170,9 @@ impl Output {
         self.broken.borrow().is_none()
     }
 
-    /// Makes sure that there may be somebody who reads what is printed, for data that must not be
-    /// lost. Whoever goes away later is found when it is written.
+    /// Refuses to begin if nobody can read stdout, for data that must not be lost: the reader of the
+    /// pipe is gone, or stdout is closed or leads to the null device. A reader that goes away later is
+    /// found when the data is written.
     pub fn check_reader() -> Result<(), Failure> {
         let stdout = io::stdout();
         let mut asked = [PollFd::new(&stdout, PollFlags::empty())];

@@ -86,11 +86,11 @@ pub enum Profile {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Push {
-    /// They are sent to nobody
+    /// The server sends none
     Off,
-    /// They go to hosts on the public internet, over https
+    /// The server sends them to hosts on the public internet, over https
     Public,
-    /// They go to this machine, too
+    /// The server sends them to this machine, too
     Loopback,
 }
 

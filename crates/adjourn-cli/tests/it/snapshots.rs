@@ -398,9 +398,9 @@ fn the_largest_commands_explain_themselves() {
                   Where other agents may have push notifications sent [env: ADJOURN_PUSH] [default: public]
 
                   Possible values:
-                  - off:      They are sent to nobody
-                  - public:   They go to hosts on the public internet, over https
-                  - loopback: They go to this machine, too
+                  - off:      The server sends none
+                  - public:   The server sends them to hosts on the public internet, over https
+                  - loopback: The server sends them to this machine, too
 
               --profile <PROFILE>
                   In whose words they are told about pauses [env: ADJOURN_A2A_PROFILE] [default: adjourn]
