@@ -21,7 +21,10 @@ use serde::de::Error as _;
 
 use crate::limits;
 
+mod bound;
 mod repeated;
+
+pub(crate) use bound::bound;
 
 /// How the keys begin that mean something to serde_json itself.
 const PRIVATE: &str = "$serde_json::private::";

@@ -229,7 +229,7 @@ impl<'a> Draft<'a> {
         let room = command.room();
         if let Some(room) = room
             && !self.events.is_empty()
-            && limits::json_bytes(&self.session) > room
+            && limits::json_exceeds(&self.session, room)
         {
             let path = command.name();
             return Err(Rejected::invalid(path, format!("the session would exceed {room} bytes")));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::id::{RunId, SessionId};
+use crate::json;
 use crate::rejected::Rejected;
 
 /// The whole state of a session, encoded.
@@ -151,7 +152,7 @@ pub fn session_name(path: &str, value: &str) -> Result<(), Rejected> {
 /// # Errors
 /// How long it may be, at `path`.
 pub fn json<T: Serialize>(path: &str, value: &T, limit: usize) -> Result<(), Rejected> {
-    if json_bytes(value) > limit {
+    if json_exceeds(value, limit) {
         return Err(Rejected::too_large(path, limit));
     }
     Ok(())
@@ -168,6 +169,13 @@ pub(crate) fn grace(ms: Option<u64>) -> Result<(), Rejected> {
     Ok(())
 }
 
+/// Returns whether the JSON of a value is longer than `limit` bytes.
+pub(crate) fn json_exceeds<T: Serialize>(value: &T, limit: usize) -> bool {
+    // Most values are far below their limits, and need not be counted to know that.
+    let is_far_below = json::bound(value).is_ok_and(|bound| bound <= limit);
+    !is_far_below && json_bytes(value) > limit
+}
+
 /// Counts the bytes of a value's JSON without building it.
 pub(crate) fn json_bytes<T: Serialize>(value: &T) -> usize {
     struct Count(usize);
@@ -175,7 +183,7 @@ pub(crate) fn json_bytes<T: Serialize>(value: &T) -> usize {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.write_all(bytes).map(|()| bytes.len())
         }
-        // Every suspension has some hundred pieces counted.
+        // There are hundreds of pieces.
         fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
             self.0 += bytes.len();
             Ok(())

@@ -27,7 +27,7 @@ impl Session {
         let conditions = imported.state.exportable()?.pause.conditions.as_ref();
         check_findable(facts, "record", conditions)?;
         let state = rebased(imported.state, facts.high);
-        if limits::json_bytes(&state) > limits::STATE_BYTES {
+        if limits::json_exceeds(&state, limits::STATE_BYTES) {
             let most = limits::STATE_BYTES;
             return Err(Rejected::invalid("record", format!("its state exceeds {most} bytes")));
         }
