@@ -19,7 +19,7 @@ use crate::error::Error;
 /// Pages kept in memory per connection, in KiB.
 const CACHE_KIB: i64 = 8 * 1024;
 /// Statements kept prepared per connection; more than there are in this crate.
-const STATEMENTS: usize = 96;
+const STATEMENTS: usize = 128;
 /// How long a reader waits while another process recovers or resets the WAL.
 const READ_PATIENCE: Duration = Duration::from_secs(10);
 

@@ -5,6 +5,7 @@ mod events;
 mod gates;
 mod hosts;
 mod journal;
+mod known;
 mod listing;
 pub(super) mod recipients;
 mod removal;
@@ -12,14 +13,12 @@ pub(super) mod said;
 mod sessions;
 mod waits;
 
-use std::cell::{Cell, RefCell};
-
-use adjourn_core::id::Seq;
 use rusqlite::{CachedStatement, Connection};
 
 use crate::error::Error;
-use crate::rows::{GateRow, SessionNo};
+use crate::rows::SessionNo;
 
+pub(super) use known::Known;
 pub(super) use listing::{kind_of_row, listed_code, row_code};
 pub(super) use removal::PRUNABLE_EVENTS;
 pub(super) use sessions::{Thin, session_row, state_name};
@@ -27,24 +26,8 @@ pub(super) use sessions::{Thin, session_row, state_name};
 /// The rows of one connection.
 pub(super) struct SqliteRows<'a> {
     connection: &'a Connection,
-    /// What is known in the write transaction that must be open; nothing while reading.
+    /// What the connection knows, if it has a write transaction open; nothing while reading.
     writing: Option<&'a Known>,
-}
-
-/// What every decision has to know and hardly any changes: it is read once in a write transaction,
-/// and again after one of its jobs has changed it or was undone.
-#[derive(Default)]
-pub(super) struct Known {
-    high: Cell<Option<Seq>>,
-    gates: RefCell<Option<Vec<GateRow>>>,
-}
-
-impl Known {
-    /// Forgets all of it.
-    pub(super) fn forget(&self) {
-        self.high.set(None);
-        self.gates.replace(None);
-    }
 }
 
 impl<'a> SqliteRows<'a> {

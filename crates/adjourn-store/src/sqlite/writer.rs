@@ -85,7 +85,7 @@ pub(super) struct Writer {
     pub(super) counters: Arc<Counters>,
     /// Tells listeners and callers what was committed.
     pub(super) teller: Teller,
-    /// What the commands of the transaction that is open need not read again.
+    /// What commands need not read again.
     pub(super) known: Known,
     /// How long the last commit took, from its signature on.
     pub(super) last_took: Duration,
@@ -118,6 +118,7 @@ impl Writer {
             if committed.is_err() {
                 // What was cached on the way may never have happened.
                 self.cache.clear();
+                self.known.forget();
                 if !self.connection.is_autocommit() {
                     let _ = self.connection.execute_batch("ROLLBACK");
                 }
@@ -158,7 +159,7 @@ impl Writer {
     /// Begins a transaction, unless a newer program has changed the tables meanwhile.
     fn begin(&mut self) -> Result<(), Error> {
         self.turnstile.begin(&self.connection)?;
-        self.known.forget();
+        self.known.begin(&self.connection)?;
         schema::not_newer(&self.connection)
     }
 

@@ -54,8 +54,10 @@ impl SqliteRows<'_> {
             return Ok(());
         }
         let (kept, bytes) = self.recent(session)?;
+        let all = kept + said.len();
         let bytes = said.iter().fold(bytes, |bytes, entry| bytes.saturating_add(entry.len()));
-        let sql = if kept + said.len() > RECENT_ENTRIES || bytes > RECENT_BYTES {
+        let is_carried = all > RECENT_ENTRIES || bytes > RECENT_BYTES;
+        let sql = if is_carried {
             if kept > 0 {
                 self.carry_over(session)?;
             }
@@ -66,11 +68,18 @@ impl SqliteRows<'_> {
         for (place, body) in (place(session, at)..).zip(said) {
             self.run(sql, params![place, body])?;
         }
+        if let Some(known) = self.writing {
+            let (entries, bytes) = if is_carried { (0, 0) } else { (all, bytes) };
+            known.keep_recent(session, entries, bytes);
+        }
         Ok(())
     }
 
     /// Returns how many entries of a session are in `recent`, and their bytes.
     fn recent(&self, session: SessionNo) -> Result<(usize, usize), Error> {
+        if let Some(recent) = self.writing.and_then(|known| known.recent(session)) {
+            return Ok(recent);
+        }
         let sql = "SELECT count(*), coalesce(sum(length(body)), 0) FROM recent
                    WHERE place >= ?1 AND place < ?2";
         let mut statement = self.prepare(sql)?;
@@ -93,6 +102,9 @@ impl SqliteRows<'_> {
 
     /// Drops the entry at a place.
     pub(super) fn unsay(&self, place: i64) -> Result<(), Error> {
+        if let Some(known) = self.writing {
+            known.forget_recent();
+        }
         self.run("DELETE FROM transcript WHERE place = ?1", [place])?;
         self.run("DELETE FROM recent WHERE place = ?1", [place])?;
         Ok(())

@@ -1,5 +1,7 @@
 //! Sessions: the thin rows that lists and indexes are made of, and whose they are.
 
+use std::sync::LazyLock;
+
 use adjourn_core::Session;
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_core::session::State;
@@ -16,7 +18,47 @@ use crate::rows::{EntryNo, SessionNo, SessionRow, Sessions, TenantNo};
 const BY_ID: &str = "SELECT no, id, tenant, head, revision, link FROM session WHERE id = ?1";
 const BY_NO: &str = "SELECT no, id, tenant, head, revision, link FROM session WHERE no = ?1";
 
+/// Columns of a session's row that indexes depend on, and their places among the parameters of an
+/// update. An update that leaves one of them out has SQLite leave its indexes alone.
+const INDEXED: [&str; 5] = ["state = ?6", "owner = ?7", "due = ?8", "since = ?9", "gated = ?10"];
+
+/// The updates of a session's row: one for each set of columns of [`INDEXED`] that change.
+static UPDATES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let sets = 0..1usize << INDEXED.len();
+    let update = |set: usize| {
+        let changed = INDEXED.iter().enumerate().filter(|(place, _)| set & (1 << place) != 0);
+        let changed: String = changed.map(|(_, column)| format!("{column}, ")).collect();
+        format!(
+            "UPDATE session SET revision = ?2, head = ?3, link = ?4, handle = ?5, {changed}at = ?11
+             WHERE no = ?1"
+        )
+    };
+    sets.map(update).collect()
+});
+
+/// Returns the update that changes what is not as it was; all, if that is not known.
+fn update(before: Option<&Thin>, after: &Thin) -> &'static str {
+    let changes = before.map_or([true; INDEXED.len()], |before| {
+        [
+            before.state != after.state,
+            before.owner != after.owner,
+            before.due != after.due,
+            before.since != after.since,
+            before.gated != after.gated,
+        ]
+    });
+    let set = changes.iter().rev().fold(0, |set, changes| set << 1 | usize::from(*changes));
+    UPDATES.get(set).map_or("", String::as_str)
+}
+
 impl SqliteRows<'_> {
+    /// Forgets the rows of sessions: one was changed beside [`Sessions::set_session`].
+    pub(super) fn forget_rows(&self) {
+        if let Some(known) = self.writing {
+            known.forget();
+        }
+    }
+
     fn find(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<SessionRow>, Error> {
         let mut statement = self.prepare(sql)?;
         Ok(statement.query_row(params, session_row).optional()?)
@@ -25,7 +67,14 @@ impl SqliteRows<'_> {
 
 impl Sessions for SqliteRows<'_> {
     fn session(&mut self, id: SessionId) -> Result<Option<SessionRow>, Error> {
-        self.find(BY_ID, [id.uuid().as_bytes()])
+        if let Some(row) = self.writing.and_then(|known| known.session(id)) {
+            return Ok(Some(row));
+        }
+        let row = self.find(BY_ID, [id.uuid().as_bytes()])?;
+        if let (Some(known), Some(row)) = (self.writing, &row) {
+            known.keep_session(row, None);
+        }
+        Ok(row)
     }
 
     fn session_by_no(&mut self, no: SessionNo) -> Result<Option<SessionRow>, Error> {
@@ -88,25 +137,27 @@ impl Sessions for SqliteRows<'_> {
     }
 
     fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error> {
-        let Thin { state, owner, handle, due, since, at, gated } = Thin::of(session);
+        let thin = Thin::of(session);
+        let before = self.writing.and_then(|known| known.thin(row.id));
         self.run(
-            "UPDATE session SET state = ?2, revision = ?3, head = ?4, link = ?5, owner = ?6,
-                 handle = ?7, due = ?8, since = ?9, at = ?10, gated = ?11
-             WHERE no = ?1",
+            update(before.as_ref(), &thin),
             params![
                 row.no.0,
-                state,
                 signed(row.tip.revision),
                 row.head.0,
                 row.tip.link.as_bytes(),
-                owner,
-                handle,
-                due,
-                since,
-                at,
-                gated,
+                thin.handle,
+                thin.state,
+                thin.owner,
+                thin.due,
+                thin.since,
+                thin.gated,
+                thin.at,
             ],
         )?;
+        if let Some(known) = self.writing {
+            known.keep_session(row, Some(thin));
+        }
         Ok(())
     }
 
@@ -148,6 +199,7 @@ impl Sessions for SqliteRows<'_> {
     }
 
     fn set_let_go(&mut self, session: SessionNo) -> Result<(), Error> {
+        self.forget_rows();
         self.run("UPDATE session SET owner = NULL WHERE no = ?1", [session.0])?;
         Ok(())
     }
@@ -159,7 +211,7 @@ impl Sessions for SqliteRows<'_> {
 }
 
 /// What the thin row repeats of a session's state, for indexes and lists.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sqlite) struct Thin {
     pub(in crate::sqlite) state: i64,
     pub(in crate::sqlite) owner: Option<[u8; 16]>,
@@ -218,4 +270,35 @@ pub(in crate::sqlite) fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionR
         head: EntryNo(row.get(3)?),
         tip: Tip { revision: unsigned(row.get(4)?), link: Hash::from_bytes(row.get(5)?) },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_names_the_columns_that_change_and_no_other_that_an_index_depends_on() {
+        let before =
+            Thin { state: 0, owner: None, handle: None, due: None, since: None, at: 0, gated: 0 };
+        let named = |before: Option<&Thin>, after: &Thin| {
+            let sql = update(before, after);
+            INDEXED.iter().copied().filter(|column| sql.contains(column)).collect::<Vec<_>>()
+        };
+        assert_eq!(named(None, &before), INDEXED, "all, if nothing is known");
+        let later = Thin { at: 1, handle: Some([1; 16]), ..before.clone() };
+        assert!(named(Some(&before), &later).is_empty());
+        let changes = [
+            Thin { state: 1, ..before.clone() },
+            Thin { owner: Some([1; 16]), ..before.clone() },
+            Thin { due: Some(1), ..before.clone() },
+            Thin { since: Some(1), ..before.clone() },
+            Thin { gated: 1, ..before.clone() },
+        ];
+        for (column, after) in INDEXED.iter().zip(&changes) {
+            assert_eq!(named(Some(&before), after), [*column]);
+            assert_eq!(named(Some(after), &before), [*column]);
+        }
+        let two = Thin { state: 2, since: Some(1), ..before.clone() };
+        assert_eq!(named(Some(&before), &two), ["state = ?6", "since = ?9"]);
+    }
 }

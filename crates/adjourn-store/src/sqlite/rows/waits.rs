@@ -117,6 +117,7 @@ impl Waits for SqliteRows<'_> {
                  unreadable = coalesce(unreadable, excluded.unreadable)",
             [session.0, signed(heard.0), at.as_millis()],
         )?;
+        self.forget_rows();
         self.run("UPDATE session SET due = NULL WHERE no = ?1", [session.0])?;
         Ok(())
     }
