@@ -61,8 +61,9 @@ pub struct Request {
     pub session: SessionId,
     /// The actor that gives the command, as the journal names it.
     pub by: Actor,
-    /// The command to decide.
-    pub command: Command,
+    /// The command to decide. Commands are large, and a request is moved from its caller through
+    /// the queue to the thread that writes.
+    pub command: Box<Command>,
     /// The transcript entries whose digests the command names, in order.
     pub said: Vec<Vec<u8>>,
     /// The traces it belongs to.
@@ -75,8 +76,9 @@ pub struct Request {
 
 impl Request {
     /// A command that says nothing.
-    pub const fn new(session: SessionId, by: Actor, command: Command) -> Self {
+    pub fn new(session: SessionId, by: Actor, command: Command) -> Self {
         let spans = SpanLinks { prior: None, pipeline: None };
+        let command = Box::new(command);
         Self { session, by, command, said: Vec::new(), spans, run: None, once: None }
     }
 
@@ -185,7 +187,7 @@ impl<'a> Transaction<'a> {
             let answered = facts.answered.map(|answered| answered.answer);
             return Ok(Done { session, events: Arc::default(), answered });
         }
-        let decision = Decision::new(Given::Command(command), facts);
+        let decision = Decision::new(Given::Command(*command), facts);
         let (entries, after) = Entry::record(&decision, decided).map_err(unencodable)?;
         let (no, tenant, high) = (row.no, row.tenant, decision.facts.high);
         let done = self.append(row, Some(&session), entries, after, said)?;

@@ -118,6 +118,10 @@ enum Next {
     Over,
 }
 
+/// What most steps never come to. It lies on the heap, so that a step that does not come to it is
+/// no larger for it: the future of a step is moved several times before it is polled.
+type Rare<'a> = BoxFuture<'a, Result<Next, Error>>;
+
 impl<S: Store> Drive<S> {
     /// Drives until the claim is over, and returns where the session stands.
     ///
@@ -156,7 +160,7 @@ impl<S: Store> Drive<S> {
         if let Some(step) = step.filter(|step| step.model_in_flight) {
             let run = self.session.run().map(|run| display(run.id));
             let span = tracing::debug_span!("step", run, number = step.number);
-            return self.run_step(driver, step).instrument(span).await;
+            return Box::pin(self.run_step(driver, step)).instrument(span).await;
         }
         self.show_driver(driver);
         if self.withdraws() {
@@ -205,16 +209,18 @@ impl<S: Store> Drive<S> {
     }
 
     /// Gives up what is in flight.
-    async fn give_up(&mut self, late: Late) -> Result<Next, Error> {
-        let abandon = match late {
-            Late::Grace => Command::Abandon(Owned { epoch: self.epoch }),
-            Late::Drain | Late::Lost => return self.drain().await,
-        };
-        match self.commit(abandon, &[]).await? {
-            Ok(()) => Ok(Next::GoOn),
-            // What limited these calls was taken back, and they are lost all the same.
-            Err(_) => self.drain().await,
-        }
+    fn give_up(&mut self, late: Late) -> Rare<'_> {
+        Box::pin(async move {
+            let abandon = match late {
+                Late::Grace => Command::Abandon(Owned { epoch: self.epoch }),
+                Late::Drain | Late::Lost => return self.drain().await,
+            };
+            match self.commit(abandon, &[]).await? {
+                Ok(()) => Ok(Next::GoOn),
+                // What limited these calls was taken back, and they are lost all the same.
+                Err(_) => self.drain().await,
+            }
+        })
     }
 
     /// Ends a step, and begins the next one with the same commit if the run goes on.
@@ -241,55 +247,55 @@ impl<S: Store> Drive<S> {
     }
 
     /// Fails the run.
-    async fn fail(&mut self, why: &str, step: StepEnd, said: Vec<Message>) -> Result<Next, Error> {
-        let (epoch, error) = (self.epoch, Some(excerpt(why)));
-        let end = RunEnd { outcome: Outcome::Failed, error, ends_session: false };
-        let finish = FinishStep { epoch, step, ends: Some(end.clone()), next: false };
-        let failed = self.commit(Command::FinishStep(finish), &said).await?;
-        if let Err(Rejected::Invalid { .. }) = failed {
-            // What the step leaves behind finds no room. Its words do, and the run fails with them.
-            let abort = AbortStep { epoch, entries: digests(&said), ..AbortStep::default() };
-            if self.commit(Command::AbortStep(abort), &said).await?.is_ok() {
-                let _ = self.commit(Command::FinishRun(FinishRun { epoch, end }), &[]).await?;
+    fn fail(&mut self, why: String, step: StepEnd, said: Vec<Message>) -> Rare<'_> {
+        Box::pin(async move {
+            let (epoch, error) = (self.epoch, Some(excerpt(&why)));
+            let end = RunEnd { outcome: Outcome::Failed, error, ends_session: false };
+            let finish = FinishStep { epoch, step, ends: Some(end.clone()), next: false };
+            let failed = self.commit(Command::FinishStep(finish), &said).await?;
+            if let Err(Rejected::Invalid { .. }) = failed {
+                // What the step leaves behind finds no room. Its words do, and the run fails with
+                // them.
+                let abort = AbortStep { epoch, entries: digests(&said), ..AbortStep::default() };
+                if self.commit(Command::AbortStep(abort), &said).await?.is_ok() {
+                    let _ = self.commit(Command::FinishRun(FinishRun { epoch, end }), &[]).await?;
+                }
             }
-        }
-        self.reload()
+            self.reload()
+        })
     }
 
     /// The state has moved on: it is read again, and what is pending is let happen. Otherwise the
     /// driver wants something impossible, and its run fails.
     ///
     /// Either way, what the step has said and leaves behind is kept.
-    async fn refused(
-        &mut self,
-        refused: Rejected,
-        step: StepEnd,
-        said: Vec<Message>,
-    ) -> Result<Next, Error> {
-        if matches!(refused, Rejected::NotOwner { .. } | Rejected::Ended { .. }) {
-            return Ok(Next::Over);
-        }
-        if let Next::Over = self.reload()? {
-            return Ok(Next::Over);
-        }
-        match refused {
-            // Nothing is in flight and nothing may start: the step ends here.
-            Rejected::Stopping { .. } => self.finish_where_it_is(step, said).await,
-            // Neither a step nor a call begins. The session is stopped as the panic is about to
-            // stop it; if that is refused, the state has moved on.
-            Rejected::Gated { gate, by, reason } => {
-                let (requester, mode) = (Some(Requester::Gate(gate)), Mode::InterruptImmediate);
-                let suspend = Suspend { reason, requester, mode, ..Suspend::default() };
-                let _ = self.commit_by(by, Command::Suspend(suspend), &[]).await?;
-                self.reload()
+    fn refused(&mut self, refused: Rejected, step: StepEnd, said: Vec<Message>) -> Rare<'_> {
+        Box::pin(async move {
+            if matches!(refused, Rejected::NotOwner { .. } | Rejected::Ended { .. }) {
+                return Ok(Next::Over);
             }
-            other => {
-                let (step, said) = self.with_fates(step, said);
-                // What the driver wants to leave behind may be what was refused.
-                let step = StepEnd { driver_state: None, notes: Notes::default(), ..step };
-                self.fail(&other.to_string(), step, said).await
+            if let Next::Over = self.reload()? {
+                return Ok(Next::Over);
             }
-        }
+            match refused {
+                // Nothing is in flight and nothing may start: the step ends here.
+                Rejected::Stopping { .. } => self.finish_where_it_is(step, said).await,
+                // Neither a step nor a call begins. The session is stopped as the panic is about
+                // to stop it; if that is refused, the state has moved on.
+                Rejected::Gated { gate, by, reason } => {
+                    let (requester, mode) = (Some(Requester::Gate(gate)), Mode::InterruptImmediate);
+                    let suspend = Suspend { reason, requester, mode, ..Suspend::default() };
+                    let _ = self.commit_by(by, Command::Suspend(suspend), &[]).await?;
+                    self.reload()
+                }
+                other => {
+                    let (step, said) = self.with_fates(step, said);
+                    // What the driver wants to leave behind may be what was refused.
+                    let step = StepEnd { driver_state: None, notes: Notes::default(), ..step };
+                    self.fail(other.to_string(), step, said).await
+                }
+            }
+        })
     }
 
     /// Adds to what is said what became of calls that will not be heard of any more: those of the

@@ -214,7 +214,7 @@ pub(super) fn words_that_do_not_fit_are_refused<S: Store>(world: World<S>) {
     // Entries are bytes: empty ones and such as are no text are kept as they are.
     let binary = vec![Vec::new(), vec![0, 159, 146, 150], vec![0]];
     let mut request = turn.step(&[]);
-    let Command::StartStep(start) = &mut request.command else { panic!("a step starts") };
+    let Command::StartStep(start) = &mut *request.command else { panic!("a step starts") };
     start.entries = binary.iter().map(|entry| Digest::of(entry)).collect();
     world.done(request.saying(binary.clone()));
     assert_eq!(world.store.transcript(turn.id, 3, 10).unwrap(), binary);

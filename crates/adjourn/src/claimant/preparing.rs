@@ -53,7 +53,7 @@ impl<S: Store> Claimant<S> {
         &self,
         request: &Request,
     ) -> Option<(Prepared, OwnedPermit<Driving>)> {
-        let (id, command) = (request.session, &request.command);
+        let (id, command) = (request.session, &*request.command);
         if !matches!(command, Command::Prompt(_) | Command::Resume(_)) || !self.claims(id) {
             return None;
         }

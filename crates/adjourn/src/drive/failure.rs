@@ -24,7 +24,7 @@ impl<S: Store> Drive<S> {
     pub(super) async fn failed(
         &mut self,
         failure: Failure,
-        mut speech: Speech,
+        mut speech: Box<Speech>,
     ) -> Result<Next, Error> {
         let failed = self.failed_steps();
         let [.., high, low] = self.clock.uuid().into_bytes();
@@ -67,7 +67,7 @@ impl<S: Store> Drive<S> {
                     0 => reason,
                     failed => excerpt(&format!("after {} tries: {reason}", failed + 1)),
                 };
-                self.fail(&why, step, said).await
+                self.fail(why, step, said).await
             }
         }
     }

@@ -53,7 +53,7 @@ impl<S: Store> Drive<S> {
         step: session::Step,
     ) -> Result<Next, Error> {
         let (stop, watch) = StopWatch::new();
-        let mut speech = Speech::new(step.number, &self.session);
+        let mut speech = Box::new(Speech::new(step.number, &self.session));
         let mut stop_told = self.stop_asked();
         if let Some(asked) = stop_told {
             stop.send_replace(Some(self.stop(asked)));
@@ -172,7 +172,7 @@ impl<S: Store> Drive<S> {
     }
 
     /// Commits the end of a step.
-    async fn end_step(&mut self, mut speech: Speech) -> Result<Next, Error> {
+    async fn end_step(&mut self, mut speech: Box<Speech>) -> Result<Next, Error> {
         if speech.ending.is_broken {
             let (step, said) = speech.break_off();
             let StepEnd { entries, usage, notes, last_words, .. } = step.clone();
@@ -180,12 +180,12 @@ impl<S: Store> Drive<S> {
             return self.try_commit(Command::AbortStep(abort), step, said).await;
         }
         if let Some(failure) = speech.ending.failure.take() {
-            return self.failed(failure, speech).await;
+            return Box::pin(self.failed(failure, speech)).await;
         }
         self.not_failed(&mut speech);
         let park = speech.ending.park.take();
         if !speech.ending.calls.is_empty() {
-            return self.ask_calls(speech).await;
+            return Box::pin(self.ask_calls(speech)).await;
         }
         let ends = speech.ending.ends.take();
         let began = speech.since();
@@ -198,7 +198,7 @@ impl<S: Store> Drive<S> {
         if self.empty_steps == EMPTY_STEPS {
             // The next one would find all as this one did.
             let why = format!("the agent neither said nor did anything in {EMPTY_STEPS} steps");
-            return self.fail(&why, step, said).await;
+            return self.fail(why, step, said).await;
         }
         match park {
             Some(park) => self.park(park, step, said).await,
@@ -218,7 +218,7 @@ impl<S: Store> Drive<S> {
     }
 
     /// Commits the calls that a step ends with, and the park that one of them asks for.
-    async fn ask_calls(&mut self, mut speech: Speech) -> Result<Next, Error> {
+    async fn ask_calls(&mut self, mut speech: Box<Speech>) -> Result<Next, Error> {
         let parks = speech.ending.calls.iter_mut();
         let park =
             parks.filter_map(|call| Some((call.content.id.clone(), call.parks.take()?))).next();
