@@ -159,7 +159,9 @@ impl<S: Store> Face<S> {
     /// Why it is refused.
     pub async fn ask(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
         let span = trace::span(asked);
-        let answer = self.fulfil(asked, params).instrument(span.clone()).await;
+        // It has room for whatever can be asked for, and all around it would be as large and be moved
+        // with it.
+        let answer = Box::pin(self.fulfil(asked, params)).instrument(span.clone()).await;
         span.in_scope(|| trace::answered(&answer));
         answer
     }

@@ -58,7 +58,7 @@ pub struct Method {
     pub family: Family,
 }
 
-const METHODS: [(&str, Verb, Version, Family); 28] = {
+static METHODS: [(&str, Verb, Version, Family); 28] = {
     use Family::{Alias, Proposal, Standard};
     use Version::{V03, V10};
     [
@@ -96,7 +96,7 @@ const METHODS: [(&str, Verb, Version, Family); 28] = {
 impl Method {
     /// Finds a method by its name.
     pub fn named(name: &str) -> Option<Self> {
-        let (_, verb, version, family) = METHODS.into_iter().find(|(known, ..)| *known == name)?;
+        let &(_, verb, version, family) = METHODS.iter().find(|(known, ..)| *known == name)?;
         Some(Self { verb, version, family })
     }
 
@@ -105,7 +105,7 @@ impl Method {
         let is_old = self.version != Version::V10;
         let same = |version: Version| (version != Version::V10) == is_old;
         let known =
-            METHODS.into_iter().find(|(_, verb, version, _)| *verb == self.verb && same(*version));
+            METHODS.iter().find(|(_, verb, version, _)| *verb == self.verb && same(*version));
         known.map_or("", |(name, ..)| name)
     }
 }

@@ -130,7 +130,8 @@ fn id(request: &Value) -> Value {
 
 /// An answer with a result, which is JSON already.
 fn success(id: &Value, result: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+    // Put together in one piece: a result may be long.
+    [r#"{"jsonrpc":"2.0","id":"#, &id.to_string(), r#","result":"#, result, "}"].concat()
 }
 
 /// An answer with an error.
