@@ -212,7 +212,8 @@ impl<S: Store> Adjourn<S> {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let Process { store, feed, .. } = self.process().clone();
+        let Process { store, feed, .. } = self.process();
+        let (store, feed) = (store.clone(), feed.clone());
         Committing::new(async move {
             let done = store.transact(work).await;
             feed.ring();
@@ -301,19 +302,26 @@ impl<S: Store> Adjourn<S> {
     ///
     /// Without a host in this process, the same commit takes the session from a host that died
     /// first: the command would wait for its calls. So the command's answer is that of one commit.
+    ///
+    /// Every verb is [`Committing`] with this in it: it is not dropped before others are rung.
     pub(crate) async fn give(&self, request: Request) -> Result<Done, Error> {
         let hosts = self.claimants().clone();
-        for host in hosts.iter().rev() {
-            if let Some(prepared) = host.prepare_for(&request).await {
-                return Ok(host.give_prepared(request, Some(prepared)).await?);
-            }
-        }
-        if let Some(host) = hosts.last() {
-            return Ok(host.give_prepared(request, None).await?);
+        if let Some((last, _)) = hosts.split_last() {
+            // A claim needs much room, which every command would be moved with.
+            let given = Box::pin(async {
+                for host in hosts.iter().rev() {
+                    if let Some(prepared) = host.prepare_for(&request).await {
+                        return host.give_prepared(request, Some(prepared)).await;
+                    }
+                }
+                last.give_prepared(request, None).await
+            });
+            return Ok(given.await?);
         }
         let recovers = !self.feed().has_host();
         let hosts = self.hosts().clone();
-        let given = self.transact(move |tx| {
+        let Process { store, feed, .. } = self.process();
+        let given = store.transact(move |tx: &mut Transaction<'_>| -> Result<Done, CommandError> {
             if recovers
                 && let Some(session) = tx.session(request.session)?
                 && let Some(recovery) = recovery(&hosts, &session)
@@ -322,7 +330,9 @@ impl<S: Store> Adjourn<S> {
             }
             tx.command(request)
         });
-        Ok(given.await?)
+        let given = given.await;
+        feed.ring();
+        Ok(given?)
     }
 
     /// Does what there is to do for the store as long as a host works, as long as it is polled.
