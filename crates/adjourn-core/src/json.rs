@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 use serde::Deserialize;
 use serde::de::Error as _;
 
@@ -182,6 +182,35 @@ pub fn stored<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, serde_jso
 pub fn stored_text<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
     refuse_private(text.as_bytes())?;
     serde_json::from_str(text)
+}
+
+/// Splits the text of an object whose last value begins and ends with these: returns what comes
+/// before that value's beginning, and what comes up to its end.
+pub fn split_last<'t>(object: &'t str, begin: &str, end: &str) -> Option<(&'t str, &'t str)> {
+    let object = object.strip_suffix(end)?;
+    let (before, rest) =
+        object.split_at_checked(memmem::find(object.as_bytes(), begin.as_bytes())?)?;
+    Some((before, rest.strip_prefix(begin)?))
+}
+
+/// Reads the objects of a list that was stored, which is given without its brackets: returns each
+/// with its text. Returns nothing if there is more between them than a comma, or if one of them
+/// cannot be read as [`stored`] does it.
+pub fn stored_list<'de, T: Deserialize<'de>>(list: &'de str) -> Option<Vec<(T, &'de str)>> {
+    refuse_private(list.as_bytes()).ok()?;
+    let (mut rest, mut objects) = (list, Vec::new());
+    while rest.starts_with('{') {
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        let object = values.next()?.ok()?;
+        let (text, behind) = rest.split_at_checked(values.byte_offset())?;
+        objects.push((object, text));
+        match behind.strip_prefix(',') {
+            Some(next) if next.starts_with('{') => rest = next,
+            Some(_) => return None,
+            None => rest = behind,
+        }
+    }
+    rest.is_empty().then_some(objects)
 }
 
 /// Refuses what was stored if it has a key of serde_json's own.

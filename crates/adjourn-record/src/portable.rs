@@ -51,8 +51,9 @@ pub const DEFAULT_MAX_AGE: Duration = Duration::from_secs(86_400);
 pub const CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 const VERSION: u64 = 1;
-/// What a record ends with behind its payload.
-const PAYLOAD_END: &[u8] = b"\"}";
+/// What stands in front of a record's payload, and what the record ends with behind it.
+const PAYLOAD_BEGIN: &str = ",\"payload\":\"";
+const PAYLOAD_END: &str = "\"}";
 /// How long a record may be: its payload is a whole conversation, with what was shown in it.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
 
@@ -189,8 +190,19 @@ impl Record {
         // The payload is the last one of them, and goes between its quotes.
         text.truncate(text.len().saturating_sub(PAYLOAD_END.len()));
         escape::write(&self.payload, &mut text);
-        text.extend(PAYLOAD_END);
+        text.extend(PAYLOAD_END.as_bytes());
         String::from_utf8(text).unwrap_or_default()
+    }
+
+    /// Reads a record that is spelt as [`Record::to_json`] does it: its payload is unescaped without
+    /// serde_json. Returns nothing if it is spelt in another way, or is none.
+    fn as_written(text: &str) -> Option<Self> {
+        let (members, payload) = json::split_last(text, PAYLOAD_BEGIN, PAYLOAD_END)?;
+        // With an empty payload it is a record just if it is one with this: the payload is all of
+        // one string, and the quotes around it are those of the empty one.
+        let without_payload = format!("{members}{PAYLOAD_BEGIN}{PAYLOAD_END}");
+        let payload = Arc::new(escape::read(payload)?);
+        Some(Self { payload, ..json::stored_text(&without_payload).ok()? })
     }
 
     /// Returns the id of the key that it says it was sealed with.
@@ -352,6 +364,9 @@ impl FromStr for Record {
         if text.len() > MOST_BYTES {
             let problem = format!("longer than {MOST_BYTES} bytes");
             return Err(OpenError::malformed("envelope", &problem));
+        }
+        if let Some(record) = Self::as_written(text) {
+            return Ok(record);
         }
         // Its members are texts and a number, and others are refused: nothing in it nests, so that
         // a text of this length need not be looked through before it is read.

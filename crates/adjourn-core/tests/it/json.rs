@@ -3,7 +3,7 @@
 use adjourn_core::command::Suspend;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::journal::Entry;
-use adjourn_core::json::{Unreadable, check, read, stored};
+use adjourn_core::json::{Unreadable, check, read, split_last, stored, stored_list};
 use adjourn_core::{Command, Founding, limits};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -156,4 +156,31 @@ fn what_an_older_program_stored_is_an_error_and_not_the_end() {
     assert!(Entry::decode(poisoned.as_bytes()).is_err());
     let deep = entry.replace("\"HERE\"", &nested(123, 0));
     assert!(Entry::decode(deep.as_bytes()).is_err());
+}
+
+#[test]
+fn the_objects_of_a_list_are_read_with_their_texts() {
+    let list = r#"{"a":[1,{"b":"},{"}]},{},{"c" : 2}"#;
+    let read = stored_list::<Value>(list).unwrap();
+    let texts: Vec<_> = read.iter().map(|(_, text)| *text).collect();
+    assert_eq!(texts, [r#"{"a":[1,{"b":"},{"}]}"#, "{}", r#"{"c" : 2}"#]);
+    for (value, text) in &read {
+        assert_eq!(*value, stored::<Value>(text.as_bytes()).unwrap());
+    }
+    assert_eq!(stored_list::<Value>(""), Some(Vec::new()));
+    let private = format!(r#"{{"{RAW}":"1"}}"#);
+    for list in
+        ["{},", ",{}", "{} ,{}", "{}, {}", " {}", "{} ", "{}{}", "1", "{},1", "{", "{}]", &private]
+    {
+        assert_eq!(stored_list::<Value>(list), None, "{list}");
+    }
+}
+
+#[test]
+fn the_last_value_of_an_object_is_split_off() {
+    assert_eq!(split_last(r#"{"a":1,"b":[2]}"#, r#","b":["#, "]}"), Some((r#"{"a":1"#, "2")));
+    assert_eq!(split_last(r#"{"a":1,"b":[2]} "#, r#","b":["#, "]}"), None);
+    assert_eq!(split_last(r#"{"a":1}"#, r#","b":["#, "]}"), None);
+    // The end of one is not the end of the other.
+    assert_eq!(split_last(r#","b":[}"#, r#","b":["#, "[}"), None);
 }
