@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io;
 
 use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::{RunId, SessionId};
@@ -13,7 +14,7 @@ use adjourn_core::session::Wait;
 use adjourn_core::transcript::{Digest, Head};
 use adjourn_core::{Session, json};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::content::{CallContent, Message};
@@ -25,6 +26,10 @@ const SCHEMA: u32 = 1;
 /// How long a state and a message are, about: room for them is made at once.
 const STATE_BYTES: usize = 8 * 1024;
 const MESSAGE_BYTES: usize = 512;
+
+/// What stands in front of the messages, and what a payload ends with behind them.
+const MESSAGES_BEGIN: &str = ",\"messages\":[";
+const MESSAGES_END: &str = "]}";
 
 /// A suspended session with everything that it takes to go on elsewhere.
 ///
@@ -46,14 +51,22 @@ pub struct Payload<M = Message> {
 }
 
 /// An entry of a transcript, as a payload has it.
-pub trait Said: Serialize + DeserializeOwned {
+pub trait Said: DeserializeOwned {
     /// Returns the calls that were asked for with it.
     fn calls(&self) -> Cow<'_, [CallContent]>;
+
+    /// Writes its JSON text behind what is written already.
+    fn write(&self, text: &mut Vec<u8>);
 }
 
 impl Said for Message {
     fn calls(&self) -> Cow<'_, [CallContent]> {
         Cow::Borrowed(&self.calls)
+    }
+
+    fn write(&self, text: &mut Vec<u8>) {
+        // No map with keys that are not text, no failing impl: this always encodes.
+        let _ = serde_json::to_writer(text, self);
     }
 }
 
@@ -85,6 +98,10 @@ impl Said for RawEntry {
         let message = Message::decode(self.0.get().as_bytes());
         Cow::Owned(message.map(|message| message.calls).unwrap_or_default())
     }
+
+    fn write(&self, text: &mut Vec<u8>) {
+        text.extend_from_slice(self.0.get().as_bytes());
+    }
 }
 
 /// An entry of a transcript that is read, and goes on as it was said.
@@ -93,10 +110,14 @@ pub struct KeptEntry {
     /// What was said.
     message: Message,
     /// Its bytes, if it comes from a payload: they are not written anew with the next one.
-    text: Option<Box<RawValue>>,
+    text: Option<Box<str>>,
 }
 
 impl KeptEntry {
+    fn new(message: Message, text: impl Into<Box<str>>) -> Self {
+        Self { message, text: Some(text.into()) }
+    }
+
     /// Returns what was said.
     pub const fn message(&self) -> &Message {
         &self.message
@@ -109,26 +130,24 @@ impl From<Message> for KeptEntry {
     }
 }
 
-impl Serialize for KeptEntry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.text {
-            Some(text) => text.serialize(serializer),
-            None => self.message.serialize(serializer),
-        }
-    }
-}
-
 impl<'de> Deserialize<'de> for KeptEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let message = json::stored_text(text.get()).map_err(serde::de::Error::custom)?;
-        Ok(Self { message, text: Some(text) })
+        Ok(Self::new(message, text))
     }
 }
 
 impl Said for KeptEntry {
     fn calls(&self) -> Cow<'_, [CallContent]> {
         self.message.calls()
+    }
+
+    fn write(&self, text: &mut Vec<u8>) {
+        match &self.text {
+            Some(said) => text.extend_from_slice(said.as_bytes()),
+            None => self.message.write(text),
+        }
     }
 }
 
@@ -139,7 +158,7 @@ pub struct MalformedPayload(pub String);
 
 /// The payload as it is written. The readings have the names that the guide to suspending gives them.
 #[derive(Serialize)]
-struct Written<'a, M> {
+struct Written<'a> {
     schema: u32,
     run_id: Option<RunId>,
     session_id: SessionId,
@@ -162,7 +181,8 @@ struct Written<'a, M> {
     failure_attempts: BTreeMap<String, u32>,
     driver: &'a DriverSpec,
     state: &'a Session,
-    messages: &'a [M],
+    /// None: they are written behind all else, each as it was said.
+    messages: [(); 0],
 }
 
 /// What of it counts.
@@ -231,6 +251,27 @@ impl<M: Said> Payload<M> {
     }
 }
 
+/// A text that is written in pieces, of which most are one quote, colon or comma.
+struct Pieces<'a>(&'a mut Vec<u8>);
+
+impl io::Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match bytes {
+            [byte] => self.0.push(*byte),
+            bytes => self.0.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Returns the JSON text of a payload that is in pieces.
 pub fn encode<M: Said>(driver: &DriverSpec, session: &Session, messages: &[M]) -> String {
     let (run, totals) = (session.run(), &session.totals);
@@ -268,12 +309,48 @@ pub fn encode<M: Said>(driver: &DriverSpec, session: &Session, messages: &[M]) -
         failure_attempts: noted.attempts,
         driver,
         state: session,
-        messages,
+        messages: [],
     };
     let mut text = Vec::with_capacity(STATE_BYTES + messages.len() * MESSAGE_BYTES);
     // No map with keys that are not text, no failing impl: this always encodes, and as UTF-8.
-    let encoded = serde_json::to_writer(&mut text, &written);
-    encoded.ok().and_then(|()| String::from_utf8(text).ok()).unwrap_or_default()
+    if serde_json::to_writer(Pieces(&mut text), &written).is_err() {
+        return String::new();
+    }
+    text.truncate(text.len().saturating_sub(MESSAGES_END.len()));
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        message.write(&mut text);
+    }
+    text.extend_from_slice(MESSAGES_END.as_bytes());
+    String::from_utf8(text).unwrap_or_default()
+}
+
+impl Payload<KeptEntry> {
+    /// Reads a payload as [`Payload::decode`] does; one that [`encode`] wrote is looked through only
+    /// once.
+    ///
+    /// # Errors
+    /// It is none, or one of a later version.
+    pub fn decode_kept(text: &str) -> Result<Self, MalformedPayload> {
+        Self::as_written(text).map_or_else(|| Self::decode(text), Ok)
+    }
+
+    /// Reads a payload that is spelt as [`encode`] does it. Returns nothing if it is spelt in another
+    /// way, or is none.
+    fn as_written(text: &str) -> Option<Self> {
+        let (members, list) = json::split_last(text, MESSAGES_BEGIN, MESSAGES_END)?;
+        // With an empty list it is a payload just if it is one with this: the messages are all that
+        // stands in the list, and the brackets around it are those of the empty one.
+        let without_messages = format!("{members}{MESSAGES_BEGIN}{MESSAGES_END}");
+        let read = json::stored_text::<Read<KeptEntry>>(&without_messages).ok()?;
+        let messages = json::stored_list(list)?;
+        let Read { schema, driver, state: session, .. } = read;
+        let is_whole = schema == SCHEMA && session.transcript.length == messages.len() as u64;
+        let messages = messages.into_iter().map(|(said, text)| KeptEntry::new(said, text));
+        is_whole.then(|| Self { driver, session, messages: messages.collect() })
+    }
 }
 
 impl Payload<RawEntry> {

@@ -56,7 +56,7 @@ pub(crate) fn check(
     }
     let opened = record.open(&inner.keys)?;
     check_age(&opened.header, inner.clock.now(), terms.max_age)?;
-    let payload = Payload::<KeptEntry>::decode(opened.payload)?;
+    let payload = Payload::decode_kept(opened.payload)?;
     if Header::of(&payload.session) != Some(Header { expires_at: None, ..opened.header }) {
         let problem = "its payload is not that of its header".to_owned();
         return Err(ResumeError::Malformed { problem });
