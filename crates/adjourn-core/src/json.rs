@@ -207,7 +207,7 @@ pub fn stored_list<'de, T: Deserialize<'de>>(list: &'de str) -> Option<Vec<(T, &
         match behind.strip_prefix(',') {
             Some(next) if next.starts_with('{') => rest = next,
             Some(_) => return None,
-            None => rest = behind,
+            None => return behind.is_empty().then_some(objects),
         }
     }
     rest.is_empty().then_some(objects)

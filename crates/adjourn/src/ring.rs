@@ -56,6 +56,7 @@ impl Ring {
     }
 
     /// Returns whether a session may have changed.
+    #[cfg(any(test, feature = "testing"))]
     pub fn concerns(&self, id: SessionId) -> bool {
         self.anything || self.sessions.contains(&id)
     }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use adjourn_agent::{Agent, Keys, Payload, ResumeError, SuspensionRecord};
-use adjourn_core::driver::DriverSpec;
+use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::time::Timestamp;
+use adjourn_driver::payload::KeptEntry;
 use adjourn_record::keys::Revocation;
 use adjourn_record::portable::{Header, Record};
 use serde_json::{Value, json};
@@ -101,6 +102,45 @@ async fn a_payload_is_written_as_it_was_read() {
     assert_eq!(text(&again), text(&record));
     let later = text(&record).replacen("\"schema\":1", "\"schema\":2", 1);
     assert!(<Payload>::decode(&later).unwrap_err().to_string().contains("schema 2"));
+}
+
+/// One that is spelt as it was written is split at its messages; that must not show.
+#[tokio::test(start_paused = true)]
+async fn a_payload_is_the_same_however_it_is_spelt_and_whatever_is_called_messages_in_it() {
+    let model = model(asks());
+    let agent = agent(&model).build().unwrap();
+    let record = suspended(agent.run(r#"Say ,"messages":[{}]}."#)).await;
+    let payload = agent.read(&record).unwrap();
+    let mut named = payload.clone();
+    let config = json!({ "model": "m", "messages": [{}], "more": { "messages": [] } });
+    named.driver.kind = DriverKind::Named { name: "n".to_owned(), config };
+    for payload in [payload, named] {
+        let written = payload.encode();
+        let spaced = written.replacen(",\"messages\":[{", ", \"messages\": [ {", 1);
+        let pretty = serde_json::from_str::<Value>(&written).unwrap();
+        let pretty = serde_json::to_string_pretty(&pretty).unwrap();
+        for text in [&written, &spaced, &pretty] {
+            let kept = Payload::decode_kept(text).unwrap();
+            assert_eq!((&kept.driver, &kept.session), (&payload.driver, &payload.session));
+            let messages: Vec<_> = kept.messages.iter().map(KeptEntry::message).collect();
+            assert_eq!(messages, payload.messages.iter().collect::<Vec<_>>());
+            let whole = Payload::<KeptEntry>::decode(text).unwrap();
+            assert_eq!(kept.encode(), whole.encode(), "each entry goes on as it was spelt");
+        }
+        // A payload that is damaged is refused for the same reason.
+        let ends = [0, 1, written.len() / 2, written.len() - 3, written.len() - 1];
+        let cut = ends.iter().map(|end| written[..*end].to_owned());
+        let wrong = ["[{},{", "[{}{", "[1,{", "[],\"messages\":[{", "[{\"v\":1},{"].iter();
+        let wrong = wrong.map(|list| {
+            let (before, behind) = written.rsplit_once(",\"messages\":[{").unwrap();
+            format!("{before},\"messages\":{list}{behind}")
+        });
+        for text in cut.chain(wrong) {
+            let kept = Payload::decode_kept(&text).map(|_| ());
+            assert_eq!(kept, Payload::<KeptEntry>::decode(&text).map(|_| ()), "{text}");
+            assert!(kept.is_err(), "{text}");
+        }
+    }
 }
 
 /// Seals a payload under another header than its own.

@@ -350,6 +350,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
+    use serde::Serialize;
     use serde_json::{Value, json};
 
     use super::*;
