@@ -101,6 +101,12 @@ fn tools(has_more: bool) -> Vec<Value> {
     if has_more {
         all.push(tool("one/more", json!({ "readOnlyHint": true })));
     }
+    // A type that no schema has: the tool cannot be used.
+    if let Ok(kind) = std::env::var("DEMO_BROKEN") {
+        let mut broken = tool("broken", json!({}));
+        broken["inputSchema"]["type"] = json!(kind);
+        all.push(broken);
+    }
     all
 }
 

@@ -10,7 +10,6 @@ mod http_server;
 mod stdio;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use adjourn_agent::mcp::McpServers;
 use serde_json::{Value, json};
@@ -44,13 +43,4 @@ fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(PathBuf::from("/proc").join(pid).join("stat"));
     // Behind the name, which may hold anything, stands the state.
     stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
-}
-
-/// Waits until something is so.
-async fn until(what: &str, is: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(40), "never {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }

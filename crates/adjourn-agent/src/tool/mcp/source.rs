@@ -191,8 +191,10 @@ async fn list(
         let tool = McpTool::new(server, &tool, connection.peer().clone(), secrets.clone());
         // One tool that cannot be used keeps none of the others away.
         if let Err(error) = tool.and_then(|tool| Ok(toolbox.add(Arc::new(tool))?)) {
-            let why = error.failure.explanation;
-            tracing::warn!(server = server.name, "a tool is left out: {why}");
+            // It may repeat what the server said of the tool, which is for `debug` alone.
+            let why = secrets.redact(&error.failure.explanation);
+            tracing::warn!(server = server.name, "a tool of an MCP server is left out");
+            tracing::debug!("{why}");
         }
     }
     Ok(Arc::new(toolbox))

@@ -5,9 +5,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use adjourn_agent::AgentEvent;
+use adjourn_testkit::until;
 use serde_json::json;
 
-use super::{call, demo, noted, runs, until};
+use super::{call, demo, noted, runs};
 use crate::fixture::{agent, events, model};
 
 /// Names the directory of a process that plays the host.

@@ -11,9 +11,10 @@ use adjourn_agent::{Agent, ScriptedModel};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{Handle, SessionId};
 use adjourn_driver::{Driver, Drivers, Environment};
+use adjourn_testkit::until;
 use serde_json::json;
 
-use super::{call, demo, noted, program, runs, until};
+use super::{call, demo, noted, program, runs};
 use crate::fixture::{ask, keys, model};
 
 /// Makes native agents with the servers of their sessions.

@@ -2,10 +2,10 @@
 
 use adjourn_agent::mcp::McpServers;
 use adjourn_agent::{AgentEvent, AgentGuardrails, FailureKind};
+use adjourn_testkit::until;
 use serde_json::json;
 
 use super::http_server::{AUTHORIZATION, HttpServer, Refusal};
-use super::until;
 use crate::fixture::{agent, errors, events, model, question, text};
 
 fn web(url: &str, authorization: &str) -> McpServers {

@@ -8,9 +8,12 @@ use adjourn_agent::{
     AgentGuardrails, Effect, FailureKind, ModelRequest, RunOutcome, ScriptedModel, ToolSpec,
 };
 use adjourn_driver::{Client, PermissionAnswer, PermissionRequest};
+use adjourn_testkit::log::Log;
+use adjourn_testkit::until;
 use serde_json::{Value, json};
+use tracing::Level;
 
-use super::{call, demo, noted, program, runs, until};
+use super::{call, demo, noted, program, runs};
 use crate::fixture::{agent, errors, events, model, text};
 
 /// Returns what a model was shown as the last result.
@@ -198,6 +201,22 @@ async fn a_server_may_have_more_tools_later() {
     // Providers take no slash.
     let is_new = |tool: &ToolSpec| tool.name.starts_with("demo__one-more-");
     assert!(requests[1].tools.iter().any(is_new));
+}
+
+#[tokio::test]
+async fn a_tool_that_cannot_be_used_is_left_out_and_only_debug_repeats_what_the_server_said() {
+    let log = Log::of(Level::DEBUG);
+    let directory = tempfile::tempdir().unwrap();
+    let servers = demo(directory.path(), json!({ "DEMO_BROKEN": "hush-1" }));
+    let requests = run(&servers, vec![call("echo", "hello")]).await;
+    assert_eq!(requests[0].tools.len(), 11, "all others are there");
+    let lines = log.lines();
+    let said = |words: &str| lines.iter().find(|line| line.contains(words)).map(String::as_str);
+    let warned = said("a tool of an MCP server is left out").unwrap();
+    assert!(warned.contains("WARN") && warned.contains("demo"), "{warned}");
+    let why = said("broken").unwrap();
+    assert!(why.contains("DEBUG"), "{why}");
+    assert_eq!(said("hush-1"), None, "it is a secret of the server");
 }
 
 #[tokio::test]
