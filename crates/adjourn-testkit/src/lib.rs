@@ -50,3 +50,17 @@ pub use clock::VirtualClock;
 
 /// How long something may take that should take no time.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits, on the real clock, until something is so.
+///
+/// # Panics
+/// It is not so for long.
+#[cfg(feature = "host")]
+pub async fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !is() {
+        // On a busy machine, processes take long to start and to end.
+        assert!(start.elapsed() < PATIENCE * 2, "never {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

@@ -63,6 +63,9 @@ impl<S: Store> SessionRef<S> {
     /// body and goes on where it was, also if it was given up.
     ///
     /// Resolves at the commit that does so.
+    ///
+    /// # Cancel safety
+    /// That of [`Committing`]: dropped after it was polled, the recipient is added all the same.
     pub fn add_recipient(&self, new: NewRecipient) -> Committing<Result<Added, Error>> {
         let session = self.clone();
         Committing::new(async move {
@@ -105,6 +108,9 @@ impl<S: Store> SessionRef<S> {
     /// one.
     ///
     /// Resolves at the commit that removes it.
+    ///
+    /// # Cancel safety
+    /// That of [`Committing`]: dropped after it was polled, the recipient is removed all the same.
     pub fn remove_recipient(
         &self,
         run: RunId,

@@ -133,6 +133,8 @@ impl Values {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Waker};
+
     use adjourn_core::driver::DriverSpec;
     use tempfile::TempDir;
 
@@ -175,6 +177,24 @@ mod tests {
             Ok(None)
         });
         assert_eq!(asked.get(), 0, "what was read is not looked at again");
+    }
+
+    #[tokio::test]
+    async fn values_whose_giving_is_dropped_are_given_if_it_was_polled() {
+        let directory = TempDir::new().unwrap();
+        let adjourn = Adjourn::open(directory.path().join("store.db")).await.unwrap();
+        let session = adjourn.create_with(DriverSpec::script("{}")).await.unwrap();
+        let values = &adjourn.process().values;
+        drop(session.provide(secret()));
+        assert_eq!(values.of(session.id()).0, Environment::default());
+        let mut given = Box::pin(session.provide(secret()));
+        let _ = given.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        drop(given);
+        assert_eq!(values.of(session.id()).0, secret());
+        // They are forgotten like others: the process knows that the session is there.
+        session.close().await.unwrap();
+        adjourn.feed().catch_up().unwrap();
+        assert_eq!(values.of(session.id()).0, Environment::default());
     }
 
     #[tokio::test]

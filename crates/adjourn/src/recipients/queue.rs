@@ -300,7 +300,8 @@ impl<S: Store> TakenRecipient<S> {
     /// The store fails.
     ///
     /// # Cancel safety
-    /// Dropped after it was polled, it is committed all the same.
+    /// Dropped after it was polled, it is committed all the same; [`TakenRecipient::place`] and
+    /// [`TakenRecipient::tries`] stay as they were.
     pub async fn told(&mut self, told: Told, then: Then) -> Result<bool, Error> {
         let now = self.adjourn.clock().now();
         let next = match then {

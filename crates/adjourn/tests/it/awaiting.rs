@@ -106,3 +106,17 @@ async fn nothing_takes_it_back_when_it_is_dropped() {
     let mut moments = session.watch().await.unwrap();
     while moments.next().await.unwrap().unwrap().event.what.name() != "suspended" {}
 }
+
+#[tokio::test]
+async fn it_is_asked_for_when_it_is_dropped_before_it_is_accepted() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let host = adjourn.host().scripts().start().await.unwrap();
+    let session = adjourn.session(fixture.create(LAST_CALL));
+    session.prompt("build").await.unwrap();
+    fixture.until_in_flight(session.id(), "build").await;
+    crate::dropping::touch(session.await_resumption("ci").accepted());
+    crate::dropping::until(&session, "await_requested").await;
+    assert_eq!(session.load().await.unwrap().phase(), Phase::Requested);
+    host.kill().await;
+}

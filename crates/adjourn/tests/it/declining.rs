@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adjourn::about::About;
 use adjourn::clock::Clock;
@@ -13,6 +13,7 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_driver::{Driver, Drivers};
 use adjourn_store::{Environment as _, Store as _};
+use adjourn_testkit::until;
 use tracing::Level;
 
 use crate::fixture::Fixture;
@@ -52,14 +53,6 @@ fn missing() -> DriverSpec {
 fn said(fixture: &Fixture, id: SessionId) -> Option<String> {
     let hosts = fixture.store.hosts().unwrap();
     About::parse(&hosts[0].about).declines(id).map(str::to_owned)
-}
-
-async fn until(what: &str, is: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(20), "never {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 /// Lets the host look at everything once more.

@@ -9,6 +9,7 @@ use adjourn_driver::{
     BoxFuture, BoxStream, Control, Driver, Drivers, Finish, Part, Reply, Shown, Step, Words,
     emitting,
 };
+use adjourn_testkit::until;
 use tokio::sync::Semaphore;
 
 use crate::fixture::Fixture;
@@ -94,15 +95,6 @@ async fn set(fixture: &Fixture, id: SessionId, mode: &str) {
 
 fn mode(fixture: &Fixture, id: SessionId) -> String {
     fixture.session(id).options[0].value.clone()
-}
-
-/// Waits until the driver was given or told something.
-async fn until(what: &str, is: impl Fn() -> bool) {
-    let begun = std::time::Instant::now();
-    while !is() {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "never {what}");
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

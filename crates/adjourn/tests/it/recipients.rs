@@ -9,9 +9,15 @@ use adjourn::core::id::RunId;
 use adjourn::core::time::Timestamp;
 use adjourn::keys::{DecryptError, Key, Keys};
 use adjourn::store::{Added, Told};
-use adjourn::{Adjourn, Error, NewRecipient, Recipients, RecordError, SessionRef, Then};
+use adjourn::{
+    Adjourn, Error, NewRecipient, Recipients, RecordError, SessionRef, StoreError, Then,
+};
 use adjourn_record::keys::Revocation;
-use adjourn_testkit::VirtualClock;
+use adjourn_store::rows::Of;
+use adjourn_store::{Sqlite, Store as _};
+use adjourn_testkit::{VirtualClock, until};
+
+use crate::dropping::touch;
 
 const KIND: &str = "push";
 const SOON: Duration = Duration::from_secs(10);
@@ -134,6 +140,84 @@ async fn a_secret_stays_readable_over_a_rotation_and_says_so_when_its_key_is_rev
     assert!(!looked.keeps_secrets());
     let added = looked.session(id).add_recipient(recipient(run, "two", 0)).await;
     assert!(matches!(added, Err(Error::Record(RecordError::NoKeys))), "{added:?}");
+}
+
+#[tokio::test]
+async fn recipients_whose_adding_or_removing_is_dropped_are_added_and_removed() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let adjourn = open(directory.path(), Keys::only(key(1)), &clock).await;
+    let mut recipients = adjourn.tell_recipients(KIND).unwrap();
+    let session = adjourn.create("reviewer").prompt("Review it.").await.unwrap();
+    let state = session.load().await.unwrap();
+    let run = state.run().unwrap().id;
+    let added = || session.add_recipient(recipient(run, "one", state.revision));
+    let removed = || session.remove_recipient(run, KIND, "one");
+    let there = async |count: usize| {
+        let is_there = async {
+            while session.recipients(run, KIND).await.unwrap().len() != count {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(SOON, is_there).await.unwrap();
+    };
+    drop(added());
+    adjourn.transact(|_| Ok::<_, StoreError>(())).await.unwrap();
+    there(0).await;
+    touch(added());
+    there(1).await;
+    // Those who tell hear of it, as of any other.
+    session.suspend().await.unwrap();
+    assert_eq!(next(&mut recipients).await.id(), "one");
+    drop(removed());
+    adjourn.transact(|_| Ok::<_, StoreError>(())).await.unwrap();
+    there(1).await;
+    touch(removed());
+    there(0).await;
+}
+
+#[tokio::test]
+async fn one_whose_taking_is_dropped_is_taken_again_when_the_claim_is_over() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let adjourn = open(directory.path(), Keys::only(key(1)), &clock).await;
+    let mut recipients = adjourn.tell_recipients(KIND).unwrap();
+    let (session, _) = told(&adjourn).await;
+    none(&mut recipients).await;
+    session.suspend().await.unwrap();
+    let path = directory.path().join("s.db");
+    let store = Sqlite::look(&path, Arc::new(clock.clone()), 1).unwrap();
+    let is_claimed = || {
+        let found = store.open_recipients(KIND, Of::Session(session.id()), 1).unwrap();
+        found[0].holder.is_some()
+    };
+    let claims = || {
+        touch(recipients.next());
+        is_claimed()
+    };
+    until("claimed", claims).await;
+    // What happens to the session meanwhile is told later, too.
+    session.resume().await.unwrap();
+    none(&mut recipients).await;
+    clock.advance(Duration::from_secs(60));
+    let mut taken = next(&mut recipients).await;
+    assert!(!taken.told(all_told(&session).await, Then::Rest).await.unwrap());
+}
+
+#[tokio::test]
+async fn how_far_one_was_told_is_committed_when_its_future_is_dropped() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let adjourn = open(directory.path(), Keys::only(key(1)), &clock).await;
+    let mut recipients = adjourn.tell_recipients(KIND).unwrap();
+    let (session, _) = told(&adjourn).await;
+    session.suspend().await.unwrap();
+    let mut taken = next(&mut recipients).await;
+    let (before, all) = (taken.place(), all_told(&session).await);
+    drop(taken.told(all, Then::Rest));
+    touch(taken.told(all, Then::Rest));
+    assert_eq!(taken.place(), before);
+    adjourn.transact(|_| Ok::<_, StoreError>(())).await.unwrap();
+    none(&mut recipients).await;
+    session.resume().await.unwrap();
+    assert_eq!(next(&mut recipients).await.place(), all);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! read, it is asked for something while it stops.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adjourn::about::About;
 use adjourn::clock::Machine;
@@ -10,20 +10,13 @@ use adjourn_core::Command;
 use adjourn_core::command::{Cancel, Mode, Suspend};
 use adjourn_core::id::{HostId, SessionId};
 use adjourn_store::{Environment as _, Store as _};
+use adjourn_testkit::until;
 
 use crate::fixture::Fixture;
 
 const WAITS: &str = r#"{"steps": [{"await": {"reason": "x", "conditions": {"onEvent": "go"}}},
                                   {"tool": {"name": "again", "ms": 1000, "idempotent": true}},
                                   {"say": "done"}]}"#;
-
-async fn until(what: &str, is: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(20), "never {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
 
 /// Starts a session that parks.
 async fn parked(fixture: &Fixture) -> SessionId {

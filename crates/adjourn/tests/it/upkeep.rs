@@ -2,7 +2,7 @@
 //! can be, and what is kept no longer goes by itself.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adjourn::script::Scripted;
 use adjourn::{Config, Error, StoreError};
@@ -12,6 +12,7 @@ use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::{RequestId, SessionId};
 use adjourn_store::rows::{NewEvent, SessionNo};
 use adjourn_store::{CommandError, Environment as _, Request, Retention, Store as _, Transaction};
+use adjourn_testkit::until;
 use tracing::Level;
 
 use crate::fixture::{Fixture, Working, ann};
@@ -20,14 +21,6 @@ use crate::log::Log;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const WAITS: &str = r#"{"steps": [{"await": {"reason": "x", "conditions": {"onEvent": "go"}}},
                                   {"say": "done"}]}"#;
-
-async fn until(what: &str, is: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(20), "never {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
 
 /// Starts a host.
 async fn host(fixture: &Fixture) -> Working {

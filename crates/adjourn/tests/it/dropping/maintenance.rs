@@ -1,22 +1,13 @@
 //! What looks after a store or a session and is dropped: it takes its course, or leaves the rest.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::time::Duration;
 
 use adjourn::Adjourn;
 use adjourn::core::session::Outcome;
+use adjourn_testkit::until as until_so;
 
 use super::{LONG_CALL, SHORT, at_work, behind, touch, until};
 use crate::fixture::Fixture;
-
-/// Waits until something is so on the disk.
-async fn until_so(what: &str, is_so: impl Fn() -> bool) {
-    let start = std::time::Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < adjourn_testkit::PATIENCE, "never {what}");
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
 
 #[tokio::test]
 async fn a_recovery_that_is_dropped_takes_the_session_all_the_same() {
