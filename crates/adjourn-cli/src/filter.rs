@@ -79,7 +79,7 @@ pub struct Wanted {
     /// Run by this agent: `native` (a model), `script`, or the name of a driver
     #[arg(long, value_name = "NAME", help_heading = WHICH)]
     pub agent: Option<String>,
-    /// Waiting for such events: NAME or NAME:SUBJECT, with * and **
+    /// Waiting for such events: NAME or NAME:SUBJECT, with * and ** except in the name's first part
     #[arg(long, value_name = "PATTERN", value_parser = pattern, help_heading = WHICH)]
     pub waiting_for: Option<EventPattern>,
     /// With nothing that happened to them for this long: 90s, 30m, 1h30m, 2d

@@ -27,7 +27,7 @@ pub struct Suspend {
     /// When it takes effect
     #[arg(short, long, value_enum, default_value_t = Mode::FinishStep)]
     pub mode: Mode,
-    /// Wake it on an event: NAME or NAME:SUBJECT, with * and **
+    /// Wake it on an event: NAME or NAME:SUBJECT, with * and ** except in the name's first part
     #[arg(short = 'e', long, value_name = "PATTERN")]
     pub on_event: Option<String>,
     /// Wake it on a trigger

@@ -192,6 +192,7 @@ fn what_is_spelled_badly_is_refused_with_what_was_expected() {
         (&["ls", "--label", "=web"], "--label: expected KEY=VALUE"),
         (&["ls", "--label", "a=1", "--label", "a=2"], "--label: a is given two values"),
         (&["ls", "--waiting-for", "*.passed"], "--waiting-for: expected a name whose first part"),
+        (&["ls", "--waiting-for", "**"], "--waiting-for: expected a name whose first part"),
         (&["ls", "--waiting-for", ""], "--waiting-for: expected a name"),
         (&["ls", "--older-than", "yesterday"], "--older-than: expected a duration"),
         (&["ls", "--limit", "0"], "--limit: expected a whole number from 1 on"),

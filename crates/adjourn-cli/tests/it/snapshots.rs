@@ -464,7 +464,7 @@ fn the_largest_commands_explain_themselves() {
                   [default: finish_step]
 
           -e, --on-event <PATTERN>
-                  Wake it on an event: NAME or NAME:SUBJECT, with * and **
+                  Wake it on an event: NAME or NAME:SUBJECT, with * and ** except in the name's first part
 
               --trigger <JSON>
                   Wake it on a trigger
