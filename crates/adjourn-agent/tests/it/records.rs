@@ -117,7 +117,7 @@ async fn a_payload_is_the_same_however_it_is_spelt_and_whatever_is_called_messag
     for payload in [payload, named] {
         let written = payload.encode();
         let spaced = written.replacen(",\"messages\":[{", ", \"messages\": [ {", 1);
-        let pretty = serde_json::from_str::<Value>(&written).unwrap();
+        let pretty: Value = adjourn_core::json::stored(written.as_bytes()).unwrap();
         let pretty = serde_json::to_string_pretty(&pretty).unwrap();
         for text in [&written, &spaced, &pretty] {
             let kept = Payload::decode_kept(text).unwrap();

@@ -57,7 +57,7 @@ impl Bytes {
     }
 }
 
-impl<'a> ser::Serializer for &'a mut Bytes {
+impl ser::Serializer for &mut Bytes {
     type Ok = ();
     type Error = serde_json::Error;
     type SerializeSeq = Self;
