@@ -19,6 +19,7 @@ mod fairness;
 mod faults;
 mod holes;
 mod incarnation;
+mod known_rows;
 mod lag;
 mod names;
 mod queries;
