@@ -245,7 +245,7 @@ pub trait Journal {
     /// Reads where a journal entry stands in its chain, without its bytes.
     fn tip(&mut self, no: EntryNo) -> Result<Option<Tip>, Error>;
     /// Appends a journal entry.
-    fn add_entry(&mut self, entry: &EntryRow) -> Result<EntryNo, Error>;
+    fn add_entry(&mut self, entry: EntryRow) -> Result<EntryNo, Error>;
     /// Appends to a session's transcript, from the place `at` on.
     fn add_said(&mut self, session: SessionNo, at: u64, said: &[Vec<u8>]) -> Result<(), Error>;
 }

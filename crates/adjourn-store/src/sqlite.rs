@@ -50,7 +50,7 @@ use connection::Sees;
 use opened::Opened;
 #[cfg(not(feature = "faults"))]
 use points::Points;
-use rows::Known;
+use rows::{Known, Unwritten};
 use sidecar::{Looked, Sidecar};
 use signers::{known_signer, register};
 use teller::{Teller, Tells};
@@ -193,6 +193,8 @@ impl Sqlite {
             counters: Arc::clone(&counters),
             teller: Teller::new(Arc::clone(&listeners), tells.clone()),
             known: Known::default(),
+            unwritten: Unwritten::default(),
+            careful: 0,
             last_took: Duration::ZERO,
             full: false,
         };

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::connection::{self, Sees};
 use super::points::Points;
-use super::rows::{Known, SqliteRows};
+use super::rows::{Known, SqliteRows, Unwritten};
 use super::{Sqlite, listing, schema};
 use crate::error::Error;
 use crate::rows::{Batch, Listing as _};
@@ -73,7 +73,10 @@ impl Sqlite {
         turnstile.patience = FOLLOWING;
         turnstile.begin(&connection)?;
         schema::not_newer(&connection)?;
-        SqliteRows::writing(&connection, &Known::default()).enter(batch)?;
+        let unwritten = Unwritten::default();
+        unwritten.begin();
+        SqliteRows::writing(&connection, &Known::default(), &unwritten).enter(batch)?;
+        unwritten.write_out(&connection)?;
         connection.execute_batch("COMMIT")?;
         Ok(())
     }

@@ -11,6 +11,7 @@ pub(super) mod recipients;
 mod removal;
 pub(super) mod said;
 mod sessions;
+mod unwritten;
 mod waits;
 
 use rusqlite::{CachedStatement, Connection};
@@ -22,26 +23,36 @@ pub(super) use known::Known;
 pub(super) use listing::{kind_of_row, listed_code, row_code};
 pub(super) use removal::PRUNABLE_EVENTS;
 pub(super) use sessions::{Thin, session_row, state_name};
+pub(super) use unwritten::{Undone, Unwritten};
+
+use unwritten::Value;
 
 /// The rows of one connection.
 pub(super) struct SqliteRows<'a> {
     connection: &'a Connection,
     /// What the connection knows, if it has a write transaction open; nothing while reading.
     writing: Option<&'a Known>,
+    /// The rows of the write transaction that are not written yet.
+    unwritten: Option<&'a Unwritten>,
 }
 
 impl<'a> SqliteRows<'a> {
     /// Rows to be read, each statement for itself.
     pub(super) const fn reading(connection: &'a Connection) -> Self {
-        Self { connection, writing: None }
+        Self { connection, writing: None, unwritten: None }
     }
 
     /// Rows inside a write transaction.
-    pub(super) const fn writing(connection: &'a Connection, known: &'a Known) -> Self {
-        Self { connection, writing: Some(known) }
+    pub(super) const fn writing(
+        connection: &'a Connection,
+        known: &'a Known,
+        unwritten: &'a Unwritten,
+    ) -> Self {
+        Self { connection, writing: Some(known), unwritten: Some(unwritten) }
     }
 
-    /// Prepares a statement, unless the transaction it belongs to is gone.
+    /// Prepares a statement that finds everything written that was decided before, unless the
+    /// transaction it belongs to is gone.
     ///
     /// Some errors (a full disk) make SQLite give up the whole transaction. What came after would
     /// be committed statement by statement.
@@ -49,7 +60,23 @@ impl<'a> SqliteRows<'a> {
         if self.writing.is_some() && self.connection.is_autocommit() {
             return Err(given_up());
         }
-        Ok(self.connection.prepare_cached(sql)?)
+        let statement = self.connection.prepare_cached(sql)?;
+        if let Some(unwritten) = self.unwritten {
+            unwritten.write_out(self.connection)?;
+            if !statement.readonly() {
+                unwritten.before_own(self.connection)?;
+            }
+        }
+        Ok(statement)
+    }
+
+    /// Changes rows behind all that was decided before, at the latest before anything is read.
+    fn write<const N: usize>(&self, sql: &'static str, values: [Value; N]) -> Result<(), Error> {
+        match self.unwritten {
+            Some(unwritten) => unwritten.add(sql, values.into()),
+            None => drop(self.run(sql, rusqlite::params_from_iter(values))?),
+        }
+        Ok(())
     }
 
     fn numbers(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<SessionNo>, Error> {

@@ -1,5 +1,5 @@
-//! The one thread of a process that writes: it drains a bounded queue into one transaction, each
-//! command in a savepoint of its own, and has everybody told when the commit is durable.
+//! The one thread of a process that writes: it drains a bounded queue into one transaction, in which
+//! each job is kept or undone by itself, and has everybody told when the commit is durable.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ use tracing::field::Empty;
 use super::checkpoint::Checkpoints;
 use super::opened::Opened;
 use super::points::{Point, Points};
-use super::rows::{Known, SqliteRows, given_up, signed, unsigned};
+use super::rows::{Known, SqliteRows, Undone, Unwritten, given_up, signed, unsigned};
 use super::schema;
 use super::signers::register;
 use super::teller::{Answers, Teller};
@@ -45,9 +45,13 @@ const GROUP_TIME: (Duration, Duration) = (Duration::from_millis(1), Duration::fr
 /// Whoever was just told often comes back at once, and waking a thread takes ten times as long.
 const AWAKE: Duration = Duration::from_micros(50);
 
+/// For how many groups each job's rows are written before the next job runs, after rows could not be
+/// written when it was too late to tell whose they were.
+const CAREFUL: u32 = 1000;
+
 /// A caller's part of a transaction, and the way to tell it how that went.
 pub(super) trait Job: Send {
-    /// Does the work; `Err` means that its savepoint is rolled back.
+    /// Does the work; `Err` means that it is undone.
     fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Undo>;
     /// Takes back what the work answered: it was undone all the same.
     fn undone(&mut self, why: Option<Error>);
@@ -87,6 +91,10 @@ pub(super) struct Writer {
     pub(super) teller: Teller,
     /// What commands need not read again.
     pub(super) known: Known,
+    /// What the transaction has yet to write.
+    pub(super) unwritten: Unwritten,
+    /// For how many groups more the rows of each job are written at its end: see [`CAREFUL`].
+    pub(super) careful: u32,
     /// How long the last commit took, from its signature on.
     pub(super) last_took: Duration,
     /// Whether the last commits found no room.
@@ -159,6 +167,7 @@ impl Writer {
     /// Begins a transaction, unless a newer program has changed the tables meanwhile.
     fn begin(&mut self) -> Result<(), Error> {
         self.turnstile.begin(&self.connection)?;
+        self.unwritten.begin();
         self.known.begin(&self.connection)?;
         schema::not_newer(&self.connection)
     }
@@ -180,13 +189,9 @@ impl Writer {
         let group_time = self.last_took.clamp(at_least, at_most);
         let mut tree = Tree::new();
         loop {
-            let alone = told.len() == 1;
+            self.unwritten.begin_job(told.len() == 1);
             let Some(job) = told.last_mut() else { break };
-            if alone {
-                self.run_alone(job.as_mut(), &mut tree, changes)?;
-            } else {
-                self.run_beside(job.as_mut(), &mut tree, changes)?;
-            }
+            self.run_one(job.as_mut(), &mut tree, changes)?;
             if told.len() == GROUP || start.elapsed() > group_time {
                 break;
             }
@@ -195,6 +200,7 @@ impl Writer {
                 Err(_) => break,
             }
         }
+        self.write_out()?;
         let collected = Instant::now();
         if tree.count() > 0 {
             self.sign(&tree)?;
@@ -222,74 +228,70 @@ impl Writer {
         }
     }
 
-    /// Runs a job that has the transaction to itself: what undoes it is a new transaction.
-    ///
-    /// A savepoint would have SQLite copy every page before it is changed, on disk if they are many.
-    fn run_alone(
+    /// Runs one job, and keeps what it did as a whole or undoes it as a whole.
+    fn run_one(
         &mut self,
         job: &mut dyn Job,
         tree: &mut Tree,
         changes: &mut Committed,
     ) -> Result<(), Error> {
-        if !self.run_one(job, tree, changes)? {
-            self.connection.prepare_cached("ROLLBACK")?.execute([])?;
-            self.begin()?;
-        }
-        Ok(())
-    }
-
-    /// Runs a job beside others, in a savepoint.
-    fn run_beside(
-        &self,
-        job: &mut dyn Job,
-        tree: &mut Tree,
-        changes: &mut Committed,
-    ) -> Result<(), Error> {
-        self.connection.prepare_cached("SAVEPOINT job")?.execute([])?;
-        if !self.run_one(job, tree, changes)? {
-            self.connection.prepare_cached("ROLLBACK TO job")?.execute([])?;
-        }
-        self.connection.prepare_cached("RELEASE job")?.execute([])?;
-        Ok(())
-    }
-
-    /// Runs one job; returns whether it is to be kept, as a whole, or undone, as a whole.
-    fn run_one(
-        &self,
-        job: &mut dyn Job,
-        tree: &mut Tree,
-        changes: &mut Committed,
-    ) -> Result<bool, Error> {
-        let mut rows = SqliteRows::writing(&self.connection, &self.known);
+        let mut rows = SqliteRows::writing(&self.connection, &self.known, &self.unwritten);
         let mut transaction = Transaction::new(&mut rows, &*self.environment, &self.cache)
             .listened_to(self.teller.is_listened_to());
         // A panic of one caller must not take the others' answers with it.
         let result = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
-        let undo = match result {
-            // Whoever swallowed an error of the store has done half of something.
-            Ok(Ok(())) if transaction.failed().is_some() => {
-                let store = transaction.failed().cloned();
-                job.undone(store.clone());
-                Some(Undo { store })
-            }
-            Ok(Ok(())) if self.connection.is_autocommit() => return Err(given_up()),
-            Ok(Ok(())) => {
-                changes.extend(transaction.keep(tree));
-                None
-            }
-            Ok(Err(undo)) => Some(undo),
-            Err(_) => Some(Undo { store: None }),
+        let result = match result {
+            Ok(Ok(())) => match transaction.failed() {
+                // Whoever swallowed an error of the store has done half of something.
+                Some(failed) => Err(Some(failed.clone())),
+                None if self.careful > 0 => {
+                    self.unwritten.write_out(&self.connection).map_err(Some)
+                }
+                None => Ok(()),
+            },
+            Ok(Err(Undo { store })) => return self.undo(store),
+            Err(_) => return self.undo(None),
         };
-        if let Some(Undo { store }) = undo {
-            self.known.forget();
-            if self.connection.is_autocommit() {
-                // Some errors (a full disk) make SQLite give up the whole transaction. All who
-                // are in it are told why, whoever it was that met the error.
-                return Err(store.unwrap_or_else(given_up));
-            }
-            return Ok(false);
+        if let Err(store) = result {
+            job.undone(store.clone());
+            return self.undo(store);
         }
-        Ok(true)
+        if self.connection.is_autocommit() {
+            return Err(given_up());
+        }
+        changes.extend(transaction.keep(tree));
+        self.unwritten.keep_job(&self.connection)
+    }
+
+    /// Undoes what a job did; the others in the transaction stay.
+    ///
+    /// # Errors
+    /// The transaction is gone, or cannot be committed.
+    fn undo(&mut self, store: Option<Error>) -> Result<(), Error> {
+        if self.connection.is_autocommit() {
+            // Some errors (a full disk) make SQLite give up the whole transaction. All who are in
+            // it are told why, whoever it was that met the error.
+            return Err(store.unwrap_or_else(given_up));
+        }
+        if let Some(error) = self.unwritten.broken() {
+            return Err(error);
+        }
+        match self.unwritten.undo_job(&self.connection)? {
+            Undone::Unchanged => {}
+            Undone::Reverted => self.known.forget(),
+            Undone::WithTransaction => {
+                self.known.forget();
+                self.connection.prepare_cached("ROLLBACK")?.execute([])?;
+                self.begin()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left to write of the transaction.
+    fn write_out(&mut self) -> Result<(), Error> {
+        self.careful = self.careful.saturating_sub(1);
+        self.unwritten.write_out(&self.connection).inspect_err(|_| self.careful = CAREFUL)
     }
 
     /// Adds the commit's row: the root of its entries, signed, on top of the commit before.

@@ -65,7 +65,7 @@ impl Transaction<'_> {
                 link: tip.link,
                 body: Some(body),
             };
-            row.head = self.rows.add_entry(&stored)?;
+            row.head = self.rows.add_entry(stored)?;
             let (first, _) = self.committed.entries.unwrap_or((row.head, row.head));
             self.committed.entries = Some((first, row.head));
             row.tip = tip;

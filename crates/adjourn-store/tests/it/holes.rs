@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::fixture::{Fixture, ann, give, keys, prompt};
 
-fn event(fixture: &Fixture, name: &str) -> NewEvent {
+pub(crate) fn event(fixture: &Fixture, name: &str) -> NewEvent {
     NewEvent {
         id: fixture.environment.uuid().to_string(),
         source: "test".to_owned(),

@@ -30,5 +30,6 @@ mod tampering;
 mod telling;
 mod torn;
 mod unreadable;
+mod unwritten_rows;
 
 use adjourn_testkit::store as fixture;

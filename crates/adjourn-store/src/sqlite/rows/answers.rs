@@ -25,11 +25,15 @@ impl Answers for SqliteRows<'_> {
         answered: &Answered,
         at: Timestamp,
     ) -> Result<(), Error> {
-        self.run(
+        self.write(
             "INSERT INTO answer (session, key, at, answer) VALUES (?1, 'k:' || ?2, ?3, ?4)",
-            params![session.0, key, at.as_millis(), text(answered)?],
-        )?;
-        Ok(())
+            [
+                session.0.into(),
+                key.to_owned().into(),
+                at.as_millis().into(),
+                text(answered)?.into(),
+            ],
+        )
     }
 
     fn message_seen(&mut self, session: SessionNo, id: &str) -> Result<bool, Error> {
@@ -38,11 +42,10 @@ impl Answers for SqliteRows<'_> {
     }
 
     fn keep_message(&mut self, session: SessionNo, id: &str, at: Timestamp) -> Result<(), Error> {
-        self.run(
+        self.write(
             "INSERT OR IGNORE INTO answer (session, key, at) VALUES (?1, 'm:' || ?2, ?3)",
-            params![session.0, id, at.as_millis()],
-        )?;
-        Ok(())
+            [session.0.into(), id.to_owned().into(), at.as_millis().into()],
+        )
     }
 
     fn taken(&mut self, tenant: TenantNo, key: &str) -> Result<Option<SessionId>, Error> {
@@ -60,11 +63,15 @@ impl Answers for SqliteRows<'_> {
         session: SessionId,
         at: Timestamp,
     ) -> Result<(), Error> {
-        self.run(
+        self.write(
             "INSERT INTO answer (session, key, at, answer) VALUES (?1, 'o:' || ?2, ?3, ?4)",
-            params![of_tenant(tenant), key, at.as_millis(), text(&session)?],
-        )?;
-        Ok(())
+            [
+                of_tenant(tenant).into(),
+                key.to_owned().into(),
+                at.as_millis().into(),
+                text(&session)?.into(),
+            ],
+        )
     }
 }
 

@@ -11,11 +11,17 @@ use crate::rows::{HostRow, Hosts};
 
 impl Hosts for SqliteRows<'_> {
     fn add_host(&mut self, host: &HostRow) -> Result<(), Error> {
+        if self.writing.is_some_and(|known| known.has_host(host)) {
+            return Ok(());
+        }
         self.run(
             "INSERT INTO host (id, since, about) VALUES (?1, ?2, ?3)
              ON CONFLICT (id) DO UPDATE SET about = excluded.about WHERE about != excluded.about",
             params![host.id.uuid().as_bytes(), host.since.as_millis(), host.about],
         )?;
+        if let Some(known) = self.writing {
+            known.keep_host(host);
+        }
         Ok(())
     }
 
@@ -32,6 +38,9 @@ impl Hosts for SqliteRows<'_> {
     }
 
     fn remove_host(&mut self, id: HostId) -> Result<(), Error> {
+        if let Some(known) = self.writing {
+            known.forget_host(id);
+        }
         self.run("DELETE FROM host WHERE id = ?1", [id.uuid().as_bytes()])?;
         Ok(())
     }

@@ -2,11 +2,22 @@
 
 use adjourn_record::Hash;
 use adjourn_record::chain::Tip;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::OptionalExtension as _;
 
 use super::{SqliteRows, signed, unsigned};
 use crate::error::Error;
 use crate::rows::{EntryNo, EntryRow, Journal, SessionNo};
+
+impl SqliteRows<'_> {
+    /// Returns the number of the last entry of all journals; 0 if there is none.
+    fn last_entry(&self) -> Result<EntryNo, Error> {
+        if let Some(last) = self.writing.and_then(|known| known.last_entry.get()) {
+            return Ok(last);
+        }
+        let mut statement = self.prepare("SELECT coalesce(max(no), 0) FROM journal")?;
+        Ok(EntryNo(statement.query_row([], |row| row.get(0))?))
+    }
+}
 
 impl Journal for SqliteRows<'_> {
     fn entry(&mut self, no: EntryNo) -> Result<Option<EntryRow>, Error> {
@@ -32,18 +43,25 @@ impl Journal for SqliteRows<'_> {
         Ok(tip.optional()?)
     }
 
-    fn add_entry(&mut self, entry: &EntryRow) -> Result<EntryNo, Error> {
-        self.run(
-            "INSERT INTO journal (session, revision, prev, link, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                entry.session.0,
-                signed(entry.revision),
-                entry.prev.map(|prev| prev.0),
-                entry.link.as_bytes(),
-                entry.body,
+    fn add_entry(&mut self, entry: EntryRow) -> Result<EntryNo, Error> {
+        let EntryNo(last) = self.last_entry()?;
+        let no = EntryNo(last + 1);
+        self.write(
+            "INSERT INTO journal (no, session, revision, prev, link, body)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            [
+                no.0.into(),
+                entry.session.0.into(),
+                signed(entry.revision).into(),
+                entry.prev.map(|prev| prev.0).into(),
+                (*entry.link.as_bytes()).into(),
+                entry.body.into(),
             ],
         )?;
-        Ok(EntryNo(self.connection.last_insert_rowid()))
+        if let Some(known) = self.writing {
+            known.last_entry.set(Some(no));
+        }
+        Ok(no)
     }
 
     fn add_said(&mut self, session: SessionNo, at: u64, said: &[Vec<u8>]) -> Result<(), Error> {

@@ -3,15 +3,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use adjourn_core::id::{Seq, SessionId};
+use adjourn_core::id::{HostId, Seq, SessionId};
 use rusqlite::Connection;
 
 use super::sessions::Thin;
 use crate::error::Error;
-use crate::rows::{GateRow, SessionNo, SessionRow};
+use crate::rows::{EntryNo, GateRow, HostRow, SessionNo, SessionRow};
 
-/// Sessions that are known at most; with more of them, all are forgotten.
-const SESSIONS: usize = 4096;
+/// Rows of a kind that are known at most; with more of them, all are forgotten.
+const ROWS: usize = 4096;
 
 /// What commands need again and again: it holds as long as no other connection has changed the
 /// file, and none of the writer's own jobs was undone.
@@ -21,7 +21,11 @@ pub(in crate::sqlite) struct Known {
     version: Cell<Option<i64>>,
     /// The number of the last event.
     pub(super) high: Cell<Option<Seq>>,
+    /// The number of the last entry of all journals.
+    pub(super) last_entry: Cell<Option<EntryNo>>,
     pub(super) gates: RefCell<Option<Vec<GateRow>>>,
+    /// What hosts say about themselves.
+    hosts: RefCell<HashMap<HostId, String>>,
     sessions: RefCell<HashMap<SessionId, Row>>,
     /// How many entries of a session lie in `recent`, and their bytes.
     recent: RefCell<HashMap<SessionNo, (usize, usize)>>,
@@ -50,9 +54,24 @@ impl Known {
     pub(in crate::sqlite) fn forget(&self) {
         self.version.set(None);
         self.high.set(None);
+        self.last_entry.set(None);
         self.gates.replace(None);
+        self.hosts.borrow_mut().clear();
         self.sessions.borrow_mut().clear();
         self.recent.borrow_mut().clear();
+    }
+
+    /// Returns whether the row of a host is as it would be written.
+    pub(super) fn has_host(&self, host: &HostRow) -> bool {
+        self.hosts.borrow().get(&host.id).is_some_and(|about| *about == host.about)
+    }
+
+    pub(super) fn keep_host(&self, host: &HostRow) {
+        keep(&mut self.hosts.borrow_mut(), host.id, host.about.clone());
+    }
+
+    pub(super) fn forget_host(&self, id: HostId) {
+        self.hosts.borrow_mut().remove(&id);
     }
 
     pub(super) fn session(&self, id: SessionId) -> Option<SessionRow> {
@@ -84,7 +103,7 @@ impl Known {
 
 fn keep<K: std::hash::Hash + Eq, V>(known: &mut HashMap<K, V>, key: K, value: V) {
     // Which of them are in use cannot be told cheaply; those that are come back at once.
-    if known.len() >= SESSIONS && !known.contains_key(&key) {
+    if known.len() >= ROWS && !known.contains_key(&key) {
         known.clear();
     }
     known.insert(key, value);

@@ -11,8 +11,7 @@ use crate::rows::{Batch, Listing, SessionNo, Stands};
 impl Listing for SqliteRows<'_> {
     fn add_run(&mut self, run: RunId, session: SessionNo) -> Result<(), Error> {
         let sql = "INSERT OR IGNORE INTO run (id, session) VALUES (?1, ?2)";
-        self.run(sql, params![run.uuid().as_bytes(), session.0])?;
-        Ok(())
+        self.write(sql, [run.uuid().into_bytes().into(), session.0.into()])
     }
 
     fn enter(&mut self, batch: &Batch) -> Result<(), Error> {

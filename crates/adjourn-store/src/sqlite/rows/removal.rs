@@ -80,8 +80,7 @@ impl Removal for SqliteRows<'_> {
     }
 
     fn set_prompted(&mut self, session: SessionNo) -> Result<(), Error> {
-        self.run("DELETE FROM unprompted WHERE session = ?1", [session.0])?;
-        Ok(())
+        self.write("DELETE FROM unprompted WHERE session = ?1", [session.0.into()])
     }
 
     fn erasing(&mut self, limit: usize) -> Result<Vec<SessionNo>, Error> {

@@ -5,9 +5,9 @@
 //! last lies in `recent` first, where sessions share pages, and is carried over a few entries at a
 //! time. An entry is in one of the two, and all in `recent` come after those in `transcript`.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::{SqliteRows, unsigned};
+use super::{SqliteRows, Value, unsigned};
 use crate::error::Error;
 use crate::rows::SessionNo;
 use crate::sqlite::schema;
@@ -66,7 +66,7 @@ impl SqliteRows<'_> {
             "INSERT INTO recent (place, body) VALUES (?1, ?2)"
         };
         for (place, body) in (place(session, at)..).zip(said) {
-            self.run(sql, params![place, body])?;
+            self.write(sql, [place.into(), body.clone().into()])?;
         }
         if let Some(known) = self.writing {
             let (entries, bytes) = if is_carried { (0, 0) } else { (all, bytes) };
@@ -91,13 +91,13 @@ impl SqliteRows<'_> {
 
     /// Carries the entries of a session over to `transcript`.
     fn carry_over(&self, session: SessionNo) -> Result<(), Error> {
-        self.run(
+        let between = || places(session).map(Value::from);
+        self.write(
             "INSERT INTO transcript SELECT place, body FROM recent
              WHERE place >= ?1 AND place < ?2",
-            places(session),
+            between(),
         )?;
-        self.run("DELETE FROM recent WHERE place >= ?1 AND place < ?2", places(session))?;
-        Ok(())
+        self.write("DELETE FROM recent WHERE place >= ?1 AND place < ?2", between())
     }
 
     /// Drops the entry at a place.

@@ -139,20 +139,20 @@ impl Sessions for SqliteRows<'_> {
     fn set_session(&mut self, row: &SessionRow, session: &Session) -> Result<(), Error> {
         let thin = Thin::of(session);
         let before = self.writing.and_then(|known| known.thin(row.id));
-        self.run(
+        self.write(
             update(before.as_ref(), &thin),
-            params![
-                row.no.0,
-                signed(row.tip.revision),
-                row.head.0,
-                row.tip.link.as_bytes(),
-                thin.handle,
-                thin.state,
-                thin.owner,
-                thin.due,
-                thin.since,
-                thin.gated,
-                thin.at,
+            [
+                row.no.0.into(),
+                signed(row.tip.revision).into(),
+                row.head.0.into(),
+                (*row.tip.link.as_bytes()).into(),
+                thin.handle.into(),
+                thin.state.into(),
+                thin.owner.into(),
+                thin.due.into(),
+                thin.since.into(),
+                thin.gated.into(),
+                thin.at.into(),
             ],
         )?;
         if let Some(known) = self.writing {

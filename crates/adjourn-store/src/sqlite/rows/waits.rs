@@ -19,15 +19,15 @@ impl Waits for SqliteRows<'_> {
         new: &BTreeSet<Key>,
     ) -> Result<(), Error> {
         for key in old.difference(new) {
-            self.run(
+            self.write(
                 "DELETE FROM subscription WHERE tenant = ?1 AND key = ?2 AND session = ?3",
-                params![row.tenant.0, key.as_str(), row.no.0],
+                [row.tenant.0.into(), key.as_str().to_owned().into(), row.no.0.into()],
             )?;
         }
         for key in new.difference(old) {
-            self.run(
+            self.write(
                 "INSERT INTO subscription (tenant, key, session) VALUES (?1, ?2, ?3)",
-                params![row.tenant.0, key.as_str(), row.no.0],
+                [row.tenant.0.into(), key.as_str().to_owned().into(), row.no.0.into()],
             )?;
         }
         Ok(())
