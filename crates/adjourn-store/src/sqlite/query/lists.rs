@@ -97,12 +97,15 @@ impl List {
 
     /// Reads a part of the list.
     pub(super) fn read(&self, connection: &Connection, part: Part) -> Result<Vec<Place>, Error> {
-        let (sql, values) = self.statement(part);
-        let mut statement = connection.prepare_cached(&sql)?;
-        let places = statement.query_map(params_from_iter(values), |row| {
-            Ok(Place { at: row.get(0)?, no: row.get(1)? })
-        })?;
-        Ok(places.collect::<Result<_, _>>()?)
+        let mut places = Vec::new();
+        if let Some((sql, values)) = self.statement_of_moment(part) {
+            read_into(&mut places, connection, &sql, values)?;
+        }
+        if places.len() < part.limit {
+            let (sql, values) = self.statement(Part { limit: part.limit - places.len(), ..part });
+            read_into(&mut places, connection, &sql, values)?;
+        }
+        Ok(places)
     }
 
     /// Counts the list, but not further than `most`.
@@ -119,19 +122,39 @@ impl List {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    /// Returns the statement that reads a part of the list, and what is bound to it.
+    /// Returns the statement that reads the sessions of a list by changes which changed in the same
+    /// moment as the one that the part is behind, and what is bound to it.
+    ///
+    /// They are read on their own, so that every bound is one that an index is searched by: of
+    /// `(at, session) < (?, ?)` SQLite uses the first half alone, and nothing of it beside
+    /// `at <= ?`. It would read everything before the part again, for each part.
+    pub(super) fn statement_of_moment(&self, part: Part) -> Option<(String, Vec<Value>)> {
+        let Part { descending, after, until, limit } = part;
+        let (Self::StateByChange(state), Some(after)) = (self, after) else { return None };
+        let (than, order) = if descending { ("<", "DESC") } else { (">", "ASC") };
+        let sql = format!(
+            "SELECT at, session FROM listing INDEXED BY listing_at
+             WHERE state = ?1 AND at = ?2 AND session {than} ?3
+             ORDER BY session {order} LIMIT ?4"
+        );
+        let values = vec![(*state).into(), after.at.into(), after.no.into(), bound(limit)];
+        (after.at <= until.as_millis()).then_some((sql, values))
+    }
+
+    /// Returns the statement that reads a part of the list, and what is bound to it; of a list by
+    /// changes, what changed in other moments than the one that the part is behind.
     pub(super) fn statement(&self, part: Part) -> (String, Vec<Value>) {
         let Part { descending, after, until, limit } = part;
         let (than, order) = if descending { ("<", "DESC") } else { (">", "ASC") };
-        let after = after.unwrap_or(if descending { Place::LAST } else { Place::FIRST });
-        let limit = Value::from(i64::try_from(limit).unwrap_or(i64::MAX));
+        let behind = after.unwrap_or(if descending { Place::LAST } else { Place::FIRST });
+        let limit = bound(limit);
         let by_number = |table: &str, number: &str, keys: &str, bound: Vec<Value>| {
             let (place, limited) = (bound.len() + 1, bound.len() + 2);
             let sql = format!(
                 "SELECT 0, {number} FROM {table} WHERE {keys} {number} {than} ?{place}
                  ORDER BY {number} {order} LIMIT ?{limited}"
             );
-            (sql, bound.into_iter().chain([after.no.into(), limit.clone()]).collect())
+            (sql, bound.into_iter().chain([behind.no.into(), limit.clone()]).collect())
         };
         let in_range = |sql: &str, Range { from, to }: &Range| {
             (sql.to_owned(), vec![from.clone().into(), to.clone().into(), limit.clone()])
@@ -163,14 +186,39 @@ impl List {
             Self::StateByChange(state) => {
                 let sql = format!(
                     "SELECT at, session FROM listing INDEXED BY listing_at
-                     WHERE state = ?1 AND at <= ?2 AND (at, session) {than} (?3, ?4)
-                     ORDER BY at {order}, session {order} LIMIT ?5"
+                     WHERE state = ?1 AND at >= ?2 AND at <= ?3
+                     ORDER BY at {order}, session {order} LIMIT ?4"
                 );
-                let until = until.as_millis().into();
-                (sql, vec![(*state).into(), until, after.at.into(), after.no.into(), limit])
+                let until = until.as_millis();
+                let (from, to) = match after {
+                    None => (i64::MIN, until),
+                    Some(after) if descending => (i64::MIN, until.min(after.at.saturating_sub(1))),
+                    Some(after) => (after.at.saturating_add(1), until),
+                };
+                (sql, vec![(*state).into(), from.into(), to.into(), limit])
             }
         }
     }
+}
+
+/// Returns a limit as it is bound to a statement.
+fn bound(limit: usize) -> Value {
+    Value::from(i64::try_from(limit).unwrap_or(i64::MAX))
+}
+
+/// Reads the places that a statement finds.
+fn read_into(
+    places: &mut Vec<Place>,
+    connection: &Connection,
+    sql: &str,
+    values: Vec<Value>,
+) -> Result<(), Error> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    while let Some(row) = rows.next()? {
+        places.push(Place { at: row.get(0)?, no: row.get(1)? });
+    }
+    Ok(())
 }
 
 /// Who of a tenant waits under keys of a range.

@@ -2,7 +2,7 @@
 
 use adjourn_core::id::SessionId;
 use rusqlite::types::Value;
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, StatementStatus, params, params_from_iter};
 use uuid::Uuid;
 
 use super::lists::{FIRST_KEY, NEXT_KEY, NEXT_REASON, TENANT};
@@ -14,6 +14,11 @@ use lists::{List, Part, Range};
 
 /// Sessions in the table that a plan is chosen for: more than are counted.
 const SESSIONS: i64 = 12_000;
+
+/// A place that a part of a list is behind.
+const MIDDLE: Place = Place { at: 50, no: 50 };
+/// When sessions may have changed last, where that does not matter.
+const LATEST: Timestamp = Timestamp::from_millis(i64::MAX);
 
 fn store() -> Connection {
     let connection = Connection::open_in_memory().unwrap();
@@ -42,15 +47,35 @@ fn every_list_is_a_range_of_its_index() {
         ),
         (List::Reason("x".to_owned()), "INDEX listing_reason (reason=? AND rowid"),
         (List::State(4), "INDEX listing_state (state=? AND rowid"),
-        (List::StateByChange(4), "INDEX listing_at (state=? AND at"),
+        (List::StateByChange(4), "INDEX listing_at (state=? AND at>? AND at<?)"),
     ] {
-        for descending in [false, true] {
-            let until = Timestamp::from_millis(i64::MAX);
-            let (sql, values) = list.statement(Part { descending, after: None, until, limit: 10 });
+        for (descending, after) in
+            [(false, None), (true, None), (false, Some(MIDDLE)), (true, Some(MIDDLE))]
+        {
+            let part = Part { descending, after, until: LATEST, limit: 10 };
+            let (sql, values) = list.statement(part);
             let plan = explained(&connection, &sql, values);
             assert!(plan.contains("SEARCH") && plan.contains(index), "{list:?}: {plan}");
             assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{list:?}: {plan}");
         }
+    }
+}
+
+#[test]
+fn what_changed_in_one_moment_is_a_range_of_its_index() {
+    let connection = store();
+    let list = List::StateByChange(4);
+    for descending in [false, true] {
+        let part = Part { descending, after: Some(MIDDLE), until: LATEST, limit: 10 };
+        let (sql, values) = list.statement_of_moment(part).unwrap();
+        let plan = explained(&connection, &sql, values);
+        assert!(plan.contains("INDEX listing_at (state=? AND at=? AND rowid"), "{plan}");
+        assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{plan}");
+        let first = Part { after: None, ..part };
+        assert!(list.statement_of_moment(first).is_none());
+        // A place behind what is wanted has nothing of its moment that is.
+        let earlier = Part { until: Timestamp::from_millis(MIDDLE.at - 1), ..part };
+        assert!(list.statement_of_moment(earlier).is_none());
     }
 }
 
@@ -73,8 +98,7 @@ fn every_list_of_a_range_is_a_range_of_its_index() {
             "SEARCH listing USING COVERING INDEX listing_reason (reason>? AND reason<?)",
         ),
     ] {
-        let until = Timestamp::from_millis(i64::MAX);
-        let part = Part { descending: false, after: None, until, limit: 10 };
+        let part = Part { descending: false, after: None, until: LATEST, limit: 10 };
         let (sql, values) = list.statement(part);
         let plan = explained(&connection, &sql, values);
         assert!(plan.ends_with(index), "{list:?}: {plan}");
@@ -102,6 +126,53 @@ fn whatever_else_a_query_reads_is_found_by_an_index() {
     ] {
         let plan = explained(&connection, sql, Vec::new());
         assert!(plan.contains("SEARCH") && !plan.contains("SCAN"), "{sql}: {plan}");
+    }
+}
+
+/// Returns how many steps SQLite takes for a statement.
+fn steps(connection: &Connection, (sql, values): (String, Vec<Value>)) -> i32 {
+    let mut statement = connection.prepare(&sql).unwrap();
+    let mut rows = statement.query(params_from_iter(values)).unwrap();
+    while rows.next().unwrap().is_some() {}
+    drop(rows);
+    statement.get_status(StatementStatus::VmStep)
+}
+
+/// A part deep in a list takes as long as the first one, whichever end the list is read from, also if
+/// many sessions changed in one moment.
+#[test]
+fn a_part_of_a_list_by_changes_takes_as_long_wherever_it_is() {
+    let connection = store();
+    let numbers =
+        "WITH RECURSIVE n (no) AS (SELECT 1 UNION ALL SELECT no + 1 FROM n WHERE no < ?1)";
+    let fill = format!("{numbers} INSERT INTO listing SELECT no, 4, no / 3000, NULL FROM n");
+    connection.execute(&fill, params![SESSIONS]).unwrap();
+    let list = List::StateByChange(4);
+    for descending in [false, true] {
+        for until in [LATEST, Timestamp::from_millis(SESSIONS / 6000)] {
+            let mut part = Part { descending, after: None, until, limit: 100 };
+            let first = steps(&connection, list.statement(part));
+            let mut met = 0;
+            loop {
+                let places = list.read(&connection, part).unwrap();
+                assert!(places.iter().all(|place| place.at <= until.as_millis()));
+                assert!(places.is_sorted_by(|one, two| (one < two) != descending));
+                met += places.len();
+                let Some(last) = places.last() else { break };
+                let follows = part.after.is_none_or(|after| (after < places[0]) != descending);
+                assert!(follows, "{last:?}");
+                part.after = Some(*last);
+                let of_moment = list.statement_of_moment(part).into_iter();
+                let all = of_moment.chain([list.statement(part)]);
+                let taken: i32 = all.map(|statement| steps(&connection, statement)).sum();
+                assert!(
+                    taken <= 2 * first + 100,
+                    "{taken} steps behind {last:?}, {first} at first"
+                );
+            }
+            let wanted = if until == LATEST { SESSIONS } else { SESSIONS / 6000 * 3000 + 2999 };
+            assert_eq!(met, usize::try_from(wanted).unwrap());
+        }
     }
 }
 
