@@ -1,6 +1,10 @@
 //! Answers to queries: a plan that names the lists to go through, a walk through them in order, and
 //! a check of each session that comes up.
 //!
+//! Where every list that leads to what is wanted is long, the walk goes along what these have in
+//! common: it reads no more places than they have, and leaps over stretches that only one of them has.
+//! A session's row is looked at when all of them have it.
+//!
 //! Every list is a range of an index. Those of marks and of what sessions wait for are always up to
 //! date. The list of states, changes and reasons follows the journal; sessions that the journal has
 //! changed since are left out of it and looked at themselves.
@@ -32,19 +36,45 @@ use crate::query::{Cursor, Filter, Page, Query, Sort, is_in};
 use crate::rows::{EntryNo, SessionRow, Sessions as _};
 use crate::store::{Listed, Standing};
 use lists::Place;
-use plan::Plan;
-use walk::Walk;
+use plan::{FEW, Plan};
+use walk::{Step, Walk};
 
-/// What one read may do: some ten milliseconds' worth, so that none keeps the log from being written
-/// back. Looking at the row of a session counts one.
-const WORK: usize = 65_536;
+/// What one read may do: some tens of milliseconds' worth, so that none keeps the log from being
+/// written back. Reading a place of a list counts one.
+const WORK: usize = 262_144;
+/// What it counts to ask whether a session has a mark.
+const ASKING: usize = 8;
+/// What it counts to look at the row of a session.
+const LOOKING: usize = 16;
 /// What it counts to read a session.
-const READING: usize = 32;
+const READING: usize = 128;
+
+/// What a search goes by that tests make small.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// What one read may do.
+    work: usize,
+    /// How many sessions are few enough to be looked at all.
+    few: usize,
+}
+
+impl Bounds {
+    const USUAL: Self = Self { work: WORK, few: FEW };
+}
 
 /// Returns a page of what a query asks for.
 pub(super) fn page(connection: &Connection, cache: &Cache, query: &Query) -> Result<Page, Error> {
+    page_within(connection, cache, query, Bounds::USUAL)
+}
+
+fn page_within(
+    connection: &Connection,
+    cache: &Cache,
+    query: &Query,
+    bounds: Bounds,
+) -> Result<Page, Error> {
     let moment = connection.unchecked_transaction()?;
-    let mut search = Search::new(connection, query)?;
+    let mut search = Search::new(connection, query, bounds)?;
     let mut sessions: Vec<Listed> = Vec::new();
     let (mut last, mut next) = (None, None);
     while let Some(found) = search.next()? {
@@ -71,8 +101,18 @@ pub(super) fn count(
     query: &Query,
     states: &mut BTreeMap<&'static str, Standing>,
 ) -> Result<(Option<Cursor>, u64), Error> {
+    count_within(connection, cache, query, Bounds::USUAL, states)
+}
+
+fn count_within(
+    connection: &Connection,
+    cache: &Cache,
+    query: &Query,
+    bounds: Bounds,
+    states: &mut BTreeMap<&'static str, Standing>,
+) -> Result<(Option<Cursor>, u64), Error> {
     let moment = connection.unchecked_transaction()?;
-    let mut search = Search::new(connection, query)?;
+    let mut search = Search::new(connection, query, bounds)?;
     let by_row = !query.filter.needs_session() && search.marks.is_some();
     while let Some(found) = search.next()? {
         if !by_row && search.wanted(cache, &found)?.is_none() {
@@ -129,13 +169,18 @@ struct Search<'a> {
     states: Vec<i64>,
     /// The marks that are wanted; nothing in a file that has none.
     marks: Option<Vec<String>>,
+    /// Those among them that a session may lack which the walk comes to along its lists.
+    untold: Vec<String>,
     /// Sessions that the list does not know as they are.
     fresh: HashSet<i64>,
     walk: Walk,
-    /// How much was done so far.
+    bounds: Bounds,
+    /// How much was done so far, beside the walk.
     work: usize,
     /// The last session that was looked at.
     looked_at: Option<Cursor>,
+    /// The place behind it that the walk has come to, if that session was not looked at.
+    passed: Option<Place>,
     /// Whether there may be more to look at.
     is_cut_short: bool,
     /// How many entries the answer does not take into account.
@@ -143,7 +188,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(connection: &'a Connection, query: &'a Query) -> Result<Self, Error> {
+    fn new(connection: &'a Connection, query: &'a Query, bounds: Bounds) -> Result<Self, Error> {
         let Query { filter, sort, after, .. } = query;
         let list = filter.list(*sort);
         if after.is_some_and(|after| after.list != list) {
@@ -156,9 +201,11 @@ impl<'a> Search<'a> {
         let states = filter.states.iter().map(|state| row_code(*state)).collect();
         let has_lists = schema::version(connection)? >= schema::LISTING;
         let plan = match has_lists {
-            true => Plan::of(connection, filter, *sort)?,
+            true => Plan::of(connection, filter, *sort, bounds.few)?,
             false => Plan::whole(*sort),
         };
+        let marks = has_lists.then(|| filter.marks());
+        let untold = marks.iter().flatten().filter(|mark| !plan.tells(mark)).cloned().collect();
         let mut search = Self {
             connection,
             filter,
@@ -166,11 +213,14 @@ impl<'a> Search<'a> {
             list,
             until,
             states,
-            marks: has_lists.then(|| filter.marks()),
+            marks,
+            untold,
             fresh: HashSet::new(),
             walk: Walk::default(),
+            bounds,
             work: 0,
             looked_at: None,
+            passed: None,
             is_cut_short: false,
             behind: 0,
         };
@@ -204,13 +254,11 @@ impl<'a> Search<'a> {
     }
 
     /// Makes the walk along the lists of a plan.
-    fn walk_along(&self, plan: Plan, after: Option<Place>) -> Result<Walk, Error> {
+    fn walk_along(&self, mut plan: Plan, after: Option<Place>) -> Result<Walk, Error> {
         let mut singled_out: Vec<i64> = self.fresh.iter().copied().collect();
-        let mut lists = Vec::new();
-        match plan.is_to_be_sorted {
+        if plan.is_to_be_sorted {
             // Few enough to be looked at all, in an order that their list does not have.
-            true => singled_out.extend(plan.gather(self.connection, self.filter)?),
-            false => lists = plan.lists,
+            singled_out.extend(plan.gather(self.connection, self.filter)?);
         }
         singled_out.sort_unstable();
         singled_out.dedup();
@@ -221,17 +269,23 @@ impl<'a> Search<'a> {
         };
         let until = self.filter.unchanged_since.unwrap_or(Timestamp::from_millis(i64::MAX));
         let mut walk = Walk::new(self.sort, after, until);
-        lists.into_iter().for_each(|list| walk.follow(list));
+        if !plan.is_to_be_sorted {
+            walk.follow(plan.lists);
+            plan.narrowed_by.into_iter().for_each(|lists| walk.narrow(lists));
+        }
         walk.pass_through(places);
         Ok(walk)
     }
 
-    /// Returns the places of sessions among the last changes, if their rows say that they may be
-    /// wanted.
+    /// Returns the places of sessions among the last changes, if their marks and their rows say that
+    /// they may be wanted.
     fn places_by_change(&self, numbers: Vec<i64>) -> Result<Vec<Place>, Error> {
         let mut found = Vec::with_capacity(numbers.len());
         for no in numbers {
-            found.extend(self.row(no)?);
+            // Asking for marks takes less than looking at a row.
+            if self.is_marked(no, false)? {
+                found.extend(self.row(no)?);
+            }
         }
         found.retain(|found| self.may_be_wanted(found));
         Ok(found.iter().map(|found| self.place(found.at, found.row.no.0)).collect())
@@ -241,28 +295,53 @@ impl<'a> Search<'a> {
     /// enough was done for once.
     fn next(&mut self) -> Result<Option<Found>, Error> {
         loop {
-            if self.work >= WORK {
+            if self.work + self.walk.work() >= self.bounds.work && self.can_go_on_later()? {
                 self.is_cut_short = true;
                 return Ok(None);
             }
-            let Some((place, of_list)) = self.walk.next(self.connection)? else { return Ok(None) };
-            self.work += 1;
-            // It is looked at by itself, where its place is now.
-            if of_list && self.fresh.contains(&place.no) {
+            let Some(step) = self.walk.next(self.connection)? else { return Ok(None) };
+            let (Step::Other(place) | Step::Listed(place) | Step::Passed(place)) = step;
+            self.passed = Some(place);
+            let is_listed = match step {
+                Step::Passed(_) => continue,
+                // It is looked at by itself, where its place is now.
+                Step::Listed(_) if self.fresh.contains(&place.no) => continue,
+                Step::Listed(_) => true,
+                Step::Other(_) => false,
+            };
+            self.work += ASKING * self.asked_for(is_listed).len();
+            if !self.is_marked(place.no, is_listed)? {
                 continue;
             }
+            self.work += LOOKING;
             let Some(found) = self.row(place.no)? else { continue };
-            let at = match self.sort.is_by_change() {
-                true => Timestamp::from_millis(place.at),
-                false => found.at,
-            };
-            let (sort, list, session, until) = (self.sort, self.list, found.row.id, self.until);
-            self.looked_at = Some(Cursor { sort, list, session, at, until });
+            let cursor = self.cursor(place, &found);
+            (self.looked_at, self.passed) = (Some(cursor), None);
             // Where it has changed since the list was brought up, its place is another by now.
-            if at == found.at && self.may_be_wanted(&found) && self.is_marked(&found)? {
+            if cursor.at == found.at && self.may_be_wanted(&found) {
                 return Ok(Some(found));
             }
         }
+    }
+
+    /// Returns whether there is a session that the next page can begin behind.
+    fn can_go_on_later(&mut self) -> Result<bool, Error> {
+        if let Some(place) = self.passed.take()
+            && let Some(found) = self.row(place.no)?
+        {
+            self.looked_at = Some(self.cursor(place, &found));
+        }
+        Ok(self.looked_at.is_some())
+    }
+
+    /// Returns the cursor of a session that the walk has met at a place.
+    fn cursor(&self, place: Place, found: &Found) -> Cursor {
+        let at = match self.sort.is_by_change() {
+            true => Timestamp::from_millis(place.at),
+            false => found.at,
+        };
+        let (sort, list, session, until) = (self.sort, self.list, found.row.id, self.until);
+        Cursor { sort, list, session, at, until }
     }
 
     fn row(&self, no: i64) -> Result<Option<Found>, Error> {
@@ -281,10 +360,16 @@ impl<'a> Search<'a> {
             && (!self.sort.is_by_change() || found.row.head <= self.until)
     }
 
-    fn is_marked(&self, found: &Found) -> Result<bool, Error> {
-        for mark in self.marks.iter().flatten() {
+    /// Returns the marks that a session has yet to be asked for: one that is on the lists of the walk,
+    /// those that these do not tell.
+    fn asked_for(&self, is_listed: bool) -> &[String] {
+        if is_listed { &self.untold } else { self.marks.as_deref().unwrap_or_default() }
+    }
+
+    fn is_marked(&self, no: i64, is_listed: bool) -> Result<bool, Error> {
+        for mark in self.asked_for(is_listed) {
             let mut statement = self.connection.prepare_cached(MARKED)?;
-            if !statement.exists(rusqlite::params![mark, found.row.no.0])? {
+            if !statement.exists(rusqlite::params![mark, no])? {
                 return Ok(false);
             }
         }

@@ -17,6 +17,21 @@ pub(super) struct Place {
 impl Place {
     const FIRST: Self = Self { at: i64::MIN, no: i64::MIN };
     const LAST: Self = Self { at: i64::MAX, no: i64::MAX };
+
+    /// Returns whether this place comes before another.
+    pub(super) fn is_before(self, other: Self, descending: bool) -> bool {
+        if descending { self > other } else { self < other }
+    }
+
+    /// Returns the place right before this one in the order of numbers, whether or not a session
+    /// stands there.
+    pub(super) const fn neighbour(self, descending: bool) -> Self {
+        let no = match descending {
+            true => self.no.saturating_add(1),
+            false => self.no.saturating_sub(1),
+        };
+        Self { no, ..self }
+    }
 }
 
 /// A list of sessions.

@@ -1,17 +1,25 @@
-//! Which lists lead to what a query asks for: those that are shortest, as far as they are counted.
+//! Which lists lead to what a query asks for: those that are shortest, as far as they are counted;
+//! and where all are long, what these have in common.
 
 use adjourn_core::conditions::{KeyRange, keys_about};
 use adjourn_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::lists::{FIRST_KEY, List, NEXT_KEY, NEXT_REASON, Part, Range, TENANT};
+use super::walk::{Step, Walk};
 use crate::error::Error;
 use crate::query::{Filter, INDEXED, Sort, StateKind, indexed};
 use crate::sqlite::listing;
 use crate::sqlite::rows::listed_code;
 
 /// How far lists are counted to find the shortest, and how many sessions are put in order by hand.
-const FEW: usize = 10_000;
+pub(super) const FEW: usize = 10_000;
+/// How many places of lists are read to find out that they have few sessions in common: some ten
+/// milliseconds' worth.
+const COMPARED: usize = 65_536;
+/// How many lists another is narrowed by as one: as many as there are states. For each that it is
+/// narrowed by, a leap may look for a place.
+const NARROWING: usize = STATES.len();
 /// How many lists are followed at once; a pattern that leads to more is answered from ranges.
 const MERGED: usize = 64;
 /// How many tenants are asked one after the other for what they wait for.
@@ -23,64 +31,128 @@ const STATES: [i64; 7] = [0, 1, 2, 3, 4, 5, 6];
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) lists: Vec<List>,
-    /// Whether the lists are in another order than the one that is wanted; they are few then.
+    /// More lists in the same order, of which each set has every session that is wanted, too.
+    pub(super) narrowed_by: Vec<Vec<List>>,
+    /// Whether the lists are in another order than the one that is wanted; they are few then, or have
+    /// few sessions in common.
     pub(super) is_to_be_sorted: bool,
+    /// The numbers of these sessions, where they are known.
+    gathered: Option<Vec<i64>>,
 }
 
 impl Plan {
     /// Looks at every session: where there are no other lists.
     pub(super) fn whole(sort: Sort) -> Self {
-        let list = List::All;
-        Self { is_to_be_sorted: !list.is_in_order(sort), lists: vec![list] }
+        Self::along(vec![List::All], sort)
     }
 
-    /// Chooses the lists for what is wanted.
+    fn along(lists: Vec<List>, sort: Sort) -> Self {
+        let is_to_be_sorted = !are_in_order(&lists, sort);
+        Self { lists, narrowed_by: Vec::new(), is_to_be_sorted, gathered: None }
+    }
+
+    /// Chooses the lists for what is wanted, where so many sessions are few.
     ///
     /// A list that is further behind the journal than a query looks at by itself lacks sessions. It
     /// is chosen only where no other leads to what is wanted, however short it is: a session is found
-    /// by its name as soon as it has one.
-    pub(super) fn of(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Self, Error> {
+    /// by its name as soon as it has one. And no other list is narrowed by it.
+    pub(super) fn of(
+        connection: &Connection,
+        filter: &Filter,
+        sort: Sort,
+        few: usize,
+    ) -> Result<Self, Error> {
         let until = until(filter);
         let lags = listing::behind(connection)? > listing::TAIL;
-        let mut best: Option<(usize, Vec<List>)> = None;
-        for lists in choices(connection, filter, sort)? {
+        let choices = choices(connection, filter, sort)?;
+        let mut best: Option<(usize, &Vec<List>)> = None;
+        for lists in &choices {
             if lags && best.is_some() && lists.iter().any(List::follows) {
                 continue;
             }
-            let most = best.as_ref().map_or(FEW + 1, |(count, _)| *count);
+            let most = best.map_or(few + 1, |(count, _)| count);
             let mut count = 0;
-            for list in &lists {
+            for list in lists {
                 count += list.count(connection, until, most - count)?;
                 if count == most {
                     break;
                 }
             }
-            let usable = count <= FEW || lists.iter().all(|list| list.is_in_order(sort));
+            let usable = count <= few || are_in_order(lists, sort);
             // Where two are longer than was counted, the first is the better guess.
-            if usable && best.as_ref().is_none_or(|(shortest, _)| count < *shortest) {
+            if usable && best.is_none_or(|(shortest, _)| count < shortest) {
                 best = Some((count, lists));
             }
         }
-        Ok(best.map_or_else(
-            || Self::whole(sort),
-            |(_, lists)| {
-                let is_to_be_sorted = !lists.iter().all(|list| list.is_in_order(sort));
-                Self { lists, is_to_be_sorted }
-            },
-        ))
+        let is_long = best.is_none_or(|(count, _)| count > few);
+        let mut plan =
+            best.map_or_else(|| Self::whole(sort), |(_, lists)| Self::along(lists.clone(), sort));
+        if !is_long || (lags && sort.is_by_change()) {
+            return Ok(plan);
+        }
+        let mut others = choices;
+        others.retain(|lists| !matches!(lists.as_slice(), [List::State(_), ..]));
+        others.extend(narrowing_states(filter));
+        others.retain(|lists| {
+            *lists != plan.lists
+                && lists.len() <= NARROWING
+                && are_in_order(lists, Sort::Oldest)
+                && !(lags && lists.iter().any(List::follows))
+        });
+        match sort.is_by_change() {
+            true => Ok(Self::of_few_in_common(connection, others, few)?.unwrap_or(plan)),
+            false => {
+                plan.narrowed_by = others;
+                Ok(plan)
+            }
+        }
+    }
+
+    /// Looks for what lists that are in the order of numbers have in common; returns nothing if that
+    /// is more than a few, or takes longer than to go along another list in the order that is wanted.
+    fn of_few_in_common(
+        connection: &Connection,
+        mut sets: Vec<Vec<List>>,
+        few: usize,
+    ) -> Result<Option<Self>, Error> {
+        // Each by itself has more than a few.
+        let Some(lists) = (sets.len() > 1).then(|| sets.remove(0)) else { return Ok(None) };
+        let mut walk = Walk::default();
+        walk.follow(lists.clone());
+        sets.iter().for_each(|lists| walk.narrow(lists.clone()));
+        let mut common = Vec::new();
+        while let Some(step) = walk.next(connection)? {
+            if let Step::Listed(place) = step {
+                common.push(place.no);
+            }
+            if walk.work() > COMPARED || common.len() > few {
+                return Ok(None);
+            }
+        }
+        let (narrowed_by, gathered) = (sets, Some(common));
+        Ok(Some(Self { lists, narrowed_by, is_to_be_sorted: true, gathered }))
     }
 
     /// Returns whether a list is among them that may be behind the journal.
     pub(super) fn follows(&self) -> bool {
-        self.lists.iter().any(List::follows)
+        self.lists.iter().chain(self.narrowed_by.iter().flatten()).any(List::follows)
+    }
+
+    /// Returns whether every session that the plan leads to along its lists has a mark.
+    pub(super) fn tells(&self, mark: &str) -> bool {
+        let tells = |lists: &[List]| matches!(lists, [List::Marked(what)] if what == mark);
+        tells(&self.lists) || self.narrowed_by.iter().any(|lists| tells(lists))
     }
 
     /// Returns the numbers of all sessions on the lists, which are few, unless there are no others.
     pub(super) fn gather(
-        &self,
+        &mut self,
         connection: &Connection,
         filter: &Filter,
     ) -> Result<Vec<i64>, Error> {
+        if let Some(numbers) = self.gathered.take() {
+            return Ok(numbers);
+        }
         let (until, limit) = (until(filter), usize::MAX);
         let part = Part { descending: false, after: None, until, limit };
         let mut numbers = Vec::new();
@@ -89,6 +161,11 @@ impl Plan {
         }
         Ok(numbers)
     }
+}
+
+/// Returns whether lists are in the order that is wanted.
+fn are_in_order(lists: &[List], sort: Sort) -> bool {
+    lists.iter().all(|list| list.is_in_order(sort))
 }
 
 /// Returns when sessions may have changed last.
@@ -104,17 +181,7 @@ fn choices(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Vec<V
     let tenant = choices.pop_if(|_| filter.tenant.is_some());
     choices.extend(waiting(connection, filter)?);
     choices.extend(paused(connection, filter)?);
-    let mut states = match filter.states.as_slice() {
-        [] => STATES.to_vec(),
-        states => codes(states),
-    };
-    // Only what is parked waits for an event, and only what is or is to be has a reason.
-    let parked = codes(&[StateKind::Suspended]);
-    let paused = codes(&[StateKind::Suspended, StateKind::Quiescing]);
-    states.retain(|state| {
-        (filter.waiting_for.is_none() || parked.contains(state))
-            && (filter.reason.is_none() || paused.contains(state))
-    });
+    let states = states(filter);
     if sort.is_by_change() || filter.unchanged_since.is_some() {
         choices.push(states.iter().copied().map(List::StateByChange).collect());
     }
@@ -124,6 +191,36 @@ fn choices(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Vec<V
     // Most stores have one tenant.
     choices.extend(tenant);
     Ok(choices)
+}
+
+/// Returns the states that a wanted session may be in, as the list has them.
+fn states(filter: &Filter) -> Vec<i64> {
+    let mut states = possible_states(filter);
+    if !filter.states.is_empty() {
+        let wanted = codes(&filter.states);
+        states.retain(|state| wanted.contains(state));
+    }
+    states
+}
+
+/// Returns the states that a session may be in for what else is asked of it: only what is parked waits
+/// for an event, and only what is or is to be has a reason.
+fn possible_states(filter: &Filter) -> Vec<i64> {
+    let parked = codes(&[StateKind::Suspended]);
+    let paused = codes(&[StateKind::Suspended, StateKind::Quiescing]);
+    let mut states = STATES.to_vec();
+    states.retain(|state| {
+        (filter.waiting_for.is_none() || parked.contains(state))
+            && (filter.reason.is_none() || paused.contains(state))
+    });
+    states
+}
+
+/// Returns the lists of the states that are wanted, if the other lists may have sessions in others.
+fn narrowing_states(filter: &Filter) -> Option<Vec<List>> {
+    let states = states(filter);
+    let narrows = states.len() < possible_states(filter).len();
+    narrows.then(|| states.into_iter().map(List::State).collect())
 }
 
 /// Returns the states as the list has them.

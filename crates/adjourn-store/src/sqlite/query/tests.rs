@@ -1,5 +1,7 @@
 //! The index that each question uses, asserted: no list is found by going through a table.
 
+mod random_filters;
+
 use adjourn_core::id::SessionId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, StatementStatus, params, params_from_iter};
@@ -215,11 +217,20 @@ const fn index(list: &List) -> &'static str {
 
 /// Returns the indexes that a plan for a filter goes along, each once.
 fn uses(connection: &Connection, filter: &Filter, sort: Sort) -> String {
-    let plan = Plan::of(connection, filter, sort).unwrap();
-    let mut indexes: Vec<_> = plan.lists.iter().map(index).collect();
-    indexes.dedup();
+    uses_where(connection, filter, sort, FEW)
+}
+
+/// Returns the same where so many sessions are few.
+fn uses_where(connection: &Connection, filter: &Filter, sort: Sort, few: usize) -> String {
+    let plan = Plan::of(connection, filter, sort, few).unwrap();
+    let name = |lists: &Vec<List>| {
+        let mut indexes: Vec<_> = lists.iter().map(index).collect();
+        indexes.dedup();
+        indexes.join("+")
+    };
+    let sets: Vec<_> = [&plan.lists].into_iter().chain(&plan.narrowed_by).map(name).collect();
     let sorted = if plan.is_to_be_sorted { ", sorted" } else { "" };
-    format!("{}{sorted}", indexes.join("+"))
+    format!("{}{sorted}", sets.join(" & "))
 }
 
 #[test]
@@ -339,41 +350,160 @@ fn what_has_many_keys_is_found_in_their_range() {
 fn what_has_a_reason_is_looked_for_among_what_is_parked_or_to_be() {
     let connection = spread(1);
     let filter = Filter { reason: Some(ReasonPattern::new("*")), ..Filter::default() };
-    let plan = Plan::of(&connection, &filter, Sort::Oldest).unwrap();
+    let plan = Plan::of(&connection, &filter, Sort::Oldest, FEW).unwrap();
     assert_eq!(plan.lists, [3, 4, 6].map(List::State));
-    let plan = Plan::of(&connection, &filter, Sort::Stalest).unwrap();
+    let plan = Plan::of(&connection, &filter, Sort::Stalest, FEW).unwrap();
     assert_eq!(plan.lists, [3, 4, 6].map(List::StateByChange));
     let waiting_for = "ci.*".parse().ok();
-    let plan = Plan::of(&connection, &Filter { waiting_for, ..filter }, Sort::Stalest).unwrap();
+    let filter = Filter { waiting_for, ..filter };
+    let plan = Plan::of(&connection, &filter, Sort::Stalest, FEW).unwrap();
     assert_eq!(plan.lists, [4, 6].map(List::StateByChange));
 }
 
-/// Two labels that half of many sessions have each, and none both: no index helps.
+/// Where every list is long, the walk goes along what they have in common.
 #[test]
-fn a_search_that_takes_long_goes_on_with_the_next_page() {
+fn long_lists_are_narrowed_by_each_other() {
+    let connection = populated();
+    let run = |what: &str, which: &str| {
+        let numbers =
+            "WITH RECURSIVE n (no) AS (SELECT 1 UNION ALL SELECT no + 1 FROM n WHERE no < ?1)";
+        let sql = format!("{numbers} INSERT INTO mark SELECT '{what}', no FROM n WHERE {which}");
+        connection.execute(&sql, params![SESSIONS]).unwrap();
+    };
+    run("label1:a=1", "no % 2 = 0");
+    run("label1:b=1", "no % 2 = 1");
+    let filter = Filter::default;
+    let labels = |keys: &[&str]| Filter {
+        labels: keys.iter().map(|key| ((*key).to_owned(), "1".to_owned())).collect(),
+        ..filter()
+    };
+    let parked = |filter| Filter { states: vec![StateKind::Suspended], ..filter };
+    let waiting = |filter| Filter { waiting_for: "ci.passed".parse().ok(), ..filter };
+    let old = |filter| Filter { unchanged_since: Some(LATEST), ..filter };
+    for (filter, by_number, by_change) in [
+        (labels(&["a"]), "mark", "listing_at"),
+        (labels(&["a", "b"]), "mark & mark", "mark & mark, sorted"),
+        (parked(labels(&["a"])), "mark & listing_state", "listing_at"),
+        (
+            parked(labels(&["a", "b"])),
+            "mark & mark & listing_state",
+            "mark & mark & listing_state, sorted",
+        ),
+        // What waits is parked: nothing is won by the list of what is.
+        (waiting(parked(labels(&["a"]))), "mark & subscription", "listing_at"),
+        // What is in another order narrows nothing.
+        (old(labels(&["a", "b"])), "mark & mark", "mark & mark, sorted"),
+        (
+            Filter { reason: Some(ReasonPattern::new("ci")), ..labels(&["a"]) },
+            "mark & listing_reason",
+            "listing_at",
+        ),
+    ] {
+        for sort in [Sort::Oldest, Sort::Newest] {
+            let used = uses_where(&connection, &filter, sort, 1000);
+            assert_eq!(used, by_number, "{sort:?} {filter:?}");
+        }
+        for sort in [Sort::Stalest, Sort::Freshest] {
+            let used = uses_where(&connection, &filter, sort, 1000);
+            assert_eq!(used, by_change, "{sort:?} {filter:?}");
+        }
+    }
+    // A list that is far behind the journal narrows nothing, and is used where no other leads on.
+    let lag = "UPDATE progress SET seq = -100000 WHERE what = 'listed'";
+    connection.execute(lag, []).unwrap();
+    for (filter, sort, expected) in [
+        (parked(labels(&["a", "b"])), Sort::Oldest, "mark & mark"),
+        (parked(labels(&["a"])), Sort::Newest, "mark"),
+        (parked(filter()), Sort::Oldest, "listing_state"),
+        (labels(&["a", "b"]), Sort::Freshest, "listing_at"),
+    ] {
+        assert_eq!(uses_where(&connection, &filter, sort, 1000), expected, "{sort:?} {filter:?}");
+    }
+}
+
+/// Fills the tables with parked sessions, some of which have one label and some another.
+fn labelled(many: i64, one: &str, other: &str) -> (Connection, Filter) {
     let connection = store();
-    let many = i64::try_from(WORK * 5 / 2).unwrap();
     let run = |sql: &str| {
         let numbers =
             "WITH RECURSIVE n (no) AS (SELECT 1 UNION ALL SELECT no + 1 FROM n WHERE no < ?1)";
         connection.execute(&format!("{numbers} {sql}"), params![many]).unwrap()
     };
     run("INSERT INTO session (no, id, tenant, state, revision, head, link, at)
-         SELECT no, randomblob(16), 1, 4, 1, 1, zeroblob(32), no FROM n");
-    run("INSERT INTO mark SELECT 'label1:a=1', no FROM n WHERE no % 2 = 0");
-    run("INSERT INTO mark SELECT 'label1:b=1', no FROM n WHERE no % 2 = 1");
+         SELECT no, randomblob(16), 1, 4, 1, 0, zeroblob(32), no FROM n");
+    run("INSERT INTO listing SELECT no, 4, no, NULL FROM n");
+    run(&format!("INSERT INTO mark SELECT 'label1:a=1', no FROM n WHERE {one}"));
+    run(&format!("INSERT INTO mark SELECT 'label1:b=1', no FROM n WHERE {other}"));
     let label = |key: &str| (key.to_owned(), "1".to_owned());
     let labels = [label("a"), label("b")].into();
-    let mut query = Query::new(Filter { labels, ..Filter::default() }, 10);
-    let mut pages = 0;
+    (connection, Filter { labels, ..Filter::default() })
+}
+
+/// Turns pages of what a query finds until it has found so many; returns how many pages that takes,
+/// how many sessions are on them, and how much is done for them.
+fn turned(connection: &Connection, filter: &Filter, sort: Sort) -> (usize, usize, usize) {
+    let mut query = Query { sort, ..Query::new(filter.clone(), 10) };
+    let (mut pages, mut found, mut work) = (0, 0, 0);
     loop {
-        let found = page(&connection, &Cache::new(1), &query).unwrap();
-        assert!(found.sessions.is_empty());
+        let bounds = Bounds { few: 1000, ..Bounds::USUAL };
+        let mut search = Search::new(connection, &query, bounds).unwrap();
+        while found < 10 && search.next().unwrap().is_some() {
+            found += 1;
+        }
         pages += 1;
-        query.after = match found.next {
-            Some(next) => Some(next),
-            None => break,
-        };
+        work += search.work + search.walk.work();
+        query.after = search.cut_short();
+        if found == 10 || query.after.is_none() {
+            return (pages, found, work);
+        }
     }
-    assert_eq!(pages, 2, "half of the sessions have the first label");
+}
+
+/// Of lists that have nothing in common, no more is read than there is; of stretches that only one of
+/// them has, hardly anything; and no session is looked at.
+#[test]
+fn what_long_lists_do_not_have_in_common_is_hardly_read() {
+    let count = usize::try_from(SESSIONS).unwrap();
+    for (one, other, most) in [
+        ("no % 2 = 0", "no % 2 = 1", count + count / 5),
+        ("no <= 6000", "no > 6000", 500),
+        ("no > 6000", "no <= 6000", 500),
+        ("no / 2000 % 2 = 0", "no / 2000 % 2 = 1", 1_500),
+        ("no % 2 = 0", "no % 800 = 1", 2_000),
+    ] {
+        let (connection, filter) = labelled(SESSIONS, one, other);
+        for sort in [Sort::Oldest, Sort::Newest] {
+            let (pages, found, work) = turned(&connection, &filter, sort);
+            assert_eq!((pages, found), (1, 0));
+            assert!(work <= most, "{one} and {other}, {sort:?}: {work}");
+        }
+    }
+    // What they have in common is found right away.
+    let (connection, filter) = labelled(SESSIONS, "no % 2 = 0", "no % 3 = 0");
+    for sort in [Sort::Oldest, Sort::Newest] {
+        let (pages, found, work) = turned(&connection, &filter, sort);
+        assert_eq!((pages, found), (1, 10));
+        assert!(work <= 500, "{sort:?}: {work}");
+    }
+}
+
+/// Two labels that half of many sessions have each, and none both: one page does not read all of it.
+#[test]
+fn a_search_that_takes_long_goes_on_with_the_next_page() {
+    let bounds = Bounds { work: 8192, few: 1000 };
+    let (connection, filter) = labelled(10_240, "no % 2 = 0", "no % 2 = 1");
+    for sort in [Sort::Oldest, Sort::Newest] {
+        let mut query = Query { sort, ..Query::new(filter.clone(), 10) };
+        let mut pages = 0;
+        loop {
+            let found = page_within(&connection, &Cache::new(1), &query, bounds).unwrap();
+            assert!(found.sessions.is_empty());
+            pages += 1;
+            query.after = match found.next {
+                Some(next) => Some(next),
+                None => break,
+            };
+        }
+        assert_eq!(pages, 2, "{sort:?}");
+    }
 }
