@@ -1,5 +1,6 @@
 //! SQLite as a store: where the answer to each question comes from.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -11,9 +12,10 @@ use adjourn_core::time::Timestamp;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
+use super::query::{self, Answer};
 use super::rows::{SqliteRows, recipients};
 use super::writer::{Job, Work};
-use super::{Sqlite, id_parts, listing, query, reader, tally};
+use super::{Sqlite, id_parts, listing, reader, tally};
 use crate::committed::{Appended, Listener};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -179,7 +181,13 @@ impl Store for Sqlite {
     fn query(&self, query: Query) -> Pending<Page, Error> {
         self.aside(move |store| {
             store.catch_up()?;
-            store.read(|connection| query::page(connection, &store.0.cache, &query))
+            let mut answer = Answer::new(query);
+            loop {
+                match store.read(|connection| answer.go_on(connection, &store.0.cache))? {
+                    ControlFlow::Break(page) => return Ok(page),
+                    ControlFlow::Continue(rest) => answer = rest,
+                }
+            }
         })
     }
 

@@ -9,6 +9,8 @@
 //! date. The list of states, changes and reasons follows the journal; sessions that the journal has
 //! changed since are left out of it and looked at themselves.
 
+mod answer;
+mod common;
 mod lists;
 mod plan;
 #[cfg(test)]
@@ -35,6 +37,7 @@ use crate::fold::fold;
 use crate::query::{Cursor, Filter, Page, Query, Sort, is_in};
 use crate::rows::{EntryNo, SessionRow, Sessions as _};
 use crate::store::{Listed, Standing};
+pub(super) use answer::Answer;
 use lists::Place;
 use plan::{FEW, Plan};
 use walk::{Step, Walk};
@@ -42,9 +45,9 @@ use walk::{Step, Walk};
 /// What one read may do: some tens of milliseconds' worth, so that none keeps the log from being
 /// written back. Reading a place of a list counts one.
 const WORK: usize = 262_144;
-/// What it counts to ask whether a session has a mark.
-const ASKING: usize = 8;
-/// What it counts to look at the row of a session.
+/// What it counts to ask whether a session has a mark, or to look at its row: in the order of changes,
+/// each is on another page of the file than the one before.
+const ASKING: usize = 16;
 const LOOKING: usize = 16;
 /// What it counts to read a session.
 const READING: usize = 128;
@@ -62,11 +65,7 @@ impl Bounds {
     const USUAL: Self = Self { work: WORK, few: FEW };
 }
 
-/// Returns a page of what a query asks for.
-pub(super) fn page(connection: &Connection, cache: &Cache, query: &Query) -> Result<Page, Error> {
-    page_within(connection, cache, query, Bounds::USUAL)
-}
-
+/// Returns a page of what a query asks for, as far as one read leads.
 fn page_within(
     connection: &Connection,
     cache: &Cache,
@@ -74,13 +73,19 @@ fn page_within(
     bounds: Bounds,
 ) -> Result<Page, Error> {
     let moment = connection.unchecked_transaction()?;
-    let mut search = Search::new(connection, query, bounds)?;
+    let page = page_of(Search::new(connection, query, bounds)?, cache, query.limit)?;
+    moment.finish()?;
+    Ok(page)
+}
+
+/// Returns a page of what a search finds.
+fn page_of(mut search: Search<'_>, cache: &Cache, limit: usize) -> Result<Page, Error> {
     let mut sessions: Vec<Listed> = Vec::new();
     let (mut last, mut next) = (None, None);
     while let Some(found) = search.next()? {
         let Some(listed) = search.wanted(cache, &found)? else { continue };
         // One more than there is room for says that there is a next page.
-        if sessions.len() == query.limit {
+        if sessions.len() == limit {
             next = last;
             break;
         }
@@ -88,9 +93,7 @@ fn page_within(
         last = search.looked_at;
     }
     let next = next.or(search.cut_short());
-    let behind = search.behind;
-    moment.finish()?;
-    Ok(Page { sessions, next, behind })
+    Ok(Page { sessions, next, behind: search.behind })
 }
 
 /// Counts what a filter lets through by its state; returns where to go on, if that took long enough,
@@ -189,6 +192,20 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(connection: &'a Connection, query: &'a Query, bounds: Bounds) -> Result<Self, Error> {
+        let Query { filter, sort, .. } = query;
+        let plan = match schema::version(connection)? >= schema::LISTING {
+            true => Plan::of(connection, filter, *sort, bounds)?,
+            false => Plan::whole(*sort),
+        };
+        Self::along(connection, query, bounds, plan)
+    }
+
+    fn along(
+        connection: &'a Connection,
+        query: &'a Query,
+        bounds: Bounds,
+        plan: Plan,
+    ) -> Result<Self, Error> {
         let Query { filter, sort, after, .. } = query;
         let list = filter.list(*sort);
         if after.is_some_and(|after| after.list != list) {
@@ -199,12 +216,8 @@ impl<'a> Search<'a> {
             None => last_entry(connection)?,
         };
         let states = filter.states.iter().map(|state| row_code(*state)).collect();
-        let has_lists = schema::version(connection)? >= schema::LISTING;
-        let plan = match has_lists {
-            true => Plan::of(connection, filter, *sort, bounds.few)?,
-            false => Plan::whole(*sort),
-        };
-        let marks = has_lists.then(|| filter.marks());
+        let has_marks = schema::version(connection)? >= schema::LISTING;
+        let marks = has_marks.then(|| filter.marks());
         let untold = marks.iter().flatten().filter(|mark| !plan.tells(mark)).cloned().collect();
         let mut search = Self {
             connection,

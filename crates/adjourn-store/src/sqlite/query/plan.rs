@@ -5,18 +5,19 @@ use adjourn_core::conditions::{KeyRange, keys_about};
 use adjourn_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::Bounds;
+use super::common::{Common, Compared};
 use super::lists::{FIRST_KEY, List, NEXT_KEY, NEXT_REASON, Part, Range, TENANT};
-use super::walk::{Step, Walk};
 use crate::error::Error;
 use crate::query::{Filter, INDEXED, Sort, StateKind, indexed};
 use crate::sqlite::listing;
 use crate::sqlite::rows::listed_code;
+use crate::sqlite::schema;
 
 /// How far lists are counted to find the shortest, and how many sessions are put in order by hand.
 pub(super) const FEW: usize = 10_000;
-/// How many places of lists are read to find out that they have few sessions in common: some ten
-/// milliseconds' worth.
-const COMPARED: usize = 65_536;
+/// The part of what one read may do that goes into finding out that lists have few sessions in common.
+const COMPARING: usize = 4;
 /// How many lists another is narrowed by as one: as many as there are states. For each that it is
 /// narrowed by, a leap may look for a place.
 const NARROWING: usize = STATES.len();
@@ -51,7 +52,7 @@ impl Plan {
         Self { lists, narrowed_by: Vec::new(), is_to_be_sorted, gathered: None }
     }
 
-    /// Chooses the lists for what is wanted, where so many sessions are few.
+    /// Chooses the lists for what is wanted.
     ///
     /// A list that is further behind the journal than a query looks at by itself lacks sessions. It
     /// is chosen only where no other leads to what is wanted, however short it is: a session is found
@@ -60,9 +61,9 @@ impl Plan {
         connection: &Connection,
         filter: &Filter,
         sort: Sort,
-        few: usize,
+        bounds: Bounds,
     ) -> Result<Self, Error> {
-        let until = until(filter);
+        let (until, few) = (until(filter), bounds.few);
         let lags = listing::behind(connection)? > listing::TAIL;
         let choices = choices(connection, filter, sort)?;
         let mut best: Option<(usize, &Vec<List>)> = None;
@@ -90,17 +91,10 @@ impl Plan {
         if !is_long || (lags && sort.is_by_change()) {
             return Ok(plan);
         }
-        let mut others = choices;
-        others.retain(|lists| !matches!(lists.as_slice(), [List::State(_), ..]));
-        others.extend(narrowing_states(filter));
-        others.retain(|lists| {
-            *lists != plan.lists
-                && lists.len() <= NARROWING
-                && are_in_order(lists, Sort::Oldest)
-                && !(lags && lists.iter().any(List::follows))
-        });
+        let mut others = narrowing(choices, filter, lags);
+        others.retain(|lists| *lists != plan.lists);
         match sort.is_by_change() {
-            true => Ok(Self::of_few_in_common(connection, others, few)?.unwrap_or(plan)),
+            true => Ok(Self::of_few_in_common(connection, others, bounds)?.unwrap_or(plan)),
             false => {
                 plan.narrowed_by = others;
                 Ok(plan)
@@ -113,24 +107,20 @@ impl Plan {
     fn of_few_in_common(
         connection: &Connection,
         mut sets: Vec<Vec<List>>,
-        few: usize,
+        bounds: Bounds,
     ) -> Result<Option<Self>, Error> {
-        // Each by itself has more than a few.
-        let Some(lists) = (sets.len() > 1).then(|| sets.remove(0)) else { return Ok(None) };
-        let mut walk = Walk::default();
-        walk.follow(lists.clone());
-        sets.iter().for_each(|lists| walk.narrow(lists.clone()));
-        let mut common = Vec::new();
-        while let Some(step) = walk.next(connection)? {
-            if let Step::Listed(place) = step {
-                common.push(place.no);
-            }
-            if walk.work() > COMPARED || common.len() > few {
-                return Ok(None);
-            }
+        let Some(mut common) = Common::of(sets.clone()) else { return Ok(None) };
+        if common.go_on(connection, bounds.few, bounds.work / COMPARING)? != Compared::Few {
+            return Ok(None);
         }
-        let (narrowed_by, gathered) = (sets, Some(common));
-        Ok(Some(Self { lists, narrowed_by, is_to_be_sorted: true, gathered }))
+        let (lists, gathered) = (sets.remove(0), Some(common.into_numbers()));
+        Ok(Some(Self { lists, narrowed_by: sets, is_to_be_sorted: true, gathered }))
+    }
+
+    /// Looks at these sessions.
+    pub(super) fn of_numbers(numbers: Vec<i64>) -> Self {
+        let (lists, narrowed_by, gathered) = (Vec::new(), Vec::new(), Some(numbers));
+        Self { lists, narrowed_by, is_to_be_sorted: true, gathered }
     }
 
     /// Returns whether a list is among them that may be behind the journal.
@@ -161,6 +151,31 @@ impl Plan {
         }
         Ok(numbers)
     }
+}
+
+/// Returns the sets of lists to compare for what is wanted, each of which has all of it: all that are
+/// in the order of numbers, unless what follows the journal is too far behind it, or the file has none.
+pub(super) fn to_compare(
+    connection: &Connection,
+    filter: &Filter,
+) -> Result<Vec<Vec<List>>, Error> {
+    let has_lists = schema::version(connection)? >= schema::LISTING;
+    if !has_lists || listing::behind(connection)? > listing::TAIL {
+        return Ok(Vec::new());
+    }
+    Ok(narrowing(choices(connection, filter, Sort::Oldest)?, filter, false))
+}
+
+/// Returns those of the sets of lists that others can be narrowed by.
+fn narrowing(mut choices: Vec<Vec<List>>, filter: &Filter, lags: bool) -> Vec<Vec<List>> {
+    choices.retain(|lists| !matches!(lists.as_slice(), [List::State(_), ..]));
+    choices.extend(narrowing_states(filter));
+    choices.retain(|lists| {
+        lists.len() <= NARROWING
+            && are_in_order(lists, Sort::Oldest)
+            && !(lags && lists.iter().any(List::follows))
+    });
+    choices
 }
 
 /// Returns whether lists are in the order that is wanted.

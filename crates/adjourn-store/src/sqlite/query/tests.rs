@@ -2,6 +2,8 @@
 
 mod random_filters;
 
+use std::ops::ControlFlow;
+
 use adjourn_core::id::SessionId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, StatementStatus, params, params_from_iter};
@@ -222,7 +224,8 @@ fn uses(connection: &Connection, filter: &Filter, sort: Sort) -> String {
 
 /// Returns the same where so many sessions are few.
 fn uses_where(connection: &Connection, filter: &Filter, sort: Sort, few: usize) -> String {
-    let plan = Plan::of(connection, filter, sort, few).unwrap();
+    let bounds = Bounds { few, ..Bounds::USUAL };
+    let plan = Plan::of(connection, filter, sort, bounds).unwrap();
     let name = |lists: &Vec<List>| {
         let mut indexes: Vec<_> = lists.iter().map(index).collect();
         indexes.dedup();
@@ -350,13 +353,13 @@ fn what_has_many_keys_is_found_in_their_range() {
 fn what_has_a_reason_is_looked_for_among_what_is_parked_or_to_be() {
     let connection = spread(1);
     let filter = Filter { reason: Some(ReasonPattern::new("*")), ..Filter::default() };
-    let plan = Plan::of(&connection, &filter, Sort::Oldest, FEW).unwrap();
+    let plan = Plan::of(&connection, &filter, Sort::Oldest, Bounds::USUAL).unwrap();
     assert_eq!(plan.lists, [3, 4, 6].map(List::State));
-    let plan = Plan::of(&connection, &filter, Sort::Stalest, FEW).unwrap();
+    let plan = Plan::of(&connection, &filter, Sort::Stalest, Bounds::USUAL).unwrap();
     assert_eq!(plan.lists, [3, 4, 6].map(List::StateByChange));
     let waiting_for = "ci.*".parse().ok();
     let filter = Filter { waiting_for, ..filter };
-    let plan = Plan::of(&connection, &filter, Sort::Stalest, FEW).unwrap();
+    let plan = Plan::of(&connection, &filter, Sort::Stalest, Bounds::USUAL).unwrap();
     assert_eq!(plan.lists, [4, 6].map(List::StateByChange));
 }
 
@@ -506,4 +509,81 @@ fn a_search_that_takes_long_goes_on_with_the_next_page() {
         }
         assert_eq!(pages, 2, "{sort:?}");
     }
+}
+
+/// Reads a page to its end; returns how many reads that takes.
+fn answered(connection: &Connection, query: &Query, bounds: Bounds) -> (Page, usize) {
+    let (mut answer, cache) = (Answer::within(query.clone(), bounds), Cache::new(1));
+    for reads in 1.. {
+        match answer.go_on(connection, &cache).unwrap() {
+            ControlFlow::Break(page) => return (page, reads),
+            ControlFlow::Continue(rest) => answer = rest,
+        }
+    }
+    panic!("there is always more to read");
+}
+
+/// A page by changes that was cut short goes on with what long lists have in common, if that is little.
+#[test]
+fn a_page_by_changes_has_what_long_lists_have_in_common() {
+    let bounds = Bounds { work: 4096, few: 100 };
+    // Those that both have did not change first or last.
+    let (connection, filter) = labelled(SESSIONS, "no % 2 = 0", "no % 2 = 1 OR no % 3000 = 0");
+    for (sort, wanted) in [
+        (Sort::Stalest, [3_000, 6_000, 9_000, 12_000]),
+        (Sort::Freshest, [12_000, 9_000, 6_000, 3_000]),
+    ] {
+        let mut query = Query { sort, ..Query::new(filter.clone(), 3) };
+        let mut places = Vec::new();
+        for count in [3, 1] {
+            let (page, reads) = answered(&connection, &query, bounds);
+            // One goes along the changes, some compare the lists, and one has the rest.
+            assert!(reads <= 2 + 2 * 12_000 / 4096, "{reads}");
+            assert_eq!((page.sessions.len(), page.behind), (count, 0));
+            let numbers = page.sessions.into_iter().map(|listed| {
+                let (id, _) = listed.unwrap_err();
+                let sql = "SELECT no FROM session WHERE id = ?1";
+                let no =
+                    connection.query_row(sql, [id.uuid().as_bytes()], |row| row.get::<_, i64>(0));
+                no.unwrap()
+            });
+            places.extend(numbers);
+            query.after = page.next;
+        }
+        assert_eq!((places, query.after), (wanted.to_vec(), None), "{sort:?}");
+    }
+    // What is not little is looked for along the changes alone, page by page.
+    let (connection, filter) = labelled(SESSIONS, "no % 2 = 0", "no <= 600");
+    let query = Query { sort: Sort::Freshest, ..Query::new(filter, 3) };
+    let (page, reads) = answered(&connection, &query, bounds);
+    assert!(page.sessions.is_empty() && page.next.is_some());
+    assert_eq!(reads, 2);
+}
+
+/// The list may follow the journal while others are compared with it.
+#[test]
+fn a_page_lacks_nothing_that_the_list_learns_while_it_is_read() {
+    let bounds = Bounds { work: 4096, few: 100 };
+    let (connection, filter) = labelled(SESSIONS, "no % 2 = 0", "no % 2 = 1 OR no = 20");
+    let filter = Filter { states: vec![StateKind::Suspended], ..filter };
+    let run = |sql: &str| connection.execute_batch(sql).unwrap();
+    run("UPDATE listing SET state = 2 WHERE session = 20;
+         INSERT INTO journal VALUES (1, 20, 1, NULL, zeroblob(32), NULL)");
+    let query = Query { sort: Sort::Freshest, ..Query::new(filter, 3) };
+    let (mut answer, cache) = (Answer::within(query, bounds), Cache::new(1));
+    let mut reads = 0;
+    let page = loop {
+        match answer.go_on(&connection, &cache).unwrap() {
+            ControlFlow::Break(page) => break page,
+            ControlFlow::Continue(rest) => answer = rest,
+        }
+        reads += 1;
+        // It has been compared by then as the list did not know it.
+        if reads == 2 {
+            run("UPDATE listing SET state = 4 WHERE session = 20;
+                 UPDATE progress SET seq = 1 WHERE what = 'listed'");
+        }
+    };
+    assert!(reads > 2);
+    assert_eq!((page.sessions.len(), page.next, page.behind), (1, None, 0));
 }
