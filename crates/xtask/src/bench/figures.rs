@@ -44,6 +44,7 @@ const KEPT: &[&str] = &[
     "storm_foreground_p99_ms",
     "status_per_s",
     "ls_filter_1m_ms",
+    "ls_disjoint_by_change_ms",
     "raw_axum_per_s",
     "events_per_s",
     "a2a_ops_per_s_n16",

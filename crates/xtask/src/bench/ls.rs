@@ -1,5 +1,9 @@
 //! Lists of a million sessions: how long the first page takes that a filter lets through.
+//!
+//! A page that is cut short is followed by the next one, as `adjourn ls` does, until there are as many
+//! sessions as a page has: what is measured is how long a person waits.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -22,6 +26,12 @@ const RARE: usize = 1_000;
 /// Sessions that each wait for something of their own, and the tenants that they belong to.
 const SUBJECTS: usize = 10_000;
 const TENANTS: usize = 100;
+/// Sessions with labels that are common: one half has the one, the other half the other, in turns, and
+/// every third has a third one.
+const COMMON: usize = 100_000;
+/// How many sessions lie before a page deep in a list, and how many are read at once on the way.
+const DEEP: usize = 100_000;
+const TURNED: usize = 1_000;
 /// Sessions that are added at once.
 const ADDED: usize = 1_000;
 /// Sessions on a page.
@@ -60,8 +70,28 @@ pub fn prepare(path: &Path) -> Result<()> {
         });
         wait(added)?;
     }
+    for from in (0..COMMON).step_by(ADDED) {
+        let added = adjourn.transact(move |tx| -> Result<(), CommandError> {
+            for number in from..from + ADDED {
+                let labels = common_labels(number);
+                let founding = Founding { labels, ..founding(r#"{"steps": []}"#) };
+                let id = tx.create(by(), founding)?.session.id;
+                let suspend = Suspend { reason: Some("bench".to_owned()), ..Suspend::default() };
+                tx.command(Request::new(id, by(), Command::Suspend(suspend)))?;
+            }
+            Ok(())
+        });
+        wait(added)?;
+    }
     wait(adjourn.catch_up_list())?;
     Ok(())
+}
+
+/// Returns the labels of one of the sessions whose labels are common.
+fn common_labels(number: usize) -> BTreeMap<String, String> {
+    let half = if number.is_multiple_of(2) { "even" } else { "odd" };
+    let third = number.is_multiple_of(3).then_some("third");
+    [half].into_iter().chain(third).map(|key| (key.to_owned(), "yes".to_owned())).collect()
 }
 
 /// Returns one of the sessions of many tenants that each wait for another subject, and say so.
@@ -76,20 +106,64 @@ fn subject(number: usize) -> Result<(Founding, Suspend)> {
 
 /// Measures the first page of each filter, as `adjourn ls` asks for it: in a store that was just
 /// opened to look. The slowest of them is the figure.
+///
+/// Two common labels that no session has both, in the order of changes, are a figure of their own: no
+/// list leads to what has both, and how long that takes grows with how many have either.
 pub fn measure(path: &Path, figures: &mut Figures) -> Result<()> {
     let mut slowest = Duration::ZERO;
     for (name, query, least) in queries() {
-        let start = Instant::now();
-        let adjourn = Adjourn::builder(path).read_only().cache(1).open_blocking()?;
-        let page = wait(adjourn.query(query))?;
-        let taken = start.elapsed();
-        ensure!(page.behind == 0, "the list is {} entries behind", page.behind);
-        ensure!(page.sessions.len() >= least, "{name} has {} sessions", page.sessions.len());
+        let taken = asked(path, name, query, least)?;
         figures.add(name, taken.as_secs_f64() * 1000.0);
         slowest = slowest.max(taken);
     }
+    let deep = asked(path, "ls_freshest_deep_ms", deep(path)?, PAGE)?;
+    figures.add("ls_freshest_deep_ms", deep.as_secs_f64() * 1000.0);
+    slowest = slowest.max(deep);
     figures.add("ls_filter_1m_ms", slowest.as_secs_f64() * 1000.0);
+    let name = "ls_disjoint_by_change_ms";
+    let disjoint = Query { sort: Sort::Freshest, ..Query::new(with(&["even", "odd"]), PAGE) };
+    figures.add(name, asked(path, name, disjoint, 0)?.as_secs_f64() * 1000.0);
     Ok(())
+}
+
+/// Returns how long it takes to answer a question with a page, or with what there is.
+fn asked(path: &Path, name: &str, mut query: Query, least: usize) -> Result<Duration> {
+    let start = Instant::now();
+    let adjourn = Adjourn::builder(path).read_only().cache(1).open_blocking()?;
+    let mut found = 0;
+    loop {
+        let page = wait(adjourn.query(query.clone()))?;
+        ensure!(page.behind == 0, "the list is {} entries behind", page.behind);
+        found += page.sessions.len();
+        query.limit = PAGE.saturating_sub(found);
+        match page.next {
+            Some(next) if query.limit > 0 => query.after = Some(next),
+            _ => break,
+        }
+    }
+    let taken = start.elapsed();
+    ensure!(found >= least, "{name} has {found} sessions");
+    Ok(taken)
+}
+
+/// Returns the question for a page deep in the list of what changed last.
+fn deep(path: &Path) -> Result<Query> {
+    let adjourn = Adjourn::builder(path).read_only().cache(1).open_blocking()?;
+    let mut query = Query { sort: Sort::Freshest, ..Query::new(Filter::default(), TURNED) };
+    let mut before = 0;
+    while before < DEEP {
+        let page = wait(adjourn.query(query.clone()))?;
+        before += page.sessions.len();
+        ensure!(page.next.is_some(), "the list ends after {before} sessions");
+        query.after = page.next;
+    }
+    Ok(Query { limit: PAGE, ..query })
+}
+
+/// Returns a filter for sessions that have all of some common labels.
+fn with(keys: &[&str]) -> Filter {
+    let labels = keys.iter().map(|key| ((*key).to_owned(), "yes".to_owned())).collect();
+    Filter { labels, ..Filter::default() }
 }
 
 /// The questions, each with the name of its figure and how many sessions the page has at least.
@@ -155,5 +229,8 @@ fn queries() -> Vec<(&'static str, Query, usize)> {
             PAGE,
         ),
         ("ls_label_and_state_ms", asks(Filter { labels: team(), ..idle() }, Sort::Oldest), PAGE),
+        ("ls_labels_ms", asks(with(&["even", "third"]), Sort::Oldest), PAGE),
+        ("ls_labels_by_change_ms", asks(with(&["even", "third"]), Sort::Freshest), PAGE),
+        ("ls_disjoint_ms", asks(with(&["even", "odd"]), Sort::Oldest), 0),
     ]
 }
