@@ -73,13 +73,13 @@ fn page_within(
     bounds: Bounds,
 ) -> Result<Page, Error> {
     let moment = connection.unchecked_transaction()?;
-    let page = page_of(Search::new(connection, query, bounds)?, cache, query.limit)?;
+    let page = page_of(&mut Search::new(connection, query, bounds)?, cache, query.limit)?;
     moment.finish()?;
     Ok(page)
 }
 
 /// Returns a page of what a search finds.
-fn page_of(mut search: Search<'_>, cache: &Cache, limit: usize) -> Result<Page, Error> {
+fn page_of(search: &mut Search<'_>, cache: &Cache, limit: usize) -> Result<Page, Error> {
     let mut sessions: Vec<Listed> = Vec::new();
     let (mut last, mut next) = (None, None);
     while let Some(found) = search.next()? {

@@ -1,5 +1,7 @@
 //! What long lists have in common: looked for in the order of numbers, a part at a time.
 
+use std::mem;
+
 use rusqlite::Connection;
 
 use super::lists::List;
@@ -25,12 +27,11 @@ pub(super) enum Compared {
 }
 
 impl Common {
-    /// Begins to compare sets of lists; one alone is not compared.
+    /// Begins to compare sets of lists; of one alone, all sessions are found.
     pub(super) fn of(sets: Vec<Vec<List>>) -> Option<Self> {
         let mut sets = sets.into_iter();
         let mut walk = Walk::default();
         walk.follow(sets.next()?);
-        walk.narrow(sets.next()?);
         sets.for_each(|lists| walk.narrow(lists));
         Some(Self { walk, numbers: Vec::new() })
     }
@@ -58,8 +59,8 @@ impl Common {
         Ok(Compared::InPart)
     }
 
-    /// Returns the numbers of the sessions that were found.
-    pub(super) fn into_numbers(self) -> Vec<i64> {
-        self.numbers
+    /// Takes the numbers of the sessions that were found since they were taken last.
+    pub(super) fn take(&mut self) -> Vec<i64> {
+        mem::take(&mut self.numbers)
     }
 }

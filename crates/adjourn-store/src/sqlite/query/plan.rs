@@ -109,11 +109,13 @@ impl Plan {
         mut sets: Vec<Vec<List>>,
         bounds: Bounds,
     ) -> Result<Option<Self>, Error> {
-        let Some(mut common) = Common::of(sets.clone()) else { return Ok(None) };
+        // One by itself has more than a few.
+        let common = Common::of(sets.clone()).filter(|_| sets.len() > 1);
+        let Some(mut common) = common else { return Ok(None) };
         if common.go_on(connection, bounds.few, bounds.work / COMPARING)? != Compared::Few {
             return Ok(None);
         }
-        let (lists, gathered) = (sets.remove(0), Some(common.into_numbers()));
+        let (lists, gathered) = (sets.remove(0), Some(common.take()));
         Ok(Some(Self { lists, narrowed_by: sets, is_to_be_sorted: true, gathered }))
     }
 

@@ -540,24 +540,69 @@ fn a_page_by_changes_has_what_long_lists_have_in_common() {
             // One goes along the changes, some compare the lists, and one has the rest.
             assert!(reads <= 2 + 2 * 12_000 / 4096, "{reads}");
             assert_eq!((page.sessions.len(), page.behind), (count, 0));
-            let numbers = page.sessions.into_iter().map(|listed| {
-                let (id, _) = listed.unwrap_err();
-                let sql = "SELECT no FROM session WHERE id = ?1";
-                let no =
-                    connection.query_row(sql, [id.uuid().as_bytes()], |row| row.get::<_, i64>(0));
-                no.unwrap()
-            });
-            places.extend(numbers);
+            places.extend(numbers(&connection, &page));
             query.after = page.next;
         }
         assert_eq!((places, query.after), (wanted.to_vec(), None), "{sort:?}");
     }
-    // What is not little is looked for along the changes alone, page by page.
+    // Of what is not little, those come that changed first or last.
     let (connection, filter) = labelled(SESSIONS, "no % 2 = 0", "no <= 600");
+    let query = Query { sort: Sort::Freshest, ..Query::new(filter.clone(), 3) };
+    let (page, reads) = answered(&connection, &query, bounds);
+    assert_eq!(numbers(&connection, &page), [600, 598, 596]);
+    assert!(page.next.is_some() && reads <= 6, "{reads}");
+    let after = Query { after: page.next, ..query };
+    let (page, reads) = answered(&connection, &after, bounds);
+    assert_eq!((numbers(&connection, &page), reads), (vec![594, 592, 590], 1));
+    // But not if only reading them tells.
+    let filter = Filter { prompted: true, ..filter };
     let query = Query { sort: Sort::Freshest, ..Query::new(filter, 3) };
     let (page, reads) = answered(&connection, &query, bounds);
     assert!(page.sessions.is_empty() && page.next.is_some());
     assert_eq!(reads, 2);
+}
+
+/// Sessions that all changed before or behind all others are found by their label.
+#[test]
+fn a_page_by_changes_is_found_at_the_other_end() {
+    let bounds = Bounds { work: 4096, few: 100 };
+    let (connection, filter) = labelled(SESSIONS, "no > 11500", "no = 1");
+    let labels = [("a".to_owned(), "1".to_owned())].into();
+    let query = Query { sort: Sort::Stalest, ..Query::new(Filter { labels, ..filter }, 3) };
+    let (page, reads) = answered(&connection, &query, bounds);
+    assert_eq!(numbers(&connection, &page), [11_501, 11_502, 11_503]);
+    // A part of the list is kept at a time.
+    assert!(page.next.is_some() && reads <= 2 + 500 / 97 + 1, "{reads}");
+    // One that is kept may change before the page is done, and others are not lost for it.
+    let (mut answer, cache) = (Answer::within(query, bounds), Cache::new(1));
+    let mut reads = 0;
+    let page = loop {
+        match answer.go_on(&connection, &cache).unwrap() {
+            ControlFlow::Break(page) => break page,
+            ControlFlow::Continue(rest) => answer = rest,
+        }
+        reads += 1;
+        if reads == 3 {
+            let change = "UPDATE session SET head = 9 WHERE no IN (11501, 11502)";
+            connection.execute(change, []).unwrap();
+        }
+    };
+    assert_eq!(numbers(&connection, &page), [11_503, 11_504]);
+    let next = page.next.unwrap();
+    let filter = Filter { labels: [("a".to_owned(), "1".to_owned())].into(), ..Filter::default() };
+    let query = Query { sort: Sort::Stalest, after: Some(next), ..Query::new(filter, 3) };
+    let (page, _) = answered(&connection, &query, bounds);
+    assert_eq!(numbers(&connection, &page), [11_505, 11_506, 11_507]);
+}
+
+/// Returns the numbers of the sessions on a page, none of which can be read.
+fn numbers(connection: &Connection, page: &Page) -> Vec<i64> {
+    let number = |listed: &Listed| {
+        let (id, _) = listed.as_ref().unwrap_err();
+        let sql = "SELECT no FROM session WHERE id = ?1";
+        connection.query_row(sql, [id.uuid().as_bytes()], |row| row.get(0)).unwrap()
+    };
+    page.sessions.iter().map(number).collect()
 }
 
 /// The list may follow the journal while others are compared with it.

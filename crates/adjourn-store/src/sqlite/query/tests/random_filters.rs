@@ -74,7 +74,7 @@ fn filter() -> impl Strategy<Value = Filter> {
 }
 
 fn bounds() -> impl Strategy<Value = Bounds> {
-    let few = proptest::sample::select(vec![0, 1, 3, FEW]);
+    let few = proptest::sample::select(vec![0, 1, 3, 8, FEW]);
     let work = proptest::sample::select(vec![1, 60, 400, WORK]);
     (few, work).prop_map(|(few, work)| Bounds { few, work })
 }
