@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 use crate::text;
 
@@ -32,11 +33,13 @@ macro_rules! id {
                 Self(uuid)
             }
 
-            /// Returns its text, all at once: every suspension writes some ids.
-            fn text(self) -> String {
-                let mut digits = Uuid::encode_buffer();
-                let digits = self.0.as_hyphenated().encode_lower(&mut digits);
-                [$prefix, digits].concat()
+            /// Returns the characters of its text: every suspension reads and writes some ids.
+            fn spelt(self) -> [u8; $prefix.len() + Hyphenated::LENGTH] {
+                let mut spelt = [0; $prefix.len() + Hyphenated::LENGTH];
+                let (prefix, uuid) = spelt.split_at_mut($prefix.len());
+                prefix.copy_from_slice($prefix.as_bytes());
+                self.0.as_hyphenated().encode_lower(uuid);
+                spelt
             }
 
             /// Returns the uuid alone, for keys and indexes.
@@ -47,7 +50,7 @@ macro_rules! id {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.text())
+                f.write_str(text::of(&self.spelt()))
             }
         }
 
@@ -66,13 +69,13 @@ macro_rules! id {
                 let rest = text.strip_prefix($prefix).ok_or_else(|| error.clone())?;
                 let uuid = Uuid::try_parse(rest).map_err(|_| error.clone())?;
                 let id = Self(uuid);
-                if id.text() == text { Ok(id) } else { Err(error) }
+                if id.spelt() == text.as_bytes() { Ok(id) } else { Err(error) }
             }
         }
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.text())
+                serializer.serialize_str(text::of(&self.spelt()))
             }
         }
 

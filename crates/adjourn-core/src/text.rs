@@ -1,4 +1,5 @@
-//! Values that are stored as text: each is read from it where it stands, without a copy.
+//! Values that are stored as text: each is read from it where it stands and written from where it is
+//! spelt, without a copy.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,6 +18,11 @@ where
     D: Deserializer<'de>,
 {
     deserializer.deserialize_str(Text(PhantomData))
+}
+
+/// Returns the text that a value has spelt as ASCII characters, of which each has one byte.
+pub(crate) fn of(spelt: &[u8]) -> &str {
+    std::str::from_utf8(spelt).unwrap_or_default()
 }
 
 struct Text<T>(PhantomData<T>);

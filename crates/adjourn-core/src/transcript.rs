@@ -45,14 +45,9 @@ impl Digest {
     }
 }
 
-/// Returns digits as the text that they are.
-fn digits(spelt: &[u8]) -> &str {
-    std::str::from_utf8(spelt).unwrap_or_default()
-}
-
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(digits(&self.spelt()))
+        f.write_str(text::of(&self.spelt()))
     }
 }
 
@@ -86,7 +81,7 @@ impl std::str::FromStr for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(digits(&self.spelt()))
+        serializer.serialize_str(text::of(&self.spelt()))
     }
 }
 
