@@ -21,6 +21,7 @@ use serde::de::Error as _;
 
 use crate::limits;
 
+pub(crate) mod beside;
 mod bound;
 mod repeated;
 

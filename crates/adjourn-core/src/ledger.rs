@@ -4,8 +4,9 @@
 //! leaves the ledger with its result; one that did not stays until the model is told what became
 //! of it. So no call dangles, whatever ends a step.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::json::beside::{self, beside, required};
 use crate::transcript::Digest;
 
 /// The id a model gave to a call.
@@ -88,7 +89,7 @@ pub enum CallState {
 }
 
 /// A call without an answer in the transcript.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenCall {
     /// What was asked for.
@@ -99,6 +100,20 @@ pub struct OpenCall {
     /// Whether it was ever started: if it does not run now, its outcome is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub started: bool,
+}
+
+beside! {
+    OpenCallFields {
+        "state" => state: CallState,
+        "started" => started: bool,
+    }
+}
+
+impl<'de> Deserialize<'de> for OpenCall {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (call, OpenCallFields { state, started }) = beside::read(deserializer)?;
+        Ok(Self { call, state: required(state, "state")?, started: started.unwrap_or_default() })
+    }
 }
 
 /// The open calls of a session, in the order in which they were asked for.

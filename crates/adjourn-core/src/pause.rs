@@ -1,6 +1,6 @@
 //! Pauses: what is asked for, what is in force, and how it ended.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::actor::{Actor, Face};
@@ -11,12 +11,13 @@ use crate::conditions::{Conditions, Due};
 use crate::event::SuspendJoined;
 use crate::facts::SpanLinks;
 use crate::id::{Handle, Seq};
+use crate::json::beside::{self, beside, required};
 use crate::ledger::CallId;
 use crate::session::Phase;
 use crate::time::Timestamp;
 
 /// A client's pause that is accepted and not yet in force.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingPause {
     /// What was asked for.
@@ -29,8 +30,23 @@ pub struct PendingPause {
     pub abandon_at: Option<Timestamp>,
 }
 
+beside! {
+    PendingPauseFields {
+        "mode" => mode: Mode,
+        "abandonAt" => abandon_at: Option<Timestamp>,
+    }
+}
+
+impl<'de> Deserialize<'de> for PendingPause {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (pause, fields) = beside::read(deserializer)?;
+        let PendingPauseFields { mode, abandon_at } = fields;
+        Ok(Self { pause, mode: required(mode, "mode")?, abandon_at: abandon_at.flatten() })
+    }
+}
+
 /// One pause: what is asked for, from the request on.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pause {
     /// Its name.
@@ -78,6 +94,52 @@ pub struct Pause {
     /// The spans that a resume links to.
     #[serde(flatten)]
     pub spans: SpanLinks,
+}
+
+beside! {
+    PauseFields {
+        "handle" => handle: Handle,
+        "initiator" => initiator: Initiator,
+        "wait" => wait: Wait,
+        "reason" => reason: Option<String>,
+        "hostInterrupted" => host_interrupted: bool,
+        "conditions" => conditions: Option<Conditions>,
+        "window" => window: Seq,
+        "summary" => summary: Option<String>,
+        "call" => call: Option<CallId>,
+        "limit" => limit: Option<Limit>,
+        "requestedAt" => requested_at: Timestamp,
+        "by" => by: Actor,
+        "requesters" => requesters: Requesters,
+        "joined" => joined: Option<Box<Joined>>,
+        "joinedLater" => joined_later: Vec<Joined>,
+        "meta" => meta: Option<Value>,
+    }
+}
+
+impl<'de> Deserialize<'de> for Pause {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (spans, fields): (_, PauseFields) = beside::read(deserializer)?;
+        Ok(Self {
+            handle: required(fields.handle, "handle")?,
+            initiator: required(fields.initiator, "initiator")?,
+            wait: required(fields.wait, "wait")?,
+            reason: fields.reason.flatten(),
+            host_interrupted: fields.host_interrupted.unwrap_or_default(),
+            conditions: fields.conditions.flatten(),
+            window: required(fields.window, "window")?,
+            summary: fields.summary.flatten(),
+            call: fields.call.flatten(),
+            limit: fields.limit.flatten(),
+            requested_at: required(fields.requested_at, "requestedAt")?,
+            by: required(fields.by, "by")?,
+            requesters: fields.requesters.unwrap_or_default(),
+            joined: fields.joined.flatten(),
+            joined_later: fields.joined_later.unwrap_or_default(),
+            meta: fields.meta.flatten(),
+            spans,
+        })
+    }
 }
 
 impl Pause {
@@ -236,7 +298,7 @@ pub enum Wait {
 }
 
 /// A pause in force.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parked {
     /// What was asked for.
@@ -247,6 +309,21 @@ pub struct Parked {
     /// When a deadline acts, and which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
+}
+
+beside! {
+    ParkedFields {
+        "suspendedAt" => suspended_at: Timestamp,
+        "due" => due: Option<Due>,
+    }
+}
+
+impl<'de> Deserialize<'de> for Parked {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (pause, ParkedFields { suspended_at, due }) = beside::read(deserializer)?;
+        let suspended_at = required(suspended_at, "suspendedAt")?;
+        Ok(Self { pause, suspended_at, due: due.flatten() })
+    }
 }
 
 /// What ended a wait: an event or a deadline.

@@ -4,7 +4,7 @@ mod queries;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::arrival::Arrival;
@@ -12,6 +12,7 @@ use crate::carry::{AddBudget, Budget, Counters, Progress, Totals};
 use crate::command::RunEnd;
 use crate::driver::DriverSummary;
 use crate::id::{Epoch, HostId, RunId, Seq, SessionId};
+use crate::json::beside::{self, beside, required};
 use crate::ledger::Ledger;
 use crate::option::SessionOption;
 use crate::time::Timestamp;
@@ -144,7 +145,7 @@ pub enum Opening {
 }
 
 /// What woke a session, for the turn that follows.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WakeReport {
     /// What was resumed.
@@ -179,6 +180,40 @@ pub struct WakeReport {
     /// A wake before this one that no step had begun with yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Box<Self>>,
+}
+
+beside! {
+    WakeReportFields {
+        "reason" => reason: Option<String>,
+        "hostInterrupted" => host_interrupted: bool,
+        "summary" => summary: Option<String>,
+        "waitedMs" => waited_ms: u64,
+        "arrival" => arrival: Option<Arrival>,
+        "input" => input: Option<Content>,
+        "value" => value: Option<Value>,
+        "added" => added: Option<AddBudget>,
+        "question" => question: Option<String>,
+        "earlier" => earlier: Option<Box<WakeReport>>,
+    }
+}
+
+impl<'de> Deserialize<'de> for WakeReport {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (resumption, fields): (_, WakeReportFields) = beside::read(deserializer)?;
+        Ok(Self {
+            resumption,
+            reason: fields.reason.flatten(),
+            host_interrupted: fields.host_interrupted.unwrap_or_default(),
+            summary: fields.summary.flatten(),
+            waited_ms: required(fields.waited_ms, "waitedMs")?,
+            arrival: fields.arrival.flatten(),
+            input: fields.input.flatten(),
+            value: fields.value.flatten(),
+            added: fields.added.flatten(),
+            question: fields.question.flatten(),
+            earlier: fields.earlier.flatten(),
+        })
+    }
 }
 
 /// One model call and the calls it asked for.
