@@ -196,10 +196,13 @@ pub fn split_last<'t>(object: &'t str, begin: &str, end: &str) -> Option<(&'t st
 
 /// Reads the objects of a list that was stored, which is given without its brackets: returns each
 /// with its text. Returns nothing if there is more between them than a comma, or if one of them
-/// cannot be read as [`stored`] does it.
-pub fn stored_list<'de, T: Deserialize<'de>>(list: &'de str) -> Option<Vec<(T, &'de str)>> {
+/// cannot be read as [`stored`] does it. Room is made for as many as are `expected`.
+pub fn stored_list<'de, T: Deserialize<'de>>(
+    list: &'de str,
+    expected: usize,
+) -> Option<Vec<(T, &'de str)>> {
     refuse_private(list.as_bytes()).ok()?;
-    let (mut rest, mut objects) = (list, Vec::new());
+    let (mut rest, mut objects) = (list, Vec::with_capacity(expected));
     while rest.starts_with('{') {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
         let object = values.next()?.ok()?;

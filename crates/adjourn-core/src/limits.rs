@@ -5,6 +5,7 @@
 //! [`REQUESTERS`], [`CONSUMED`], [`COUNTED_TOOLS`], [`ALLOWED_TOOLS`], [`COUNTERS`] and [`LESSONS`] bound lists while events are folded.
 //! They are part of the format: another number would fold an old journal to another state than the one it carries.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -98,9 +99,9 @@ pub const MAX_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// # Errors
 /// How long it may be, at `path`.
-pub fn text(path: &str, text: &str, limit: usize) -> Result<(), Rejected> {
+pub fn text(path: impl Display, text: &str, limit: usize) -> Result<(), Rejected> {
     if text.len() > limit {
-        return Err(Rejected::too_large(path, limit));
+        return Err(Rejected::too_large(path.to_string(), limit));
     }
     Ok(())
 }
@@ -117,12 +118,12 @@ pub fn optional(path: &str, value: Option<&str>, limit: usize) -> Result<(), Rej
 ///
 /// # Errors
 /// What is wrong with it, at `path`.
-pub fn name(path: &str, value: &str) -> Result<(), Rejected> {
+pub fn name(path: impl Display, value: &str) -> Result<(), Rejected> {
     if value.is_empty() {
-        return Err(Rejected::invalid(path, "must not be empty"));
+        return Err(Rejected::invalid(path.to_string(), "must not be empty"));
     }
     if value.chars().any(char::is_control) {
-        return Err(Rejected::invalid(path, "must not hold control characters"));
+        return Err(Rejected::invalid(path.to_string(), "must not hold control characters"));
     }
     text(path, value, NAME_BYTES)
 }

@@ -65,16 +65,16 @@ pub(crate) fn check(options: &[SessionOption]) -> Result<(), Rejected> {
     let at = |option: usize, rest: &str| format!("driver.options[{option}]{rest}");
     let mut known = BTreeSet::new();
     for (number, option) in options.iter().enumerate() {
-        limits::name(&at(number, ".id"), &option.id)?;
-        limits::name(&at(number, ".name"), &option.name)?;
+        limits::name(at(number, ".id"), &option.id)?;
+        limits::name(at(number, ".name"), &option.name)?;
         if !known.insert(&option.id) {
             return Err(Rejected::invalid(at(number, ".id"), "there is an option of this id"));
         }
         let mut values = BTreeSet::new();
         for (index, value) in option.values.iter().enumerate() {
             let at = |field: &str| at(number, &format!(".values[{index}].{field}"));
-            limits::name(&at("id"), &value.id)?;
-            limits::name(&at("name"), &value.name)?;
+            limits::name(at("id"), &value.id)?;
+            limits::name(at("name"), &value.name)?;
             limits::optional(&at("description"), value.description.as_deref(), limits::NAME_BYTES)?;
             if !values.insert(&value.id) {
                 return Err(Rejected::invalid(at("id"), "there is a value of this id"));

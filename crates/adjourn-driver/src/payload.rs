@@ -26,6 +26,9 @@ const SCHEMA: u32 = 1;
 /// How long a state and a message are, about: room for them is made at once.
 const STATE_BYTES: usize = 8 * 1024;
 const MESSAGE_BYTES: usize = 512;
+/// How long a message is at least, about. A record that says it has more than fit into it gets no
+/// room for them.
+const SHORT_MESSAGE_BYTES: usize = 128;
 
 /// What stands in front of the messages, and what a payload ends with behind them.
 const MESSAGES_BEGIN: &str = ",\"messages\":[";
@@ -343,10 +346,12 @@ impl Payload<KeptEntry> {
         let (members, list) = json::split_last(text, MESSAGES_BEGIN, MESSAGES_END)?;
         // With an empty list it is a payload just if it is one with this: the messages are all that
         // stands in the list, and the brackets around it are those of the empty one.
-        let without_messages = format!("{members}{MESSAGES_BEGIN}{MESSAGES_END}");
+        let without_messages = [members, MESSAGES_BEGIN, MESSAGES_END].concat();
         let read = json::stored_text::<Read<KeptEntry>>(&without_messages).ok()?;
-        let messages = json::stored_list(list)?;
         let Read { schema, driver, state: session, .. } = read;
+        let room = list.len() / SHORT_MESSAGE_BYTES;
+        let said = usize::try_from(session.transcript.length).unwrap_or(room);
+        let messages = json::stored_list(list, said.min(room))?;
         let is_whole = schema == SCHEMA && session.transcript.length == messages.len() as u64;
         let messages = messages.into_iter().map(|(said, text)| KeptEntry::new(said, text));
         is_whole.then(|| Self { driver, session, messages: messages.collect() })

@@ -83,6 +83,7 @@ impl Transcript {
             pages.push(page);
         }
         let mut entries = pages.pop().unwrap_or_default();
+        entries.reserve(pages.iter().map(Vec::len).sum());
         while let Some(page) = pages.pop() {
             entries.extend(page);
         }

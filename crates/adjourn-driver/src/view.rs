@@ -254,11 +254,13 @@ struct Calls {
 
 impl Calls {
     fn of(messages: &[Message]) -> Self {
-        let mut asked: Vec<Asked> = Vec::new();
+        // Most conversations have many, and what is made room for at once is not moved.
+        let count = messages.iter().map(|message| message.calls.len()).sum();
+        let mut asked: Vec<Asked> = Vec::with_capacity(count);
         let mut answers = vec![Answer::Nothing; messages.len()];
         // The last call that was asked for by each id.
-        let mut latest: HashMap<&CallId, usize> = HashMap::new();
-        let mut ids: HashMap<CallId, u64> = HashMap::new();
+        let mut latest: HashMap<&CallId, usize> = HashMap::with_capacity(count);
+        let mut ids: HashMap<CallId, u64> = HashMap::with_capacity(count);
         for (by, message) in messages.iter().enumerate() {
             let calls = message.calls.iter().filter(|_| message.role == Role::Agent);
             for (place, call) in calls.enumerate() {

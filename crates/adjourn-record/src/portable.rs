@@ -200,7 +200,7 @@ impl Record {
         let (members, payload) = json::split_last(text, PAYLOAD_BEGIN, PAYLOAD_END)?;
         // With an empty payload it is a record just if it is one with this: the payload is all of
         // one string, and the quotes around it are those of the empty one.
-        let without_payload = format!("{members}{PAYLOAD_BEGIN}{PAYLOAD_END}");
+        let without_payload = [members, PAYLOAD_BEGIN, PAYLOAD_END].concat();
         let payload = Arc::new(escape::read(payload)?);
         Some(Self { payload, ..json::stored_text(&without_payload).ok()? })
     }

@@ -54,7 +54,7 @@ impl Founding {
         }
         for (key, value) in &self.labels {
             limits::name("labels", key)?;
-            limits::text(&format!("labels.{key}"), value, limits::NAME_BYTES)?;
+            limits::text(format_args!("labels.{key}"), value, limits::NAME_BYTES)?;
         }
         if let Some(title) = &self.title {
             limits::name("title", title)?;

@@ -329,10 +329,10 @@ fn check_asked(session: &Session, calls: &[AskedCall], entries: &[Digest]) -> Re
     }
     let said = said_with(session, entries);
     for (index, call) in calls.iter().enumerate() {
-        let path = format!("calls[{index}]");
-        limits::name(&format!("{path}.tool"), &call.tool)?;
-        limits::name(&format!("{path}.id"), &call.id.0)?;
-        limits::text(&format!("{path}.id"), &call.id.0, limits::CALL_ID_BYTES)?;
+        let path = format_args!("calls[{index}]");
+        limits::name(format_args!("{path}.tool"), &call.tool)?;
+        limits::name(format_args!("{path}.id"), &call.id.0)?;
+        limits::text(format_args!("{path}.id"), &call.id.0, limits::CALL_ID_BYTES)?;
         let earlier = calls.iter().take(index).any(|other| other.id == call.id);
         if earlier || session.calls.get(&call.id).is_some() {
             return Err(Rejected::invalid(format!("{path}.id"), "another open call has this id"));

@@ -69,7 +69,7 @@ pub(super) fn start_run(
 
 /// Refuses what is too long to be fed to an agent.
 pub(super) fn check_input(path: &str, content: &Content) -> Result<(), Rejected> {
-    limits::text(&format!("{path}.excerpt"), &content.excerpt, limits::EXCERPT_BYTES)?;
+    limits::text(format_args!("{path}.excerpt"), &content.excerpt, limits::EXCERPT_BYTES)?;
     if content.bytes > limits::INPUT_BYTES {
         let (limit, mebibytes) = (limits::INPUT_BYTES, limits::INPUT_BYTES >> 20);
         let problem = format!("longer than {mebibytes} MiB ({limit} bytes)");

@@ -161,18 +161,18 @@ fn what_an_older_program_stored_is_an_error_and_not_the_end() {
 #[test]
 fn the_objects_of_a_list_are_read_with_their_texts() {
     let list = r#"{"a":[1,{"b":"},{"}]},{},{"c" : 2}"#;
-    let read = stored_list::<Value>(list).unwrap();
+    let read = stored_list::<Value>(list, 0).unwrap();
     let texts: Vec<_> = read.iter().map(|(_, text)| *text).collect();
     assert_eq!(texts, [r#"{"a":[1,{"b":"},{"}]}"#, "{}", r#"{"c" : 2}"#]);
     for (value, text) in &read {
         assert_eq!(*value, stored::<Value>(text.as_bytes()).unwrap());
     }
-    assert_eq!(stored_list::<Value>(""), Some(Vec::new()));
+    assert_eq!(stored_list::<Value>("", 0), Some(Vec::new()));
     let private = format!(r#"{{"{RAW}":"1"}}"#);
     for list in
         ["{},", ",{}", "{} ,{}", "{}, {}", " {}", "{} ", "{}{}", "1", "{},1", "{", "{}]", &private]
     {
-        assert_eq!(stored_list::<Value>(list), None, "{list}");
+        assert_eq!(stored_list::<Value>(list, 0), None, "{list}");
     }
 }
 
