@@ -26,7 +26,7 @@ pub(crate) use begin::{Beginning, Terms, check, consume};
 use crate::agent::Inner;
 use crate::cancellation::CancellationRequest;
 use crate::clock::WorkClock;
-use crate::driver::place::Place;
+use crate::driver::place::Counts;
 use crate::driver::{AgentDriver, Outbox};
 use crate::events::{AgentError, AgentEvent, RunCancelled, StateSnapshot, UserInputRequested};
 use crate::failure::FailureKind;
@@ -186,14 +186,14 @@ impl MemoryHost {
         let session = &self.session;
         let run = session.run();
         let run_id = run.map(|run| run.id).or(session.last_run.as_ref().map(|run| run.id));
-        let place = Place::read(session);
+        let counts = Counts::read(session);
         let snapshot = StateSnapshot {
             session_id: session.id.to_string(),
             run_id: run_id.map(|id| id.to_string()).unwrap_or_default(),
-            iteration_count: place.iterations,
+            iteration_count: counts.iterations,
             elapsed_seconds: seconds(run.map_or(0, |run| run.progress.active_ms)),
             cumulative_cost_usd: dollars(session.totals.cost_micro_usd),
-            unpriced_calls: place.unpriced_calls,
+            unpriced_calls: counts.unpriced_calls,
             cumulative_prompt_tokens: session.totals.prompt_tokens,
             cumulative_completion_tokens: session.totals.completion_tokens,
         };
@@ -310,6 +310,6 @@ impl MemoryHost {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         result.outcome = outcome;
         result.totals = self.session.totals;
-        result.iteration_count = Place::read(&self.session).iterations;
+        result.iteration_count = Counts::read(&self.session).iterations;
     }
 }

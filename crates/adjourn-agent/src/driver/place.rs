@@ -60,6 +60,28 @@ pub(crate) struct Place {
     pub(crate) unpriced_calls: u64,
 }
 
+/// What is told of it while the run goes on: the rest is not read for that.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Counts {
+    /// See [`Place::iterations`].
+    pub(crate) iterations: u64,
+    /// See [`Place::unpriced_calls`].
+    pub(crate) unpriced_calls: u64,
+}
+
+impl Counts {
+    /// Reads where a session has got to.
+    pub(crate) fn read(session: &Session) -> Self {
+        read(session)
+    }
+}
+
+fn read<'s, T: Default + Deserialize<'s>>(session: &'s Session) -> T {
+    let state = session.driver_state.as_deref().unwrap_or("{}");
+    json::stored_text(state).unwrap_or_default()
+}
+
 /// What is to be done about a failure, decided when it was met.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Pending {
@@ -73,8 +95,7 @@ pub(crate) struct Pending {
 impl Place {
     /// Reads where a session has got to.
     pub(crate) fn read(session: &Session) -> Self {
-        let state = session.driver_state.as_deref().unwrap_or("{}");
-        json::stored_text(state).unwrap_or_default()
+        read(session)
     }
 
     /// Returns it as the driver's state.
