@@ -123,6 +123,10 @@ impl Writer {
             });
             span.in_scope(|| self.log_room(&committed, &changes));
             drop(span);
+            self.careful = match self.unwritten.broken() {
+                Some(_) => CAREFUL,
+                None => self.careful.saturating_sub(1),
+            };
             if committed.is_err() {
                 // What was cached on the way may never have happened.
                 self.cache.clear();
@@ -200,7 +204,7 @@ impl Writer {
                 Err(_) => break,
             }
         }
-        self.write_out()?;
+        self.unwritten.write_out(&self.connection)?;
         let collected = Instant::now();
         if tree.count() > 0 {
             self.sign(&tree)?;
@@ -241,9 +245,9 @@ impl Writer {
         // A panic of one caller must not take the others' answers with it.
         let result = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
         let result = match result {
-            Ok(Ok(())) => match transaction.failed() {
+            Ok(Ok(())) => match transaction.failed().cloned().or_else(|| self.unwritten.failed()) {
                 // Whoever swallowed an error of the store has done half of something.
-                Some(failed) => Err(Some(failed.clone())),
+                Some(failed) => Err(Some(failed)),
                 None if self.careful > 0 => {
                     self.unwritten.write_out(&self.connection).map_err(Some)
                 }
@@ -286,12 +290,6 @@ impl Writer {
             }
         }
         Ok(())
-    }
-
-    /// Writes what is left to write of the transaction.
-    fn write_out(&mut self) -> Result<(), Error> {
-        self.careful = self.careful.saturating_sub(1);
-        self.unwritten.write_out(&self.connection).inspect_err(|_| self.careful = CAREFUL)
     }
 
     /// Adds the commit's row: the root of its entries, signed, on top of the commit before.

@@ -15,15 +15,23 @@ use rusqlite::{CachedStatement, Connection, ToSql, params_from_iter};
 use super::given_up;
 use crate::error::Error;
 
+/// Rows with more bytes than this are written at the end of a job: messages may be long, and many
+/// jobs share a transaction.
+const LARGE: usize = 1024 * 1024;
+
 /// Rows to be written, in order, and how what the job that runs has written can be undone.
 #[derive(Default)]
 pub(in crate::sqlite) struct Unwritten {
     writes: RefCell<Vec<Write>>,
+    /// The bytes of their longest values together.
+    bytes: Cell<usize>,
     /// How many of them are of the jobs before the one that runs, which are kept.
     kept: Cell<usize>,
     /// Whether the transaction has no other job than the one that runs.
     is_alone: Cell<bool>,
     written: Cell<Written>,
+    /// Why rows of the job that runs could not be written: it has to be undone.
+    failed: RefCell<Option<Error>>,
     /// Why rows of jobs that are kept could not be written: the transaction cannot be committed.
     broken: RefCell<Option<Error>>,
 }
@@ -54,6 +62,7 @@ impl Unwritten {
     /// Begins a transaction without rows.
     pub(in crate::sqlite) fn begin(&self) {
         self.writes.borrow_mut().clear();
+        self.bytes.set(0);
         self.broken.replace(None);
         self.begin_job(true);
     }
@@ -62,6 +71,7 @@ impl Unwritten {
     pub(in crate::sqlite) fn begin_job(&self, is_alone: bool) {
         self.kept.set(self.writes.borrow().len());
         self.is_alone.set(is_alone);
+        self.failed.replace(None);
         self.written.set(Written::Nothing);
     }
 
@@ -71,7 +81,7 @@ impl Unwritten {
             connection.prepare_cached("RELEASE job")?.execute([])?;
         }
         self.kept.set(self.writes.borrow().len());
-        Ok(())
+        if self.bytes.get() > LARGE { self.write_out(connection) } else { Ok(()) }
     }
 
     /// Undoes what the job did, as far as that is possible within the transaction.
@@ -90,6 +100,11 @@ impl Unwritten {
         })
     }
 
+    /// Returns why the job has to be undone, whatever it made of the error.
+    pub(in crate::sqlite) fn failed(&self) -> Option<Error> {
+        self.failed.borrow().clone()
+    }
+
     /// Returns why the transaction cannot be committed, if rows of a job that is kept are missing.
     pub(in crate::sqlite) fn broken(&self) -> Option<Error> {
         self.broken.borrow().clone()
@@ -97,6 +112,8 @@ impl Unwritten {
 
     /// Adds a row that is written before anything is read.
     pub(super) fn add(&self, sql: &'static str, values: Vec<Value>) {
+        let bytes = values.iter().map(Value::bytes).fold(self.bytes.get(), usize::saturating_add);
+        self.bytes.set(bytes);
         self.writes.borrow_mut().push(Write { sql, values });
     }
 
@@ -106,12 +123,16 @@ impl Unwritten {
     /// The transaction is gone, or SQLite fails. If that is with rows of a job that is kept, the
     /// transaction is broken.
     pub(in crate::sqlite) fn write_out(&self, connection: &Connection) -> Result<(), Error> {
+        if let Some(error) = self.broken() {
+            return Err(error);
+        }
         if self.writes.borrow().is_empty() {
             return Ok(());
         }
         if connection.is_autocommit() {
             return Err(given_up());
         }
+        self.bytes.set(0);
         let mut kept = self.writes.take();
         let own = kept.split_off(self.kept.replace(0).min(kept.len()));
         let mut statements = Statements { connection, prepared: Vec::new() };
@@ -121,8 +142,10 @@ impl Unwritten {
         if own.is_empty() {
             return Ok(());
         }
-        self.before_own(connection)?;
-        statements.execute(&own)
+        let written = self.before_own(connection).and_then(|()| statements.execute(&own));
+        written.inspect_err(|error| {
+            self.failed.replace(Some(error.clone()));
+        })
     }
 
     /// Makes sure that what the job is about to write to the file can be undone.
@@ -179,6 +202,17 @@ pub(super) enum Value {
     Link([u8; 32]),
     Text(String),
     Bytes(Vec<u8>),
+}
+
+impl Value {
+    /// Returns how much room it takes beside the list, if that may be much.
+    const fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Null | Self::Integer(_) | Self::Id(_) | Self::Link(_) => 0,
+        }
+    }
 }
 
 impl ToSql for Value {
@@ -302,13 +336,35 @@ mod tests {
         unwritten.begin_job(false);
         unwritten.add(ADD, vec![1.into()]);
         assert!(unwritten.write_out(&connection).is_err());
-        assert!(unwritten.broken().is_none());
+        assert!(unwritten.failed().is_some() && unwritten.broken().is_none());
         unwritten.undo_job(&connection).unwrap();
         unwritten.begin_job(false);
         unwritten.add(ADD, vec![1.into()]);
         unwritten.keep_job(&connection).unwrap();
         assert!(unwritten.write_out(&connection).is_err());
         assert!(unwritten.broken().is_some());
+        assert!(
+            unwritten.write_out(&connection).is_err(),
+            "also later, with nothing left to write"
+        );
+    }
+
+    #[test]
+    fn rows_with_many_bytes_are_written_at_the_end_of_their_job() {
+        let (connection, unwritten) = begun();
+        connection.execute_batch("CREATE TABLE long (body BLOB)").unwrap();
+        for (no, length) in [(1, LARGE / 2), (2, LARGE / 2), (3, 1)] {
+            unwritten.begin_job(no == 1);
+            unwritten.add("INSERT INTO long (body) VALUES (?1)", vec![vec![0; length].into()]);
+            unwritten.add(ADD, vec![no.into()]);
+            unwritten.keep_job(&connection).unwrap();
+            let expected: &[i64] = if no < 3 { &[] } else { &[1, 2, 3] };
+            assert_eq!(rows(&connection), expected);
+        }
+        unwritten.begin_job(false);
+        unwritten.add(ADD, vec![4.into()]);
+        unwritten.keep_job(&connection).unwrap();
+        assert_eq!(rows(&connection), [1, 2, 3], "the count begins anew");
     }
 
     #[test]
