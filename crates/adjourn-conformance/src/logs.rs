@@ -124,6 +124,8 @@ struct Reader {
     turn: Option<(RunId, u64)>,
     /// What a person said last, and no turn was given yet.
     fed: Option<Value>,
+    /// The message that comes in segments: its id, and its words so far.
+    speaking: Option<(Value, String)>,
     ending: Ending,
 }
 
@@ -140,9 +142,7 @@ impl Reader {
         for words in &words {
             match words["role"].as_str() {
                 Some("user") => self.fed = words.get("structured").or(words.get("text")).cloned(),
-                Some("agent") if words["aborted"] != true && words["text"] != "" => {
-                    self.ending.said.extend(words["text"].as_str().map(str::to_owned));
-                }
+                Some("agent") => self.hear(words),
                 _ => {}
             }
         }
@@ -161,6 +161,19 @@ impl Reader {
         }
         self.session = Some(session);
         Ok(())
+    }
+
+    /// The agent said a message, or a segment of one: at a slow pace, messages take longer than they
+    /// may before their first words are committed.
+    fn hear(&mut self, words: &Value) {
+        let spoken = self.speaking.take().filter(|(id, _)| *id == words["id"]);
+        let mut spoken = spoken.map(|(_, spoken)| spoken).unwrap_or_default();
+        spoken.push_str(words["text"].as_str().unwrap_or_default());
+        if words.get("segment").is_some_and(|segment| segment["last"] != true) {
+            self.speaking = Some((words["id"].clone(), spoken));
+        } else if words["aborted"] != true && !spoken.is_empty() {
+            self.ending.said.push(spoken);
+        }
     }
 
     /// A host took the session up; it begins a turn, unless another had begun it before.
@@ -211,4 +224,28 @@ fn woken(report: &WakeReport, fed: Option<Value>) -> Value {
         "event": event,
         "told": "",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_in_segments_is_one_and_counts_only_if_it_was_said_to_its_end() {
+        let mut reader = Reader::default();
+        for words in [
+            json!({ "id": "s1.1", "segment": { "offset": 0 }, "text": "broken " }),
+            json!({ "id": "s2.1", "segment": { "offset": 0 }, "text": "a long " }),
+            json!({ "id": "s2.1", "segment": { "offset": 7, "last": true }, "text": "thought" }),
+            json!({ "id": "s3.1", "segment": { "offset": 0 }, "text": "stopped " }),
+            json!({ "id": "s3.1", "segment": { "offset": 8, "last": true }, "text": "short",
+                    "aborted": true }),
+            json!({ "text": "done" }),
+            json!({ "text": "unfinished", "aborted": true }),
+            json!({ "text": "" }),
+        ] {
+            reader.hear(&words);
+        }
+        assert_eq!(reader.ending.said, ["a long thought", "done"]);
+    }
 }
