@@ -246,7 +246,7 @@ impl Writer {
         let result = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
         let result = match result {
             Ok(Ok(())) => match transaction.failed().cloned().or_else(|| self.unwritten.failed()) {
-                // Whoever swallowed an error of the store has done half of something.
+                // A job that took an error of the store for an answer has done half of its work.
                 Some(failed) => Err(Some(failed)),
                 None if self.careful > 0 => {
                     self.unwritten.write_out(&self.connection).map_err(Some)
@@ -273,8 +273,8 @@ impl Writer {
     /// The transaction is gone, or cannot be committed.
     fn undo(&mut self, store: Option<Error>) -> Result<(), Error> {
         if self.connection.is_autocommit() {
-            // Some errors (a full disk) make SQLite give up the whole transaction. All who are in
-            // it are told why, whoever it was that met the error.
+            // Some errors (a full disk) make SQLite give up the whole transaction. The callers of all
+            // its jobs are told why, also of those that met no error.
             return Err(store.unwrap_or_else(given_up));
         }
         if let Some(error) = self.unwritten.broken() {
