@@ -420,6 +420,7 @@ pub(crate) async fn patiently<S: Store>(
     then: Option<&Request>,
     is_late: impl Fn() -> bool,
 ) -> Result<Done, CommandError> {
+    let mut is_held_up = false;
     loop {
         let (first, then) = (first.clone(), then.cloned());
         let commit = move |tx: &mut Transaction<'_>| {
@@ -429,6 +430,10 @@ pub(crate) async fn patiently<S: Store>(
         match store.transact(commit).await {
             Err(CommandError::Store(error)) if error.passes() && !is_late() => {
                 if let Error::Full(_) = error {
+                    if !std::mem::replace(&mut is_held_up, true) {
+                        // The span of the claim says which session, run and host this is.
+                        tracing::warn!("held up: the store has no room for what it does");
+                    }
                     tokio::time::sleep(NO_ROOM).await;
                 }
             }

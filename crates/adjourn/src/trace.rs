@@ -16,7 +16,7 @@ use adjourn_core::event::{Claimed, ResumedTo, SuspendedEvent, What};
 use adjourn_core::id::{Handle, HostId, RunId, SessionId};
 use adjourn_core::ledger::CallId;
 use adjourn_core::pause::{Initiator, Wait};
-use adjourn_core::session::{Outcome, SessionEnd};
+use adjourn_core::session::{Opening, Outcome, SessionEnd};
 use adjourn_core::{Event, Session};
 use adjourn_store::Change;
 use tracing::Level;
@@ -81,14 +81,20 @@ fn was_made_ready<'a>(mut changes: impl Iterator<Item = &'a Arc<Change>>, id: Se
     changes.any(|change| change.session.id == id && change.events.iter().any(is_ready))
 }
 
-/// A claim is news where another process, or an earlier commit, made the session ready.
-fn claim(ids: Ids, claimed: &Claimed, is_told: bool) {
+/// A claim is news where another process, or an earlier commit, made the session ready. What woke it
+/// may stand in no other line of this log, so it is told where the turn began with a wake.
+fn claim(ids: Ids, session: &Session, claimed: &Claimed, is_told: bool) {
     let ids = Ids { host: Some(claimed.host), ..ids };
     let epoch = display(claimed.epoch);
-    match is_told {
-        true => line!(debug, ids, epoch, "claimed"),
-        false => line!(info, ids, epoch, "claimed"),
+    if is_told {
+        return line!(debug, ids, epoch, "claimed");
     }
+    let Some(Opening::Wake(wake)) = session.run().map(|run| &run.opening) else {
+        return line!(info, ids, epoch, "claimed");
+    };
+    let ids = Ids { handle: Some(wake.resumption.handle), ..ids };
+    let (cause, waited_ms) = (wake.resumption.cause.as_str(), wake.waited_ms);
+    line!(info, ids, epoch, cause, waited_ms, "claimed");
 }
 
 /// Writes a line about one event and the run it is about; `is_told` says whether the commit made
@@ -114,7 +120,7 @@ fn write(session: &Session, run: Option<RunId>, event: &Event, is_told: impl Fn(
         What::RunStarted(_) => {
             line!(info, ids(None), %by, "run started");
         }
-        What::Claimed(claimed) => claim(ids(None), claimed, is_told()),
+        What::Claimed(claimed) => claim(ids(None), session, claimed, is_told()),
         What::StepStarted(started) => {
             line!(debug, ids(None), step = started.number, "step started");
         }

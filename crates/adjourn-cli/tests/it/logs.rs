@@ -89,8 +89,11 @@ fn a_log_in_json_has_the_ids_of_all_it_tells_and_no_secret() {
     let told: Vec<_> = of_session.iter().map(|line| line["message"].as_str().unwrap()).collect();
     // The command line has taken the prompt and the event, and has a log of its own.
     assert_eq!(told, ["claimed", "parked: waits by itself", "claimed", "run over"], "{said}");
-    let parked = of_session.iter().find(|line| line.get("handle").is_some()).unwrap();
+    let [parked, woken] = [1, 2].map(|index| of_session[index]);
     assert!(parked["handle"].as_str().unwrap().starts_with("suspend-"), "{parked}");
+    assert_eq!(woken["handle"], parked["handle"], "{woken}");
+    assert_eq!(woken["cause"], "condition_fired", "{woken}");
+    assert!(woken["waited_ms"].is_u64(), "{woken}");
     let all: Vec<_> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
     assert!(all.contains(&"host stopped: everything is given back"), "{said}");
 }
@@ -297,6 +300,34 @@ fn the_log_of_a_host_says_once_that_the_disk_is_full_and_when_it_is_not() {
     ] {
         let lines: Vec<_> = said.lines().filter(|line| line.contains(what)).collect();
         assert!(lines.len() == 1 && lines[0].contains(level), "{what}: {said}");
+    }
+    assert!(!said.contains(UNSAID), "{said}");
+}
+
+#[test]
+fn the_log_of_a_host_names_each_session_that_a_full_disk_holds_up() {
+    let home = Home::new();
+    let waits = r#"{"await": {"reason": "sk-reason", "conditions": {"onEvent": "go"}}}"#;
+    let id = home.parked(&format!(
+        r#"{{"steps": [{waits}, {{"tool": {{"name": "build", "ms": 500}}}}, {{"say": "done"}}]}}"#
+    ));
+    let (child, mut log, mut said) = serve(&home, &["--log-format", "json"]);
+    home.json(&["event", "go"]);
+    home.until_in_flight("build");
+    limit_files(&child, Some(4096));
+    read_until(&mut log, &mut said, "held up: ");
+    limit_files(&child, None);
+    home.until(&id, "state", "idle");
+    let said = ended(child, log, said);
+    let lines = lines(&said);
+    let held_up =
+        lines.iter().find(|line| line["message"].as_str().unwrap().starts_with("held up"));
+    let held_up = held_up.unwrap();
+    assert_eq!(held_up["level"], "WARN", "{held_up}");
+    let (around, of_claim) = spans(held_up);
+    assert_eq!((around, &of_claim["session"]), (vec!["claim"], &json!(id)), "{held_up}");
+    for (field, prefix) in [("run", "run-"), ("host", "host-")] {
+        assert!(of_claim[field].as_str().unwrap().starts_with(prefix), "{held_up}");
     }
     assert!(!said.contains(UNSAID), "{said}");
 }

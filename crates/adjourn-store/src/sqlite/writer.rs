@@ -112,6 +112,7 @@ impl Writer {
                 commands = Empty,
                 session = Empty,
                 run = Empty,
+                handle = Empty,
                 host = Empty
             );
             let committed =
@@ -157,7 +158,8 @@ impl Writer {
         match committed {
             Err(error @ Error::Full(_)) if !self.full => {
                 let hint = error.hint().unwrap_or_default();
-                tracing::warn!(hint, "nothing can be stored: {error}");
+                let Concerned { session, run, handle, host } = Concerned::of(changes);
+                tracing::warn!(session, run, handle, host, hint, "nothing can be stored: {error}");
                 self.full = true;
             }
             Ok(()) if self.full && changes.entries.is_some() => {
@@ -314,19 +316,41 @@ impl Writer {
     }
 }
 
-/// Names in the span of a commit what is in it: each session, each run and each host that has a part
-/// in it once, as far as they are known.
+/// Names in the span of a commit what is in it.
 fn name(span: &Span, commands: usize, changes: &Committed) {
     if span.is_disabled() {
         return;
     }
-    let sessions = changes.changes.iter().map(|change| change.session.id);
-    let runs = changes.changes.iter().filter_map(|change| Some(change.session.run()?.id));
+    let Concerned { session, run, handle, host } = Concerned::of(changes);
     span.record("commands", commands);
-    span.record("session", joined(sessions.map(|id| id.to_string())));
-    span.record("run", joined(runs.map(|id| id.to_string())));
-    let events = changes.changes.iter().flat_map(|change| change.events.iter());
-    span.record("host", joined(events.filter_map(|event| Some(event.by.host?.to_string()))));
+    span.record("session", session);
+    span.record("run", run);
+    span.record("handle", handle);
+    span.record("host", host);
+}
+
+/// What a group has a part in: each session, each run, each suspension and each host once, as far as
+/// they are known.
+struct Concerned {
+    session: Option<String>,
+    run: Option<String>,
+    handle: Option<String>,
+    host: Option<String>,
+}
+
+impl Concerned {
+    fn of(committed: &Committed) -> Self {
+        let sessions = || committed.changes.iter().map(|change| &change.session);
+        let runs = sessions().filter_map(|session| Some(session.run()?.id.to_string()));
+        let suspended = sessions().filter_map(|session| session.suspended());
+        let events = committed.changes.iter().flat_map(|change| change.events.iter());
+        Self {
+            session: joined(sessions().map(|session| session.id.to_string())),
+            run: joined(runs),
+            handle: joined(suspended.map(|suspended| suspended.shown().pause.handle.to_string())),
+            host: joined(events.filter_map(|event| Some(event.by.host?.to_string()))),
+        }
+    }
 }
 
 /// Puts ids together, each once.
