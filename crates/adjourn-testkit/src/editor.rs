@@ -8,6 +8,8 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod unread;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -17,7 +19,9 @@ use serde_json::{Value, json};
 
 use crate::PATIENCE;
 use crate::home::Home;
-use crate::process::{Pid, Process, Signal, peak_memory};
+use crate::process::{Pid, Process, Signal};
+
+pub use unread::Unread;
 
 /// How long nothing must be heard where nothing may be said.
 const QUIET: Duration = Duration::from_millis(400);
@@ -89,7 +93,7 @@ impl Editor {
     pub fn request(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.send(request(id, method, &params));
         id
     }
 
@@ -214,7 +218,7 @@ impl Editor {
 
     /// Returns how much memory the agent has taken at most, in bytes.
     pub fn peak_memory(&self) -> u64 {
-        peak_memory(self.agent.id())
+        self.agent.child().peak_memory()
     }
 
     /// Says nothing more, and listens on.
@@ -247,6 +251,11 @@ impl Editor {
     pub fn kill(self) {
         self.agent.kill();
     }
+}
+
+/// Returns a request.
+fn request(id: u64, method: &str, params: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
 /// Returns whether an update says what a session is called.

@@ -9,15 +9,15 @@
 )]
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::PATIENCE;
-use crate::process::{self, Signal};
+use crate::process::{Child, Signal};
 
 pub use crate::process::signal;
 
@@ -55,6 +55,14 @@ impl Home {
     #[expect(clippy::new_without_default, reason = "a test says that it makes a directory")]
     pub fn new() -> Self {
         Self { directory: TempDir::new().unwrap(), variables: Vec::new() }
+    }
+
+    /// Makes an empty one in a directory, for a store on a disk that was chosen.
+    ///
+    /// # Panics
+    /// There is no such directory.
+    pub fn within(directory: &Path) -> Self {
+        Self { directory: TempDir::new_in(directory).unwrap(), variables: Vec::new() }
     }
 
     /// Gives every command of the program a variable.
@@ -169,8 +177,8 @@ impl Home {
     }
 
     fn serving(mut command: Command) -> (Serving, String) {
-        let mut child = command.spawn().unwrap();
-        let talk = std::io::BufReader::new(child.stderr.take().unwrap());
+        let mut child = Child::start(&mut command).unwrap();
+        let talk = std::io::BufReader::new(child.as_std().stderr.take().unwrap());
         let mut serving = Serving { child, talk };
         let mut said = String::new();
         loop {
@@ -306,24 +314,24 @@ impl Serving {
     /// Waits until it ends by itself, and returns its code and what it said at last.
     pub fn ends(mut self) -> (i32, String) {
         let start = Instant::now();
-        while self.child.try_wait().unwrap().is_none() {
+        while self.child.has_ended().is_none() {
             assert!(start.elapsed() < PATIENCE, "it goes on");
             std::thread::sleep(Duration::from_millis(10));
         }
         let mut talk = String::new();
         std::io::Read::read_to_string(&mut self.talk, &mut talk).unwrap();
-        (self.child.wait().unwrap().code().unwrap(), talk)
+        (self.child.wait().code().unwrap(), talk)
     }
 
     /// Ends it with SIGKILL.
     pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        // It may have ended by itself.
+        let _ = self.child.kill();
     }
 
     /// Sends it a signal.
     pub fn signal(&self, which: Signal) {
-        signal(&self.child, which);
+        self.child.signal(which);
     }
 
     /// Ends it with SIGTERM, and returns its exit code.
@@ -334,24 +342,16 @@ impl Serving {
     /// Ends it with a signal, and returns its exit code.
     pub fn end_by(mut self, which: Signal) -> i32 {
         self.signal(which);
-        self.child.wait().unwrap().code().unwrap()
+        self.child.wait().code().unwrap()
     }
 
     /// Stops it with SIGSTOP, and returns when all of its threads stand still.
     pub fn stop(&self) {
-        process::stop(&self.child);
+        self.child.stop();
     }
 
     /// Lets it go on.
     pub fn go_on(&self) {
         self.signal(Signal::CONT);
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Already ended, unless the test failed before.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -1,4 +1,7 @@
 //! An HTTP client that says what it is told to, also what no library would.
+//!
+//! [`Connection`] blocks its thread; [`Awaited`] does not, for a test whose server runs on the same
+//! thread, or on a clock that goes on when there is nothing else to do.
 
 #![expect(
     clippy::disallowed_methods,
@@ -7,11 +10,15 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod awaited;
+
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use serde_json::Value;
+
+pub use awaited::Awaited;
 
 /// An answer to a request.
 #[derive(Debug)]
@@ -28,6 +35,16 @@ impl Answer {
     /// Returns its body; null if that is no JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
+    /// Reads the head of one, whose body is still to come; returns it with the length of that.
+    fn of_head(mut head: String) -> (Self, usize) {
+        head.make_ascii_lowercase();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("no status in {head:?}"));
+        let answer = Self { status, head, body: String::new() };
+        let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
+        (answer, length)
     }
 
     /// Returns a header.
@@ -80,17 +97,15 @@ impl Connection {
         let _ = self.stream.write_all(request(what, headers, body).as_bytes());
     }
 
-    /// Reads the head of an answer, and returns it in lower case.
-    fn head(&mut self) -> io::Result<String> {
+    /// Reads the head of an answer, with the length of its body.
+    fn head(&mut self) -> io::Result<(Answer, usize)> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if self.answers.read_line(&mut head)? == 0 {
-                let problem = format!("it hung up behind {head:?}");
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
+                return Err(hung_up(&head));
             }
         }
-        head.make_ascii_lowercase();
-        Ok(head)
+        Ok(Answer::of_head(head))
     }
 
     fn answer(&mut self) -> io::Result<Answer> {
@@ -99,11 +114,7 @@ impl Connection {
     }
 
     /// Reads what comes behind the head of an answer.
-    fn behind(&mut self, head: String) -> io::Result<Answer> {
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let status = status.unwrap_or_else(|| panic!("no status in {head:?}"));
-        let mut answer = Answer { status, head, body: String::new() };
-        let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
+    fn behind(&mut self, (mut answer, length): (Answer, usize)) -> io::Result<Answer> {
         let mut body = vec![0; length];
         self.answers.read_exact(&mut body)?;
         answer.body = String::from_utf8(body).unwrap();
@@ -111,8 +122,13 @@ impl Connection {
     }
 }
 
+/// Returns what is wrong where a server hangs up in the middle of an answer.
+fn hung_up(head: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, format!("it hung up behind {head:?}"))
+}
+
 /// Returns a request as it is written: its length is said, and so is the host where no header does.
-pub fn request(what: &str, headers: &[(&str, &str)], body: &str) -> String {
+fn request(what: &str, headers: &[(&str, &str)], body: &str) -> String {
     let mut request = format!("{what} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
     if !headers.iter().any(|(name, _)| *name == "host") {
         request += "host: localhost\r\n";
@@ -149,9 +165,9 @@ impl Events {
         let mut connection = Connection::open(address);
         connection.begin(what, headers, body);
         let head = connection.head().unwrap();
-        let has_events = head.contains("\r\ncontent-type: text/event-stream");
+        let has_events = head.0.head.contains("\r\ncontent-type: text/event-stream");
         assert!(has_events, "{:?}", connection.behind(head).unwrap());
-        Self { head, is_whole: false, answers: connection.answers }
+        Self { head: head.0.head, is_whole: false, answers: connection.answers }
     }
 
     /// Ends the stream when nothing has come for so long.

@@ -8,9 +8,10 @@
 //! - `host::Fixture` has hosts on such a store that come and go.
 //! - `acp::Process` has a host and ACP clients over streams in memory, of both versions.
 //! - `home::Home` runs the program as a user with a home of its own, `editor::Editor` speaks ACP
-//!   with it over a pipe, and `process::Process` is any process that is spoken with in lines.
+//!   with it over a pipe, and `process::Process` is any process that is spoken with in lines;
+//!   `process::Child` is one that is only started, signalled and killed, as those of `soak` are.
 //! - [`dice::Dice`] makes random choices that can be had again.
-//! - `http` has an HTTP client, `log` what a test's own thread logs.
+//! - `http` has an HTTP client that blocks and one that is awaited, `log` what a test's own thread logs.
 //! - `provider::Server` stands for a provider of models.
 //! - `conformance` is the suite that every store has to pass.
 //! - `scenarios::Played` plays a scenario through the verbs of the library.

@@ -1,5 +1,9 @@
 //! Processes that a test, a trial or a benchmark has started: lines, signals, and what the system
 //! knows of them.
+//!
+//! Each is a [`Child`], which does not outlive the one that started it. A [`Process`] is one that is
+//! spoken with in lines, and heard all the time; a [`Pipe`] has no thread that listens, for those who
+//! measure.
 
 #![expect(
     clippy::expect_used,
@@ -8,16 +12,20 @@
     reason = "a test that fails should stop where it fails"
 )]
 
+mod child;
+mod pipe;
+mod system;
+
 use std::fmt::Display;
-use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::kill_process;
-
+pub use child::Child;
+pub use pipe::Pipe;
 pub use rustix::process::{Pid, Signal};
+pub use system::{peak_memory, processor_time, resident};
 
 /// How long a process may take before its test gives up: far longer than anything takes.
 const SILENCE: Duration = Duration::from_secs(40);
@@ -52,8 +60,9 @@ impl Process {
     }
 
     fn hearing(command: &mut Command, heard: fn(String) -> Option<String>) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = Child::start(piped).unwrap();
+        let (input, output) = (child.as_std().stdin.take(), child.as_std().stdout.take().unwrap());
         let (sender, lines) = channel();
         // All that it said before its end is heard, also what was still in the pipe then.
         std::thread::spawn(move || {
@@ -118,17 +127,22 @@ impl Process {
 
     /// Returns its number, as the system takes it.
     pub fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
+        self.child.pid()
+    }
+
+    /// Returns the process alone, without what is said to it and by it.
+    pub fn child(&self) -> &Child {
+        &self.child
     }
 
     /// Sends it a signal.
     pub fn signal(&self, which: Signal) {
-        signal(&self.child, which);
+        self.child.signal(which);
     }
 
     /// Stops it with SIGSTOP, and returns when all of its threads stand still.
     pub fn stop(&self) {
-        stop(&self.child);
+        self.child.stop();
     }
 
     /// Lets it go on.
@@ -141,8 +155,8 @@ impl Process {
     /// # Panics
     /// The system does not know it.
     pub fn kill(mut self) -> Vec<String> {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        // It may have ended by itself.
+        let _ = self.child.kill();
         std::iter::from_fn(|| self.line()).collect()
     }
 
@@ -153,15 +167,7 @@ impl Process {
     #[must_use]
     pub fn end(mut self) -> i32 {
         self.hang_up();
-        self.child.wait().unwrap().code().unwrap()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Already ended, unless the test failed before.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.wait().code().unwrap()
     }
 }
 
@@ -176,56 +182,10 @@ pub fn say(line: impl Display) {
     out.flush().expect("the parent listens");
 }
 
-/// Sends a signal to a process that this one has started.
+/// Sends a signal to a process that this one has started by itself.
 ///
 /// # Panics
 /// It has ended, and was waited for.
-pub fn signal(child: &Child, signal: Signal) {
-    kill_process(Pid::from_child(child), signal).unwrap();
-}
-
-/// Stops a process with SIGSTOP, and returns when all of its threads stand still or have ended.
-///
-/// # Panics
-/// It does not stop.
-pub fn stop(child: &Child) {
-    signal(child, Signal::STOP);
-    let start = Instant::now();
-    // One thread takes the signal and passes it on; the others run on until then.
-    while !threads(child.id()).all(|state| matches!(state, 'T' | 'Z')) {
-        assert!(start.elapsed() < SILENCE, "process {} does not stop", child.id());
-        std::thread::yield_now();
-    }
-}
-
-/// Returns the state of each thread of a process, as one letter; a thread that ends meanwhile is
-/// left out.
-fn threads(id: u32) -> impl Iterator<Item = char> {
-    let threads = fs::read_dir(format!("/proc/{id}/task")).unwrap();
-    threads.flatten().filter_map(|thread| {
-        let about = fs::read_to_string(thread.path().join("stat")).ok()?;
-        // The state follows the name, which stands in brackets.
-        about.rsplit(") ").next()?.chars().next()
-    })
-}
-
-/// Returns whether a process has something of its own that it does when SIGTERM comes.
-pub fn listens(id: u32) -> bool {
-    let caught = status(id, "SigCgt:").and_then(|mask| u64::from_str_radix(&mask, 16).ok());
-    caught.is_some_and(|caught| caught & (1 << (Signal::TERM.as_raw() - 1)) != 0)
-}
-
-/// Returns the most memory that a process ever had in use, in bytes.
-///
-/// # Panics
-/// There is no such process.
-pub fn peak_memory(id: u32) -> u64 {
-    let kilobytes = status(id, "VmHWM:").unwrap();
-    kilobytes.trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
-}
-
-/// Returns what the system says of a process under a name, if the process is there.
-fn status(id: u32, name: &str) -> Option<String> {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix(name)).map(|line| line.trim().to_owned())
+pub fn signal(child: &std::process::Child, signal: Signal) {
+    rustix::process::kill_process(Pid::from_child(child), signal).unwrap();
 }

@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 use adjourn::KnownHost;
 use adjourn::core::id::SessionId;
 use adjourn_testkit::dice::Dice;
+use adjourn_testkit::process::Child;
 use tokio::task::JoinSet;
 
 use crate::client::Client;
 use crate::life::{Life, Manners};
 use crate::oracle::{self, Marks};
-use crate::process::{Process, Program};
+use crate::process::Program;
 use crate::report::Report;
 use crate::scene::Scene;
 use crate::story::Story;
@@ -65,10 +66,10 @@ impl Stage {
     ///
     /// # Panics
     /// The store fails, or nothing happens.
-    pub async fn join(&self, hosts: &mut [Process]) -> Result<(), String> {
+    pub async fn join(&self, hosts: &mut [Child]) -> Result<(), String> {
         let start = Instant::now();
         while self.hosts().await.len() < hosts.len() {
-            if let Some(status) = hosts.iter_mut().find_map(Process::has_ended) {
+            if let Some(status) = hosts.iter_mut().find_map(Child::has_ended) {
                 return Err(format!("a host ended with {status} before it began"));
             }
             assert!(start.elapsed() < PATIENCE, "the hosts do not begin");
@@ -81,7 +82,7 @@ impl Stage {
     ///
     /// # Panics
     /// It does not end.
-    pub async fn dismiss(&self, mut host: Process) -> bool {
+    pub async fn dismiss(&self, mut host: Child) -> bool {
         let early = host.has_ended();
         host.ask_to_end().await;
         let status = host.ended().await;

@@ -9,7 +9,6 @@ mod acp_runs;
 mod agent;
 mod child;
 mod commits;
-mod editor;
 mod figures;
 mod http;
 mod live;

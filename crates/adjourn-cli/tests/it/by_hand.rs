@@ -1,6 +1,7 @@
 //! What one would do in two terminals.
 
 use adjourn_testkit::http;
+use adjourn_testkit::process::{Process, Signal};
 use serde_json::Value;
 
 use crate::home::Home;
@@ -184,23 +185,20 @@ fn a_session_is_made_paused_woken_and_read_without_a_host() {
 
 #[test]
 fn a_host_says_where_it_serves_and_that_it_has_stopped_for_programs() {
-    use std::io::BufRead as _;
-
     let home = Home::new();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--insecure-open", "--json"];
-    let mut serving = home.command(&arguments).spawn().unwrap();
-    let mut lines = std::io::BufReader::new(serving.stdout.take().unwrap()).lines();
-    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    let serving = Process::start(&mut home.command(&arguments));
+    let next = || serde_json::from_str::<Value>(&serving.line().unwrap()).unwrap();
     let begun = next()["serving"].clone();
     assert_eq!(begun["pid"], serving.id());
     assert_eq!(begun["store"], home.path(".local/share/adjourn/store.db").to_str().unwrap());
     let url = begun["listening"].as_str().unwrap();
     let address = url.strip_prefix("http://").unwrap().strip_suffix("/v1/events").unwrap();
     std::net::TcpStream::connect(address).unwrap();
-    crate::home::signal(&serving, rustix::process::Signal::TERM);
+    serving.signal(Signal::TERM);
     assert_eq!(next()["stopped"]["pid"], serving.id());
-    assert_eq!(lines.count(), 0);
-    assert_eq!(serving.wait().unwrap().code(), Some(0));
+    assert_eq!(serving.line(), None);
+    assert_eq!(serving.end(), 0);
 }
 
 #[test]

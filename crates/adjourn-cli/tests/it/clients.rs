@@ -11,10 +11,12 @@ mod python;
 use std::collections::BTreeSet;
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use adjourn_testkit::process::Child;
 
 use crate::home::Home;
 
@@ -57,10 +59,10 @@ impl Client {
     /// Starts a client; what it writes on both streams is kept together.
     fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = Child::start(&mut command).unwrap();
         let said = Arc::new(Mutex::new(Vec::new()));
-        let stdout = keep(child.stdout.take().unwrap(), Arc::clone(&said));
-        let stderr = keep(child.stderr.take().unwrap(), Arc::clone(&said));
+        let stdout = keep(child.as_std().stdout.take().unwrap(), Arc::clone(&said));
+        let stderr = keep(child.as_std().stderr.take().unwrap(), Arc::clone(&said));
         Self { child, said, readers: vec![stdout, stderr] }
     }
 
@@ -80,16 +82,16 @@ impl Client {
 
     /// Types a line into it.
     fn types(&mut self, line: &str) {
-        let stdin = self.child.stdin.as_mut().unwrap();
+        let stdin = self.child.as_std().stdin.as_mut().unwrap();
         writeln!(stdin, "{line}").unwrap();
     }
 
     /// Waits for its end, and returns its code and everything it said.
     fn end(mut self) -> (i32, String) {
-        drop(self.child.stdin.take());
+        drop(self.child.as_std().stdin.take());
         let start = Instant::now();
         let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child.has_ended() {
                 break status;
             }
             assert!(start.elapsed() < PATIENCE, "it goes on: {}", self.said());
@@ -99,14 +101,6 @@ impl Client {
             reader.join().unwrap();
         }
         (status.code().unwrap(), self.said())
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        // Already ended, unless the test failed before.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

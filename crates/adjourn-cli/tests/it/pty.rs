@@ -3,16 +3,14 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use adjourn_testkit::process::{Child, Signal};
 use rustix::fs::OFlags;
-use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-
-use crate::home::signal;
 
 /// A program on a terminal.
 pub struct OnTerminal {
@@ -46,7 +44,7 @@ impl OnTerminal {
         let theirs = File::options().read(true).write(true).custom_flags(flags).open(name).unwrap();
         tcsetwinsize(&theirs, size).unwrap();
         command.stdin(stdin(&theirs)).stdout(theirs.try_clone().unwrap()).stderr(theirs);
-        let child = command.spawn().unwrap();
+        let child = Child::start(&mut command).unwrap();
         // The command holds the other ends of the terminal; reading ends when it does.
         drop(command);
         let written = Arc::new(Mutex::new(Vec::new()));
@@ -82,7 +80,7 @@ impl OnTerminal {
     }
 
     pub fn signal(&self, which: Signal) {
-        signal(&self.child, which);
+        self.child.signal(which);
     }
 
     /// Waits for its end, and returns its code and what is left on the screen.
@@ -93,17 +91,9 @@ impl OnTerminal {
 
     /// Waits for its end, and returns its code and everything that was written.
     pub fn end_raw(mut self) -> (i32, String) {
-        let code = self.child.wait().unwrap().code().unwrap();
+        let code = self.child.wait().code().unwrap();
         self.reader.take().unwrap().join().unwrap();
         (code, self.raw())
-    }
-}
-
-impl Drop for OnTerminal {
-    fn drop(&mut self) {
-        // Already ended, unless the test failed before.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

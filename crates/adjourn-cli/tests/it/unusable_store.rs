@@ -1,13 +1,14 @@
 //! A host that finds its store locked or full waits until it is not, and says so.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
+use adjourn_testkit::process::{Child, Signal};
+use rustix::process::{Resource, Rlimit, prlimit};
 
 use crate::acp::editor::Editor;
-use crate::home::{Home, signal, unlogged};
+use crate::home::{Home, unlogged};
 
 /// A host that does not serve yet.
 struct Waiting {
@@ -17,8 +18,8 @@ struct Waiting {
 
 impl Waiting {
     fn start(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let talk = BufReader::new(child.stderr.take().unwrap());
+        let mut child = Child::start(&mut command).unwrap();
+        let talk = BufReader::new(child.as_std().stderr.take().unwrap());
         Self { child, talk }
     }
 
@@ -29,14 +30,7 @@ impl Waiting {
     }
 
     fn ends(mut self) -> i32 {
-        self.child.wait().unwrap().code().unwrap()
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.wait().code().unwrap()
     }
 }
 
@@ -55,7 +49,7 @@ fn a_store_that_is_locked_is_waited_for() {
     assert_eq!(line, "waiting for the store: another process keeps it locked\n");
     other.execute_batch("COMMIT").unwrap();
     assert!(waiting.line().starts_with("serving "));
-    signal(&waiting.child, Signal::TERM);
+    waiting.child.signal(Signal::TERM);
     assert_eq!(waiting.ends(), 0);
 }
 
@@ -67,7 +61,7 @@ fn a_host_that_waits_can_be_stopped() {
     let mut waiting = Waiting::start(home.command(&["serve"]));
     assert!(waiting.line().starts_with("waiting "));
     let told = Instant::now();
-    signal(&waiting.child, Signal::INT);
+    waiting.child.signal(Signal::INT);
     assert_eq!(waiting.ends(), 0);
     assert!(
         told.elapsed() < Duration::from_secs(15),
@@ -89,9 +83,9 @@ fn a_store_that_is_full_is_waited_for() {
     let line = waiting.line();
     assert!(line.starts_with("waiting for the store: the store is full: "), "{line}");
     let no_limit = Rlimit { current: None, maximum: None };
-    prlimit(Some(Pid::from_child(&waiting.child)), Resource::Fsize, no_limit).unwrap();
+    prlimit(Some(waiting.child.pid()), Resource::Fsize, no_limit).unwrap();
     assert!(waiting.line().starts_with("serving "));
-    signal(&waiting.child, Signal::TERM);
+    waiting.child.signal(Signal::TERM);
     assert_eq!(waiting.ends(), 0);
 }
 
@@ -115,10 +109,10 @@ fn greeted(child: &mut Child) -> serde_json::Value {
 }
 
 fn answer(child: &mut Child, request: &[u8]) -> serde_json::Value {
-    let input = child.stdin.as_mut().unwrap();
+    let input = child.as_std().stdin.as_mut().unwrap();
     input.write_all(&[request, b"\n"].concat()).unwrap();
     let mut line = Vec::new();
-    let output = child.stdout.as_mut().unwrap();
+    let output = child.as_std().stdout.as_mut().unwrap();
     // One byte at a time: what comes behind the line is for the next answer.
     while line.last() != Some(&b'\n') {
         let mut byte = [0];
@@ -146,7 +140,7 @@ fn an_editor_is_greeted_while_the_store_is_locked_and_served_when_it_is_not() {
     let new = br#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}"#;
     let made = answer(&mut waiting.child, new);
     assert!(made["result"]["sessionId"].is_string(), "{made}");
-    drop(waiting.child.stdin.take());
+    drop(waiting.child.as_std().stdin.take());
     assert_eq!(waiting.ends(), 0);
 }
 
@@ -165,7 +159,7 @@ fn an_editor_that_is_greeted_while_the_store_is_locked_is_told_of_mcp_where_it_w
         let introduced = greeted(&mut waiting.child);
         let mcp = &introduced["result"]["agentCapabilities"]["mcpCapabilities"];
         assert_eq!(mcp["http"], works, "{introduced}");
-        signal(&waiting.child, Signal::TERM);
+        waiting.child.signal(Signal::TERM);
         assert_eq!(waiting.ends(), 0);
     }
 }
@@ -199,7 +193,7 @@ fn an_editor_is_told_that_the_store_is_full_and_what_to_do() {
         words.starts_with("the store is full: ") && words.contains("free some space"),
         "{words}"
     );
-    drop(waiting.child.stdin.take());
+    drop(waiting.child.as_std().stdin.take());
     assert_eq!(waiting.line(), "error: the store is full: disk I/O error\n");
     assert_eq!(waiting.ends(), 5);
 }

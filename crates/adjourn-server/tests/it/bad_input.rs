@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use adjourn_testkit::host::Fixture;
+use adjourn_testkit::http::Awaited;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 use crate::agent::{BOSS, DONE, JSON, Served, Setting, request};
 
@@ -45,14 +44,11 @@ async fn bodies_that_are_no_request_are_named() {
         assert_eq!((answer.status, &answer.json()["error"]["code"]), (200, &json!(code)), "{head}");
     }
     // Bytes that are no text at all.
-    let mut connection = TcpStream::connect(served.address).await.unwrap();
+    let mut connection = Awaited::open(served.address).await;
     let head = "POST /a2a HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer boss\r\n\
-                content-type: application/json\r\nconnection: close\r\ncontent-length: 3\r\n\r\n";
-    connection.write_all(head.as_bytes()).await.unwrap();
-    connection.write_all(&[0xff, 0xfe, 0x00]).await.unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.contains("-32700"), "{answer}");
+                content-type: application/json\r\ncontent-length: 3\r\n\r\n";
+    connection.write([head.as_bytes(), &[0xff, 0xfe, 0x00]].concat()).await.unwrap();
+    assert_eq!(connection.answer().await.unwrap().json()["error"]["code"], -32700);
     is_well(&served);
     served.stop().await;
 }
@@ -192,15 +188,13 @@ async fn a_head_has_a_bound() {
 async fn a_body_that_never_comes_is_not_waited_for() {
     let fixture = Fixture::new();
     let served = Setting::new(DONE).on(&fixture).await;
-    let mut connection = TcpStream::connect(served.address).await.unwrap();
+    let mut connection = Awaited::open(served.address).await;
     let head = "POST /a2a HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer boss\r\n\
                 content-type: application/json\r\ncontent-length: 99\r\n\r\n{";
-    connection.write_all(head.as_bytes()).await.unwrap();
+    connection.write(head).await.unwrap();
     let start = tokio::time::Instant::now();
-    let mut answer = [0; 12];
-    let read = tokio::time::timeout(Duration::from_secs(120), connection.read_exact(&mut answer));
-    read.await.unwrap().unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 408");
+    let answer = tokio::time::timeout(Duration::from_secs(120), connection.answer());
+    assert_eq!(answer.await.unwrap().unwrap().status, 408);
     assert!(start.elapsed() >= Duration::from_secs(29), "{:?}", start.elapsed());
 }
 

@@ -7,11 +7,11 @@ use adjourn::clock::Machine;
 use adjourn_server::{Access, Site, Token, serve};
 use adjourn_store::{Sqlite, Store as _};
 use adjourn_testkit::host::embed;
+use adjourn_testkit::http::Awaited;
+use adjourn_testkit::store;
 use adjourn_testkit::store::TENANT;
-use adjourn_testkit::{http, store};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 struct Fixture {
     _directory: store::Fixture<Machine>,
@@ -48,14 +48,7 @@ impl Fixture {
 
     /// Sends a request, and returns the status, the head of the answer in lower case, and the body.
     async fn send(&self, what: &str, headers: &[(&str, &str)], body: &str) -> (u16, String, Value) {
-        let headers = headers.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        let (address, what, body) = (self.address, what.to_owned(), body.to_owned());
-        let headers: Vec<_> = headers.collect();
-        let send = move || {
-            let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-            http::send(address, &what, &headers, &body)
-        };
-        let answer = tokio::task::spawn_blocking(send).await.unwrap();
+        let answer = Awaited::open(self.address).await.send(what, headers, body).await;
         (answer.status, answer.head.clone(), answer.json())
     }
 }
@@ -64,12 +57,11 @@ impl Fixture {
 async fn whoever_never_ends_the_head_of_a_request_is_hung_up_on() {
     let fixture = fixture(None).await;
     for begun in ["", "POST /v1/events HTTP/1.1\r\nhost: te"] {
-        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
-        stream.write_all(begun.as_bytes()).await.unwrap();
+        let mut connection = Awaited::open(fixture.address).await;
+        connection.write(begun).await.unwrap();
         let start = tokio::time::Instant::now();
-        let mut answer = Vec::new();
         // The clock of this test goes on by itself when there is nothing else to do.
-        let ended = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut answer));
+        let ended = tokio::time::timeout(Duration::from_secs(60), connection.rest());
         ended.await.expect("the connection is closed").unwrap();
         assert!(start.elapsed() >= Duration::from_secs(29), "{begun:?}: {:?}", start.elapsed());
     }
@@ -299,9 +291,9 @@ async fn connections_that_only_wait_make_room_for_others() {
     ];
     let mut waiting = Vec::new();
     for begun in begun.into_iter().cycle().take(60) {
-        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
-        let _ = stream.write_all(begun.as_bytes()).await;
-        waiting.push(stream);
+        let mut connection = Awaited::open(fixture.address).await;
+        let _ = connection.write(begun).await;
+        waiting.push(connection);
     }
     for id in 0..20 {
         let event = format!(r#"{{"specversion":"1.0","id":"{id}","source":"s","type":"a"}}"#);
@@ -309,10 +301,9 @@ async fn connections_that_only_wait_make_room_for_others() {
         assert_eq!(status, 200, "{body}");
     }
     // Those that waited longest were hung up on.
-    let mut answer = Vec::new();
-    let ended = tokio::time::timeout(Duration::from_secs(20), waiting[0].read_to_end(&mut answer));
-    let _ = ended.await.expect("it was hung up on");
-    assert_eq!(answer, b"");
+    let ended = tokio::time::timeout(Duration::from_secs(20), waiting[0].rest());
+    let said = ended.await.expect("it was hung up on").unwrap_or_default();
+    assert_eq!(said, b"");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -324,24 +315,23 @@ async fn bodies_in_flight_have_a_bound_that_slow_ones_do_not_use_up() {
     let piece = vec![b' '; 64 * 1024];
     let mut refused = 0;
     for _ in 0..20 {
-        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
-        stream.write_all(head.as_bytes()).await.unwrap();
-        senders.push(stream);
+        let mut sender = Awaited::open(fixture.address).await;
+        sender.write(head).await.unwrap();
+        senders.push(sender);
     }
     let event = |id: u32| format!(r#"{{"specversion":"1.0","id":"{id}","source":"s","type":"a"}}"#);
     // What was announced and has not come takes nothing from anybody.
     assert_eq!(fixture.post(&[ONE], &event(1)).await.0, 200);
-    for stream in &mut senders {
+    for sender in &mut senders {
         // All but the end.
         for _ in 0..60 {
-            if stream.write_all(&piece).await.is_err() {
+            if sender.write(&piece).await.is_err() {
                 break;
             }
         }
-        let mut answer = [0; 12];
-        let read = tokio::time::timeout(Duration::from_millis(300), stream.read_exact(&mut answer));
-        if read.await.is_ok_and(|read| read.is_ok()) {
-            assert_eq!(&answer, b"HTTP/1.1 503");
+        let answer = tokio::time::timeout(Duration::from_millis(300), sender.answer());
+        if let Ok(Ok(answer)) = answer.await {
+            assert_eq!(answer.status, 503);
             refused += 1;
         }
     }

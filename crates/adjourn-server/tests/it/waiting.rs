@@ -5,39 +5,26 @@ use std::time::Duration;
 
 use adjourn::core::Session;
 use adjourn_testkit::host::Fixture;
+use adjourn_testkit::http::Awaited;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
 
-use crate::agent::{BOSS, DONE, STATES, Served, Setting, request, words};
+use crate::agent::{BOSS, DONE, JSON, STATES, Served, Setting, request, words};
 
 /// The agent works at something that takes a minute, on a clock that is moved by hand.
 const BUILDS: &str = r#"{"steps": [{"tool": {"name": "build", "ms": 60000}}, {"say": "merged"}]}"#;
 
 /// Sends a request without waiting for its answer. The runtime of these tests has one thread, which
 /// the server needs too.
-async fn ask(served: &Served, method: &str, params: &Value) -> TcpStream {
-    let mut connection = TcpStream::connect(served.address).await.unwrap();
-    let body = request(method, params);
-    let head = format!(
-        "POST /a2a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{}: {}\r\n{}: {}\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        BOSS.0,
-        BOSS.1,
-        STATES.0,
-        STATES.1,
-        body.len()
-    );
-    connection.write_all(head.as_bytes()).await.unwrap();
+async fn ask(served: &Served, method: &str, params: &Value) -> Awaited {
+    let mut connection = Awaited::open(served.address).await;
+    let headers = [JSON, BOSS, STATES, ("connection", "close")];
+    connection.begin("POST /a2a", &headers, &request(method, params)).await;
     connection
 }
 
 /// Asks for something that is granted.
 async fn result(served: &Served, method: &str, params: &Value) -> Value {
-    let mut answer = String::new();
-    ask(served, method, params).await.read_to_string(&mut answer).await.unwrap();
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    let answer: Value = adjourn_core::json::stored(body.as_bytes()).unwrap();
+    let answer = ask(served, method, params).await.answer().await.unwrap().json();
     assert!(answer.get("result").is_some(), "{method}: {answer}");
     answer["result"].clone()
 }
@@ -48,15 +35,13 @@ async fn begin(served: &Served) -> String {
 }
 
 /// Returns the next line of a stream that has some words in it.
-async fn line(stream: &mut BufReader<TcpStream>, with: &str) -> String {
-    loop {
-        let mut line = String::new();
-        let read = stream.read_line(&mut line).await.unwrap();
-        assert!(read > 0, "the stream ended before {with:?}");
+async fn line(stream: &mut Awaited, with: &str) -> String {
+    while let Some(line) = stream.line().await.unwrap() {
         if line.contains(with) {
             return line;
         }
     }
+    panic!("the stream ended before {with:?}");
 }
 
 #[tokio::test]
@@ -64,8 +49,7 @@ async fn a_stream_stays_open_while_its_task_is_paused_and_tells_of_the_wake() {
     let fixture = Fixture::new();
     let served = Setting::new(DONE).on(&fixture).await;
     let task = begin(&served).await;
-    let stream = ask(&served, "tasks/resubscribe", &json!({ "id": task })).await;
-    let mut stream = BufReader::new(stream);
+    let mut stream = ask(&served, "tasks/resubscribe", &json!({ "id": task })).await;
     line(&mut stream, "data: ").await;
     let paused = result(&served, "tasks/pause", &json!({ "taskId": task })).await;
     line(&mut stream, "tasks/statusUpdate").await;

@@ -5,11 +5,11 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use adjourn_testkit::dice::Dice;
+use adjourn_testkit::process::Child;
 
 use crate::footprint::Footprint;
 use crate::life::{Manners, STUCK, Temper};
 use crate::oracle::Marks;
-use crate::process::Process;
 use crate::report::Report;
 use crate::trial::Stage;
 
@@ -120,7 +120,7 @@ pub async fn run(directory: &Path, program: PathBuf, seed: u64, length: Length) 
         hosts.push(next.unwrap_or_else(|| stage.program.host(RUNNING)));
         if dice.once_in(4) {
             // Somebody watches for a moment, and is killed, too.
-            let watcher = stage.program.watcher();
+            let mut watcher = stage.program.watcher();
             tokio::time::sleep(dice.millis(1, 30)).await;
             if let Err(status) = watcher.kill() {
                 let problem = format!("a watcher ended by itself: {status}");
@@ -182,7 +182,7 @@ impl Ways {
 }
 
 /// Ends a host; returns whether it was killed. One that has ended by itself is a problem.
-async fn end(stage: &Stage, mut host: Process, way: Way, dice: &mut Dice) -> bool {
+async fn end(stage: &Stage, mut host: Child, way: Way, dice: &mut Dice) -> bool {
     if let Some(status) = host.has_ended() {
         stage.died(status);
         return false;
@@ -237,7 +237,7 @@ mod tests {
         Stage::new(directory, program.into())
     }
 
-    async fn gone(stage: &Stage) -> Process {
+    async fn gone(stage: &Stage) -> Child {
         let mut host = stage.program.host(1);
         while host.has_ended().is_none() {
             tokio::task::yield_now().await;

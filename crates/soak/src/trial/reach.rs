@@ -74,7 +74,7 @@ impl fmt::Display for Figure {
 pub async fn run(directory: &Path, program: PathBuf) -> Vec<Figure> {
     let bench = Bench::new(directory, program.clone());
     let thinks = r#"{"steps": [{"say": {"text": "hm", "ms": 600000}}]}"#;
-    let host = bench.program.host(RUNNING);
+    let mut host = bench.program.host(RUNNING);
     let mut thinking = bench.start(thinks, 3 * TIMES, is_thinking).await;
     let seen = bench.watched(thinking.split_off(2 * TIMES)).await;
     let mut waiting = Vec::new();
@@ -209,12 +209,12 @@ impl Bench {
     async fn dead(&self, script: &str) -> Vec<Figure> {
         let (mut by_another, mut by_the_next) = (Vec::new(), Vec::new());
         for _ in 0..3 {
-            let host = self.program.host(RUNNING);
+            let mut host = self.program.host(RUNNING);
             let id = self.start(script, 1, is_thinking).await.pop().expect("one");
             let epoch = self.session(id).await.epoch;
             let taken = |session: &Session| session.epoch > epoch && is_thinking(session);
             // The first to claim was the only one there, so this one has nothing to do yet.
-            let other = self.program.host(RUNNING);
+            let mut other = self.program.host(RUNNING);
             let hosts = async || self.client.adjourn().known_hosts().await.map(|all| all.len());
             while hosts().await.expect("the store works") < 2 {
                 tokio::time::sleep(LOOK).await;
@@ -225,7 +225,7 @@ impl Bench {
             by_another.push(start.elapsed());
             other.kill().expect("it lives until then");
             let start = Instant::now();
-            let next = self.program.host(RUNNING);
+            let mut next = self.program.host(RUNNING);
             let again = |session: &Session| session.epoch.0 > epoch.0 + 1 && is_thinking(session);
             self.until(id, again).await;
             by_the_next.push(start.elapsed());

@@ -13,7 +13,8 @@ use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
 use adjourn_a2a::{Agent, Face, Profile};
 use adjourn_server::Site;
-use adjourn_testkit::http::{self, Connection};
+use adjourn_testkit::http::{Awaited, Connection};
+use adjourn_testkit::process::Pipe;
 use anyhow::{Context as _, Result, ensure};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -22,12 +23,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
-use super::child::{Child, first_gone, runtime};
+use super::child::{self, first_gone, runtime};
 use super::figures::Figures;
 use super::http::listen;
 use super::sessions::open;
@@ -60,7 +59,7 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     let rate = |server: &str, store: &str, asks, connections| {
         let store = place.join(store);
         let store = (!server.ends_with("echo")).then_some(store.as_path());
-        requests_per_second(Child::spawn(server, store)?, asks, connections)
+        requests_per_second(child::spawn(server, store)?, asks, connections)
     };
     for (connections, ops, raw, ratio) in [
         (16, "a2a_ops_per_s_n16", "raw_a2a_echo_per_s_n16", "a2a_ops_echo_ratio_n16"),
@@ -79,8 +78,8 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     figures.add("raw_a2a_get_echo_per_s", echo);
     figures.add("a2a_get_per_s", get);
     figures.add("a2a_get_echo_ratio", get / echo);
-    let bare = fan_out(Child::spawn("a2a-broadcast", None)?)?;
-    let ours = fan_out(Child::spawn("a2a", Some(&place.join("fan-out.db")))?)?;
+    let bare = fan_out(child::spawn("a2a-broadcast", None)?)?;
+    let ours = fan_out(child::spawn("a2a", Some(&place.join("fan-out.db")))?)?;
     figures.add("raw_broadcast_1000_ms", bare);
     figures.add("a2a_fanout_1000_ms", ours);
     figures.add("a2a_fanout_ratio", ours / bare);
@@ -156,7 +155,7 @@ impl Heard {
     }
 }
 
-fn requests_per_second(mut server: Child, asks: Asks, connections: usize) -> Result<f64> {
+fn requests_per_second(mut server: Pipe, asks: Asks, connections: usize) -> Result<f64> {
     let port = server.line()?.parse()?;
     // Every task is there before anything is counted.
     let mut clients = Vec::with_capacity(connections);
@@ -246,7 +245,7 @@ fn asked(connection: &mut Connection, method: &str, params: &Value) -> Result<Va
 
 /// Has a thousand watchers told something again and again; returns how many milliseconds it takes
 /// until all of them have heard it.
-fn fan_out(mut server: Child) -> Result<f64> {
+fn fan_out(mut server: Pipe) -> Result<f64> {
     let port: u16 = server.line()?.parse()?;
     // A bare broadcast has no tasks, and is asked for nothing but to tell.
     let mut teller = Client::new(port, 0).ok();
@@ -300,17 +299,15 @@ async fn all_heard(heard: &AtomicUsize, expected: usize) -> Result<()> {
 /// Watches a task, or whatever a bare broadcast tells, and counts events. A thread for each watcher, as
 /// the client of the tests would need, would be measured with it: they share one.
 async fn watch(port: u16, task: Option<String>, heard: Arc<AtomicUsize>) -> Result<()> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    let mut connection = Awaited::open(("127.0.0.1", port)).await;
     let (path, params) = match &task {
         Some(task) => ("/a2a", json!({ "id": task })),
         None => ("/watch", Value::Null),
     };
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": params });
     let body = body.to_string();
-    let request = http::request(&format!("POST {path}"), &JSON, &body);
-    stream.write_all(request.as_bytes()).await?;
-    let mut lines = BufReader::new(stream).lines();
-    while let Some(line) = lines.next_line().await? {
+    connection.begin(&format!("POST {path}"), &JSON, &body).await;
+    while let Some(line) = connection.line().await? {
         if line.starts_with("data: ") {
             heard.fetch_add(1, Ordering::Relaxed);
         }

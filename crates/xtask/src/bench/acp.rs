@@ -13,11 +13,11 @@ use adjourn::driver::Message;
 use adjourn::store::{CommandError, Request};
 use adjourn_acp::{PendingPermissions, Wire};
 use adjourn_testkit::acp;
+use adjourn_testkit::editor::Unread;
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-use super::child::{Child, runtime};
-use super::editor::Editor;
+use super::child::{self, runtime};
 use super::figures::{Figures, percentile};
 use super::sessions::{create, open, wait};
 
@@ -92,7 +92,7 @@ impl Conversation {
         }
         let seconds = start.elapsed().as_secs_f64();
         figures.add("acp_replay_messages_per_s", f64::from(updates) / seconds);
-        figures.add("acp_replay_peak_mb", editor.child.peak() as f64 / 1e6);
+        figures.add("acp_replay_peak_mb", editor.process().peak_memory() as f64 / 1e6);
         Ok(())
     }
 }
@@ -106,17 +106,17 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     let session = made.pointer("/result/sessionId").context("a session was made")?.clone();
 
     let status = json!({ "sessionId": session });
-    let line = Editor::line(0, "session/status", &status);
+    let line = Unread::line(0, "session/status", &status);
     let lines = line.repeat(STATUSES).into_bytes();
-    let mut input = editor.child.take_input()?;
+    let mut input = editor.agent.take_input()?;
     let start = Instant::now();
     let writer = std::thread::spawn(move || input.write_all(&lines).map(|()| input));
     for _ in 0..STATUSES {
-        editor.child.line()?;
+        editor.agent.line()?;
     }
     figures.add("acp_status_per_s", STATUSES as f64 / start.elapsed().as_secs_f64());
     let input = writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))??;
-    editor.child.give_input(input);
+    editor.agent.give_input(input);
 
     let before = wait(adjourn.head())?.number;
     let mut times = Vec::new();
@@ -134,8 +134,9 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
 }
 
 /// Starts an agent, and an editor with it.
-fn editor(store: &Path) -> Result<Editor> {
-    Editor::greet(Child::spawn("acp", Some(store))?, &json!({ "protocolVersion": 1 }))
+fn editor(store: &Path) -> Result<Unread> {
+    let mut agent = child::command("acp", Some(store))?;
+    Ok(Unread::start(&mut agent, &json!({ "protocolVersion": 1 }))?)
 }
 
 /// An agent as `adjourn acp` is one.

@@ -1,15 +1,15 @@
 //! The whole job over an editor's pipe: `adjourn acp` as people start it.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use adjourn_testkit::editor::Unread;
+use adjourn_testkit::home::Home;
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::child::Child;
-use super::editor::Editor;
 use super::figures::{Figures, percentile};
 use super::runs::{SCRIPT, SESSIONS, SPAN};
 
@@ -21,12 +21,12 @@ const TURN: usize = 10;
 
 /// Measures one round.
 pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
-    let mut alone = Sessions::start(place, "acp-run", 1, None)?;
+    let mut alone = Sessions::start(place, 1, None)?;
     alone.run_for(SPAN / 4)?;
     let mut times = alone.run_for(SPAN)?.times;
     figures.add("acp_run_p50_ms_n1", percentile(&mut times, 0.5) / 1000.0);
     drop(alone);
-    let mut many = Runs::of(place, "acp-runs", None)?;
+    let mut many = Runs::of(place, None)?;
     figures.add("acp_run_cpu_us", many.cpu_us());
     figures.add("acp_run_cycles_per_s_n64", many.per_second());
     figures.add("acp_run_p50_ms_n64", percentile(&mut many.times, 0.5) / 1000.0);
@@ -36,9 +36,9 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
 
 /// What the log of the program costs: runs with it lie between two without.
 fn logged(place: &Path, figures: &mut Figures) -> Result<()> {
-    let before = Runs::of(place, "acp-quiet", Some("off"))?;
-    let logged = Runs::of(place, "acp-logged", Some("info"))?;
-    let after = Runs::of(place, "acp-quiet-again", Some("off"))?;
+    let before = Runs::of(place, Some("off"))?;
+    let logged = Runs::of(place, Some("info"))?;
+    let after = Runs::of(place, Some("off"))?;
     let percent = |of: fn(&Runs) -> f64| 200.0 * of(&logged) / (of(&before) + of(&after));
     figures.add("acp_run_log_percent_n64", percent(Runs::per_second));
     figures.add("acp_run_log_cpu_percent_n64", percent(Runs::cpu_us));
@@ -48,8 +48,8 @@ fn logged(place: &Path, figures: &mut Figures) -> Result<()> {
 /// The price of a cycle beside many sessions that the same client sees, as a multiple of the price
 /// without them.
 fn attached(place: &Path, figures: &mut Figures) -> Result<()> {
-    let mut alone = Sessions::start(place, "acp-alone", 1, None)?;
-    let mut beside = Sessions::start(place, "acp-beside", 1 + ATTACHED, None)?;
+    let mut alone = Sessions::start(place, 1, None)?;
+    let mut beside = Sessions::start(place, 1 + ATTACHED, None)?;
     let (mut short, mut long) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
         alone.cycles(TURN, &mut short)?;
@@ -70,8 +70,8 @@ struct Runs {
 
 impl Runs {
     /// Runs many sessions of one agent at once, with a log of a level or as people start it.
-    fn of(place: &Path, name: &str, log: Option<&str>) -> Result<Self> {
-        let mut sessions = Sessions::start(place, name, SESSIONS, log)?;
+    fn of(place: &Path, log: Option<&str>) -> Result<Self> {
+        let mut sessions = Sessions::start(place, SESSIONS, log)?;
         sessions.run_for(SPAN / 4)?;
         sessions.run_for(SPAN)
     }
@@ -96,40 +96,35 @@ enum Rest {
 
 /// An editor with some sessions.
 struct Sessions {
-    editor: Editor,
+    editor: Unread,
     sessions: Vec<String>,
+    /// Where the agent's store is; it goes away behind the agent.
+    _home: Home,
 }
 
 impl Sessions {
     /// Starts an agent beside a store of its own, and makes sessions.
-    fn start(place: &Path, name: &str, sessions: usize, log: Option<&str>) -> Result<Self> {
-        let own = place.join(name);
-        std::fs::create_dir(&own)?;
-        let script = own.join("script.json");
-        std::fs::write(&script, SCRIPT)?;
-        let mut command = Command::new(program()?);
-        command.args(["acp", "--script"]).arg(script).env("ADJOURN_STORE", own.join("store.db"));
-        command.args(log.into_iter().flat_map(|level| ["--log", level]));
-        // Keys and settings of the one who measures are left alone.
-        for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
-            command.env(variable, &own);
-        }
-        command.stderr(std::process::Stdio::null());
+    fn start(place: &Path, sessions: usize, log: Option<&str>) -> Result<Self> {
+        let home = Home::within(place);
+        let script = home.file("script.json", SCRIPT);
+        let log = log.into_iter().flat_map(|level| ["--log", level]);
+        let arguments: Vec<_> = ["acp", "--script", &script].into_iter().chain(log).collect();
+        let mut command = home.command(&arguments);
         let info = json!({ "name": "bench", "version": "1" });
         let greeting = json!({ "protocolVersion": 2, "info": info });
-        let mut editor = Editor::greet(Child::start(command)?, &greeting)?;
+        let mut editor = Unread::start(command.stderr(Stdio::null()), &greeting)?;
         let mut made = Vec::new();
         for _ in 0..sessions {
             let new = editor.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }))?;
             let id = new.pointer("/result/sessionId").and_then(Value::as_str);
             made.push(id.context("a session was made")?.to_owned());
         }
-        Ok(Self { editor, sessions: made })
+        Ok(Self { editor, sessions: made, _home: home })
     }
 
     /// Runs all sessions at once, again and again, until a time has passed and all are at rest.
     fn run_for(&mut self, span: Duration) -> Result<Runs> {
-        let (start, before) = (Instant::now(), self.editor.child.processor_time()?);
+        let (start, before) = (Instant::now(), self.editor.process().processor_time());
         let mut times = Vec::new();
         let mut open = HashMap::new();
         for id in self.sessions.clone() {
@@ -137,7 +132,7 @@ impl Sessions {
             open.insert(id, Instant::now());
         }
         while !open.is_empty() {
-            let line = self.editor.child.line()?;
+            let line = self.editor.agent.line()?;
             let Some((id, rest)) = rest(&line) else {
                 ensure!(!line.contains(r#""error":{"#), "the agent answered {line}");
                 continue;
@@ -157,15 +152,14 @@ impl Sessions {
             }
         }
         let spent = start.elapsed();
-        let cpu = self.editor.child.processor_time()?.saturating_sub(before);
+        let cpu = self.editor.process().processor_time().saturating_sub(before);
         Ok(Runs { times, spent, cpu })
     }
 
     fn prompt(&mut self, id: &str) -> Result<()> {
         let prompt = json!([{ "type": "text", "text": "go" }]);
-        self.editor
-            .send("session/prompt", &json!({ "sessionId": id, "prompt": prompt }))
-            .map(|_| ())
+        self.editor.send("session/prompt", &json!({ "sessionId": id, "prompt": prompt }))?;
+        Ok(())
     }
 
     /// Suspends and resumes the first session some times.
@@ -195,15 +189,6 @@ fn rest(line: &str) -> Option<(&str, Rest)> {
     };
     let id = line.split_once(r#""sessionId":""#)?.1.split_once('"')?.0;
     Some((id, rest))
-}
-
-/// Returns where the program is: beside this one.
-fn program() -> Result<PathBuf> {
-    let program = std::env::current_exe()?.with_file_name("adjourn");
-    if !program.exists() {
-        bail!("there is no {}: cargo build --release -p adjourn-cli", program.display());
-    }
-    Ok(program)
 }
 
 #[cfg(test)]

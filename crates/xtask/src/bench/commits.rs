@@ -15,7 +15,7 @@ use adjourn::store::{CommandError, Request};
 use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
 
-use super::child::Child;
+use super::child;
 use super::figures::{Figures, percentile};
 use super::sessions::{by, create, open, prompt, suspend, wait};
 
@@ -164,7 +164,7 @@ pub fn foreign(place: &Path, figures: &mut Figures) -> Result<()> {
     let path = place.join("foreign.db");
     let adjourn = open(&path)?;
     let ids = many(&adjourn)?;
-    let mut child = Child::spawn("writer", Some(&path))?;
+    let mut child = child::spawn("writer", Some(&path))?;
     let done = Arc::new(AtomicBool::new(false));
     let reader = {
         let done = Arc::clone(&done);

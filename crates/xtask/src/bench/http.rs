@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use adjourn_server::Site;
 use adjourn_testkit::http::Connection;
+use adjourn_testkit::process::Pipe;
 use anyhow::{Context as _, Result, ensure};
 use axum::Router;
 use axum::body::Bytes;
 use axum::routing::post;
 use tokio::net::TcpListener;
 
-use super::child::{Child, first_gone, runtime};
+use super::child::{self, first_gone, runtime};
 use super::figures::Figures;
 use super::sessions::open;
 
@@ -22,9 +23,9 @@ const CONNECTIONS: usize = 16;
 
 /// Measures one round.
 pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
-    figures.add("raw_axum_per_s", requests_per_second(Child::spawn("axum", None)?)?);
+    figures.add("raw_axum_per_s", requests_per_second(child::spawn("axum", None)?)?);
     let store = place.join("events.db");
-    figures.add("events_per_s", requests_per_second(Child::spawn("intake", Some(&store))?)?);
+    figures.add("events_per_s", requests_per_second(child::spawn("intake", Some(&store))?)?);
     Ok(())
 }
 
@@ -53,7 +54,7 @@ pub async fn listen() -> Result<TcpListener> {
     Ok(listener)
 }
 
-fn requests_per_second(mut server: Child) -> Result<f64> {
+fn requests_per_second(mut server: Pipe) -> Result<f64> {
     let port = server.line()?.parse()?;
     let start = Instant::now();
     let clients: Vec<_> = (0..CONNECTIONS)

@@ -13,10 +13,11 @@ use adjourn::core::id::SessionId;
 use adjourn::core::{Command, Session};
 use adjourn::store::{CommandError, Request};
 use adjourn::{Adjourn, Event};
+use adjourn_testkit::process::{Pipe, resident};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-use super::child::Child;
+use super::child;
 use super::figures::Figures;
 use super::sessions::{by, create, founding, open, open_at, prompt, wait};
 use super::wake::seen;
@@ -69,7 +70,7 @@ impl Parked {
         let id = create(&self.adjourn, script)?;
         wait(self.adjourn.session(id).prompt("begin"))?;
         let start = Instant::now();
-        let _host = Child::spawn("host", Some(&self.path))?;
+        let _host = child::spawn("host", Some(&self.path))?;
         seen(&self.adjourn, id, |session| session.owner().is_some())?;
         Ok(start.elapsed().as_secs_f64() * 1000.0)
     }
@@ -80,7 +81,7 @@ impl Parked {
     /// that park again.
     pub fn resident_after_work(&self) -> Result<u64> {
         let adjourn = open(&self.path)?;
-        let mut host = Child::spawn("host", Some(&self.path))?;
+        let mut host = child::spawn("host", Some(&self.path))?;
         host.line()?;
         let mut workers = Vec::new();
         for _ in 0..WORKERS {
@@ -104,7 +105,7 @@ impl Parked {
                 *epoch = seen(&self.adjourn, *id, rests)?.epoch;
             }
         }
-        settled(&host)
+        Ok(settled(&host))
     }
 
     /// Counts how often the status of one session or another is told, as JSON.
@@ -131,16 +132,17 @@ impl Parked {
 }
 
 /// Returns a process' memory when it has stopped to change.
-fn settled(host: &Child) -> Result<u64> {
-    let mut resident = host.resident()?;
+fn settled(host: &Pipe) -> u64 {
+    let now = || resident(host.child().id());
+    let mut settled = now();
     for _ in 0..LOOKS {
         std::thread::sleep(STILL);
-        let before = std::mem::replace(&mut resident, host.resident()?);
-        if before == resident {
+        let before = std::mem::replace(&mut settled, now());
+        if before == settled {
             break;
         }
     }
-    Ok(resident)
+    settled
 }
 
 /// Returns what each session takes that only the second of two hosts has beside it, from the

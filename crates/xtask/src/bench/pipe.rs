@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use super::child::Child;
+use super::child;
 use super::figures::{Figures, percentile};
 
 /// About as long as a small JSON-RPC message.
@@ -12,12 +12,12 @@ const LINE: usize = 400;
 
 /// Measures one round.
 pub fn measure(figures: &mut Figures) -> Result<()> {
-    let mut child = Child::spawn("echo", None)?;
+    let mut child = child::spawn("echo", None)?;
     let line = [&b"x".repeat(LINE)[..], b"\n"].concat();
     let mut times = Vec::new();
     for _ in 0..2000 {
         let before = Instant::now();
-        child.say(&line)?;
+        child.tell(&line)?;
         child.line()?;
         times.push(before.elapsed());
     }

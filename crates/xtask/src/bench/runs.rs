@@ -12,10 +12,11 @@ use adjourn::core::id::SessionId;
 use adjourn::core::session::State;
 use adjourn::feed::Following;
 use adjourn::{Adjourn, Claimant, Moments, SessionRef};
+use adjourn_testkit::process::processor_time;
 use anyhow::{Result, bail};
 use tokio::task::JoinSet;
 
-use super::child::{processor_time, runtime};
+use super::child::runtime;
 use super::figures::Figures;
 use super::log::Log;
 use super::sessions::{create, open, prompt, resume};
@@ -112,10 +113,10 @@ impl Work {
             clients.all(&ids, |_, runs| runs < 1).await?;
             let decisions = decisions(&adjourn, &ids).await?;
             let (before, cpu, start) =
-                (adjourn.metrics(), processor_time(std::process::id())?, Instant::now());
+                (adjourn.metrics(), processor_time(std::process::id()), Instant::now());
             let runs = clients.all(&ids, go_on).await?;
             let (spent, cpu) =
-                (start.elapsed(), processor_time(std::process::id())?.saturating_sub(cpu));
+                (start.elapsed(), processor_time(std::process::id()).saturating_sub(cpu));
             let commits = adjourn.metrics().commits - before.commits;
             let commands = self::decisions(&adjourn, &ids).await? - decisions;
             Ok(Self { runs, spent, cpu, commits, commands })

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use adjourn::clock::{Environment as _, Machine};
 use anyhow::{Result, ensure};
 
-use super::child::Child;
+use super::child;
 use super::figures::{Figures, percentile};
 use super::parked::park;
 use super::sessions::{Earlier, create, open, suspend, wait};
@@ -37,7 +37,7 @@ impl Storm {
         let client = create(&adjourn, "{}")?;
         let parked = wait(adjourn.size())?.suspended;
         ensure!(parked == DEADLINES as u64, "{parked} sessions are parked");
-        let host = Child::spawn("host", Some(&path))?;
+        let host = child::spawn("host", Some(&path))?;
         let start = Instant::now();
         let mut times = Vec::new();
         while wait(adjourn.next_due())?.is_some_and(|due| due <= Machine.now()) {

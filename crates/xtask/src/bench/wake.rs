@@ -11,7 +11,7 @@ use adjourn::{Adjourn, Event};
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::child::Child;
+use super::child;
 use super::figures::{Figures, percentile};
 use super::sessions::{create, open, wait};
 
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
     let path = place.join("wake.db");
     let adjourn = open(&path)?;
-    let mut host = Child::spawn("host", Some(&path))?;
+    let mut host = child::spawn("host", Some(&path))?;
     host.line()?;
     // One short run after the other: a script is read again at every claim.
     let tick = json!({ "await": { "reason": "waiting", "conditions": { "onEvent": "tick" } } });

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use adjourn_conformance::scenario::{Event, How, Restart, Resume, Scenario, Suspend, Why};
 use adjourn_conformance::{Answer, Ending, Face, Refusal, Reply, logs, play};
+use adjourn_testkit::process::Child;
 use serde_json::{Value, json};
 
 use crate::conformance::{CONFIG, event_arguments, suspend_arguments, told};
@@ -208,8 +209,8 @@ impl Agent {
         if let Some(grace) = grace {
             command.env("ADJOURN_DRAIN", format!("{}ms", grace.as_millis()));
         }
-        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut child = Child::start(command.stdin(Stdio::piped()).stderr(Stdio::null())).unwrap();
+        let output = BufReader::new(child.as_std().stdout.take().unwrap());
         let pending: Arc<Mutex<HashMap<u64, Heard>>> = Arc::default();
         let (waiting, timeline) = (Arc::clone(&pending), Arc::clone(timeline));
         let killed: Arc<AtomicBool> = Arc::default();
@@ -226,7 +227,7 @@ impl Agent {
                 }));
             }
         });
-        let input = Mutex::new(child.stdin.take());
+        let input = Mutex::new(child.as_std().stdin.take());
         let agent = Self { child, input, pending, killed };
         // The notices of the proposal are wanted from the beginning.
         let knows = json!({ "supportsSuspend": true });
@@ -268,19 +269,11 @@ impl Agent {
     fn end(mut self, kill: bool) {
         if kill {
             self.killed.store(true, Ordering::Release);
-            self.child.kill().unwrap();
+            let _ = self.child.kill();
         }
         *self.input.lock().unwrap() = None;
-        let ended = self.child.wait().unwrap();
+        let ended = self.child.wait();
         assert!(kill || ended.success());
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        // Most have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
