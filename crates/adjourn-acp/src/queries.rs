@@ -120,7 +120,8 @@ impl<S: Store> Connection<S> {
     /// connection.
     fn named(&mut self, id: SessionId, error: &adjourn::Error) -> Value {
         if self.unreadable.insert(id) {
-            tracing::warn!(session = %id, "{error}; session/list leaves it out");
+            let host = self.face.claimant.host();
+            tracing::warn!(session = %id, %host, "{error}; session/list leaves it out");
         }
         let problem = match error {
             adjourn::Error::Store(StoreError::Unreadable { problem, .. }) => problem.clone(),

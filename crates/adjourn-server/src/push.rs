@@ -262,8 +262,8 @@ impl<S: Store> Deliveries<S> {
                 return taken.told(place, Then::GiveUp).await.map(drop);
             }
         };
-        let host = host(&receiver.url);
-        let Some(_visit) = self.pusher.enter(&host, taken.tries()) else {
+        let server = host(&receiver.url);
+        let Some(_visit) = self.pusher.enter(&server, taken.tries()) else {
             let then = Then::Later { after: jittered(&self.face, BUSY * 2), failed: false };
             return taken.told(place, then).await.map(drop);
         };
@@ -306,7 +306,8 @@ impl<S: Store> Deliveries<S> {
             if let Err(failure) = self.pusher.post(&receiver, &key, &notification, now).await {
                 return self.fails(taken, before, failure).await;
             }
-            tracing::debug!(task = %taken.run(), host, event = notification.id, "push notification sent");
+            let (session, run) = (taken.session().id(), taken.run());
+            tracing::debug!(%session, %run, server, event = notification.id, "push notification sent");
             let then = match (told.is_over(), stopping.is_begun()) {
                 (true, _) => Then::Over,
                 (false, true) => Then::Later { after: Duration::ZERO, failed: false },
@@ -332,13 +333,19 @@ impl<S: Store> Deliveries<S> {
         }
         let asked = retry_after.unwrap_or_default().min(LONGEST_WAIT);
         let after = jittered(&self.face, wait(tries)).max(asked);
-        tracing::info!(task = %taken.run(), config = taken.id(), tries, "a push notification failed: {problem}");
+        let (session, run, config) = (taken.session().id(), taken.run(), taken.id());
+        tracing::info!(%session, %run, config, tries, "a push notification failed: {problem}");
         taken.told(place, Then::Later { after, failed: true }).await.map(drop)
     }
 
     fn gives_up(&self, taken: &TakenRecipient<S>, problem: &str) {
-        let (task, config) = (taken.run(), taken.id());
-        tracing::warn!(%task, config, "push notifications are given up until they are configured again: {problem}");
+        let (session, run, config) = (taken.session().id(), taken.run(), taken.id());
+        tracing::warn!(
+            %session,
+            %run,
+            config,
+            "push notifications are given up until they are configured again: {problem}"
+        );
     }
 
     fn keep(&self, number: i64, told: Notifications<S>) {

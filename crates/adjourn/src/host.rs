@@ -32,6 +32,7 @@ use crate::drive::Signal;
 use crate::feed::{Feed, Work};
 use crate::process::Process;
 use crate::ring::Ring;
+use crate::trace::{self, Ids};
 use announcement::{Announcing, unannounced};
 use claims::Left;
 use upkeep::Upkeep;
@@ -306,25 +307,25 @@ impl<S: Store> Host<S> {
         match driven {
             // It is left to hosts that can read it; the other sessions go on.
             Ok(Err(error)) if error.is_of_a_session() => {
-                let (run, declined) = match self.store.session(id) {
+                let (ids, declined) = match self.store.session(id) {
                     // Its journal can be read; what was said in it cannot, and would not be if this
                     // host claimed it again.
                     Ok(Some(session)) => {
                         let why = error.to_string();
-                        let run = session.run().map(|run| run.id);
-                        (run, Declined::new(why, &session, Again::Never))
+                        (Ids::of(&session, self.id), Declined::new(why, &session, Again::Never))
                     }
-                    Ok(None) | Err(_) => (None, Declined::unreadable(&error)),
+                    Ok(None) | Err(_) => (Ids::unread(id, self.id), Declined::unreadable(&error)),
                 };
-                self.decline(id, run, declined);
+                self.decline(&ids, id, declined);
                 self.undriven = true;
                 Ok(())
             }
             Ok(Err(error)) if error.passes() => {
                 let session = self.store.session(id).ok().flatten();
-                let run = session.and_then(|session| session.run().map(|run| run.id));
+                let unread = || Ids::unread(id, self.id);
+                let ids = session.map_or_else(unread, |session| Ids::of(&session, self.id));
                 let left = format!("{error}; session {id} is not given back before the host ends");
-                self.note(id, run, &format!("{left}, and the next host takes it over"));
+                trace::came_across(&ids, &format!("{left}, and the next host takes it over"));
                 Err(error)
             }
             Ok(result) => result,
@@ -338,8 +339,8 @@ impl<S: Store> Host<S> {
         match self.store.session(id) {
             Ok(Some(session)) => {
                 let why = "its driver panicked".to_owned();
-                let run = session.run().map(|run| run.id);
-                self.decline(id, run, Declined::new(why, &session, Again::Never));
+                let ids = Ids::of(&session, self.id);
+                self.decline(&ids, id, Declined::new(why, &session, Again::Never));
             }
             Ok(None) => {}
             Err(error) if error.is_of_a_session() => {}

@@ -42,7 +42,8 @@
 //! [`Moments::page`], [`Adjourn::known_hosts`], [`Adjourn::ready`]) are made on the thread that polls
 //! them, from memory or with a few indexed reads, and take microseconds. Those that grow with a journal or with the store
 //! ([`SessionRef::journal`], [`Adjourn::query`], [`Adjourn::tally`], [`Adjourn::backup`], the first
-//! page of a long [`SessionRef::watch`]) are made on another thread, and hold up no task.
+//! page of a long [`SessionRef::watch`]) are made on another thread, and hold up no task. A read whose
+//! future is dropped changes nothing; one on another thread goes on to its end there, unheard.
 //!
 //! What lies beneath is here for faces and tools: [`Account`], which tells a session to one client,
 //! [`Claimant`], the [`feed`] of commits, [`live`] text, and the [`script`]ed driver. The few reads of

@@ -22,26 +22,65 @@ use adjourn_store::Change;
 use tracing::Level;
 use tracing::field::display;
 
+use crate::declined::Declined;
+
 /// The ids that every line has, as far as they are known.
-struct Ids {
+pub(crate) struct Ids {
     session: SessionId,
     run: Option<RunId>,
     handle: Option<Handle>,
     host: Option<HostId>,
 }
 
+impl Ids {
+    /// Returns those of a session that a host has to do with.
+    pub(crate) fn of(session: &Session, host: HostId) -> Self {
+        let run = session.run().map(|run| run.id);
+        Self { session: session.id, run, handle: handle(session), host: Some(host) }
+    }
+
+    /// Returns what is known of a session that a host cannot read.
+    pub(crate) fn unread(session: SessionId, host: HostId) -> Self {
+        Self { session, run: None, handle: None, host: Some(host) }
+    }
+}
+
+/// Returns the suspension that a session is in, or else the one that its run was last woken from.
+pub(crate) fn handle(session: &Session) -> Option<Handle> {
+    let parked = session.suspended().map(|suspended| suspended.shown().pause.handle);
+    parked.or_else(|| session.woke.as_ref().map(|woke| woke.handle))
+}
+
 /// Writes a line of a level about one session.
 macro_rules! line {
     ($level:ident, $ids:expr, $($rest:tt)+) => {{
-        let Ids { session, run, handle, host } = $ids;
+        let Ids { session, run, handle, host } = &$ids;
         tracing::$level!(
             session = %session,
-            run = run.map(display),
-            handle = handle.map(display),
-            host = host.map(display),
+            run = run.as_ref().map(display),
+            handle = handle.as_ref().map(display),
+            host = host.as_ref().map(display),
             $($rest)+
         )
     }};
+}
+
+/// Writes to the log that a host leaves a session to others, and why.
+pub(crate) fn left_to_others(ids: &Ids, declined: &Declined) {
+    let why = declined.kind();
+    match declined.is_fault() {
+        true => line!(warn, *ids, "left to other hosts: {why}"),
+        // Another host may have what it lacks, or this one later: a client to ask, say.
+        false => line!(info, *ids, "left to other hosts: {why}"),
+    }
+    if let Some(words) = declined.words() {
+        line!(debug, *ids, "its driver says: {words}");
+    }
+}
+
+/// Writes to the log what a host has come across with a session.
+pub(crate) fn came_across(ids: &Ids, what: &str) {
+    line!(warn, *ids, "{what}");
 }
 
 /// Writes to the log what a commit has done to sessions.
@@ -82,19 +121,21 @@ fn was_made_ready<'a>(mut changes: impl Iterator<Item = &'a Arc<Change>>, id: Se
 }
 
 /// A claim is news where another process, or an earlier commit, made the session ready. What woke it
-/// may stand in no other line of this log, so it is told where the turn began with a wake.
+/// may stand in no other line of this log, so it is told here.
 fn claim(ids: Ids, session: &Session, claimed: &Claimed, is_told: bool) {
     let ids = Ids { host: Some(claimed.host), ..ids };
     let epoch = display(claimed.epoch);
     if is_told {
         return line!(debug, ids, epoch, "claimed");
     }
-    let Some(Opening::Wake(wake)) = session.run().map(|run| &run.opening) else {
-        return line!(info, ids, epoch, "claimed");
+    let Some(woke) = &session.woke else { return line!(info, ids, epoch, "claimed") };
+    let waited_ms = match session.run().map(|run| &run.opening) {
+        Some(Opening::Wake(wake)) => Some(wake.waited_ms),
+        // A pause that its caller has lifted is no news to the agent, and not counted.
+        Some(Opening::Prompt(_)) | None => None,
     };
-    let ids = Ids { handle: Some(wake.resumption.handle), ..ids };
-    let (cause, waited_ms) = (wake.resumption.cause.as_str(), wake.waited_ms);
-    line!(info, ids, epoch, cause, waited_ms, "claimed");
+    let ids = Ids { handle: Some(woke.handle), ..ids };
+    line!(info, ids, epoch, cause = woke.cause.as_str(), waited_ms, "claimed");
 }
 
 /// Writes a line about one event and the run it is about; `is_told` says whether the commit made

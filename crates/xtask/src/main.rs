@@ -1,10 +1,12 @@
-//! The project's own tools. `make` names them.
+//! The project's own tools. `make` names them: [`bench::run`] measures, [`artifacts::write`] writes
+//! the shapes of the protocol in `spec/`, from the types that read them.
 //!
-//! - [`bench::run`] measures. Each file of `bench/` is one part: it starts processes of its own, or
-//!   works through the library as a program does that embeds it.
-//! - `bench::figures::Figures` has what was measured, round by round, and its medians.
-//! - `bench::plot::draw` draws it.
-//! - [`artifacts::write`] writes the shapes of the protocol in `spec/`, from the types that read them.
+//! Each file of `bench/` is one part: it starts processes of its own, or works through the library as
+//! a program does that embeds it. The types to know there are
+//! - `bench::figures::Figures`, what was measured, round by round, and its medians;
+//! - `bench::parked::Parked`, a store with many sessions at rest, as operators have it;
+//! - `bench::acp::Conversation`, a session with a long past;
+//! - `bench::acp_runs::Sessions`, an editor with sessions that run all at once.
 
 #![expect(clippy::disallowed_methods, reason = "what it reads is of its own making")]
 

@@ -1,14 +1,15 @@
 //! The log on stderr: what it tells, to whom, and what it never tells. And what a host says about
 //! how it is.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use adjourn_testkit::http;
-use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
+use adjourn_testkit::process::{Child, Signal};
+use rustix::process::{Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 
-use crate::home::{Home, signal};
+use crate::acp::editor::Editor;
+use crate::home::Home;
 use crate::removing::make_newer;
 
 const PARKS: &str = r#"{"runs": [[{"say": "sk-said"},
@@ -24,8 +25,8 @@ const UNSAID: &str = "sk-";
 fn serve(home: &Home, arguments: &[&str]) -> (Child, BufReader<std::process::ChildStderr>, String) {
     let mut command = home.command(&[&["serve"], arguments].concat());
     command.env("ADJOURN_TOKEN", "sk-token").env("SECRET", "sk-environment");
-    let mut child = command.spawn().unwrap();
-    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut child = Child::start(&mut command).unwrap();
+    let mut log = BufReader::new(child.as_std().stderr.take().unwrap());
     let mut said = String::new();
     while !said.contains("serving ") {
         assert!(log.read_line(&mut said).unwrap() > 0, "it ended: {said}");
@@ -35,10 +36,10 @@ fn serve(home: &Home, arguments: &[&str]) -> (Child, BufReader<std::process::Chi
 
 /// Ends a host, and returns all that it has logged.
 fn ended(mut child: Child, mut log: BufReader<std::process::ChildStderr>, said: String) -> String {
-    signal(&child, Signal::TERM);
+    child.signal(Signal::TERM);
     let mut said = said;
     log.read_to_string(&mut said).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    assert_eq!(child.wait().code(), Some(0), "{said}");
     said
 }
 
@@ -128,8 +129,8 @@ fn a_log_in_text_has_steps_and_calls_where_it_is_asked_for_them() {
 
 /// Starts a host that logs nothing, and waits until it is there.
 fn serve_quietly(home: &Home) -> (Child, BufReader<std::process::ChildStderr>, String) {
-    let mut child = home.command(&["serve", "--log", "off"]).spawn().unwrap();
-    let log = BufReader::new(child.stderr.take().unwrap());
+    let mut child = Child::start(&mut home.command(&["serve", "--log", "off"])).unwrap();
+    let log = BufReader::new(child.as_std().stderr.take().unwrap());
     let pid = json!(child.id());
     let start = std::time::Instant::now();
     while !home.jsons(&["hosts"]).iter().any(|host| host["pid"] == pid) {
@@ -268,7 +269,7 @@ fn a_line_inside_of_a_call_or_a_commit_has_its_fields() {
 /// Limits the files of a process, as a disk does that is full; without a limit there is room again.
 fn limit_files(child: &Child, bytes: Option<u64>) {
     let limit = Rlimit { current: bytes, maximum: None };
-    prlimit(Some(Pid::from_child(child)), Resource::Fsize, limit).unwrap();
+    prlimit(Some(child.pid()), Resource::Fsize, limit).unwrap();
 }
 
 #[test]
@@ -430,44 +431,20 @@ fn commands_in_the_foreground_log_only_when_they_are_asked() {
 
 #[test]
 fn an_editor_hears_nothing_of_the_log_on_stdout() {
-    let home = Home::new();
-    let script = home.file("script.json", PARKS);
-    let arguments = ["acp", "--script", &script, "--log", "trace", "--log-format", "json"];
-    let mut child = home.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut ask = |message: Value| {
-        writeln!(stdin, "{message}").unwrap();
-        loop {
-            let mut line = String::new();
-            assert!(stdout.read_line(&mut line).unwrap() > 0, "it ended");
-            let heard: Value = serde_json::from_str(&line).expect(&line);
-            assert_eq!(heard["jsonrpc"], "2.0", "{line}");
-            if heard.get("id") == message.get("id") && heard.get("method").is_none() {
-                return heard;
-            }
-        }
-    };
-    let initialize = json!({ "protocolVersion": 1, "clientCapabilities": {} });
-    ask(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize }));
-    let new = json!({ "cwd": "/", "mcpServers": [] });
-    let new = ask(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/new", "params": new }));
-    let session = &new["result"]["sessionId"];
-    let prompt = json!([{ "type": "text", "text": "sk-prompt" }]);
-    let prompt = json!({ "sessionId": session, "prompt": prompt });
-    ask(json!({ "jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": prompt }));
-    let refused = json!({ "jsonrpc": "2.0", "id": "four", "method": "session/unheard_of" });
-    assert!(ask(refused).get("error").is_some());
-    drop(stdin);
-    let mut rest = String::new();
-    stdout.read_to_string(&mut rest).unwrap();
-    for line in rest.lines() {
-        let heard: Value = serde_json::from_str(line).expect(line);
-        assert_eq!(heard["jsonrpc"], "2.0", "{line}");
-    }
-    let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(child.wait().unwrap().success(), "{said}");
+    let home = Home::new().with_variable("ADJOURN_LOG", "trace");
+    let home = home.with_variable("ADJOURN_LOG_FORMAT", "json");
+    let greeting = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+    let mut editor = Editor::logging(&home, PARKS, "log", &greeting);
+    let session = editor.new_session();
+    let prompt = editor.prompt(&session, "sk-prompt");
+    editor.answer(prompt).unwrap();
+    editor.send(json!({ "jsonrpc": "2.0", "id": "four", "method": "session/unheard_of" }));
+    editor.until("refused", |message| message["id"] == "four" && message["error"].is_object());
+    editor.hang_up();
+    editor.overheard();
+    assert!(editor.heard().all(|message| message["jsonrpc"] == "2.0"), "{}", editor.dialog());
+    assert_eq!(editor.close(), 0);
+    let said = std::fs::read_to_string(home.path("log")).unwrap();
     let lines = lines(&said);
     assert!(lines.iter().any(|line| line["message"] == "parked: waits by itself"), "{said}");
     let is_refused = |line: &&Value| line["message"].as_str().unwrap().starts_with("request ref");
@@ -491,8 +468,8 @@ fn a_host_whose_log_is_not_read_goes_on() {
     assert_eq!(told.code, 0, "{told:?}");
     let id = home.sessions()[0]["sessionId"].as_str().unwrap().to_owned();
     home.until(&id, "state", "ended");
-    signal(&child, Signal::TERM);
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    child.signal(Signal::TERM);
+    assert_eq!(child.wait().code(), Some(0));
     drop(log);
 }
 

@@ -46,6 +46,16 @@ fn populated() -> Home {
     home
 }
 
+/// Keeps lists from following the journal, as if others had committed more than can be looked at, where
+/// nothing can be written.
+pub fn keep_lists_behind(home: &Home) {
+    let stay = "UPDATE progress SET seq = -100000 WHERE what = 'listed';
+        CREATE TRIGGER stay BEFORE UPDATE ON progress WHEN NEW.what = 'listed'
+            BEGIN SELECT RAISE (ABORT, 'no'); END";
+    let store = home.path(".local/share/adjourn/store.db");
+    rusqlite::Connection::open(store).unwrap().execute_batch(stay).unwrap();
+}
+
 /// Returns the names of the sessions that `ls` lists as JSON.
 fn listed(home: &Home, flags: &[&str]) -> Vec<String> {
     names(&home.jsons(&[&["ls"], flags].concat()))
@@ -54,6 +64,28 @@ fn listed(home: &Home, flags: &[&str]) -> Vec<String> {
 fn names(sessions: &[Value]) -> Vec<String> {
     let name = |session: &Value| session["labels"]["name"].as_str().map(str::to_owned);
     sessions.iter().filter_map(name).collect()
+}
+
+/// A list that cannot be brought up to the journal says how far it is behind.
+#[test]
+fn ls_and_status_say_how_current_they_are() {
+    let home = populated();
+    assert!(home.jsons(&["ls"]).iter().all(|line| line.get("behind").is_none()));
+    assert_eq!(home.json(&["status"]).get("behind"), None);
+    keep_lists_behind(&home);
+    let behind = |value: &Value| value["behind"].as_u64().is_some_and(|behind| behind > 100_000);
+    // Without a filter it is not the list that is asked.
+    let suspended = ["ls", "--state", "suspended"];
+    let listed = home.jsons(&suspended);
+    assert!(listed.iter().any(behind), "{listed:?}");
+    assert!(behind(&home.json(&["status"])));
+    assert!(behind(&home.json(&["status", "--state", "suspended"])));
+    for (command, says) in
+        [(&suspended[..], " entries of the journal behind"), (&["status"], "not counted yet")]
+    {
+        let told = home.told(command);
+        assert!(told.talk.contains(says), "{told:?}");
+    }
 }
 
 #[test]

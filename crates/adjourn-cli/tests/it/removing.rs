@@ -194,6 +194,7 @@ fn an_editor_that_opted_in_and_the_log_are_told_what_a_list_leaves_out() {
         let left_out = told.talk.lines().filter(|line| line.contains("session/list leaves it out"));
         let left_out: Vec<_> = left_out.collect();
         assert!(left_out.len() == 1 && left_out[0].contains(&named), "{told:?}");
+        assert!(left_out[0].contains(&format!("session={broken} host=host-")), "{told:?}");
     }
 }
 

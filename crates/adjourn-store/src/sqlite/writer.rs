@@ -163,7 +163,8 @@ impl Writer {
                 self.full = true;
             }
             Ok(()) if self.full && changes.entries.is_some() => {
-                tracing::info!("there is room in the store again");
+                let Concerned { session, run, handle, host } = Concerned::of(changes);
+                tracing::info!(session, run, handle, host, "there is room in the store again");
                 self.full = false;
             }
             _ => {}

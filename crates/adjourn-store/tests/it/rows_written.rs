@@ -36,6 +36,40 @@ fn a_suspension_writes_the_same_rows_for_ten_messages_and_ten_thousand() {
     }
 }
 
+/// Every index of a table that a suspension writes to would be written to as well, but for those of
+/// sessions in some state that only some are in. A new one belongs into the list that follows the
+/// journal, which queries are answered from.
+#[test]
+fn no_index_is_there_for_queries_that_a_suspension_would_have_to_touch() {
+    let fixture = Fixture::new();
+    drop(fixture.open());
+    let tables = written(FEW, By::Agent).rows;
+    let connection = Connection::open(fixture.path()).unwrap();
+    let mut indexes = connection
+        .prepare("SELECT tbl_name, name FROM sqlite_master WHERE type = 'index' AND sql NOT NULL")
+        .unwrap();
+    let indexes = indexes.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let indexes = indexes.map(|row: rusqlite::Result<(String, String)>| row.unwrap());
+    let touched: BTreeSet<String> =
+        indexes.filter(|(table, _)| tables.contains_key(table)).map(|(_, index)| index).collect();
+    let known = [
+        // What hosts look for: deadlines, work, their own sessions, gates, events to keep.
+        "session_due",
+        "session_ready",
+        "session_owner",
+        "session_gated",
+        "session_since",
+        // What is dropped when it has been kept for long enough.
+        "session_ended",
+        // Names, which never change.
+        "session_shown",
+        "session_end",
+        // The first entry of each journal alone.
+        "journal_founding",
+    ];
+    assert_eq!(touched, known.map(str::to_owned).into());
+}
+
 #[test]
 fn a_suspended_session_is_loaded_from_its_last_entry() {
     let fixture = Fixture::new();

@@ -21,6 +21,7 @@ use super::{Claimant, Equipment, Prepared};
 use crate::drive::{Drive, Signal};
 use crate::ending::{caught, end, keeps};
 use crate::shown::Showing;
+use crate::trace;
 use crate::warm::Released;
 
 /// How long a new driver waits at most until the one has ended that a host keeps for its session.
@@ -61,8 +62,11 @@ impl<S: Store> Claimant<S> {
         let (claimed, mut stops) = (Arc::clone(&session), heard.clone());
         let (feed, host, epoch) = (self.0.feed.clone(), self.host(), session.epoch);
         let run = session.run().map(|run| display(run.id));
-        // What drivers log has the session, its run, the claim and the host with it.
-        let span = tracing::info_span!("claim", session = %id, run, epoch = %epoch, host = %host);
+        let handle = trace::handle(&session).map(display);
+        // What drivers log has the session, its run, what it was woken from, the claim and the host
+        // with it.
+        let span =
+            tracing::info_span!("claim", session = %id, run, handle, epoch = %epoch, host = %host);
         let mut drive = Drive {
             store: self.0.store.clone(),
             clock: Arc::clone(&self.0.clock),

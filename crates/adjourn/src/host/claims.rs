@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use adjourn_core::id::{RunId, SessionId};
+use adjourn_core::id::SessionId;
 use adjourn_core::session::State;
 use adjourn_store::rows::SessionNo;
 use adjourn_store::{Error, Store};
 use tokio::time::Instant;
-use tracing::field::display;
 
 use super::{Host, about};
 use crate::claimant::{Equipment, Prepared};
 use crate::config::Claims;
 use crate::declined::Declined;
+use crate::trace::{self, Ids};
 
 /// How many ready sessions are looked at to find those this host can run.
 const CANDIDATES: usize = 256;
@@ -150,7 +150,7 @@ impl<S: Store> Host<S> {
         match self.try_driver(id) {
             // A session that cannot be read must not hold up the others.
             Err(error) if error.is_of_a_session() => {
-                self.decline(id, None, Declined::unreadable(&error));
+                self.decline(&Ids::unread(id, self.id), id, Declined::unreadable(&error));
                 Ok(None)
             }
             made => Ok(made?.map(|equipment| self.claimant.prepared(id, slot, equipment))),
@@ -173,8 +173,8 @@ impl<S: Store> Host<S> {
             }
             Some(Err((why, again))) => {
                 if let Some(session) = self.store.session(id)? {
-                    let run = session.run().map(|run| run.id);
-                    self.decline(id, run, Declined::by_driver(why, &session, again));
+                    let ids = Ids::of(&session, self.id);
+                    self.decline(&ids, id, Declined::by_driver(why, &session, again));
                 }
                 Ok(None)
             }
@@ -200,19 +200,10 @@ impl<S: Store> Host<S> {
         Ok(())
     }
 
-    /// Leaves a session, and its run if that is known, to others, for a while or for good.
-    pub(super) fn decline(&mut self, id: SessionId, run: Option<RunId>, declined: Declined) {
+    /// Leaves a session to others, for a while or for good.
+    pub(super) fn decline(&mut self, ids: &Ids, id: SessionId, declined: Declined) {
         if self.declined.get(&id).is_none_or(|known| known.why != declined.why) {
-            let (session, host, why) = (id, self.id, declined.kind());
-            let run = run.map(display);
-            match declined.is_fault() {
-                true => tracing::warn!(%session, run, %host, "left to other hosts: {why}"),
-                // Another host may have what it lacks, or this one later: a client to ask, say.
-                false => tracing::info!(%session, run, %host, "left to other hosts: {why}"),
-            }
-            if let Some(words) = declined.words() {
-                tracing::debug!(%session, run, %host, "its driver says: {words}");
-            }
+            trace::left_to_others(ids, &declined);
         }
         // Which of them are still there cannot be told cheaply; those that are come back at once.
         if self.declined.len() >= DECLINED {

@@ -8,6 +8,7 @@ use adjourn_core::id::HostId;
 use adjourn_store::{CommandError, Error, Request, Store};
 
 use super::{BATCH, Claim, Host, store_error};
+use crate::trace::{self, Ids};
 
 /// How often a host clears away what dead watchers have left beside the store.
 const SWEEP: Duration = Duration::from_secs(10);
@@ -100,11 +101,8 @@ impl<S: Store> Host<S> {
                     self.give_back((id, owner.epoch)).await?;
                 }
                 Err(error) if error.is_of_a_session() => {
-                    self.note(
-                        id,
-                        None,
-                        &format!("{error}; it is driven again when it can be read"),
-                    );
+                    let then = format!("{error}; it is driven again when it can be read");
+                    trace::came_across(&Ids::unread(id, self.id), &then);
                     self.store.transact(move |tx| tx.let_unreadable_go(id)).await?;
                 }
                 Err(error) => return Err(error),

@@ -11,12 +11,12 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
-use adjourn_core::id::{HostId, RunId, SessionId};
+use adjourn_core::id::{HostId, SessionId};
 use adjourn_store::rows::SessionNo;
 use adjourn_store::{CommandError, Error, Store};
-use tracing::field::display;
 
 use super::{Host, store_error};
+use crate::trace::{self, Ids};
 
 /// How many marked sessions are looked at in one read.
 const PAGE: usize = 256;
@@ -87,16 +87,19 @@ impl<S: Store> Host<S> {
                         match owner.map(|owner| self.drives(*id, owner.host)).transpose() {
                             Ok(drives) => {
                                 let gone = owner.filter(|_| drives == Some(false));
-                                let run = session.as_ref().and_then(|session| session.run());
-                                let run = run.map(|run| run.id);
-                                self.mend_one(*id, run, gone.map(|owner| owner.host)).await?;
+                                let ids = match &session {
+                                    Some(session) => Ids::of(session, self.id),
+                                    None => Ids::unread(*id, self.id),
+                                };
+                                self.mend_one(*id, &ids, gone.map(|owner| owner.host)).await?;
                             }
                             Err(_) => drop(still.insert(*id, now)),
                         }
                     }
                     Err(error) if error.is_of_a_session() => {
                         if tried.is_none() {
-                            self.note(*id, None, &format!("{error}; what it waits for is kept"));
+                            let kept = format!("{error}; what it waits for is kept");
+                            trace::came_across(&Ids::unread(*id, self.id), &kept);
                         }
                         still.insert(*id, now);
                     }
@@ -121,16 +124,11 @@ impl<S: Store> Host<S> {
     }
 
     /// Takes a session back among those that can be read, and from a host that is gone.
-    async fn mend_one(
-        &self,
-        id: SessionId,
-        run: Option<RunId>,
-        gone: Option<HostId>,
-    ) -> Result<(), Error> {
+    async fn mend_one(&self, id: SessionId, ids: &Ids, gone: Option<HostId>) -> Result<(), Error> {
         let by = self.by();
         let mended = self.store.transact(move |tx| tx.mend(&by, id, gone)).await;
         if mended.map_err(store_error)?.is_some() {
-            self.note(id, run, &format!("session {id} can be read again"));
+            trace::came_across(ids, &format!("session {id} can be read again"));
         }
         Ok(())
     }
@@ -212,11 +210,5 @@ impl<S: Store> Host<S> {
         let lock = private.open(path).ok()?;
         lock.try_lock().ok()?;
         Some(lock)
-    }
-
-    /// Writes to the log what this host has come across with a session.
-    pub(super) fn note(&self, session: SessionId, run: Option<RunId>, line: &str) {
-        let run = run.map(display);
-        tracing::warn!(%session, run, host = %self.id, "{line}");
     }
 }

@@ -8,7 +8,7 @@ use adjourn::about::About;
 use adjourn::clock::Clock;
 use adjourn::script::Scripted;
 use adjourn_core::Command;
-use adjourn_core::command::Cancel;
+use adjourn_core::command::{Cancel, Resume, Suspend};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use adjourn_driver::{Driver, Drivers};
@@ -118,6 +118,24 @@ async fn a_log_has_the_words_of_a_driver_only_where_it_is_asked_for_them() {
         let words = lines.iter().any(|line| line.contains("/missing is not there"));
         assert_eq!(words, level == Level::DEBUG, "{lines:?}");
     }
+}
+
+#[tokio::test]
+async fn a_log_names_the_session_the_run_the_wake_and_the_host_that_leaves_it() {
+    let log = crate::log::Log::of(Level::INFO);
+    let fixture = Fixture::new();
+    let id = fixture.create_with(missing());
+    fixture.prompt(id, "go");
+    let suspended = fixture.give(id, Command::Suspend(Suspend::default()), Vec::new()).unwrap();
+    let handle = suspended.session.suspended().unwrap().shown().pause.handle;
+    fixture.give(id, Command::Resume(Resume::default()), Vec::new()).unwrap();
+    let run = fixture.session(id).run().unwrap().id;
+    let host = fixture.host_with(lacking(&fixture) as _).await;
+    until("told", || said(&fixture, id).is_some()).await;
+    host.stop().await;
+    let lines = log.lines();
+    let left = lines.iter().find(|line| line.contains("left to other hosts")).unwrap();
+    assert!(left.contains(&format!("session={id} run={run} handle={handle} host=host-")), "{left}");
 }
 
 #[test]

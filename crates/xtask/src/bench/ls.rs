@@ -106,9 +106,6 @@ fn subject(number: usize) -> Result<(Founding, Suspend)> {
 
 /// Measures the first page of each filter, as `adjourn ls` asks for it: in a store that was just
 /// opened to look. The slowest of them is the figure.
-///
-/// Two common labels that no session has both, in the order of changes, are a figure of their own: no
-/// list leads to what has both, and how long that takes grows with how many have either.
 pub fn measure(path: &Path, figures: &mut Figures) -> Result<()> {
     let mut slowest = Duration::ZERO;
     for (name, query, least) in queries() {
@@ -119,10 +116,13 @@ pub fn measure(path: &Path, figures: &mut Figures) -> Result<()> {
     let deep = asked(path, "ls_freshest_deep_ms", deep(path)?, PAGE)?;
     figures.add("ls_freshest_deep_ms", deep.as_secs_f64() * 1000.0);
     slowest = slowest.max(deep);
-    figures.add("ls_filter_1m_ms", slowest.as_secs_f64() * 1000.0);
+    // No list leads to sessions that have two common labels, and none of them is to be found.
     let name = "ls_disjoint_by_change_ms";
     let disjoint = Query { sort: Sort::Freshest, ..Query::new(with(&["even", "odd"]), PAGE) };
-    figures.add(name, asked(path, name, disjoint, 0)?.as_secs_f64() * 1000.0);
+    let disjoint = asked(path, name, disjoint, 0)?;
+    figures.add(name, disjoint.as_secs_f64() * 1000.0);
+    slowest = slowest.max(disjoint);
+    figures.add("ls_filter_1m_ms", slowest.as_secs_f64() * 1000.0);
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::editor::Editor;
 use crate::home::Home;
+use crate::queries::keep_lists_behind;
 
 const ASKS: &str =
     r#"{"runs": [[{"ask": {"question": "which?"}}, {"say": "done"}], [{"say": "again"}]]}"#;
@@ -117,12 +118,7 @@ fn a_list_says_how_current_it_is() {
     editor.answer(prompt).unwrap();
     let list = editor.call("session/list", json!({})).unwrap();
     assert_eq!(list["_meta"], Value::Null, "{list}");
-    // As if others had committed more than can be looked at, where nothing can be written.
-    let stay = "UPDATE progress SET seq = -100000 WHERE what = 'listed';
-        CREATE TRIGGER stay BEFORE UPDATE ON progress WHEN NEW.what = 'listed'
-            BEGIN SELECT RAISE (ABORT, 'no'); END";
-    let store = home.path(".local/share/adjourn/store.db");
-    rusqlite::Connection::open(store).unwrap().execute_batch(stay).unwrap();
+    keep_lists_behind(&home);
     let list = editor.call("session/list", json!({})).unwrap();
     let behind = &list["_meta"]["adjourn/suspend"]["behind"];
     assert!(behind.as_u64().is_some_and(|behind| behind > 100_000), "{list}");
