@@ -40,6 +40,7 @@ mod question;
 mod settings;
 mod signals;
 mod spoken;
+mod stdio;
 mod terminal;
 mod text_argument;
 mod times;

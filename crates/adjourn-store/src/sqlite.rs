@@ -7,6 +7,7 @@ mod connection;
 mod holder;
 mod id_parts;
 mod identity;
+mod idle;
 mod listing;
 mod opened;
 mod points;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use adjourn::Claims;
 use adjourn::store::Sqlite;
 use adjourn_acp::{Face, Options, PendingPermissions, Wire};
-use tokio::io::{Stdin, Stdout};
 
 use crate::arguments::{Acp, OnDisconnect, Profile, StatusWords};
 use crate::chosen::Chosen;
@@ -17,17 +16,18 @@ use crate::native::ProgramDrivers;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::signals::{Ended, Signals};
+use crate::stdio;
 use crate::terminal::Output;
 
 /// How long the store may take before the editor is greeted without it.
 const SOON: Duration = Duration::from_secs(1);
 
 /// An editor, on stdin and stdout.
-type Editor = Wire<Stdin, Stdout>;
+type Editor = Wire<stdio::Input, stdio::Output>;
 
 pub async fn run(settings: &Settings, acp: Acp, output: &Output) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let mut editor = Editor::new(tokio::io::stdin(), tokio::io::stdout());
+    let mut editor = Editor::new(stdio::Input::stdin(), stdio::Output::stdout());
     let chosen = Chosen::by(&acp.agent, settings)
         .and_then(Chosen::run_here)
         .and_then(|chosen| chosen.within(None));
@@ -73,7 +73,7 @@ async fn gone(editor: &mut Editor, profile: adjourn_acp::Profile, mcp: bool) {
 pub async fn refuse(failure: Failure) -> Failure {
     match Signals::new() {
         Ok(signals) => {
-            let editor = Editor::new(tokio::io::stdin(), tokio::io::stdout());
+            let editor = Editor::new(stdio::Input::stdin(), stdio::Output::stdout());
             told(failure, editor, signals).await
         }
         Err(_) => failure,

@@ -18,6 +18,7 @@ pub mod sdk;
 mod seeds;
 mod shown;
 mod stops;
+mod streams;
 mod turns;
 
 pub use adjourn_testkit::editor;

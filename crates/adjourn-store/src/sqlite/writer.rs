@@ -13,12 +13,12 @@ use adjourn_record::commit;
 use adjourn_record::keys::{KeyId, Keys, Signature};
 use adjourn_record::merkle::Tree;
 use rusqlite::{Connection, OptionalExtension as _, params};
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 use tracing::field::Empty;
 
 use super::checkpoint::Checkpoints;
+use super::idle::Idle;
 use super::opened::Opened;
 use super::points::{Point, Points};
 use super::rows::{Known, SqliteRows, Undone, Unwritten, given_up, signed, unsigned};
@@ -40,11 +40,6 @@ const GROUP: usize = 256;
 /// A longer one would save little of what a commit costs, and those in it come back all at once,
 /// to a writer that has waited for them. Other processes may be waiting for the lock, too.
 const GROUP_TIME: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
-/// How long the writer looks for the next command before it goes to sleep.
-///
-/// Whoever was just told often comes back at once, and waking a thread takes ten times as long.
-const AWAKE: Duration = Duration::from_micros(50);
-
 /// For how many groups each job's rows are written before the next job runs, after rows could not be
 /// written when it was too late to tell whose they were.
 const CAREFUL: u32 = 1000;
@@ -104,7 +99,8 @@ pub(super) struct Writer {
 impl Writer {
     /// Runs until every handle to the queue is gone.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
-        while let Some(first) = next(&mut queue) {
+        let mut idle = Idle::default();
+        while let Some(first) = idle.until_next(&mut queue) {
             let mut told = Vec::new();
             let mut changes = Committed::default();
             let span = tracing::debug_span!(
@@ -358,19 +354,6 @@ impl Concerned {
 fn joined(ids: impl Iterator<Item = String>) -> Option<String> {
     let ids: BTreeSet<_> = ids.collect();
     (!ids.is_empty()).then(|| ids.into_iter().collect::<Vec<_>>().join(","))
-}
-
-/// Waits for a job; returns nothing when there will be none.
-fn next(queue: &mut mpsc::Receiver<Box<dyn Job>>) -> Option<Box<dyn Job>> {
-    let start = Instant::now();
-    while start.elapsed() < AWAKE {
-        match queue.try_recv() {
-            Ok(job) => return Some(job),
-            Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) => std::thread::yield_now(),
-        }
-    }
-    queue.blocking_recv()
 }
 
 /// Returns the last commit's row.
