@@ -25,6 +25,11 @@ use crate::terminal::one_line;
 
 /// How many lines may wait to be written: some seconds of a busy host.
 const WAITING: usize = 8192;
+/// How long the thread that writes rests behind what it has written: as long as it does, those who log
+/// need not wake it for each line.
+const REST: Duration = Duration::from_millis(5);
+/// How much is written at once.
+const AT_ONCE: usize = 64 * 1024;
 /// How long the end of the program waits for the last lines to be written.
 const AT_THE_END: Duration = Duration::from_millis(500);
 
@@ -128,18 +133,26 @@ pub fn end() {
 
 /// Writes lines as they come. A program does not end because its log is not read.
 fn write_all(lines: &Receiver<Line>, json: bool) {
-    for line in lines {
-        match line {
-            Line::Text(line) => {
-                let _ = io::stderr().write_all(&line);
+    while let Ok(first) = lines.recv() {
+        let mut text = Vec::new();
+        let mut end = None;
+        for line in std::iter::once(first).chain(lines.try_iter()) {
+            match line {
+                Line::Text(line) => text.extend_from_slice(&line),
+                Line::End(written) => end = Some(written),
             }
-            Line::End(written) => {
-                let _ = written.send(());
+            if end.is_some() || text.len() >= AT_ONCE {
+                break;
             }
         }
         let dropped = DROPPED.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            let _ = io::stderr().write_all(dropped_line(dropped, json).as_bytes());
+            text.extend_from_slice(dropped_line(dropped, json).as_bytes());
+        }
+        let _ = io::stderr().write_all(&text);
+        match end {
+            Some(written) => drop(written.send(())),
+            None => std::thread::sleep(REST),
         }
     }
 }
