@@ -8,8 +8,6 @@
 //! - `bench::acp::Conversation`, a session with a long past;
 //! - `bench::acp_runs::Sessions`, an editor with sessions that run all at once.
 
-#![expect(clippy::disallowed_methods, reason = "what it reads is of its own making")]
-
 mod artifacts;
 mod bench;
 
