@@ -11,7 +11,7 @@ use adjourn::core::id::{RunId, SessionId};
 use adjourn::core::session::State;
 use adjourn::store::Store;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::field::{Empty, display};
@@ -57,9 +57,12 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let Wire { lines, output, peer } = wire;
+    let Wire { lines, mut output, unsent, peer } = wire;
     let (out, written) = Outbox::new();
-    let mut writer = tokio::spawn(outbox::write(written, output));
+    let mut writer = tokio::spawn(async move {
+        output.write_all(&unsent).await?;
+        outbox::write(written, output).await
+    });
     let mut connection = Connection {
         face,
         peer,

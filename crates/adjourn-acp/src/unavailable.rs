@@ -25,8 +25,12 @@ where
 {
     let error = Error::new(INTERNAL_ERROR, problem);
     let error = error.with(json!({ "reason": "UNAVAILABLE" }));
-    let Wire { mut lines, mut output, .. } = wire;
+    let Wire { mut lines, mut output, unsent, .. } = wire;
     let mut stop = std::pin::pin!(stop);
+    tokio::select! {
+        written = output.write_all(&unsent) => written?,
+        () = &mut stop => return Ok(()),
+    }
     loop {
         let line = tokio::select! {
             line = lines.next() => line?,

@@ -16,6 +16,8 @@ use crate::rpc::{Error, INVALID_REQUEST, Incoming, Outgoing, Start};
 pub struct Wire<R, W> {
     pub(crate) lines: Lines<R>,
     pub(crate) output: W,
+    /// What was answered and has yet to be written, before anything else.
+    pub(crate) unsent: Vec<u8>,
     /// The client, once it has introduced itself.
     pub(crate) peer: Option<Arc<Peer>>,
 }
@@ -23,7 +25,7 @@ pub struct Wire<R, W> {
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
     /// Makes the wire of a client that has said nothing yet.
     pub const fn new(input: R, output: W) -> Self {
-        Self { lines: Lines::new(input), output, peer: None }
+        Self { lines: Lines::new(input), output, unsent: Vec::new(), peer: None }
     }
 
     /// Answers the client's `initialize`, and reads nothing behind it; returns whether the client
@@ -63,14 +65,56 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
                     }
                 }
             }
-            self.output.write_all(&answer.take()).await?;
-            self.output.flush().await?;
+            self.unsent.append(&mut answer.take());
+            self.send().await?;
         }
+        // One that was dropped while it answered goes on here.
+        self.send().await?;
         Ok(true)
+    }
+
+    /// Writes what has yet to be written. What is left when it is dropped stays.
+    async fn send(&mut self) -> std::io::Result<()> {
+        while !self.unsent.is_empty() {
+            let count = self.output.write(&self.unsent).await?;
+            if count == 0 {
+                return Err(std::io::ErrorKind::WriteZero.into());
+            }
+            self.unsent.drain(..count);
+        }
+        self.output.flush().await
     }
 }
 
 /// The refusal of a request that comes before `initialize`.
 pub(crate) fn not_initialized() -> Error {
     Error::new(INVALID_REQUEST, "the first request is initialize")
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_was_dropped_half_written_goes_on_where_it_was() {
+        let said =
+            br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
+        let (editor, agent) = tokio::io::duplex(16);
+        let mut wire = Wire::new(&said[..], agent);
+        tokio::select! {
+            biased;
+            greeted = wire.greet(Profile::Adjourn, false) => assert!(greeted.is_err(), "it is too long"),
+            () = std::future::ready(()) => {}
+        }
+        assert!(wire.peer.is_some() && !wire.unsent.is_empty());
+        let mut heard = String::new();
+        let mut editor = BufReader::new(editor);
+        let hears = editor.read_line(&mut heard);
+        let (greeted, read) = tokio::join!(wire.greet(Profile::Adjourn, false), hears);
+        assert!(greeted.unwrap() && read.unwrap() > 0);
+        let heard: serde_json::Value = adjourn_core::json::stored(heard.as_bytes()).unwrap();
+        assert_eq!(heard["id"], 1, "{heard}");
+    }
 }

@@ -28,8 +28,9 @@ const WAITING: usize = 8192;
 /// How long the thread that writes rests behind what it has written: as long as it does, those who log
 /// need not wake it for each line.
 const REST: Duration = Duration::from_millis(5);
-/// How much is written at once.
-const AT_ONCE: usize = 64 * 1024;
+/// How much is written at once: no more than a pipe takes as a whole, so that the lines of processes
+/// that share one stay apart.
+const AT_ONCE: usize = 4096;
 /// How long the end of the program waits for the last lines to be written.
 const AT_THE_END: Duration = Duration::from_millis(500);
 
@@ -134,26 +135,52 @@ pub fn end() {
 /// Writes lines as they come. A program does not end because its log is not read.
 fn write_all(lines: &Receiver<Line>, json: bool) {
     while let Ok(first) = lines.recv() {
-        let mut text = Vec::new();
+        let mut batch = Batch::default();
         let mut end = None;
         for line in std::iter::once(first).chain(lines.try_iter()) {
             match line {
-                Line::Text(line) => text.extend_from_slice(&line),
-                Line::End(written) => end = Some(written),
-            }
-            if end.is_some() || text.len() >= AT_ONCE {
-                break;
+                Line::Text(line) => batch.add(&line),
+                Line::End(written) => {
+                    end = Some(written);
+                    break;
+                }
             }
         }
+        batch.write();
         let dropped = DROPPED.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            text.extend_from_slice(dropped_line(dropped, json).as_bytes());
+            let _ = io::stderr().write_all(dropped_line(dropped, json).as_bytes());
         }
-        let _ = io::stderr().write_all(&text);
         match end {
             Some(written) => drop(written.send(())),
             None => std::thread::sleep(REST),
         }
+    }
+}
+
+/// Lines that are written at once.
+#[derive(Default)]
+struct Batch {
+    text: Vec<u8>,
+    lines: u64,
+}
+
+impl Batch {
+    /// Adds a line; those before it are written if both would be too much.
+    fn add(&mut self, line: &[u8]) {
+        if self.text.len() + line.len() > AT_ONCE {
+            self.write();
+        }
+        self.text.extend_from_slice(line);
+        self.lines += 1;
+    }
+
+    /// Writes what there is; lines that cannot be written are dropped ones.
+    fn write(&mut self) {
+        if io::stderr().write_all(&self.text).is_err() {
+            DROPPED.fetch_add(self.lines, Ordering::Relaxed);
+        }
+        *self = Self::default();
     }
 }
 

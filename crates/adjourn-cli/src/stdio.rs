@@ -14,7 +14,7 @@ use tokio::net::unix::pipe;
 #[derive(Debug)]
 pub enum Input {
     Pipe(pipe::Receiver),
-    /// A socket, a file, or a terminal.
+    /// A socket, a file, a pipe with a name, a terminal, or whatever there is without `/proc`.
     Other(Stdin),
 }
 
@@ -22,30 +22,34 @@ pub enum Input {
 #[derive(Debug)]
 pub enum Output {
     Pipe(pipe::Sender),
-    /// A socket, a file, or a terminal.
+    /// As with [`Input::Other`].
     Other(Stdout),
 }
 
 impl Input {
     /// Returns stdin.
     pub fn stdin() -> Self {
-        // One that is opened again can be made non-blocking for this process alone. Without `/proc`,
-        // or where it is another user's, it cannot be, and neither can anything but a pipe.
-        match pipe::OpenOptions::new().open_receiver("/proc/self/fd/0") {
-            Ok(pipe) => Self::Pipe(pipe),
-            Err(_) => Self::Other(tokio::io::stdin()),
-        }
+        // One that is opened again can be made non-blocking for this process alone.
+        let opened = pipe("/proc/self/fd/0")
+            .and_then(|path| pipe::OpenOptions::new().open_receiver(path).ok());
+        opened.map_or_else(|| Self::Other(tokio::io::stdin()), Self::Pipe)
     }
 }
 
 impl Output {
     /// Returns stdout.
     pub fn stdout() -> Self {
-        match pipe::OpenOptions::new().open_sender("/proc/self/fd/1") {
-            Ok(pipe) => Self::Pipe(pipe),
-            Err(_) => Self::Other(tokio::io::stdout()),
-        }
+        let opened = pipe("/proc/self/fd/1")
+            .and_then(|path| pipe::OpenOptions::new().open_sender(path).ok());
+        opened.map_or_else(|| Self::Other(tokio::io::stdout()), Self::Pipe)
     }
+}
+
+/// Returns the path to a stream of this process if it is a pipe without a name. One in a file system
+/// that is opened again when its writers are gone does not end: it waits for the next one.
+fn pipe(stream: &str) -> Option<&str> {
+    let is = std::fs::read_link(stream).ok()?;
+    is.to_str()?.starts_with("pipe:").then_some(stream)
 }
 
 impl AsyncRead for Input {

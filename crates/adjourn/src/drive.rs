@@ -39,6 +39,7 @@ use crate::failures::Failures;
 use crate::host::patiently;
 use crate::live::Live;
 use crate::shown::Showing;
+use crate::trace::{self, Ids};
 use crate::warm::Warm;
 use calls::Calls;
 use speech::excerpt;
@@ -413,7 +414,13 @@ impl<S: Store> Drive<S> {
             let by = self.drain_by().map(|by| by.saturating_add(LAST_WORD));
             by.is_some_and(|by| by <= self.clock.elapsed())
         };
-        match patiently(&self.store, &first, then.as_ref(), is_late).await {
+        let held_up = || {
+            trace::came_across(
+                &Ids::of(&self.session, self.host),
+                "held up: the store has no room for what it does",
+            );
+        };
+        match patiently(&self.store, &first, then.as_ref(), is_late, held_up).await {
             Ok(done) => {
                 self.stands(done.session);
                 (self.ring)();

@@ -413,13 +413,14 @@ fn about(config: &Config) -> About {
 
 /// Gives a command, and another one with it where there is one, however long another process keeps
 /// the write lock (one that was stopped in the middle of a commit, say), and however long the disk
-/// is full. Nothing has happened until then, nor if it `is_late` meanwhile and the command is given
-/// up.
+/// is full, of which the caller is told once. Nothing has happened until then, nor if it `is_late`
+/// meanwhile and the command is given up.
 pub(crate) async fn patiently<S: Store>(
     store: &S,
     first: &Request,
     then: Option<&Request>,
     is_late: impl Fn() -> bool,
+    held_up: impl Fn(),
 ) -> Result<Done, CommandError> {
     let mut is_held_up = false;
     loop {
@@ -432,8 +433,7 @@ pub(crate) async fn patiently<S: Store>(
             Err(CommandError::Store(error)) if error.passes() && !is_late() => {
                 if let Error::Full(_) = error {
                     if !std::mem::replace(&mut is_held_up, true) {
-                        // The span of the claim says which session, run and host this is.
-                        tracing::warn!("held up: the store has no room for what it does");
+                        held_up();
                     }
                     tokio::time::sleep(NO_ROOM).await;
                 }

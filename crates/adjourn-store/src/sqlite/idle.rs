@@ -23,7 +23,7 @@ impl Idle {
     /// Waits for a job; returns nothing when there will be none.
     pub(super) fn until_next<J>(&mut self, queue: &mut mpsc::Receiver<J>) -> Option<J> {
         let start = Instant::now();
-        let awake = if self.came_soon { AWAKE_FOR_ONE } else { AWAKE };
+        let awake = self.awake();
         let next = loop {
             match queue.try_recv() {
                 Ok(job) => break Some(job),
@@ -34,6 +34,11 @@ impl Idle {
         };
         self.came_soon = start.elapsed() < AWAKE_FOR_ONE;
         next
+    }
+
+    /// Returns how long it looks for the next job before it goes to sleep.
+    const fn awake(&self) -> Duration {
+        if self.came_soon { AWAKE_FOR_ONE } else { AWAKE }
     }
 }
 
@@ -47,13 +52,13 @@ mod tests {
         let mut idle = Idle::default();
         jobs.blocking_send(1).unwrap();
         assert_eq!(idle.until_next(&mut queue), Some(1));
-        assert!(idle.came_soon);
+        assert_eq!(idle.awake(), AWAKE_FOR_ONE);
         let late = std::thread::spawn(move || {
-            std::thread::sleep(3 * AWAKE_FOR_ONE);
+            std::thread::sleep(Duration::from_millis(50));
             jobs.blocking_send(2).unwrap();
         });
         assert_eq!(idle.until_next(&mut queue), Some(2));
-        assert!(!idle.came_soon);
+        assert_eq!(idle.awake(), AWAKE);
         late.join().unwrap();
         assert_eq!(idle.until_next(&mut queue), None);
     }

@@ -339,12 +339,15 @@ impl Concerned {
     fn of(committed: &Committed) -> Self {
         let sessions = || committed.changes.iter().map(|change| &change.session);
         let runs = sessions().filter_map(|session| Some(session.run()?.id.to_string()));
-        let suspended = sessions().filter_map(|session| session.suspended());
+        let handles = sessions().filter_map(|session| match session.suspended() {
+            Some(suspended) => Some(suspended.shown().pause.handle),
+            None => session.woke.as_ref().map(|woke| woke.handle),
+        });
         let events = committed.changes.iter().flat_map(|change| change.events.iter());
         Self {
             session: joined(sessions().map(|session| session.id.to_string())),
             run: joined(runs),
-            handle: joined(suspended.map(|suspended| suspended.shown().pause.handle.to_string())),
+            handle: joined(handles.map(|handle| handle.to_string())),
             host: joined(events.filter_map(|event| Some(event.by.host?.to_string()))),
         }
     }

@@ -32,6 +32,9 @@ fn a_server_that_is_killed_while_it_tells_a_receiver_loses_nothing_and_keeps_the
         server.result(&[], "tasks/resume", json!({ "taskId": task, "handle": paused["handle"] }));
         server.kill();
         server.start(ARGUMENTS);
+        // The pause again, and the two of the resume: the next one is sent when these are known to
+        // have been told, so that no kill falls in between.
+        all.extend([(); 3].map(|()| receiver.next()));
     }
     server.home.json(&["event", "ci.passed"]);
     all.extend(receiver.until("TASK_STATE_COMPLETED"));

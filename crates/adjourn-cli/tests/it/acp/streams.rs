@@ -96,3 +96,23 @@ fn files_are_read_and_written() {
     assert_eq!(home.ended(command).code, 0);
     assert_eq!(std::fs::read_to_string(heard).unwrap(), told.data);
 }
+
+/// Its writer may have come and gone before the agent has started.
+#[test]
+fn a_pipe_with_a_name_ends_with_its_writers() {
+    let home = Home::new();
+    let script = home.file("script.json", SCRIPT);
+    let name = home.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&name).status().unwrap().success());
+    // It does not wait for a reader that is a writer, too.
+    let mut writer = File::options().read(true).write(true).open(&name).unwrap();
+    let said = request("1", "initialize", &json!({ "protocolVersion": 1 }));
+    writer.write_all(said.as_bytes()).unwrap();
+    let mut command = home.command(&["acp", "--script", &script]);
+    command.stdin(File::open(&name).unwrap());
+    drop(writer);
+    let told = home.ended(command);
+    assert_eq!(told.code, 0, "{told:?}");
+    let answer: Value = serde_json::from_str(&told.data).unwrap();
+    assert!(answer["result"].is_object(), "{told:?}");
+}
