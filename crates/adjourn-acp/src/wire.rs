@@ -99,6 +99,12 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_was_dropped_half_written_goes_on_where_it_was() {
+        for refuses in [false, true] {
+            half_answered(refuses).await;
+        }
+    }
+
+    async fn half_answered(refuses: bool) {
         let said =
             br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
         let (editor, agent) = tokio::io::duplex(16);
@@ -112,8 +118,14 @@ mod tests {
         let mut heard = String::new();
         let mut editor = BufReader::new(editor);
         let hears = editor.read_line(&mut heard);
-        let (greeted, read) = tokio::join!(wire.greet(Profile::Adjourn, false), hears);
-        assert!(greeted.unwrap() && read.unwrap() > 0);
+        let goes_on = async {
+            match refuses {
+                true => crate::refuse("no", wire, std::future::pending()).await,
+                false => wire.greet(Profile::Adjourn, false).await.map(drop),
+            }
+        };
+        let (gone_on, read) = tokio::join!(goes_on, hears);
+        assert!(gone_on.is_ok() && read.unwrap() > 0);
         let heard: serde_json::Value = adjourn_core::json::stored(heard.as_bytes()).unwrap();
         assert_eq!(heard["id"], 1, "{heard}");
     }

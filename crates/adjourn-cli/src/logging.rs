@@ -25,8 +25,8 @@ use crate::terminal::one_line;
 
 /// How many lines may wait to be written: some seconds of a busy host.
 const WAITING: usize = 8192;
-/// How long the thread that writes rests behind what it has written: as long as it does, those who log
-/// need not wake it for each line.
+/// How long the thread that writes sleeps behind what it has written: a thread that logs meanwhile need
+/// not wake it.
 const REST: Duration = Duration::from_millis(5);
 /// How much is written at once: no more than a pipe takes as a whole, so that the lines of processes
 /// that share one stay apart.

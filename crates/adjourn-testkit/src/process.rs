@@ -2,8 +2,8 @@
 //! knows of them.
 //!
 //! Each is a [`Child`], which does not outlive the one that started it. A [`Process`] is one that is
-//! spoken with in lines, and heard all the time; a [`Pipe`] has no thread that listens, for those who
-//! measure.
+//! spoken with in lines, and whose output a thread reads all the time; a [`Pipe`] has no such thread,
+//! for benchmarks.
 
 #![expect(
     clippy::expect_used,
@@ -28,7 +28,7 @@ pub use rustix::process::{Pid, Signal};
 pub use system::{peak_memory, processor_time, resident};
 
 /// How long a process may take before its test gives up: far longer than anything takes.
-const SILENCE: Duration = Duration::from_secs(40);
+const SILENCE: Duration = Duration::from_secs(60);
 /// What stands before a line of a test binary that plays a role: its harness writes there, too.
 const MARK: char = '@';
 
@@ -182,7 +182,7 @@ pub fn say(line: impl Display) {
     out.flush().expect("the parent listens");
 }
 
-/// Sends a signal to a process that this one has started by itself.
+/// Sends a signal to a process that a test has started without a [`Child`].
 ///
 /// # Panics
 /// It has ended, and was waited for.

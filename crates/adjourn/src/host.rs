@@ -316,7 +316,7 @@ impl<S: Store> Host<S> {
                     }
                     Ok(None) | Err(_) => (Ids::unread(id, self.id), Declined::unreadable(&error)),
                 };
-                self.decline(&ids, id, declined);
+                self.decline(&ids, declined);
                 self.undriven = true;
                 Ok(())
             }
@@ -340,7 +340,7 @@ impl<S: Store> Host<S> {
             Ok(Some(session)) => {
                 let why = "its driver panicked".to_owned();
                 let ids = Ids::of(&session, self.id);
-                self.decline(&ids, id, Declined::new(why, &session, Again::Never));
+                self.decline(&ids, Declined::new(why, &session, Again::Never));
             }
             Ok(None) => {}
             Err(error) if error.is_of_a_session() => {}

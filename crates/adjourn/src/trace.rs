@@ -26,7 +26,7 @@ use crate::declined::Declined;
 
 /// The ids that every line has, as far as they are known.
 pub(crate) struct Ids {
-    session: SessionId,
+    pub(crate) session: SessionId,
     run: Option<RunId>,
     handle: Option<Handle>,
     host: Option<HostId>,
@@ -36,19 +36,13 @@ impl Ids {
     /// Returns those of a session that a host has to do with.
     pub(crate) fn of(session: &Session, host: HostId) -> Self {
         let run = session.run().map(|run| run.id);
-        Self { session: session.id, run, handle: handle(session), host: Some(host) }
+        Self { session: session.id, run, handle: session.last_suspension(), host: Some(host) }
     }
 
     /// Returns what is known of a session that a host cannot read.
     pub(crate) fn unread(session: SessionId, host: HostId) -> Self {
         Self { session, run: None, handle: None, host: Some(host) }
     }
-}
-
-/// Returns the suspension that a session is in, or else the one that its run was last woken from.
-pub(crate) fn handle(session: &Session) -> Option<Handle> {
-    let parked = session.suspended().map(|suspended| suspended.shown().pause.handle);
-    parked.or_else(|| session.woke.as_ref().map(|woke| woke.handle))
 }
 
 /// Writes a line of a level about one session.

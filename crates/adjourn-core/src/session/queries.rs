@@ -9,7 +9,7 @@ use crate::carry::{Limit, UsedUp};
 use crate::command::{Mode, Requester};
 use crate::conditions::{Conditions, EventPattern, Key};
 use crate::event::Resumed;
-use crate::id::{GateId, Seq};
+use crate::id::{GateId, Handle, Seq};
 use crate::ledger::CallState;
 use crate::time::Timestamp;
 
@@ -287,6 +287,15 @@ impl Suspended {
 }
 
 impl Session {
+    /// Returns the suspension that it is in, as clients see it, or else the one that its run was last
+    /// woken from.
+    pub fn last_suspension(&self) -> Option<Handle> {
+        match self.suspended() {
+            Some(suspended) => Some(suspended.shown().pause.handle),
+            None => self.woke.as_ref().map(|woke| woke.handle),
+        }
+    }
+
     /// Returns whether a gate wants this session stopped, or has stopped it.
     pub fn is_gated(&self) -> bool {
         self.gates().next().is_some()

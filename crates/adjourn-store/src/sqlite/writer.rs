@@ -339,10 +339,7 @@ impl Concerned {
     fn of(committed: &Committed) -> Self {
         let sessions = || committed.changes.iter().map(|change| &change.session);
         let runs = sessions().filter_map(|session| Some(session.run()?.id.to_string()));
-        let handles = sessions().filter_map(|session| match session.suspended() {
-            Some(suspended) => Some(suspended.shown().pause.handle),
-            None => session.woke.as_ref().map(|woke| woke.handle),
-        });
+        let handles = sessions().filter_map(|session| session.last_suspension());
         let events = committed.changes.iter().flat_map(|change| change.events.iter());
         Self {
             session: joined(sessions().map(|session| session.id.to_string())),

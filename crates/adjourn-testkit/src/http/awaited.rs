@@ -79,13 +79,11 @@ impl Awaited {
         Ok((read > 0).then_some(line))
     }
 
-    /// Waits until the server hangs up, and returns what it says until then.
+    /// Waits until the server hangs up, and adds what it says until then to `rest`.
     ///
     /// # Errors
-    /// The connection breaks.
-    pub async fn rest(&mut self) -> io::Result<Vec<u8>> {
-        let mut rest = Vec::new();
-        self.0.read_to_end(&mut rest).await?;
-        Ok(rest)
+    /// The connection breaks; `rest` has what came before.
+    pub async fn rest(&mut self, rest: &mut Vec<u8>) -> io::Result<()> {
+        self.0.read_to_end(rest).await.map(drop)
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::system::{self, listens, threads};
 use super::{Pid, SILENCE, Signal};
 
-/// How often one looks again who waits for a process.
+/// How long a test that waits for a process sleeps between two looks at it.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A process that ends, at the latest, when this is dropped.

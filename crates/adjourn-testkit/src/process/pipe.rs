@@ -5,8 +5,8 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use super::Child;
 
-/// A process whose lines are read by the one who waits for them. One that says much while nobody
-/// reads has to wait; a [`Process`](super::Process) is heard all the time.
+/// A process whose lines the benchmark reads on its own thread. The process is held up when its pipe
+/// is full and the benchmark does not read; that of a [`Process`](super::Process) is always read.
 #[derive(Debug)]
 pub struct Pipe {
     child: Child,

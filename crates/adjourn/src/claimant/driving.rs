@@ -21,7 +21,6 @@ use super::{Claimant, Equipment, Prepared};
 use crate::drive::{Drive, Signal};
 use crate::ending::{caught, end, keeps};
 use crate::shown::Showing;
-use crate::trace;
 use crate::warm::Released;
 
 /// How long a new driver waits at most until the one has ended that a host keeps for its session.
@@ -62,7 +61,7 @@ impl<S: Store> Claimant<S> {
         let (claimed, mut stops) = (Arc::clone(&session), heard.clone());
         let (feed, host, epoch) = (self.0.feed.clone(), self.host(), session.epoch);
         let run = session.run().map(|run| display(run.id));
-        let handle = trace::handle(&session).map(display);
+        let handle = session.last_suspension().map(display);
         // What drivers log has the session, its run, what it was woken from, the claim and the host
         // with it.
         let span =

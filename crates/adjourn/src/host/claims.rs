@@ -150,7 +150,7 @@ impl<S: Store> Host<S> {
         match self.try_driver(id) {
             // A session that cannot be read must not hold up the others.
             Err(error) if error.is_of_a_session() => {
-                self.decline(&Ids::unread(id, self.id), id, Declined::unreadable(&error));
+                self.decline(&Ids::unread(id, self.id), Declined::unreadable(&error));
                 Ok(None)
             }
             made => Ok(made?.map(|equipment| self.claimant.prepared(id, slot, equipment))),
@@ -174,7 +174,7 @@ impl<S: Store> Host<S> {
             Some(Err((why, again))) => {
                 if let Some(session) = self.store.session(id)? {
                     let ids = Ids::of(&session, self.id);
-                    self.decline(&ids, id, Declined::by_driver(why, &session, again));
+                    self.decline(&ids, Declined::by_driver(why, &session, again));
                 }
                 Ok(None)
             }
@@ -201,7 +201,8 @@ impl<S: Store> Host<S> {
     }
 
     /// Leaves a session to others, for a while or for good.
-    pub(super) fn decline(&mut self, ids: &Ids, id: SessionId, declined: Declined) {
+    pub(super) fn decline(&mut self, ids: &Ids, declined: Declined) {
+        let id = ids.session;
         if self.declined.get(&id).is_none_or(|known| known.why != declined.why) {
             trace::left_to_others(ids, &declined);
         }

@@ -91,7 +91,7 @@ impl<S: Store> Host<S> {
                                     Some(session) => Ids::of(session, self.id),
                                     None => Ids::unread(*id, self.id),
                                 };
-                                self.mend_one(*id, &ids, gone.map(|owner| owner.host)).await?;
+                                self.mend_one(&ids, gone.map(|owner| owner.host)).await?;
                             }
                             Err(_) => drop(still.insert(*id, now)),
                         }
@@ -124,7 +124,8 @@ impl<S: Store> Host<S> {
     }
 
     /// Takes a session back among those that can be read, and from a host that is gone.
-    async fn mend_one(&self, id: SessionId, ids: &Ids, gone: Option<HostId>) -> Result<(), Error> {
+    async fn mend_one(&self, ids: &Ids, gone: Option<HostId>) -> Result<(), Error> {
+        let id = ids.session;
         let by = self.by();
         let mended = self.store.transact(move |tx| tx.mend(&by, id, gone)).await;
         if mended.map_err(store_error)?.is_some() {

@@ -73,7 +73,7 @@ fn pipes_and_sockets_carry_what_is_long_and_stay_as_they_were_for_others() {
             assert_eq!(answer["id"], id(number));
         }
         assert!(shared.iter().all(is_blocking));
-        // The other end of what it reads is closed when the last one who has it open is gone.
+        // The agent ends when the editor closes its end.
         drop(saying.join().unwrap());
         assert!(agent.wait().success());
         assert!(shared.iter().all(is_blocking));
