@@ -11,7 +11,8 @@ use adjourn_record::portable::{CLOCK_SKEW, Header, Limit, OpenError};
 
 use crate::consumed::{End, LedgerError};
 
-/// Why a record is not resumed. Nothing has changed then; in particular, the record is not consumed.
+/// Why a record is not resumed. Nothing has changed then; in particular, the record is not consumed,
+/// unless the ledger failed ([`ResumeError::Ledger`]): it cannot say whether it took note before that.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {

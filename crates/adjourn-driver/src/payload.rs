@@ -384,6 +384,19 @@ pub fn model_of(spec: &DriverSpec) -> Option<&str> {
     }
 }
 
+/// Has a native agent's session run with another model; one of another driver stays as it is.
+pub fn set_model(spec: &mut DriverSpec, other: &str) {
+    match &mut spec.kind {
+        DriverKind::Native { model } => other.clone_into(model),
+        DriverKind::Named { config, .. } => {
+            if let Some(model) = config.get_mut("model") {
+                *model = other.into();
+            }
+        }
+        DriverKind::Script { .. } | DriverKind::Acp { .. } => {}
+    }
+}
+
 /// Returns an amount of money in US dollars.
 #[expect(clippy::cast_precision_loss, reason = "fine up to nine billion dollars")]
 pub fn dollars(micro_usd: u64) -> f64 {

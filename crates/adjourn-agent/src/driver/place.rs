@@ -105,8 +105,11 @@ impl Place {
     }
 
     /// Enters the turn that the session is in; `hard` is the number of equal calls that is a loop.
-    pub(crate) fn enter(&mut self, session: &Session, hard: u64) {
-        let Some(run) = session.run() else { return };
+    ///
+    /// Returns whether it has taken what is told only once: what was added to the budget, or the
+    /// answer to what a person was asked about.
+    pub(crate) fn enter(&mut self, session: &Session, hard: u64) -> bool {
+        let Some(run) = session.run() else { return false };
         if self.run != Some(run.id) {
             // Counters end with their run; money and permissions are a session's.
             let (added, unpriced_calls) = (self.added, self.unpriced_calls);
@@ -115,14 +118,16 @@ impl Place {
             *self = Self { run: Some(run.id), ..session };
         }
         if self.turn == run.turn {
-            return;
+            return false;
         }
         self.turn = run.turn;
         let asked = self.asked.take();
+        let mut took = asked.is_some();
         if let Opening::Wake(report) = &run.opening {
             // What an earlier wake brought is told with this one, if no step had begun with it.
             let earlier = report.earlier.as_ref().and_then(|earlier| earlier.added);
             for added in report.added.into_iter().chain(earlier) {
+                took = true;
                 self.added.cost_micro_usd =
                     self.added.cost_micro_usd.saturating_add(added.cost_micro_usd);
                 self.added.tokens = self.added.tokens.saturating_add(added.tokens);
@@ -139,6 +144,7 @@ impl Place {
             }
             self.attempts.remove(&asked);
         }
+        took
     }
 
     /// Halves the counts of repeated calls, so that each may be made again at least once.
@@ -167,12 +173,17 @@ impl Place {
         let attempts = self.attempts.entry(failure.kind).or_insert(0);
         let before = *attempts;
         *attempts = attempts.saturating_add(1);
+        self.learn(failure);
+        before
+    }
+
+    /// Keeps what a failure teaches: the last one of its kind.
+    pub(crate) fn learn(&mut self, failure: &Failure) {
         self.lessons.retain(|lesson| lesson.kind != failure.kind);
         self.lessons.push(failure.clone());
         if self.lessons.len() > LESSONS {
             self.lessons.remove(0);
         }
-        before
     }
 
     /// Takes note that the model answered as it should: what had kept it from that is over, but for

@@ -26,8 +26,20 @@ impl Stepping {
     ///
     /// `wait` is how long a retry has to wait at least.
     pub(super) async fn meet(&mut self, failure: Failure, wait: Option<Duration>) -> Pending {
-        let inner = &self.driver.inner;
         let attempts = self.place.attempt(&failure);
+        self.met(failure, attempts, wait).await
+    }
+
+    /// Meets the failure of a source of tools, as [`Stepping::meet`] does. It is always the first of
+    /// its kind: a run goes on without those tools, however many sources fail and however often, and
+    /// calls of other tools may fail as often as without it.
+    pub(super) async fn meet_of_source(&mut self, failure: Failure) -> Pending {
+        self.place.learn(&failure);
+        self.met(failure, 0, None).await
+    }
+
+    async fn met(&self, failure: Failure, attempts: u32, wait: Option<Duration>) -> Pending {
+        let inner = &self.driver.inner;
         let backoff = jittered(inner.policy.backoff(failure.kind, attempts));
         let wait = backoff.max(wait.unwrap_or_default());
         let action = match inner.policy.decide(&failure, attempts) {

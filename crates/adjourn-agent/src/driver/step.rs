@@ -60,7 +60,11 @@ impl Stepping {
     }
 
     async fn go(&mut self) -> Result<(), TranscriptError> {
-        self.place.enter(&self.step.session, self.driver.inner.limits.loop_hard_threshold);
+        let hard = self.driver.inner.limits.loop_hard_threshold;
+        if self.place.enter(&self.step.session, hard) {
+            // A person's answer is told once: it holds also if this step is broken off.
+            self.out.emit(Part::State(self.place.write())).await;
+        }
         let tools_took = self.driver.active.take();
         if !tools_took.is_zero() {
             let usage = Usage { active_ms: millis(tools_took), ..Usage::default() };
@@ -80,7 +84,7 @@ impl Stepping {
         }
         let mut met = self.tool_failures()?;
         self.raised = met.iter().map(|failure| failure.kind).collect();
-        met.extend(self.limit_reached(tools_took));
+        met.extend(self.limits_reached(tools_took));
         for failure in met {
             let pending = self.meet(failure, None).await;
             if self.carry_out(pending).await == Flow::Over {
@@ -101,11 +105,13 @@ impl Stepping {
             self.driver.sources.begin_turn().await;
         }
         let (toolboxes, failed) = self.driver.toolboxes(&self.step).await;
-        for failure in failed {
-            self.raised.push(failure.kind);
+        for failure in &failed {
             // The run goes on without those tools: whoever watches is told as the model is.
             self.out.emit(Part::Shown(Shown::notice(&failure.explanation))).await;
-            let pending = self.meet(failure, None).await;
+        }
+        for failure in one_of_each_kind(failed) {
+            self.raised.push(failure.kind);
+            let pending = self.meet_of_source(failure).await;
             if self.carry_out(pending).await == Flow::Over {
                 return None;
             }
@@ -155,20 +161,21 @@ impl Stepping {
         Ok(failures)
     }
 
-    /// Returns the limit that the run has reached.
-    fn limit_reached(&self, tools_took: Duration) -> Option<Failure> {
+    /// Returns every limit that the run has reached: one that is let pass hides no other.
+    fn limits_reached(&self, tools_took: Duration) -> Vec<Failure> {
+        let mut reached = Vec::new();
         let (session, limits) = (&self.step.session, &self.driver.inner.limits);
         let (answers, added) = (self.place.iterations, &self.place.added);
         if answers >= limits.max_iterations.saturating_add(added.iterations) {
             let why = format!("The run has had {answers} answers of the model, as many as it may");
-            return Some(Failure::new(FailureKind::IterationLimit, why));
+            reached.push(Failure::new(FailureKind::IterationLimit, why));
         }
         let worked = session.run().map_or(0, |run| run.progress.active_ms);
         let worked = Duration::from_millis(worked).saturating_add(tools_took);
         if worked >= limits.max_execution_time {
             let (worked, limit) = (worked.as_secs(), limits.max_execution_time.as_secs_f64());
             let why = format!("The run has worked for {worked} s, and may for {limit} s");
-            return Some(Failure::new(FailureKind::TimeLimit, why));
+            reached.push(Failure::new(FailureKind::TimeLimit, why));
         }
         let limited = limits.max_cost_micro_usd.or(session.budget.cost_micro_usd);
         let model = &self.driver.inner.model;
@@ -178,21 +185,21 @@ impl Stepping {
         {
             // A limit that could never be reached is not one that anybody meant.
             let why = format!("What {} costs is not known here, and cost is limited", model.id());
-            return Some(Failure::new(FailureKind::CapabilityGap, why));
+            reached.push(Failure::new(FailureKind::CapabilityGap, why));
         }
         let totals = &session.totals;
         let cost = limits.max_cost_micro_usd.map(|max| max.saturating_add(added.cost_micro_usd));
         if let Some(max) = cost.filter(|max| totals.cost_micro_usd >= *max) {
             let (used, max) = (dollars(totals.cost_micro_usd), dollars(max));
             let why = format!("The run has cost {used} USD, and may cost {max} USD");
-            return Some(Failure::new(FailureKind::BudgetExceeded, why));
+            reached.push(Failure::new(FailureKind::BudgetExceeded, why));
         }
         let tokens = limits.max_tokens.map(|max| max.saturating_add(added.tokens));
         if let Some(max) = tokens.filter(|max| totals.tokens() >= *max) {
             let why = format!("The run has used {} tokens, and may use {max}", totals.tokens());
-            return Some(Failure::new(FailureKind::BudgetExceeded, why));
+            reached.push(Failure::new(FailureKind::BudgetExceeded, why));
         }
-        None
+        reached
     }
 
     /// Returns what the model is asked.
@@ -461,4 +468,20 @@ fn encoded_len(value: &Value) -> usize {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Puts the failures of each kind together, so that the model is told of all of them at once and a
+/// person is asked once.
+fn one_of_each_kind(failures: Vec<Failure>) -> Vec<Failure> {
+    let mut each: Vec<Failure> = Vec::new();
+    for failure in failures {
+        match each.iter_mut().find(|other| other.kind == failure.kind) {
+            Some(other) => {
+                let explanation = format!("{}; {}", other.explanation, failure.explanation);
+                *other = Failure { explanation, ..other.clone() }.bounded();
+            }
+            None => each.push(failure),
+        }
+    }
+    each
 }

@@ -9,7 +9,7 @@ use adjourn_core::facts::{Facts, Fresh};
 use adjourn_core::id::{Handle, RunId, SessionId};
 use adjourn_core::{Command, Founding, Rejected, Session, command};
 use adjourn_driver::Message;
-use adjourn_driver::payload::{KeptEntry, model_of};
+use adjourn_driver::payload::{KeptEntry, model_of, set_model};
 use adjourn_record::portable::Header;
 use uuid::Uuid;
 
@@ -62,7 +62,11 @@ pub(crate) fn check(
         return Err(ResumeError::Malformed { problem });
     }
     is_own(inner, &payload, terms.any_model)?;
-    let Payload { driver, session, mut messages } = payload;
+    let Payload { mut driver, session, mut messages } = payload;
+    if terms.any_model {
+        // The next record is of the model that goes on with it.
+        set_model(&mut driver, inner.model.id());
+    }
     let handle = session.suspended().map(|suspended| suspended.park.pause.handle);
     let resume = command::Resume {
         handle,

@@ -73,7 +73,7 @@ impl ParkingTool {
                     "type": ["object", "null"],
                     "description": "What wakes you: any one of onEvent (\"name\" or \
                                     \"name:subject\"), trigger ({\"at\": \"RFC 3339\"}, \
-                                    {\"cron\": …, \"tz\": …}), timeout ({\"durationMinutes\": …}). \
+                                    {\"exact\": {\"name\": …, \"subject\": …}}), timeout ({\"durationMinutes\": …}). \
                                     Without any, only a person does.",
                 },
                 "summary": {
@@ -137,4 +137,32 @@ fn wait(arguments: &Value) -> Result<Park, String> {
     let conditions = Conditions::parse(&conditions, Spelling::Camel)
         .map_err(|invalid| format!("conditions: {invalid}"))?;
     Ok(Park::Await { reason, conditions, summary })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_condition_that_the_model_is_told_of_can_be_waited_for() {
+        for conditions in [
+            json!({ "onEvent": "ci.passed" }),
+            json!({ "onEvent": "ci.passed:pr/12" }),
+            json!({ "trigger": { "at": "2030-01-01T09:00:00Z" } }),
+            json!({ "trigger": { "exact": { "name": "ci.passed", "subject": "pr/12" } } }),
+            json!({ "timeout": { "durationMinutes": 5 } }),
+        ] {
+            for (name, condition) in conditions.as_object().unwrap() {
+                let parameters = ParkingTool::await_resumption().0.parameters.to_string();
+                assert!(parameters.contains(name), "{name} is not told");
+                let form = condition.as_object().and_then(|form| form.keys().next());
+                assert!(form.is_none_or(|form| parameters.contains(form)), "{form:?} is not told");
+            }
+            let arguments = json!({ "reason": "the build", "conditions": conditions });
+            let parked = park(AWAIT_RESUMPTION, &arguments).unwrap();
+            assert!(matches!(parked, Ok(Park::Await { .. })), "{conditions}: {parked:?}");
+        }
+        let parameters = ParkingTool::await_resumption().0.parameters.to_string();
+        assert!(!parameters.contains("cron"), "no session wakes by one");
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adjourn_agent::{
     Agent, AgentEvent, AgentGuardrails, BuildError, CancellationRequest, Failure, FailureKind,
-    FunctionTool, ResumeError, RunOutcome, SuspensionRecord, ToolError,
+    FunctionTool, ResumeError, RunOutcome, ScriptedModel, SuspensionRecord, ToolError,
 };
 use adjourn_conformance::given::providers_take;
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ async fn defect_5_a_record_is_bound_to_its_tenant_agent_session_and_model() {
     let model = model(asks());
     let own = || agent(&model).tenant("a").name("reviewer");
     let record = suspended(own().build().unwrap().run("Review it.")).await;
-    let other_model = Arc::new(adjourn_agent::ScriptedModel::parse("[]").unwrap().with_id("other"));
+    let other_model = Arc::new(ScriptedModel::parse("[]").unwrap().with_id("other"));
     let other_session = "sess-019abf6b-7d51-7c1d-bb02-0123456789ab".parse().unwrap();
     for (agent, differs) in [
         (own().tenant("b"), "tenant"),
@@ -117,6 +117,13 @@ async fn defect_5_a_record_is_bound_to_its_tenant_agent_session_and_model() {
     }
     let other = agent(&other_model).tenant("a").name("reviewer").build().unwrap();
     assert!(other.resume(&record, "go on").any_model().await.is_ok());
+    // The next record is of the model that went on with this one.
+    let asks = json!([{ "text": "I look." }, { "calls": [ask("Which column?")] }]);
+    let third = ScriptedModel::parse(&asks.to_string()).unwrap().with_id("third");
+    let third = agent(&Arc::new(third)).tenant("a").name("reviewer").build().unwrap();
+    let next = suspended(third.resume(&record, "go on").any_model().await.unwrap()).await;
+    assert_eq!(payload(&next)["model_id"], "third");
+    assert!(third.resume(&next, "go on").await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjourn::core::command::Mode;
 use adjourn::core::event::What;
 use adjourn::core::session::{Outcome, Wait};
 use adjourn::{Adjourn, SessionRef};
@@ -10,6 +11,7 @@ use adjourn_agent::{
 };
 use adjourn_core::id::Handle;
 use adjourn_driver::Message;
+use adjourn_testkit::until;
 use serde_json::{Value, json};
 
 use crate::fixture::{Ran, ask, events, keys, model, payload, text};
@@ -102,6 +104,32 @@ async fn a_budget_of_the_guardrails_is_raised_by_a_resume_in_an_engine_too() {
     assert_eq!(session.load().await.unwrap().totals.tokens(), 200);
     let more = AddBudget { tokens: 100, ..AddBudget::default() };
     session.resume().handle(handle).input("go on").add_budget(more).await.unwrap();
+    let run = session.finished().await.unwrap();
+    assert_eq!(run.end.outcome, Outcome::Completed);
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_budget_that_was_raised_stays_raised_if_the_next_step_is_broken_off() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let usage = json!({ "prompt_tokens": 60, "completion_tokens": 40 });
+    let look =
+        |n: u32| json!({ "calls": [{ "tool": "look", "arguments": { "n": n } }], "usage": usage });
+    let slow = json!({ "text": "I read on and on", "ms": 600_000 });
+    let model = model(json!([look(1), look(2), slow, { "text": "Done.", "usage": usage }]));
+    let guardrails = AgentGuardrails { max_tokens: Some(150), ..AgentGuardrails::default() };
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("reader");
+    let agent = agent.guardrails(guardrails).tool(Ran::default().tool("look")).build().unwrap();
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Read.").await.unwrap();
+    let host = adjourn.host().driver("reader", move |_| agent.clone()).start().await.unwrap();
+    let (_, handle) = asked(&session).await;
+    let more = AddBudget { tokens: 100, ..AddBudget::default() };
+    session.resume().handle(handle).input("go on").add_budget(more).await.unwrap();
+    until("the model speaks", || model.requests().len() == 3).await;
+    session.suspend().mode(Mode::InterruptImmediate).await.unwrap();
+    session.resume().await.unwrap();
+    until("it is asked again", || model.requests().len() == 4).await;
     let run = session.finished().await.unwrap();
     assert_eq!(run.end.outcome, Outcome::Completed);
     host.stop().await.unwrap();

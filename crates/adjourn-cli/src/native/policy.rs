@@ -28,6 +28,8 @@ impl RecoveryPolicy for SettledPolicy {
     fn decide(&self, failure: &Failure, attempts: u32) -> Action {
         match self.actions.get(&failure.kind) {
             Some(Action::Retry) if attempts >= self.retry_budget(failure.kind) => Action::Handoff,
+            // Once, as everywhere: a model that is told again and again would never be stopped.
+            Some(Action::NarrowScope) if attempts >= 1 => Action::Handoff,
             Some(action) => *action,
             None => self.otherwise.decide(failure, attempts),
         }
@@ -43,6 +45,7 @@ mod tests {
         let actions = [
             (FailureKind::ToolError, Action::AskUser),
             (FailureKind::OutputRefused, Action::Retry),
+            (FailureKind::IterationLimit, Action::NarrowScope),
         ];
         let otherwise = DefaultPolicy { llm_max_retries: 3 };
         let policy = SettledPolicy { actions: actions.into(), otherwise };
@@ -50,6 +53,8 @@ mod tests {
         assert_eq!(decide(FailureKind::ToolError, 0), Action::AskUser);
         assert_eq!(decide(FailureKind::OutputRefused, 2), Action::Retry);
         assert_eq!(decide(FailureKind::OutputRefused, 3), Action::Handoff);
+        assert_eq!(decide(FailureKind::IterationLimit, 0), Action::NarrowScope);
+        assert_eq!(decide(FailureKind::IterationLimit, 1), Action::Handoff);
         assert_eq!(decide(FailureKind::PolicyViolation, 0), Action::Handoff);
         assert_eq!(decide(FailureKind::TransientProvider, 2), Action::Retry);
     }

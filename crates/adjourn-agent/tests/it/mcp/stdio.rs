@@ -258,3 +258,27 @@ async fn a_server_that_cannot_be_used_is_a_failure_with_its_reason_and_the_run_g
     let pid = &noted(directory.path(), "pid")[0];
     until("gone", || !runs(pid)).await;
 }
+
+#[tokio::test]
+async fn servers_that_cannot_be_used_are_told_together_and_take_no_tries_from_tools() {
+    let gone = |name: &str| json!({ "command": format!("/no/such/{name}") });
+    let servers = json!({ "mcpServers": {
+        "one": gone("a"), "two": gone("b"), "three": gone("c"), "demo": { "command": program() },
+    } });
+    let directory = tempfile::tempdir().unwrap();
+    let servers = McpServers::read(&servers).unwrap().in_directory(directory.path());
+    let model = script(vec![call("echo", "hello")]);
+    let agent = agent(&model).mcp_servers(&servers).build().unwrap();
+    let mut run = agent.run("Go.");
+    let mut seen = Vec::new();
+    while let Some(event) = run.next().await {
+        seen.push(event);
+    }
+    assert_eq!(run.result().await.outcome, RunOutcome::Completed);
+    let errors = errors(&seen);
+    assert_eq!(errors.len(), 1, "they are told once: {errors:?}");
+    for name in ["one", "two", "three"] {
+        assert!(errors[0].message.contains(&format!("{name:?}")), "{}", errors[0].message);
+    }
+    assert!(words(&model.requests()[1]).contains("hello"), "the other server is there");
+}
