@@ -169,11 +169,15 @@ impl<S: Store> TaskStream<S> {
             is_over: false,
         };
         // What the moment of that event was told with, as far as it was not seen.
-        for moment in stream.moments.page_before(seen.revision + 1).await.map_err(of)? {
+        for moment in
+            stream.moments.page_before(seen.revision.saturating_add(1)).await.map_err(of)?
+        {
             stream.take(&moment);
         }
         match seen.part {
-            Some(part) => drop(stream.ready.drain(..stream.ready.len().min(part + 1))),
+            Some(part) => {
+                drop(stream.ready.drain(..stream.ready.len().min(part.saturating_add(1))))
+            }
             None => stream.ready.clear(),
         }
         Ok(stream.runs.get(found.run).is_some().then_some(stream))

@@ -92,12 +92,20 @@ impl Names {
 
     fn have(&self, host: &str, called: IpAddr) -> bool {
         let Some(name) = split(host) else { return false };
-        match address(name) {
-            Some(address) => address.is_loopback() || address == called,
-            None => is_localhost(name) || self.0.iter().any(|own| own.is(host)),
-        }
+        let is_meant = match address(name) {
+            // A socket for both families has IPv4 addresses in the form of IPv6.
+            Some(address) => {
+                address.is_loopback() || address.to_canonical() == called.to_canonical()
+            }
+            None => is_localhost(name),
+        };
+        is_meant || self.0.iter().any(|own| own.is(host))
     }
 }
+
+/// What browsers say of the page that a request comes from, and what it is if that is no page of ours.
+const FETCH_SITE: &str = "sec-fetch-site";
+const CROSS_SITE: &str = "cross-site";
 
 fn check(
     names: &Names,
@@ -124,12 +132,19 @@ fn check(
         };
         return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, problem));
     }
-    for origin in headers.get_all(header::ORIGIN) {
+    let is_own = |origin: &HeaderValue| {
         let page = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-        if !page.is_some_and(|(_, host)| have(host)) {
-            let problem = "pages of other sites cannot use this server";
-            return Err(Problem::new(StatusCode::FORBIDDEN, problem));
-        }
+        page.is_some_and(|(_, host)| have(host))
+    };
+    let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
+    // An image or a link of a page comes without its origin; browsers say that it is another site's.
+    let is_of_another_site = match origins.peek() {
+        Some(_) => !origins.all(is_own),
+        None => headers.get_all(FETCH_SITE).iter().any(|site| site == CROSS_SITE),
+    };
+    if is_of_another_site {
+        let problem = "pages of other sites cannot use this server";
+        return Err(Problem::new(StatusCode::FORBIDDEN, problem));
     }
     Ok(())
 }
@@ -226,6 +241,44 @@ mod tests {
             "[127.0.0.1]",
         ] {
             assert!(!Names::default().have(other, LOOPBACK), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_a_public_name_as_any_other_and_ipv4_is_the_same_in_both_families() {
+        let names = Names::of([PublicName::read("192.0.2.5").unwrap()]);
+        let mapped = "::ffff:10.1.2.3".parse().unwrap();
+        for own in ["192.0.2.5", "192.0.2.5:7070", "10.1.2.3", "10.1.2.3:7070", "127.0.0.1"] {
+            assert!(names.have(own, mapped), "{own}");
+        }
+        for other in ["192.0.2.6", "10.1.2.4", "[::2]"] {
+            assert!(!names.have(other, mapped), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_a_page_of_another_site_asks_for_is_refused_also_without_an_origin() {
+        for (origin, site, is_let_in) in [
+            (None, None, true),
+            (None, Some("none"), true),
+            (None, Some("same-origin"), true),
+            (None, Some("same-site"), true),
+            (None, Some("cross-site"), false),
+            (Some("https://evil.example"), None, false),
+            (Some("null"), Some("same-origin"), false),
+            // A page on loopback may use it, whatever name of loopback it has.
+            (Some("http://127.0.0.1:3000"), Some("cross-site"), true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static("localhost:8787"));
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+            }
+            if let Some(site) = site {
+                headers.insert(FETCH_SITE, HeaderValue::from_static(site));
+            }
+            let checked = check(&Names::default(), LOOPBACK, None, &headers);
+            assert_eq!(checked.is_ok(), is_let_in, "{origin:?} {site:?}");
         }
     }
 
