@@ -176,7 +176,8 @@ impl<S: Store> TaskStream<S> {
         }
         match seen.part {
             Some(part) => {
-                drop(stream.ready.drain(..stream.ready.len().min(part.saturating_add(1))))
+                let told = part.saturating_add(1).min(stream.ready.len());
+                stream.ready.drain(..told);
             }
             None => stream.ready.clear(),
         }

@@ -290,6 +290,24 @@ async fn every_peer_of_the_profile_rfc_is_told_the_proposals_states() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_last_event_id_beyond_all_numbers_repeats_nothing() {
+    const MOST: u64 = u64::MAX;
+    let fixture = Fixture::new();
+    let served = Setting::new(DONE).on(&fixture).await;
+    let task = served.begin("m1");
+    let (first, _) = served.watch(&task, &[STATES], None).next().unwrap();
+    let revision = first.split('.').next().unwrap();
+    let mut watch = served.watch(&task, &[STATES], Some(&format!("{revision}.{MOST}")));
+    served.result("tasks/pause", &json!({ "taskId": task }));
+    let (_, update) = watch.next().unwrap();
+    assert_eq!(update["result"]["status"]["state"], "paused-by-client", "{update}");
+    for odd in [format!("{MOST}.{MOST}"), format!("{MOST}"), "-1".to_owned(), "x".to_owned()] {
+        assert!(served.watch(&task, &[STATES], Some(&odd)).head.contains("200"), "{odd}");
+    }
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_take_no_place_from_one_who_has_shown_a_token_and_watches() {
     const CONNECTIONS: usize = 8;
     let fixture = Fixture::new();
