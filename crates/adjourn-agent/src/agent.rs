@@ -8,6 +8,7 @@ use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
 use adjourn_driver::{BoxFuture, BoxStream, Call, CallPart, Client, Driver, Message, Part, Step};
 use adjourn_record::keys::Keys;
+use adjourn_record::portable::Opened;
 use serde_json::json;
 
 use crate::builder::{AgentBuilder, AgentConfig};
@@ -15,6 +16,7 @@ use crate::clock::Clock;
 use crate::consumed::{ConsumedLedger, Consumption};
 use crate::driver::AgentDriver;
 use crate::guardrails::Limits;
+use crate::host::is_same;
 use crate::model::Model;
 use crate::record::{Payload, SuspensionRecord};
 use crate::recovery::RecoveryPolicy;
@@ -94,18 +96,27 @@ impl Agent {
     /// or not it was resumed.
     ///
     /// # Errors
-    /// The record was changed, or signed with a key that the agent does not have.
+    /// The record was changed, signed with a key that the agent does not have, or made for another
+    /// tenant.
     pub fn read(&self, record: &SuspensionRecord) -> Result<Payload, ResumeError> {
-        Ok(<Payload>::decode(record.open(&self.inner.keys)?.payload)?)
+        Ok(<Payload>::decode(self.open(record)?.payload)?)
     }
 
     /// Revokes a record: it cannot be resumed any more. Returns what had become of it before.
     ///
     /// # Errors
-    /// The record was changed, or the ledger cannot be used.
+    /// The record was changed, signed with a key that the agent does not have, or made for another
+    /// tenant; or the ledger cannot be used.
     pub async fn revoke(&self, record: &SuspensionRecord) -> Result<Consumption, ResumeError> {
-        let handle = record.open(&self.inner.keys)?.header.handle;
+        let handle = self.open(record)?.header.handle;
         Ok(self.inner.ledger.revoke(handle).await?)
+    }
+
+    /// Opens a record of the agent's own tenant.
+    fn open<'r>(&self, record: &'r SuspensionRecord) -> Result<Opened<'r>, ResumeError> {
+        let opened = record.open(&self.inner.keys)?;
+        is_same("tenant", &opened.header.tenant, &self.inner.config.tenant)?;
+        Ok(opened)
     }
 
     /// Returns what the agent was made with.

@@ -52,7 +52,7 @@ pub(crate) struct AgentDriver {
     inner: Arc<Inner>,
     clock: Arc<dyn Clock>,
     outbox: Option<Outbox>,
-    /// How long tools have run since the last step.
+    /// How long tools have run.
     active: ActiveTime,
     /// Where tools are found that have to be looked for.
     sources: Sources,

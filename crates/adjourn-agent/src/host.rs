@@ -12,6 +12,7 @@ mod step;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use adjourn_core::carry::Usage;
 use adjourn_core::command::{FinishStep, StartStep, StepEnd, Take};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::HostId;
@@ -21,7 +22,7 @@ use adjourn_core::{Command, Rejected, Session};
 use adjourn_driver::told::{digests, fates};
 use adjourn_driver::{BoxStream, CallPart, Driver as _, Emitter, emitting};
 
-pub(crate) use begin::{Beginning, Terms, check, consume};
+pub(crate) use begin::{Beginning, Terms, check, consume, is_same};
 
 use crate::agent::Inner;
 use crate::cancellation::CancellationRequest;
@@ -91,6 +92,7 @@ struct RunningCall {
     id: CallId,
     tool: String,
     parts: BoxStream<'static, CallPart>,
+    usage: Usage,
 }
 
 /// One run, and the session that it belongs to.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits;
 use crate::transcript::ShownAt;
 
-/// What one step used.
+/// What a step or a call used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
@@ -20,9 +20,27 @@ pub struct Usage {
     /// Tokens the model produced.
     #[serde(skip_serializing_if = "is_zero")]
     pub completion_tokens: u64,
-    /// Time the step took.
+    /// Time it took.
     #[serde(skip_serializing_if = "is_zero")]
     pub active_ms: u64,
+}
+
+impl Usage {
+    /// Returns whether nothing was used.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            cost_micro_usd: self.cost_micro_usd.saturating_add(other.cost_micro_usd),
+            prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
+            completion_tokens: self.completion_tokens.saturating_add(other.completion_tokens),
+            active_ms: self.active_ms.saturating_add(other.active_ms),
+        }
+    }
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -95,6 +113,16 @@ impl AddBudget {
     /// counted anew when their limit has stopped it.
     pub const fn is_to_spend(&self) -> bool {
         self.cost_micro_usd > 0 || self.tokens > 0
+    }
+
+    /// Returns both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            cost_micro_usd: self.cost_micro_usd.saturating_add(other.cost_micro_usd),
+            tokens: self.tokens.saturating_add(other.tokens),
+            iterations: self.iterations.saturating_add(other.iterations),
+        }
     }
 }
 

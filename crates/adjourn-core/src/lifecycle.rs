@@ -28,7 +28,7 @@ use crate::command::{Await, AwaitResumption, Command, Resume, Suspend};
 use crate::conditions::Conditions;
 use crate::event::{Event, What};
 use crate::facts::{Facts, Needs};
-use crate::id::Epoch;
+use crate::id::{Epoch, Handle};
 use crate::journal::{CarriedState, Decided};
 use crate::limits;
 use crate::rejected::Rejected;
@@ -66,6 +66,11 @@ impl Session {
     /// Why the command was refused. Nothing changes then.
     pub fn decide_state(&self, facts: &Facts, command: &Command) -> Result<Self, Rejected> {
         Ok(Draft::new(self, facts).decide(command)?.session)
+    }
+
+    /// Returns why a suspension cannot be resumed that is not the one to resume: what became of it.
+    pub fn past_suspension(&self, handle: Handle) -> Rejected {
+        resume::past(self, handle)
     }
 
     /// Returns what a transaction must look up before it can decide `command`.

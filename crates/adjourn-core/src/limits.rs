@@ -2,7 +2,7 @@
 //!
 //! Together they keep the whole state of a session at or below [`STATE_BYTES`]: it is written into the journal with every suspension, so its size is the price of a pause.
 //!
-//! [`REQUESTERS`], [`CONSUMED`], [`COUNTED_TOOLS`], [`ALLOWED_TOOLS`], [`COUNTERS`] and [`LESSONS`] bound lists while events are folded.
+//! [`REQUESTERS`], [`CONSUMED`], [`UNTOLD_WAKES`], [`COUNTED_TOOLS`], [`ALLOWED_TOOLS`], [`COUNTERS`] and [`LESSONS`] bound lists while events are folded.
 //! They are part of the format: another number would fold an old journal to another state than the one it carries.
 
 use std::fmt::Display;
@@ -65,6 +65,9 @@ pub const EXCERPT_BYTES: usize = 1024;
 pub const REQUESTERS: usize = 16;
 /// Consumed handles that are remembered, so that a late resume is told what became of its suspension.
 pub const CONSUMED: usize = 16;
+/// Wakes that no step has begun with, and that the next one is told of; of older ones, what they
+/// added to the budget is kept.
+pub const UNTOLD_WAKES: usize = 4;
 /// Tools whose use is counted by name; further ones are counted together.
 pub const COUNTED_TOOLS: usize = 32;
 /// Tools that are allowed for good; a person is asked again for further ones.

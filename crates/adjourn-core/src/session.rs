@@ -14,6 +14,7 @@ use crate::driver::DriverSummary;
 use crate::id::{Epoch, HostId, RunId, Seq, SessionId};
 use crate::json::beside::{self, beside, required};
 use crate::ledger::Ledger;
+use crate::limits;
 use crate::option::SessionOption;
 use crate::time::Timestamp;
 use crate::transcript::{Content, Head, ShownAt};
@@ -180,6 +181,27 @@ pub struct WakeReport {
     /// A wake before this one that no step had begun with yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Box<Self>>,
+}
+
+impl WakeReport {
+    /// Returns this wake, and those before it that no step had begun with.
+    pub fn newest_first(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |report| report.earlier.as_deref())
+    }
+
+    /// Drops the oldest wakes of those that are told together, but for what they added.
+    pub(crate) fn bound(&mut self) {
+        let mut last = self;
+        for _ in 1..limits::UNTOLD_WAKES {
+            match &mut last.earlier {
+                Some(earlier) => last = earlier,
+                None => return,
+            }
+        }
+        let Some(dropped) = last.earlier.take() else { return };
+        let added = dropped.newest_first().filter_map(|report| report.added);
+        last.added = last.added.into_iter().chain(added).reduce(AddBudget::and);
+    }
 }
 
 beside! {

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use adjourn_core::Session;
+use adjourn_core::carry::Usage;
 use adjourn_core::command::{CallResult, RunEnd};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
@@ -150,6 +151,9 @@ pub enum CallPart {
     /// host commits them within 50 ms, those of one call as one; how the call stands is told as
     /// the ledger has it, whatever `status` says.
     Updated(serde_json::Map<String, Value>),
+    /// What the call has used: it adds up, and is committed with the call's result, so that it
+    /// counts whatever becomes of the session behind it.
+    Spent(Usage),
     /// The call is over, and this is its result.
     Ended {
         /// Whether the call did its work, failed, or was declined before it started.

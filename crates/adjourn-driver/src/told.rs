@@ -83,8 +83,7 @@ pub fn shown_at(said: &[Message], before: u64) -> ShownAt {
 
 /// Returns the event that woke the session, or that did before a wake which brought none.
 fn woken_by(report: &WakeReport) -> Option<Seq> {
-    let earlier = report.earlier.as_ref().and_then(|earlier| earlier.arrival.as_ref());
-    report.arrival.as_ref().or(earlier).map(|arrival| arrival.seq)
+    report.newest_first().find_map(|report| report.arrival.as_ref()).map(|arrival| arrival.seq)
 }
 
 /// Returns what an event carries as a line of its own: quoted, so that no event can be taken for

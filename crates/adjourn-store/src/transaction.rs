@@ -20,10 +20,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use adjourn_core::actor::Actor;
-use adjourn_core::command::{ReleaseGate, Requester, Suspend};
-use adjourn_core::facts::{Answer, Fresh, SpanLinks};
+use adjourn_core::command::{ReleaseGate, Requester, Resume, Suspend};
+use adjourn_core::facts::{Answer, Answered, Fresh, SpanLinks};
 use adjourn_core::id::{GateId, Handle, HostId, RunId, Seq, SessionId};
 use adjourn_core::journal::{Decision, Entry, Given};
+use adjourn_core::session::Phase;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Command, Event, Facts, Rejected, Session, limits};
 use adjourn_record::merkle::Tree;
@@ -70,6 +71,8 @@ pub struct Request {
     pub spans: SpanLinks,
     /// The run that has to be under way; without it, the command is for whatever the session does.
     pub run: Option<RunId>,
+    /// Whether a resume may answer a question.
+    pub may_answer: bool,
     /// A key under which the tenant takes one command, whichever session it goes to.
     pub once: Option<String>,
 }
@@ -79,14 +82,23 @@ impl Request {
     pub fn new(session: SessionId, by: Actor, command: Command) -> Self {
         let spans = SpanLinks { prior: None, pipeline: None };
         let command = Box::new(command);
-        Self { session, by, command, said: Vec::new(), spans, run: None, once: None }
+        let said = Vec::new();
+        Self { session, by, command, said, spans, run: None, may_answer: true, once: None }
     }
 
     /// Names the run that has to be under way: a command that comes behind its end is refused, and
-    /// does nothing to what the session does next.
+    /// does nothing to what the session does next. A resume whose key was answered for that run is
+    /// answered again.
     #[must_use]
     pub const fn of_run(mut self, run: Option<RunId>) -> Self {
         self.run = run;
+        self
+    }
+
+    /// Says whether a resume may answer a question; one that may not is refused where one is asked.
+    #[must_use]
+    pub const fn may_answer(mut self, may_answer: bool) -> Self {
+        self.may_answer = may_answer;
         self
     }
 
@@ -173,14 +185,12 @@ impl<'a> Transaction<'a> {
 
     fn decide(&mut self, row: SessionRow, request: Request) -> Result<Done, CommandError> {
         let session = self.load(&row)?;
-        let Request { by, command, said, spans, run, once, .. } = request;
+        let Request { by, command, said, spans, run, may_answer, once, .. } = request;
         if let Some(key) = &once {
             self.check_once(row.tenant, key, &command)?;
         }
-        if run.is_some() && run != session.run().map(|run| run.id) {
-            return Err(no_such_run(&command, &session).into());
-        }
         let (mut facts, heard) = self.facts(&row, &session, by, &command)?;
+        check_meant(&session, &command, facts.answered.as_ref(), (run, may_answer))?;
         facts.spans = spans;
         let decided = session.decide_recorded(&facts, &command)?;
         if decided.events.is_empty() {
@@ -475,12 +485,38 @@ fn check_event(event: &NewEvent) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// Refuses a command that is for a run which is not under way, as a session without one does.
-fn no_such_run(command: &Command, session: &Session) -> Rejected {
+/// Refuses a command that finds something else than it is meant for: another run, or a question. A
+/// key that was answered before is answered again, whatever there is by then, but for no other run
+/// than the first time.
+fn check_meant(
+    session: &Session,
+    command: &Command,
+    answered: Option<&Answered>,
+    (run, may_answer): (Option<RunId>, bool),
+) -> Result<(), Rejected> {
+    if let Some(answered) = answered {
+        let is_anothers = run.zip(answered.run).is_some_and(|(run, first)| run != first);
+        return match command {
+            Command::Resume(Resume { idempotency_key: Some(key), .. }) if is_anothers => {
+                Err(Rejected::IdempotencyKeyReused { key: key.clone() })
+            }
+            _ => Ok(()),
+        };
+    }
     let phase = session.phase();
-    match command {
-        Command::Suspend(_) | Command::AwaitResumption(_) => Rejected::NotSuspendable { phase },
-        Command::Cancel(_) => Rejected::NothingToCancel { phase },
-        _ => Rejected::NotSuspended { phase },
+    if run.is_some() && run != session.run().map(|run| run.id) {
+        return Err(match command {
+            Command::Suspend(_) | Command::AwaitResumption(_) => Rejected::NotSuspendable { phase },
+            Command::Cancel(_) => Rejected::NothingToCancel { phase },
+            // The suspension that is in force is another run's.
+            Command::Resume(Resume { handle: Some(handle), .. }) => {
+                session.past_suspension(*handle)
+            }
+            _ => Rejected::NotSuspended { phase },
+        });
+    }
+    match may_answer || phase != Phase::Asking {
+        true => Ok(()),
+        false => Err(Rejected::NotSuspended { phase }),
     }
 }

@@ -148,6 +148,7 @@ cases! {
         a_key_with_another_body_is_refused,
         a_refused_resume_leaves_its_key_free,
         a_key_belongs_to_its_session,
+        a_key_belongs_to_its_run,
         a_withdrawal_is_answered_again,
         a_message_is_taken_once,
         a_key_raced_for_has_one_effect,

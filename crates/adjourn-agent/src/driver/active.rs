@@ -12,25 +12,30 @@ pub(super) struct ActiveTime(Arc<Mutex<Measured>>);
 #[derive(Debug, Default)]
 struct Measured {
     running: u32,
+    /// When the time began that is not counted yet, while a call runs.
     since: Duration,
-    total: Duration,
+    /// What was counted and not handed out.
+    counted: Duration,
+}
+
+impl Measured {
+    /// Counts the time up to now.
+    fn count(&mut self, now: Duration) {
+        if self.running > 0 {
+            self.counted += now.saturating_sub(self.since);
+        }
+        self.since = now;
+    }
 }
 
 impl ActiveTime {
     /// Takes note that a call runs, until what is returned is dropped.
     pub(super) fn begin(&self, clock: Arc<dyn Clock>) -> Running {
-        let now = clock.elapsed();
         let mut measured = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if measured.running == 0 {
-            measured.since = now;
-        }
+        measured.count(clock.elapsed());
         measured.running += 1;
+        drop(measured);
         Running { time: self.clone(), clock }
-    }
-
-    /// Returns how long calls have run since this was asked last.
-    pub(super) fn take(&self) -> Duration {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).total)
     }
 }
 
@@ -40,14 +45,23 @@ pub(super) struct Running {
     clock: Arc<dyn Clock>,
 }
 
+impl Running {
+    /// Returns how many milliseconds calls have run since this was last asked, of this call or of
+    /// another one.
+    pub(super) fn take_millis(&self) -> u64 {
+        let mut measured = self.time.0.lock().unwrap_or_else(PoisonError::into_inner);
+        measured.count(self.clock.elapsed());
+        let millis = u64::try_from(measured.counted.as_millis()).unwrap_or(u64::MAX);
+        // Parts of a millisecond count with the next call.
+        measured.counted = measured.counted.saturating_sub(Duration::from_millis(millis));
+        millis
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
-        let now = self.clock.elapsed();
         let mut measured = self.time.0.lock().unwrap_or_else(PoisonError::into_inner);
+        measured.count(self.clock.elapsed());
         measured.running = measured.running.saturating_sub(1);
-        if measured.running == 0 {
-            let since = measured.since;
-            measured.total += now.saturating_sub(since);
-        }
     }
 }

@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use adjourn_core::MARK;
+use adjourn_core::carry::Usage;
 use adjourn_core::command::CallResult;
 use adjourn_driver::{Block, BoxFuture, Call, CallPart, Emitter, signature};
 use serde_json::json;
@@ -24,7 +25,11 @@ const STRUCTURED: &str = "structuredContent";
 pub(super) async fn run(driver: AgentDriver, call: Call, out: Emitter<CallPart>) {
     let running = driver.active.begin(Arc::clone(&driver.clock));
     let result = attempt(&driver, &call, &out).await;
+    let spent = Usage { active_ms: running.take_millis(), ..Usage::default() };
     drop(running);
+    if !spent.is_nothing() {
+        out.emit(CallPart::Spent(spent)).await;
+    }
     let warning = warning(&driver, &call).map(Block::text);
     let ended = match result {
         Ok(ToolOutput { blocks, structured }) => CallPart::Ended {

@@ -124,16 +124,13 @@ impl Place {
         let asked = self.asked.take();
         let mut took = asked.is_some();
         if let Opening::Wake(report) = &run.opening {
-            // What an earlier wake brought is told with this one, if no step had begun with it.
-            let earlier = report.earlier.as_ref().and_then(|earlier| earlier.added);
-            for added in report.added.into_iter().chain(earlier) {
+            // What earlier wakes brought is told with this one, if no step had begun with them.
+            for added in report.newest_first().filter_map(|report| report.added) {
                 took = true;
-                self.added.cost_micro_usd =
-                    self.added.cost_micro_usd.saturating_add(added.cost_micro_usd);
-                self.added.tokens = self.added.tokens.saturating_add(added.tokens);
-                self.added.iterations = self.added.iterations.saturating_add(added.iterations);
+                self.added = self.added.and(added);
             }
-            if asked == Some(FailureKind::LoopDetected) && report.input.is_some() {
+            let answered = report.newest_first().any(|report| report.input.is_some());
+            if asked == Some(FailureKind::LoopDetected) && answered {
                 self.decay(hard);
             }
         }

@@ -65,11 +65,6 @@ impl Stepping {
             // A person's answer is told once: it holds also if this step is broken off.
             self.out.emit(Part::State(self.place.write())).await;
         }
-        let tools_took = self.driver.active.take();
-        if !tools_took.is_zero() {
-            let usage = Usage { active_ms: millis(tools_took), ..Usage::default() };
-            self.out.emit(Part::Spent(usage)).await;
-        }
         // What was decided about an answer that was broken off.
         if let Some(pending) = self.place.pending.take()
             && self.carry_out(pending).await == Flow::Over
@@ -84,7 +79,7 @@ impl Stepping {
         }
         let mut met = self.tool_failures()?;
         self.raised = met.iter().map(|failure| failure.kind).collect();
-        met.extend(self.limits_reached(tools_took));
+        met.extend(self.limits_reached());
         for failure in met {
             let pending = self.meet(failure, None).await;
             if self.carry_out(pending).await == Flow::Over {
@@ -162,7 +157,7 @@ impl Stepping {
     }
 
     /// Returns every limit that the run has reached: one that is let pass hides no other.
-    fn limits_reached(&self, tools_took: Duration) -> Vec<Failure> {
+    fn limits_reached(&self) -> Vec<Failure> {
         let mut reached = Vec::new();
         let (session, limits) = (&self.step.session, &self.driver.inner.limits);
         let (answers, added) = (self.place.iterations, &self.place.added);
@@ -171,7 +166,7 @@ impl Stepping {
             reached.push(Failure::new(FailureKind::IterationLimit, why));
         }
         let worked = session.run().map_or(0, |run| run.progress.active_ms);
-        let worked = Duration::from_millis(worked).saturating_add(tools_took);
+        let worked = Duration::from_millis(worked);
         if worked >= limits.max_execution_time {
             let (worked, limit) = (worked.as_secs(), limits.max_execution_time.as_secs_f64());
             let why = format!("The run has worked for {worked} s, and may for {limit} s");

@@ -88,22 +88,24 @@ fn is_own(inner: &Inner, payload: &Payload<KeptEntry>, any_model: bool) -> Resul
     if model_of(&payload.driver).is_none() {
         return Err(ResumeError::OtherDriver { kind: session.driver.kind.clone() });
     }
-    let same = |what, record: &str, agent: &str| match record == agent {
-        true => Ok(()),
-        false => {
-            let (record, agent) = (record.to_owned(), agent.to_owned());
-            Err(ResumeError::OtherOwner { what, record, agent })
-        }
-    };
-    same("tenant", &session.tenant, &inner.config.tenant)?;
-    same("agent", session.driver.agent(), own.summary().agent())?;
+    is_same("tenant", &session.tenant, &inner.config.tenant)?;
+    is_same("agent", session.driver.agent(), own.summary().agent())?;
     if let Some(only) = inner.session {
-        same("session", &session.id.to_string(), &only.to_string())?;
+        is_same("session", &session.id.to_string(), &only.to_string())?;
     }
     if !any_model {
-        same("model", payload.model().unwrap_or_default(), inner.model.id())?;
+        is_same("model", payload.model().unwrap_or_default(), inner.model.id())?;
     }
     Ok(())
+}
+
+/// Refuses a record in which something else is named than the agent has.
+pub(crate) fn is_same(what: &'static str, record: &str, agent: &str) -> Result<(), ResumeError> {
+    if record == agent {
+        return Ok(());
+    }
+    let (record, agent) = (record.to_owned(), agent.to_owned());
+    Err(ResumeError::OtherOwner { what, record, agent })
 }
 
 /// Takes note that a record is resumed; of several who try, one succeeds.

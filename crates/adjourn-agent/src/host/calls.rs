@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
+use adjourn_core::carry::Usage;
 use adjourn_core::command::{
     CallResult, Dispatch, FinishStep, Owned, ReturnCalls, ReturnedCall, StepEnd,
 };
@@ -28,6 +29,21 @@ enum Woken {
     Cancel,
     /// The calls had their time after a cancel.
     Late,
+}
+
+/// How a tool call came back.
+struct Returned {
+    result: CallResult,
+    content: Vec<Block>,
+    structured: Option<Value>,
+    usage: Usage,
+}
+
+impl Returned {
+    fn failed(result: CallResult, text: impl Into<String>) -> Self {
+        let (content, usage) = (vec![Block::text(text)], Usage::default());
+        Self { result, content, structured: None, usage }
+    }
 }
 
 impl MemoryHost {
@@ -77,7 +93,7 @@ impl MemoryHost {
                 "not run: no person can be asked for permission".to_owned()
             }
         };
-        self.take_back(id, tool, CallResult::Declined, vec![Block::text(why)], None).await
+        self.take_back(id, tool, Returned::failed(CallResult::Declined, why)).await
     }
 
     async fn start(&mut self, ids: Vec<CallId>, always: Vec<String>) -> Result<(), Rejected> {
@@ -100,7 +116,7 @@ impl MemoryHost {
                 client: Arc::clone(&self.inner.client),
                 environment: Arc::new(Environment::default()),
             });
-            self.running.push(RunningCall { id, tool, parts });
+            self.running.push(RunningCall { id, tool, parts, usage: Usage::default() });
         }
         Ok(())
     }
@@ -148,18 +164,22 @@ impl MemoryHost {
                 }
                 Ok(())
             }
-            Woken::Part(index, ended) => {
-                let RunningCall { id, tool, .. } = self.running.remove(index);
-                let (result, content, structured) = match ended {
-                    Some(CallPart::Ended { result, content, structured }) => {
-                        (result, content, structured)
-                    }
-                    Some(CallPart::Updated(_)) | None => {
-                        let text = "it failed: the tool ended without a result";
-                        (CallResult::Failed, vec![Block::text(text)], None)
-                    }
-                };
-                self.take_back(id, tool, result, content, structured).await
+            Woken::Part(index, Some(CallPart::Spent(usage))) => {
+                if let Some(call) = self.running.get_mut(index) {
+                    call.usage = call.usage.and(usage);
+                }
+                Ok(())
+            }
+            Woken::Part(index, Some(CallPart::Ended { result, content, structured })) => {
+                let RunningCall { id, tool, usage, .. } = self.running.remove(index);
+                let returned = Returned { result, content, structured, usage };
+                self.take_back(id, tool, returned).await
+            }
+            Woken::Part(index, None) => {
+                let RunningCall { id, tool, usage, .. } = self.running.remove(index);
+                let text = "it failed: the tool ended without a result";
+                let returned = Returned { usage, ..Returned::failed(CallResult::Failed, text) };
+                self.take_back(id, tool, returned).await
             }
             Woken::News => Ok(()),
             Woken::Cancel => self.heed_cancel(),
@@ -176,18 +196,17 @@ impl MemoryHost {
         &mut self,
         id: CallId,
         tool: String,
-        result: CallResult,
-        content: Vec<Block>,
-        structured: Option<Value>,
+        returned: Returned,
     ) -> Result<(), Rejected> {
+        let Returned { result, content, structured, usage } = returned;
         let is_error = result != CallResult::Done;
         let step = self.session.run().and_then(|run| run.step).map(|step| step.number);
         let entry = Message { structured, is_error, ..Message::result(id.clone(), content) };
         let entry = entry.cut().in_step(step);
         let content = entry.text();
-        let calls = vec![ReturnedCall { id: id.clone(), result }];
-        let said = vec![entry];
-        let returned = ReturnCalls { epoch: self.session.epoch, calls, entries: digests(&said) };
+        let (calls, said) = (vec![ReturnedCall { id: id.clone(), result }], vec![entry]);
+        let (epoch, entries) = (self.session.epoch, digests(&said));
+        let returned = ReturnCalls { epoch, calls, entries, usage };
         self.commit(Command::ReturnCalls(returned), said)?;
         let status = match result {
             CallResult::Done => ToolStatus::Completed,

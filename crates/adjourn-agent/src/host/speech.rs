@@ -70,12 +70,7 @@ impl Speech {
                 self.entries.push(message.in_step(Some(self.step)));
             }
             Part::Calls(calls) => self.calls = calls,
-            Part::Spent(usage) => {
-                self.usage.cost_micro_usd += usage.cost_micro_usd;
-                self.usage.prompt_tokens += usage.prompt_tokens;
-                self.usage.completion_tokens += usage.completion_tokens;
-                self.usage.active_ms += usage.active_ms;
-            }
+            Part::Spent(usage) => self.usage = self.usage.and(usage),
             Part::Noted(notes) => {
                 self.notes.failures.extend(notes.failures);
                 self.notes.lessons.extend(notes.lessons);

@@ -134,6 +134,10 @@ fn wait(arguments: &Value) -> Result<Park, String> {
     limits::text("reason", &reason, limits::REASON_BYTES).map_err(|refused| refused.to_string())?;
     limits::optional("summary", summary.as_deref(), limits::SUMMARY_BYTES)
         .map_err(|refused| refused.to_string())?;
+    // A sequence of events is what a sender of events is told, and no model knows one.
+    if conditions.get("since").is_some_and(|since| !since.is_null()) {
+        return Err("conditions.since: what came since this turn began counts by itself".to_owned());
+    }
     let conditions = Conditions::parse(&conditions, Spelling::Camel)
         .map_err(|invalid| format!("conditions: {invalid}"))?;
     Ok(Park::Await { reason, conditions, summary })
@@ -164,5 +168,9 @@ mod tests {
         }
         let parameters = ParkingTool::await_resumption().0.parameters.to_string();
         assert!(!parameters.contains("cron"), "no session wakes by one");
+        let ahead =
+            json!({ "reason": "ci", "conditions": { "onEvent": "ci", "since": 1_000_000 } });
+        let refused = park(AWAIT_RESUMPTION, &ahead).unwrap().unwrap_err();
+        assert!(refused.starts_with("conditions.since: "), "the model is told: {refused}");
     }
 }

@@ -149,6 +149,11 @@ async fn a_suspended_run_is_cancelled_by_revoking_its_record() {
     let model = model(asks());
     let agent = agent(&model).build().unwrap();
     let record = suspended(agent.run("Summarise sales")).await;
+    // A tenant that shares the keys can neither revoke it nor read it.
+    let strange = crate::fixture::agent(&model).tenant("other").build().unwrap();
+    let other = |refused| matches!(refused, ResumeError::OtherOwner { what: "tenant", .. });
+    assert!(other(strange.revoke(&record).await.unwrap_err()));
+    assert!(other(strange.read(&record).unwrap_err()));
     agent.revoke(&record).await.unwrap();
     let refused = agent.resume(&record, "monthly").await.unwrap_err();
     assert_eq!(refused.to_string().rsplit(' ').nth(1), Some("revoked"), "{refused}");

@@ -1,20 +1,25 @@
 //! The same agent, run by an engine with a store.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use adjourn::core::command::Mode;
 use adjourn::core::event::What;
 use adjourn::core::session::{Outcome, Wait};
 use adjourn::{Adjourn, SessionRef};
 use adjourn_agent::{
-    AddBudget, Agent, AgentGuardrails, Payload, ResumeError, ScriptedModel, SuspensionRecord,
+    AddBudget, Agent, AgentGuardrails, Clock, FunctionTool, Payload, ResumeError, ScriptedModel,
+    SuspensionRecord, ToolError,
 };
 use adjourn_core::id::Handle;
-use adjourn_driver::Message;
+use adjourn_core::time::Timestamp;
+use adjourn_driver::{BoxFuture, Message};
 use adjourn_testkit::until;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
-use crate::fixture::{Ran, ask, events, keys, model, payload, text};
+use crate::fixture::{BEGINNING, Ran, ask, events, keys, model, payload, text};
 
 /// A model that is cut off, looks, asks, and has done.
 fn script() -> Value {
@@ -132,6 +137,68 @@ async fn a_budget_that_was_raised_stays_raised_if_the_next_step_is_broken_off() 
     until("it is asked again", || model.requests().len() == 4).await;
     let run = session.finished().await.unwrap();
     assert_eq!(run.end.outcome, Outcome::Completed);
+    host.stop().await.unwrap();
+}
+
+/// A clock that stands still until it is moved on.
+#[derive(Default)]
+struct StillClock(AtomicU64);
+
+impl Clock for StillClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(BEGINNING)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+
+    fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn time_that_a_tool_took_counts_also_if_the_session_parks_right_behind_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let model = model(json!([{ "calls": [{ "tool": "build" }] }, { "text": "Built." }]));
+    let (clock, goes_on) = (Arc::new(StillClock::default()), Arc::new(Notify::new()));
+    let (moved, gate) = (Arc::clone(&clock), Arc::clone(&goes_on));
+    let build = FunctionTool::new("build", "Builds.", move |_: Value| {
+        let (moved, gate) = (Arc::clone(&moved), Arc::clone(&gate));
+        async move {
+            gate.notified().await;
+            moved.0.fetch_add(90, Ordering::SeqCst);
+            Ok::<_, ToolError>("built".to_owned())
+        }
+    });
+    let guardrails = AgentGuardrails { max_execution_time_s: 60.0, ..AgentGuardrails::default() };
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("builder").tool(build);
+    let agent = agent.guardrails(guardrails).clock(clock).build().unwrap();
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Build.").await.unwrap();
+    let driver = agent.clone();
+    let host = adjourn.host().driver("builder", move |_| driver.clone()).start().await.unwrap();
+    let mut moments = session.watch().await.unwrap();
+    while let Some(moment) = moments.next().await.unwrap() {
+        if let What::CallsDispatched(_) = moment.event.what {
+            break;
+        }
+    }
+    let pause = session.suspend().accepted().await.unwrap();
+    goes_on.notify_one();
+    session.in_force(&pause).await.unwrap();
+    host.stop().await.unwrap();
+    let parked = session.load().await.unwrap();
+    assert_eq!(parked.run().unwrap().progress.active_ms, 90_000);
+    // Another process has made nothing of it but what is durable.
+    let host = adjourn.host().driver("builder", move |_| agent.clone()).start().await.unwrap();
+    session.resume().await.unwrap();
+    asked(&session).await;
+    let parked = session.load().await.unwrap();
+    let Wait::Question(question) = &parked.suspended().unwrap().park.pause.wait else { panic!() };
+    assert_eq!(question.originating_failure_kind.as_deref(), Some("time_limit"));
+    assert_eq!(model.requests().len(), 1, "it is not asked before the person has answered");
     host.stop().await.unwrap();
 }
 

@@ -139,6 +139,9 @@ pub struct ReturnCalls {
     /// The results of the calls, as they were said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Digest>,
+    /// The money, tokens and time that calls used since that was last said.
+    #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+    pub usage: Usage,
 }
 
 /// A call that came back.

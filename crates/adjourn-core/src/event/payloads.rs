@@ -208,6 +208,9 @@ payload! {
     CallsReturned {
         /// The calls that came back, each with how it ended.
         calls: Vec<ReturnedCall>,
+        /// The money, tokens and time that calls used since that was last said.
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        usage: Usage,
         /// The transcript with their results.
         transcript: Head,
     }
@@ -401,6 +404,10 @@ payload! {
         /// Whether the turn begins with what the run had been told to begin with before.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         keeps_opening: bool,
+        /// Whether the agent is told of every wake before this one that no step has begun with;
+        /// older programs told of the last one alone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tells_all: bool,
         /// The counter that starts again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reset: Option<Limit>,
@@ -426,6 +433,9 @@ payload! {
         key: String,
         /// The digest of what was asked.
         body: Digest,
+        /// The run that was under way; older programs did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunId>,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::ledger::CallState;
 use crate::limits;
 use crate::session::{
     Fate, KeptEnd, Opening, Parking, PastSuspension, Prior, Quiescing, Running, Session, State,
-    Step, Stopping, Suspended, WakeReport,
+    Step, Stopping, Suspended,
 };
 
 impl Session {
@@ -107,8 +107,12 @@ impl Session {
                 if !resumed.keeps_opening {
                     let mut report = resumed.report(&pause);
                     // A report that no step has begun with yet is told with this one.
-                    if let (false, Opening::Wake(untold)) = (run.told, run.opening) {
-                        report.earlier = Some(Box::new(WakeReport { earlier: None, ..*untold }));
+                    if let (false, Opening::Wake(mut untold)) = (run.told, run.opening) {
+                        if !resumed.tells_all {
+                            untold.earlier = None;
+                        }
+                        report.earlier = Some(untold);
+                        report.bound();
                     }
                     run.opening = Opening::Wake(Box::new(report));
                 }

@@ -35,6 +35,8 @@ impl Session {
     pub(super) fn calls_returned(&mut self, returned: &CallsReturned) {
         self.transcript = returned.transcript;
         self.close_calls(&returned.calls);
+        self.totals.add(&returned.usage);
+        self.with_run(|run| run.progress.spent(&returned.usage));
         self.something_returned();
     }
 

@@ -202,7 +202,8 @@ pub(super) fn return_calls(draft: &mut Draft<'_>, calls: &ReturnCalls) -> Result
         }
     }
     let transcript = draft.session.transcript.with_all(&calls.entries);
-    draft.emit(What::CallsReturned(CallsReturned { calls: calls.calls.clone(), transcript }));
+    let (calls, usage) = (calls.calls.clone(), calls.usage);
+    draft.emit(What::CallsReturned(CallsReturned { calls, usage, transcript }));
     settle::settle(draft);
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::ledger::CallState;
 use crate::limits;
 use crate::rejected::{Paused, Rejected};
 use crate::session::{
-    Cause, Fate, Initiator, Joined, Opening, Parked, Pause, Phase, Prior, Resumption, Session,
+    Cause, Fate, Initiator, Joined, Opening, Parked, Pause, Phase, Prior, Resumption, Run, Session,
     State, Suspended, Wait,
 };
 use crate::transcript::Content;
@@ -116,7 +116,7 @@ pub(super) fn suspended(draft: &mut Draft<'_>, resume: &Resume) -> Result<(), Re
         input: resume.input.clone(),
         message_id: resume.message_id.clone(),
         added: resume.add_budget,
-        answered: answered_key(resume),
+        answered: answered_key(&draft.session, resume),
         ..By::cause(Cause::ExplicitResume)
     };
     if suspended.hold.is_some() {
@@ -156,14 +156,15 @@ fn quiescing(draft: &mut Draft<'_>, resume: &Resume) -> Result<(), Rejected> {
     if resume.input.is_some() || !resume.continue_transcript {
         return Err(Rejected::Busy { phase: draft.session.phase() });
     }
-    suspend::take_back(draft, answered_key(resume), resume.add_budget);
+    let answered = answered_key(&draft.session, resume);
+    suspend::take_back(draft, answered, resume.add_budget);
     Ok(())
 }
 
 /// Returns the key under which the answer to this resume is kept.
-fn answered_key(resume: &Resume) -> Option<AnsweredKey> {
-    let key = resume.idempotency_key.as_ref()?;
-    Some(AnsweredKey { key: key.clone(), body: resume.body() })
+fn answered_key(session: &Session, resume: &Resume) -> Option<AnsweredKey> {
+    let key = resume.idempotency_key.clone()?;
+    Some(AnsweredKey { key, body: resume.body(), run: session.run().map(|run| run.id) })
 }
 
 /// A session that ends with its kept outcome has nothing left to feed.
@@ -234,6 +235,10 @@ pub(super) fn go_on(draft: &mut Draft<'_>, by: By) {
     let goes_on_as_it_was = by.is_plain() && park.pause.initiator == Initiator::Client;
     let untold = run.as_ref().filter(|run| goes_on_as_it_was && !run.told);
     let keeps_opening = untold.is_some();
+    let tells_all = match &run {
+        Some(Run { told: false, opening: Opening::Wake(report), .. }) => report.earlier.is_some(),
+        _ => false,
+    };
     let by = match untold.map(|run| &run.opening) {
         Some(Opening::Wake(report)) => {
             By { continue_transcript: report.resumption.continue_transcript, ..by }
@@ -267,6 +272,7 @@ pub(super) fn go_on(draft: &mut Draft<'_>, by: By) {
         not_run,
         unknown,
         keeps_opening,
+        tells_all: tells_all && !keeps_opening,
         reset: park.pause.limit.filter(|limit| *limit != Limit::BudgetExceeded),
         added: by.added,
         tells_added: by.added.is_some(),
@@ -328,7 +334,7 @@ pub(super) fn no_suspension(session: &Session, handle: Option<Handle>) -> Reject
 }
 
 /// Returns what became of the suspension that `given` names.
-fn past(session: &Session, given: Handle) -> Rejected {
+pub(super) fn past(session: &Session, given: Handle) -> Rejected {
     let Some(past) = session.past.iter().rev().find(|past| past.handle == given) else {
         return match &session.state {
             State::Ended(ended) => Rejected::Ended { at: ended.at },

@@ -171,9 +171,8 @@ impl Session {
             Some(Run { told: false, opening: Opening::Wake(report), .. }) => Some(&**report),
             _ => None,
         };
-        let reports =
-            untold.into_iter().flat_map(|report| [Some(report), report.earlier.as_deref()]);
-        let arrivals = reports.flatten().filter_map(|report| report.arrival.as_ref());
+        let reports = untold.into_iter().flat_map(WakeReport::newest_first);
+        let arrivals = reports.filter_map(|report| report.arrival.as_ref());
         let fired = fired.and_then(|fired| match fired {
             Fired::Event(arrival) => Some(arrival),
             Fired::Deadline(_) => None,

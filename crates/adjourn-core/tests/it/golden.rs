@@ -136,6 +136,27 @@ const SCRIPTS: &[&str] = &[
 /// that came later.
 const LATER: &[(&str, &str)] = &[
     (
+        "calls_returned.1-usage",
+        "prompt build
+         claim
+         step
+         calls build
+         dispatch build
+         return build used=3",
+    ),
+    (
+        "resumed.1-tells-all",
+        "prompt build
+         claim
+         step
+         await ci on=ci.passed
+         event ci.passed
+         suspend
+         resume input=one
+         suspend
+         resume input=two",
+    ),
+    (
         "suspend_joined.1-reason",
         "prompt build
      claim
@@ -495,6 +516,7 @@ fn the_golden_files_have_every_field() {
         "endsSession",
         "idempotent",
         "keepsOpening",
+        "tellsAll",
         "hostInterrupted",
         "title",
         "joined",

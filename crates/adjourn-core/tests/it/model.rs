@@ -153,7 +153,12 @@ impl Scenario {
         if !in_flight.is_empty() {
             let returned = |id| ReturnedCall { id, result: CallResult::Done };
             let calls = in_flight.into_iter().map(returned).collect();
-            return Some(Command::ReturnCalls(ReturnCalls { epoch, calls, entries: Vec::new() }));
+            return Some(Command::ReturnCalls(ReturnCalls {
+                epoch,
+                calls,
+                entries: Vec::new(),
+                usage: Usage::default(),
+            }));
         }
         if !asked.is_empty() {
             return Some(Command::Dispatch(Dispatch { epoch, calls: asked, always: Vec::new() }));

@@ -258,7 +258,8 @@ impl Play {
                 let ids = args.ids();
                 let calls = ids.into_iter().map(|id| ReturnedCall { id, result }).collect();
                 let entries = vec![Digest::of(b"result")];
-                (mine, Command::ReturnCalls(ReturnCalls { epoch, calls, entries }))
+                let usage = args.step().usage;
+                (mine, Command::ReturnCalls(ReturnCalls { epoch, calls, entries, usage }))
             }
             "finish" => {
                 let ends = args.end();

@@ -207,7 +207,8 @@ impl World {
     /// What a store indexes beside the journal.
     fn index(&mut self, event: &Event) {
         if let Some((key, answer)) = event.answer() {
-            self.answers.insert(key.key.clone(), Answered { body: key.body, answer });
+            let answered = Answered { body: key.body, run: key.run, answer };
+            self.answers.insert(key.key.clone(), answered);
         }
         self.messages.extend(event.message_id().map(str::to_owned));
     }

@@ -71,7 +71,7 @@ impl Transaction<'_> {
             row.tip = tip;
             self.links.push(tip.link);
             if let Some((key, answer)) = entry.event.answer() {
-                let answered = Answered { body: key.body, answer };
+                let answered = Answered { body: key.body, run: key.run, answer };
                 self.rows.keep_answer(row.no, &key.key, &answered, entry.event.at)?;
             }
             if let Some(id) = entry.event.message_id() {

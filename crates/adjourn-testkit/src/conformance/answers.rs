@@ -1,14 +1,15 @@
 //! Retries do no harm: an idempotency key has one effect and one answer, a message is taken once.
 
-use adjourn_core::Command;
 use adjourn_core::command::Resume;
 use adjourn_core::facts::Answer;
+use adjourn_core::id::RunId;
 use adjourn_core::session::Phase;
 use adjourn_core::transcript::Content;
+use adjourn_core::{Command, Session};
 use adjourn_store::{Done, Request, Store};
 
 use super::moves::{
-    ann, handle, prompt, prompt_with, resume, resume_by, resume_once, suspend, words,
+    ann, cancel, handle, prompt, prompt_with, resume, resume_by, resume_once, suspend, words,
 };
 use super::world::{World, at_once, refusal};
 
@@ -53,6 +54,29 @@ pub(super) fn a_key_with_another_body_is_refused<S: Store>(world: World<S>) {
     let refused = world.refused(resume_once(id, second, "k"));
     assert_eq!(refused.reason(), "IDEMPOTENCY_KEY_REUSED");
     world.done(resume_once(id, second, "K"));
+    world.agree(id);
+}
+
+/// A key that was used for one run is refused for another, and answered again for its own, which may
+/// be over by then.
+pub(super) fn a_key_belongs_to_its_run<S: Store>(world: World<S>) {
+    let id = world.create();
+    let resume = |run: Option<RunId>| {
+        let resume = Resume { idempotency_key: Some("k".to_owned()), ..Resume::default() };
+        Request::new(id, ann(), Command::Resume(resume)).of_run(run)
+    };
+    let run = |session: &Session| session.run().map(|run| run.id);
+    world.done(prompt(id, "build"));
+    let first = run(&world.done(suspend(id)).session);
+    let woken = answer(&world.done(resume(first)));
+    world.done(cancel(id));
+    world.done(prompt(id, "build"));
+    let second = run(&world.done(suspend(id)).session);
+    assert_eq!(world.refused(resume(second)).reason(), "IDEMPOTENCY_KEY_REUSED");
+    let again = world.done(resume(first));
+    assert_eq!((answer(&again), again.session.phase()), (woken.clone(), Phase::Suspended));
+    // Whoever means whatever the session does is answered by the key alone.
+    assert_eq!(answer(&world.done(resume(None))), woken);
     world.agree(id);
 }
 

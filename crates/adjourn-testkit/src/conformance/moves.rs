@@ -189,7 +189,8 @@ impl Turn {
     pub(super) fn returns(self, ids: &[&str], said: &[&str]) -> Request {
         let call = |id: &&str| ReturnedCall { id: (*id).into(), result: CallResult::Done };
         let calls = ids.iter().map(call).collect();
-        let returned = ReturnCalls { epoch: self.epoch, calls, entries: digests(said) };
+        let (epoch, entries, usage) = (self.epoch, digests(said), Usage::default());
+        let returned = ReturnCalls { epoch, calls, entries, usage };
         self.gives(Command::ReturnCalls(returned), said)
     }
 

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
+use adjourn_core::carry::Usage;
 use adjourn_core::command::{CallResult, Dispatch, Progress, ReturnCalls, ReturnedCall, StepEnd};
 use adjourn_core::ledger::{AskedCall, CallId, CallState, OpenCall};
 use adjourn_core::{Command, Session};
@@ -44,11 +45,13 @@ struct Returned {
     result: CallResult,
     content: Vec<Block>,
     structured: Option<Value>,
+    usage: Usage,
 }
 
 impl Returned {
     fn failed(result: CallResult, text: impl Into<String>) -> Self {
-        Self { result, content: vec![Block::text(text)], structured: None }
+        let (content, usage) = (vec![Block::text(text)], Usage::default());
+        Self { result, content, structured: None, usage }
     }
 }
 
@@ -132,18 +135,20 @@ async fn run(
     mut parts: BoxStream<'static, CallPart>,
     news: mpsc::Sender<Update>,
 ) -> Returned {
+    let mut usage = Usage::default();
     loop {
         match poll_fn(|context| parts.as_mut().poll_next(context)).await {
             Some(CallPart::Updated(update)) => {
                 // It fails only if the session is not driven here any more.
                 let _ = news.send((id.clone(), update)).await;
             }
+            Some(CallPart::Spent(spent)) => usage = usage.and(spent),
             Some(CallPart::Ended { result, content, structured }) => {
-                return Returned { result, content, structured };
+                return Returned { result, content, structured, usage };
             }
             None => {
                 let text = "it failed: the tool ended without a result";
-                return Returned::failed(CallResult::Failed, text);
+                return Returned { usage, ..Returned::failed(CallResult::Failed, text) };
             }
         }
     }
@@ -333,7 +338,7 @@ impl<S: Store> Drive<S> {
         returned: Returned,
         calls: &mut Calls,
     ) -> Result<Next, Error> {
-        let Returned { mut result, content, structured } = returned;
+        let Returned { mut result, content, structured, usage } = returned;
         // What has started is not declined any more, whatever its tool says.
         let open = self.session.calls.get(&id);
         if result == CallResult::Declined
@@ -346,8 +351,8 @@ impl<S: Store> Drive<S> {
         let result_entry = Message { structured, is_error, ..Message::result(id.clone(), content) };
         let mut said = calls.news.unsaved(step);
         said.push(result_entry.cut().in_step(step));
-        let calls = vec![ReturnedCall { id, result }];
-        let returned = ReturnCalls { epoch: self.epoch, calls, entries: digests(&said) };
+        let (calls, entries) = (vec![ReturnedCall { id, result }], digests(&said));
+        let returned = ReturnCalls { epoch: self.epoch, calls, entries, usage };
         self.try_commit(Command::ReturnCalls(returned), StepEnd::default(), said).await
     }
 

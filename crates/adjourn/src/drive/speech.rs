@@ -166,7 +166,7 @@ impl Speech {
             Part::Calls(calls) => self.ending.calls.extend(calls),
             Part::Reported(reported) => return self.report(reported, now),
             Part::Spent(usage) => {
-                self.usage = add(self.usage, usage);
+                self.usage = self.usage.and(usage);
                 self.wait(now, COMMIT_AFTER);
             }
             Part::Noted(notes) => {
@@ -487,15 +487,6 @@ impl Speech {
         }
         let message = message.map(|message| self.of_step(message));
         self.entries.extend(message);
-    }
-}
-
-const fn add(one: Usage, other: Usage) -> Usage {
-    Usage {
-        cost_micro_usd: one.cost_micro_usd.saturating_add(other.cost_micro_usd),
-        prompt_tokens: one.prompt_tokens.saturating_add(other.prompt_tokens),
-        completion_tokens: one.completion_tokens.saturating_add(other.completion_tokens),
-        active_ms: one.active_ms.saturating_add(other.active_ms),
     }
 }
 

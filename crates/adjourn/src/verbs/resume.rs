@@ -35,6 +35,7 @@ pub struct ResumeBuilder<S: Store = Sqlite> {
     message: Option<Message>,
     spans: SpanLinks,
     run: Option<RunId>,
+    may_answer: bool,
 }
 
 /// What a resume did.
@@ -62,7 +63,7 @@ impl Woken {
 impl<S: Store> ResumeBuilder<S> {
     pub(crate) fn new(session: SessionRef<S>, resume: Resume) -> Self {
         let (by, spans) = (session.by(), SpanLinks { prior: None, pipeline: None });
-        Self { session, by, resume, message: None, spans, run: None }
+        Self { session, by, resume, message: None, spans, run: None, may_answer: true }
     }
 
     /// Names the suspension that is meant. Without it, the one that is in force is.
@@ -107,9 +108,18 @@ impl<S: Store> ResumeBuilder<S> {
         self
     }
 
-    /// Names the run that is meant: if another is under way by then, or none, it is refused.
+    /// Names the run that is meant: if another is under way by then, or none, it is refused. A
+    /// [key](ResumeBuilder::key) that was answered for this run is answered again all the same; one
+    /// that was answered for another run is refused.
     pub const fn of_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
+        self
+    }
+
+    /// Means a pause and no question: one that is asked by then is left open, and the resume is
+    /// refused.
+    pub const fn of_pause(mut self) -> Self {
+        self.may_answer = false;
         self
     }
 
@@ -120,11 +130,12 @@ impl<S: Store> ResumeBuilder<S> {
     }
 
     async fn commit(self) -> Result<Woken, Error> {
-        let Self { session, by, mut resume, message, spans, run } = self;
+        let Self { session, by, mut resume, message, spans, run, may_answer } = self;
         resume.input = message.as_ref().map(Message::content);
         let mut request = Request::new(session.id(), by, Command::Resume(resume))
             .saying(message.iter().map(Message::encode).collect())
-            .of_run(run);
+            .of_run(run)
+            .may_answer(may_answer);
         request.spans = spans;
         let commit = session.adjourn().give(request).await?;
         let (answer, repeated) = match commit.events.iter().find_map(answer) {

@@ -1,5 +1,6 @@
 //! `suspend`: accepted at once, in force at the boundary its mode names.
 
+use adjourn_core::limits;
 use expect_test::expect;
 
 use crate::script::{Play, check};
@@ -773,6 +774,21 @@ fn a_pause_before_the_first_step_keeps_what_the_turn_was_to_begin_with() {
     assert!(report.input.is_some());
     assert_eq!(report.earlier.as_ref().unwrap().arrival.as_ref().unwrap().name, "ci.passed");
     assert!(report.text(&[]).contains("ci.passed"), "{}", report.text(&[]));
+
+    // However many of these come, none of the last ones is lost, nor what any of them added.
+    for nth in 1..=9 {
+        play.run(&format!("suspend\nresume input=more-{nth} tokens=1"));
+        let Opening::Wake(report) = &play.world.session.run().unwrap().opening else { panic!() };
+        let all: Vec<_> = report.newest_first().collect();
+        assert_eq!(all.len(), (nth + 2).min(limits::UNTOLD_WAKES));
+        let words = all.iter().map(|report| report.input.as_ref().map(|input| &*input.excerpt));
+        let said = (1..=nth).rev().map(|nth| Some(format!("more-{nth}")));
+        let said = said.chain([Some("hurry".to_owned()), None]);
+        assert!(words.eq(said.take(all.len()).collect::<Vec<_>>().iter().map(Option::as_deref)));
+        let added = all.iter().filter_map(|report| report.added).map(|added| added.tokens);
+        assert_eq!(added.sum::<u64>(), nth as u64);
+        assert_eq!(report.text(&[]).contains("ci.passed"), nth + 2 <= limits::UNTOLD_WAKES);
+    }
 
     // What a resume asked for before is not forgotten: the turn still begins with a digest.
     let mut play = Play::new();

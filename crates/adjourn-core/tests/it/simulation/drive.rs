@@ -37,8 +37,8 @@ impl Simulation {
         let lines: Vec<_> =
             returned.iter().map(|id| Line::answer(id.clone(), format!("{id}: done"))).collect();
         let calls = returned.into_iter().map(|id| ReturnedCall { id, result: CallResult::Done });
-        let calls =
-            ReturnCalls { epoch: self.epoch(), calls: calls.collect(), entries: digests(&lines) };
+        let (epoch, calls, entries) = (self.epoch(), calls.collect(), digests(&lines));
+        let calls = ReturnCalls { epoch, calls, entries, usage: Usage::default() };
         self.drive_by(Command::ReturnCalls(calls), lines).expect("what was dispatched may return");
         true
     }
@@ -231,7 +231,8 @@ impl Simulation {
         let lines: Vec<_> = calls.iter().map(line).collect();
         let declined = |id| ReturnedCall { id, result: CallResult::Declined };
         let calls = calls.into_iter().map(declined).collect();
-        let calls = ReturnCalls { epoch: self.epoch(), calls, entries: digests(&lines) };
+        let (epoch, entries, usage) = (self.epoch(), digests(&lines), Usage::default());
+        let calls = ReturnCalls { epoch, calls, entries, usage };
         self.drive_by(Command::ReturnCalls(calls), lines)
     }
 
