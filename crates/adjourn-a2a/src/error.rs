@@ -2,6 +2,7 @@
 
 use adjourn::NotSuspended;
 use adjourn::core::Rejected;
+use adjourn::core::json::Unreadable;
 use serde_json::{Map, Value, json};
 
 use crate::caller::Scope;
@@ -84,6 +85,15 @@ impl Error {
         };
         let task: String = task.chars().take(80).collect();
         Self::new(code, "TASK_NOT_FOUND", format!("there is no task {task:?}")).with("taskId", task)
+    }
+
+    /// The body cannot be read: it is no JSON, or none that is taken.
+    pub fn unreadable(unreadable: &Unreadable) -> Self {
+        let (code, reason) = match unreadable {
+            Unreadable::Malformed(_) => (PARSE_ERROR, "PARSE_ERROR"),
+            _ => (INVALID_REQUEST, "INVALID_REQUEST"),
+        };
+        Self::new(code, reason, unreadable.to_string())
     }
 
     /// There are no push notifications here.

@@ -95,11 +95,7 @@ impl Runs {
 
     /// Goes on with a session whose journal does not reach back to its beginning, or has a gap.
     pub fn jump(&mut self, session: &Arc<Session>) {
-        if let Some(run) = session.run()
-            && self.get(run.id).is_none()
-        {
-            self.begin(run.id, 0, run.started_at);
-        }
+        self.go_on_with(session);
         if let Some(last) = &session.last_run
             && self.get(last.id).is_none_or(|run| run.end.is_none())
         {
@@ -109,6 +105,16 @@ impl Runs {
             let end =
                 RunEnd { outcome: last.outcome, error: last.error.clone(), ends_session: false };
             self.end(last.id, end, session.transcript.length, last.at);
+            self.touch(last.id, session.revision);
+        }
+    }
+
+    /// Goes on with a session and the run that is under way in it.
+    fn go_on_with(&mut self, session: &Arc<Session>) {
+        if let Some(run) = session.run()
+            && self.get(run.id).is_none()
+        {
+            self.begin(run.id, 0, run.started_at);
         }
         self.session = Some(Arc::clone(session));
         self.settle(session.revision, session.at);
@@ -132,10 +138,11 @@ impl Runs {
                 self.take(started.message_id.as_deref(), moment.revision);
             }
             What::Resumed(resumed) => self.take(resumed.message_id.as_deref(), moment.revision),
-            // The run goes on under its own id, and what it asks is still to be answered.
+            // The run goes on under its own id, and what it asks is still to be answered. Those that
+            // were over before are tasks of where it came from.
             What::SessionImported(_) => {
                 if let Some(session) = self.session.clone() {
-                    self.jump(&session);
+                    self.go_on_with(&session);
                     self.ask_again(&session);
                 }
             }

@@ -3,17 +3,18 @@
 use adjourn::core::command::Suspend;
 use adjourn::core::facts::{Answer, SpanLinks};
 use adjourn::core::session::{Initiator, Phase, Resumption};
-use adjourn::core::{Rejected, Session};
 use adjourn::driver::Message as Entry;
 use adjourn::store::Store;
-use adjourn::{Accepted, Suspension};
+use adjourn::{Accepted, SessionRef, Suspension};
 use serde_json::Value;
 
-use crate::error::{Error, HANDLE_MISMATCH, NOT_PAUSABLE};
+use crate::error::{Error, NOT_PAUSABLE};
 use crate::face::{Asked, Face, Found, REST_PATIENCE, to_json};
+use crate::fold::Runs;
 use crate::params::{self, Params, Resume};
 use crate::pause::{self, Paused, Resumed};
 use crate::standing::Standing;
+use crate::stream;
 use crate::task::State;
 
 impl<S: Store> Face<S> {
@@ -116,26 +117,10 @@ impl<S: Store> Face<S> {
         let (task, family) = (params.task_id()?, asked.method.family);
         let resume = Resume::read(params)?;
         let found = self.find_now(asked, task).await?;
-        let state = found.state().and_then(Session::suspended);
-        let shown = state.map(|suspended| suspended.shown().pause.handle);
-        let is_under_way =
-            found.state().and_then(Session::run).is_some_and(|run| run.id == found.run);
-        if !is_under_way && resume.handle.is_some() && resume.handle == shown {
-            // It is that of another task of the same session.
-            let problem = "the handle does not name the suspension of this task";
-            let error = Error::new(HANDLE_MISMATCH, "SUSPENSION_HANDLE_MISMATCH", problem);
-            return Err(error.with("taskId", task));
-        }
-        // A question is answered by a message.
-        if let Standing::Asking { .. } = found.standing() {
-            let refused = Rejected::NotSuspended { phase: Phase::Asking };
-            return Err(Error::refused(&refused, task, family));
-        }
         let spans = spans(asked, resume.metadata.as_ref());
-        let mut wake = found.session.resume().handle(resume.handle).spans(spans);
-        if resume.handle.is_none() && resume.key.is_none() {
-            wake = wake.of_run(found.run);
-        }
+        let wake = found.session.resume().handle(resume.handle).spans(spans);
+        // A question is answered by a message.
+        let mut wake = wake.of_run(found.run).of_pause();
         if let Some(input) = resume.input {
             wake = wake.input(Entry::user_value(input));
         }
@@ -148,12 +133,17 @@ impl<S: Store> Face<S> {
         if let Some(budget) = resume.budget {
             wake = wake.add_budget(budget);
         }
-        let woken = wake.await.map_err(|error| Error::of(error, task, family))?;
+        let of = |error| Error::of(error, task, family);
+        let woken = wake.await.map_err(of)?;
         Ok(match woken.answer {
             Answer::Resumed(resumption) => {
-                let follows = follows(&resumption, &woken.commit.session);
+                let runs = match woken.repeated {
+                    true => behind(&found.session, &resumption).await.map_err(of)?,
+                    false => Runs::now(&woken.commit.session),
+                };
+                let follows = runs.get(found.run).map_or(Standing::Working, |run| run.standing);
                 let paused = State::paused_by(resumption.initiator);
-                to_json(&Resumed::new(task, paused, follows, &resumption))
+                to_json(&Resumed::new(task, paused, follows.literal(), &resumption))
             }
             // The pause was not in force yet.
             Answer::Withdrawn { handle, at } => {
@@ -178,19 +168,26 @@ fn spans(asked: &Asked<'_>, metadata: Option<&Value>) -> SpanLinks {
     SpanLinks::of_traceparent(inner.or(asked.trace))
 }
 
-/// Returns the state that follows a resume.
-fn follows(resumption: &Resumption, session: &Session) -> State {
-    match resumption.then {
-        // What a hold lay over, or the end that the run had come to.
-        Phase::Suspended => State::PausedByAgent,
-        Phase::Asking => session
-            .suspended()
-            .map_or(State::InputRequired, |suspended| Standing::of_suspended(suspended).literal()),
-        Phase::Idle | Phase::Ended => session
-            .last_run
-            .as_ref()
-            .filter(|_| session.run().is_none())
-            .map_or(State::Working, |last| State::of_outcome(last.outcome)),
-        _ => State::Working,
+/// Returns the runs of a session as the commit left them that a wake was part of, so that whoever
+/// asks again is told what followed then. What was erased of the journal is not known any more.
+async fn behind<S: Store>(
+    session: &SessionRef<S>,
+    wake: &Resumption,
+) -> Result<Runs, adjourn::Error> {
+    let (mut runs, mut moments) = (Runs::default(), session.watch().await?);
+    let mut is_there = false;
+    loop {
+        // From the store, also where this process has yet to hear of it.
+        let page = moments.page_before(u64::MAX - 1).await?;
+        if page.is_empty() {
+            return Ok(runs);
+        }
+        for moment in page {
+            runs.apply(&moment);
+            is_there |= stream::woke(&moment) == Some(wake);
+            if is_there && moment.ends {
+                return Ok(runs);
+            }
+        }
     }
 }

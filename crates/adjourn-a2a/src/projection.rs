@@ -19,7 +19,10 @@ use crate::version::Activated;
 
 /// The label of a session that belongs to a context which has another name than the session's own.
 pub const CONTEXT: &str = "a2a.context";
-/// How many entries of the transcript a task shows; of a longer one it shows the last.
+/// Where the metadata of a task says what is left out of it.
+const TASK: &str = "urn:adjourn:a2a:task:v1";
+/// How many entries of the transcript a task shows; of a longer one it shows the last, and says how
+/// many it leaves out.
 const ENTRIES: u64 = 2048;
 /// How many entries are read at once.
 const PAGE: usize = 256;
@@ -91,9 +94,13 @@ pub async fn task<S: Store>(
     viewer: Viewer,
 ) -> Result<Option<Task>, Error> {
     let Some(state) = runs.session() else { return Ok(None) };
-    let mut content = Content::default();
+    let (mut content, mut metadata) = (Content::default(), metadata(state, run, viewer));
     if wanted.artifacts || wanted.history != Some(0) {
         content = Content::read(session, state, run).await?;
+        let left_out = first_shown(state, run).saturating_sub(run.from);
+        if left_out > 0 {
+            metadata.insert(TASK.to_owned(), json!({ "omittedEntries": left_out }));
+        }
     }
     let Content { mut history, artifacts, open } = content;
     if let Some(most) = wanted.history {
@@ -106,7 +113,7 @@ pub async fn task<S: Store>(
         artifacts: if wanted.artifacts { artifacts } else { Vec::new() },
         open,
         history,
-        metadata: metadata(state, run, viewer),
+        metadata,
         generation: run.generation,
     }))
 }
@@ -130,6 +137,16 @@ fn ask(run: &Run, number: usize, asked: &Question) -> Message {
     Message::of_parts(id, parts)
 }
 
+/// Returns how far the transcript goes that belongs to a run.
+fn end_of(session: &Session, run: &Run) -> u64 {
+    run.to.unwrap_or(session.transcript.length)
+}
+
+/// Returns the number of the first entry that is shown of a run.
+fn first_shown(session: &Session, run: &Run) -> u64 {
+    run.from.max(end_of(session, run).saturating_sub(ENTRIES))
+}
+
 /// What was said in a run.
 #[derive(Debug, Default)]
 struct Content {
@@ -147,8 +164,7 @@ impl Content {
         state: &Session,
         run: &Run,
     ) -> Result<Self, Error> {
-        let end = run.to.unwrap_or(state.transcript.length);
-        let mut from = run.from.max(end.saturating_sub(ENTRIES));
+        let (mut from, end) = (first_shown(state, run), end_of(state, run));
         let (mut content, mut joining) = (Self::default(), Joining::default());
         let is_open = matches!(run.standing, Standing::Asking { .. });
         // The question that is open is the task's status.

@@ -5,7 +5,7 @@ use adjourn::store::Store;
 use serde_json::{Map, Value, json};
 
 use crate::caller::Caller;
-use crate::error::{Error, INVALID_REQUEST, PARSE_ERROR};
+use crate::error::{Error, INVALID_REQUEST};
 use crate::face::{Answer, Asked, Face};
 use crate::method::Method;
 use crate::stopping::Stopping;
@@ -66,11 +66,7 @@ impl<S: Store> Face<S> {
         let request = match json::read::<Value>(body, BODY_BYTES) {
             Ok(request) => request,
             Err(unreadable) => {
-                let code = match unreadable {
-                    json::Unreadable::Malformed(_) => PARSE_ERROR,
-                    _ => INVALID_REQUEST,
-                };
-                let error = Error::new(code, "PARSE_ERROR", unreadable.to_string());
+                let error = Error::unreadable(&unreadable);
                 trace::refused(&error);
                 return Reply::failure(&Value::Null, &error);
             }

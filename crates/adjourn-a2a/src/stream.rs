@@ -88,7 +88,8 @@ pub struct TaskStream<S: Store> {
     context: String,
     viewer: Viewer,
     version: Version,
-    /// Whether it ends where the task wants a message.
+    /// Whether it ends where the task wants a message. Where it wants an authentication, which may
+    /// come from elsewhere, the stream stays open.
     ends_when_asked: bool,
     runs: Arc<Runs>,
     making: Making,
@@ -264,7 +265,7 @@ impl<S: Store> TaskStream<S> {
     /// Returns whether nothing is told behind a standing.
     const fn ends_at(&self, standing: Standing) -> bool {
         let shown = standing.shown(self.viewer.activated);
-        shown.is_terminal() || (self.ends_when_asked && shown.is_interrupted())
+        shown.is_terminal() || (self.ends_when_asked && matches!(shown, State::InputRequired))
     }
 
     /// Takes a moment, and keeps ready what is told of it.
@@ -383,7 +384,7 @@ impl<S: Store> TaskStream<S> {
 }
 
 /// Returns the wake that a moment tells of.
-const fn woke(moment: &Moment) -> Option<&Resumption> {
+pub(crate) const fn woke(moment: &Moment) -> Option<&Resumption> {
     match &moment.event.what {
         What::Resumed(resumed) => Some(&resumed.resumption),
         What::HoldLifted(lifted) => Some(&lifted.resumption),

@@ -23,6 +23,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use futures_core::Stream;
+use httpdate::HttpDate;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -57,12 +58,14 @@ pub(crate) struct Door<S: Store> {
     pub(crate) names: Names,
     /// Whether callers have to show a token.
     pub(crate) secured: bool,
+    /// When the agent's card was made, as HTTP writes it.
+    pub(crate) since: HttpDate,
 }
 
 impl<S: Store> Clone for Door<S> {
     fn clone(&self) -> Self {
-        let Self { face, names, secured } = self;
-        Self { face: Arc::clone(face), names: names.clone(), secured: *secured }
+        let Self { face, names, secured, since } = self;
+        Self { face: Arc::clone(face), names: names.clone(), secured: *secured, since: *since }
     }
 }
 
@@ -95,6 +98,7 @@ async fn card<S: Store>(State(door): State<Door<S>>, headers: HeaderMap) -> Resp
     let tag = format!("\"{}\"", digest.get(..16).unwrap_or(&digest));
     let cached = [
         (header::ETAG, tag.clone()),
+        (header::LAST_MODIFIED, door.since.to_string()),
         (header::CACHE_CONTROL, CARD_AGE.to_owned()),
         (header::VARY, "host".to_owned()),
     ];
@@ -247,9 +251,8 @@ impl Heard {
         let body = match self.body.bytes.as_slice() {
             [] => Value::Null,
             _ if self.kind.is_none() => return Err(no_json()),
-            body => json::read(body, rpc::BODY_BYTES).map_err(|unreadable| {
-                Error::new(error::PARSE_ERROR, "PARSE_ERROR", unreadable.to_string())
-            })?,
+            body => json::read(body, rpc::BODY_BYTES)
+                .map_err(|unreadable| Error::unreadable(&unreadable))?,
         };
         let (method, params) = rest::read(self.path(), body)?;
         face.ask(&headers.asked(&self.caller, method), &params).await

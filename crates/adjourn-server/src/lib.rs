@@ -36,7 +36,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use adjourn::Adjourn;
 use adjourn::store::Store;
@@ -229,7 +229,8 @@ fn router<S: Store>(site: Site<S>) -> Router {
         .route("/readyz", get(health::ready::<S>));
     let mut router = known(events.with_state(adjourn.clone())).merge(health.with_state(adjourn));
     if let Some(face) = agent {
-        let door = Door { face, names, secured: access.is_secured() };
+        let since = SystemTime::now().into();
+        let door = Door { face, names, secured: access.is_secured(), since };
         router = router.merge(known(door.routes())).merge(door.card_routes());
     }
     router.method_not_allowed_fallback(other_method).fallback(nothing_there)

@@ -148,6 +148,51 @@ async fn a_pause_that_comes_behind_the_end_of_its_task_pauses_nothing_else() {
     let params = json!({ "taskId": first, "handle": handle });
     let refused = peer.refused("tasks/resume", params).await;
     assert_eq!(refused, is(-32012, "SUSPENSION_HANDLE_MISMATCH"), "it is another task's");
+    // A key makes no difference to that.
+    let params = json!({ "taskId": first, "handle": handle, "idempotencyKey": "k" });
+    let refused = peer.refused("tasks/resume", params).await;
+    assert_eq!(refused, is(-32012, "SUSPENSION_HANDLE_MISMATCH"));
+    let keyed = |task: &str, key: &str| json!({ "taskId": task, "idempotencyKey": key });
+    let refused = peer.refused("tasks/resume", keyed(&first, "k")).await;
+    assert_eq!(refused, is(-32011, "TASK_NOT_PAUSED"));
+    let state = |task: Value| task.pointer("/metadata/harn/pause/state").cloned();
+    assert_eq!(state(peer.get(second).await), Some("paused-by-client".into()));
+    // What was refused has left the key free.
+    let woken = peer.result("tasks/resume", keyed(second, "k")).await;
+    assert_eq!(woken["taskId"], second);
+    // And a session that is parked while it has no task is none of theirs.
+    peer.result("tasks/cancel", json!({ "id": second })).await;
+    let run = second.parse().unwrap();
+    let session = fixture.adjourn().session_of(run).await.unwrap().unwrap();
+    session.suspend().await.unwrap();
+    for task in [first.as_str(), second] {
+        let refused = peer.refused("tasks/resume", keyed(task, "other")).await;
+        assert_eq!(refused, is(-32011, "TASK_NOT_PAUSED"));
+    }
+    assert!(session.load().await.unwrap().suspended().is_some());
+}
+
+#[tokio::test]
+async fn a_key_that_woke_one_task_wakes_no_other_one_of_its_context() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, DONE);
+    let first = peer.begin().await;
+    let keyed = |task: &str, key: &str| json!({ "taskId": task, "idempotencyKey": key });
+    peer.pause(&first).await;
+    let woken = peer.result("tasks/resume", keyed(&first, "k")).await;
+    peer.result("tasks/cancel", json!({ "id": first })).await;
+    let mut again = message("m2", "again");
+    again["contextId"] = peer.get(&first).await["contextId"].clone();
+    let params = json!({ "message": again, "configuration": { "blocking": false } });
+    let second = peer.result("message/send", params).await["id"].as_str().unwrap().to_owned();
+    peer.pause(&second).await;
+    let refused = peer.refused("tasks/resume", keyed(&second, "k")).await;
+    assert_eq!(refused, is(-32011, "IDEMPOTENCY_KEY_REUSED"));
+    // Whoever asks again for the first one is answered as the first time, and nothing else wakes.
+    assert_eq!(peer.result("tasks/resume", keyed(&first, "k")).await, woken);
+    let shown = peer.get(&second).await;
+    assert_eq!(shown.pointer("/metadata/harn/pause/state"), Some(&"paused-by-client".into()));
+    assert_eq!(peer.result("tasks/resume", keyed(&second, "l")).await["taskId"], second.as_str());
 }
 
 #[tokio::test]

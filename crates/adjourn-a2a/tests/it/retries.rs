@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use adjourn::core::command::Mode;
 use adjourn_a2a::{Caller, Scope};
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::store::TENANT;
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, message};
+use crate::peer::{Peer, STATES, message};
 use crate::refusals::with_task;
 
 const PARKS: &str = r#"{"steps": [{"await": {"reason": "ci"}}, {"say": "done"}]}"#;
@@ -147,5 +148,94 @@ async fn an_answer_that_is_sent_twice_is_answered_as_the_first_time() {
     let done = peer.result("message/send", answer("m4")).await;
     assert_eq!(done["status"]["state"], "completed");
     assert_eq!(peer.result("message/send", answer("m4")).await, done);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_resume_that_is_sent_twice_is_answered_as_the_first_time_wherever_the_task_is_by_then() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let script = r#"{"steps": [{"await": {"reason": "ci"}}, {"await": {"reason": "review"}},
+        {"tool": {"name": "deploy", "ms": 1000}},
+        {"fail": {"kind": "auth_required", "why": "who are you?"}},
+        {"tool": {"name": "deploy", "ms": 1000}},
+        {"ask": {"question": "Sure?"}}, {"say": "done"}]}"#;
+    let peer = Peer::knowing(&fixture, script);
+    let begun = peer.result("message/send", json!({ "message": message("m1", "go") })).await;
+    assert_eq!(begun["status"]["state"], "paused-by-agent");
+    let task = begun["id"].as_str().unwrap();
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    let mut answers: Vec<(Value, Value)> = Vec::new();
+    // One of the agent's park, one of a hold over the next and of what lies under it, and one of a
+    // hold over each question.
+    for (key, is_held, state) in [
+        ("park", false, "working"),
+        ("held", true, "paused-by-agent"),
+        ("next", false, "working"),
+        ("who", true, "auth-required"),
+        ("sure", true, "input-required"),
+    ] {
+        if state.ends_with("required") {
+            // A pause that is pending when the agent asks lies over the question.
+            fixture.pass_until_in_flight(session.id(), "deploy").await;
+            let pause = session.suspend().mode(Mode::WaitForCompletion);
+            pause.accepted().await.unwrap();
+        } else if is_held {
+            fixture.until_state(session.id(), "suspended").await;
+            peer.pause(task).await;
+        }
+        fixture.pass_until(session.id(), "suspended").await;
+        let params = json!({ "taskId": task, "idempotencyKey": key });
+        let first = peer.result("tasks/resume", params.clone()).await;
+        assert_eq!(first["state"], state, "{key}");
+        answers.push((params, first));
+        if state.ends_with("required") {
+            let message = with_task(message(key, "yes"), task);
+            let configuration = json!({ "blocking": false });
+            let params = json!({ "message": message, "configuration": configuration });
+            peer.result("message/send", params).await;
+        }
+        for (params, first) in &answers {
+            assert_eq!(peer.result("tasks/resume", params.clone()).await, *first, "after {key}");
+        }
+    }
+    fixture.pass_until(session.id(), "idle").await;
+    let mut again = message("m2", "again");
+    again["contextId"] = begun["contextId"].clone();
+    peer.result("message/send", json!({ "message": again })).await;
+    let other = Peer { activated: STATES, ..Peer::on(fixture.another_adjourn(), script) };
+    for (params, first) in &answers {
+        for peer in [&peer, &other] {
+            assert_eq!(peer.result("tasks/resume", params.clone()).await, *first);
+        }
+    }
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_resume_to_the_end_of_its_task_is_answered_with_that_end_also_the_second_time() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let script = r#"{"runs": [[{"tool": {"name": "deploy", "ms": 1000}}, {"say": "done"}],
+                              [{"fail": "broken"}]]}"#;
+    let peer = Peer::knowing(&fixture, script);
+    let task = peer.begin().await;
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    fixture.until_in_flight(session.id(), "deploy").await;
+    let pause = json!({ "taskId": task, "mode": "wait_for_completion" });
+    let paused = tokio::join!(
+        peer.result("tasks/pause", pause),
+        fixture.pass_until(session.id(), "suspended")
+    );
+    assert_eq!(paused.0["state"], "paused-by-client");
+    let params = json!({ "taskId": task, "idempotencyKey": "k" });
+    let first = peer.result("tasks/resume", params.clone()).await;
+    assert_eq!(first["state"], "completed");
+    // The session goes on to another end.
+    let mut again = message("m2", "again");
+    again["contextId"] = session.id().to_string().into();
+    let second = peer.result("message/send", json!({ "message": again })).await;
+    assert_eq!(second["status"]["state"], "failed");
+    assert_eq!(peer.result("tasks/resume", params).await, first);
     host.stop().await;
 }

@@ -97,6 +97,28 @@ async fn a_wake_is_told_to_those_who_activated_the_extension_and_others_see_that
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_stays_open_where_somebody_has_to_authenticate() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let script = r#"{"steps": [{"fail": {"kind": "auth_required", "why": "who are you?"}},
+                               {"say": "Done."}]}"#;
+    let peer = Peer::new(&fixture, script);
+    let params = json!({ "message": message("m1", "fix it") });
+    let mut watch = peer.watch("message/stream", params, None).await;
+    let mut told = watch.next().await.unwrap().1;
+    let task = told["result"]["id"].as_str().unwrap().to_owned();
+    while state(&told) != "auth-required" {
+        told = watch.next().await.unwrap().1;
+    }
+    assert_ne!(told["result"]["final"], true);
+    let answer = crate::refusals::with_task(message("m2", "I am"), &task);
+    peer.result("message/send", json!({ "message": answer })).await;
+    let told = watch.rest().await;
+    assert_eq!(state(&told.last().unwrap().1), "completed");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_ends_where_the_agent_asks_and_has_what_it_made() {
     let fixture = Fixture::new();
     let host = fixture.host().await;

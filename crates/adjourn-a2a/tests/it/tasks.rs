@@ -42,6 +42,57 @@ async fn a_task_that_was_imported_is_the_same_task_and_can_be_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_imported_session_has_the_task_that_goes_on_and_none_that_was_over() {
+    let (from, to) = (Fixture::new(), Fixture::new());
+    let host = from.host().await;
+    let script = r#"{"runs": [[{"say": "Done."}], [{"await": {"reason": "ci"}}]]}"#;
+    let peer = Peer::new(&from, script);
+    let done = peer.result("message/send", json!({ "message": message("m1", "one") })).await;
+    let mut second = message("m2", "two");
+    second["contextId"] = done["contextId"].clone();
+    let other = peer.result("message/send", json!({ "message": second })).await;
+    let run = done["id"].as_str().unwrap().parse().unwrap();
+    let session = from.adjourn().session_of(run).await.unwrap().unwrap();
+    host.stop().await;
+    let imported = to.adjourn().import(session.export().await.unwrap().record).await.unwrap();
+    let peer = Peer::new(&to, script);
+    let state = imported.load().await.unwrap();
+    assert_eq!(state.last_run.as_ref().map(|last| last.id), Some(run));
+    let listed = peer.result("tasks/list", json!({})).await;
+    let [parked] = listed["tasks"].as_array().unwrap().as_slice() else { panic!("{listed}") };
+    assert_eq!((&parked["id"], &parked["generation"]), (&other["id"], &json!(1)));
+    assert_eq!(peer.get(parked["id"].as_str().unwrap()).await["generation"], 1);
+    let gone = peer.refused("tasks/get", json!({ "id": done["id"] })).await;
+    assert_eq!(gone.1, "TASK_NOT_FOUND", "it is a task of where the session came from");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_says_how_much_of_a_long_run_it_leaves_out() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let said = (0..2_100).map(|nth| json!({ "say": format!("word {nth}") }));
+    let script = json!({ "steps": said.collect::<Vec<_>>() }).to_string();
+    let peer = Peer::new(&fixture, &script);
+    let params =
+        json!({ "message": message("m1", "talk"), "configuration": { "blocking": false } });
+    let begun = peer.result("message/send", params).await;
+    let task = begun["id"].as_str().unwrap();
+    assert!(begun.pointer("/metadata/urn:adjourn:a2a:task:v1").is_none(), "{begun}");
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    fixture.until_state(session.id(), "idle").await;
+    let shown = peer.get(task).await;
+    let left_out = &shown["metadata"]["urn:adjourn:a2a:task:v1"]["omittedEntries"];
+    assert_eq!(left_out, &json!(2_101 - 2_048));
+    let artifacts = shown["artifacts"].as_array().unwrap();
+    assert_eq!(artifacts.len(), 2_048);
+    assert_eq!(artifacts[0]["parts"][0]["text"], "word 52");
+    // One who wants neither history nor artifacts is not told what else there is.
+    let brief = peer.result("tasks/list", json!({ "historyLength": 0 })).await;
+    assert!(brief["tasks"][0].get("metadata").is_none(), "{brief}");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_is_answered_by_a_message_and_the_task_has_what_was_made() {
     let fixture = Fixture::new();
     let host = fixture.host().await;

@@ -236,6 +236,7 @@ fn versions_extensions_and_content_types_are_taken_as_clients_send_them() {
     assert_eq!((card.status, &card.json()["name"]), (200, &json!("agent")));
     assert_eq!(card.json()["url"], "http://localhost/a2a");
     let tag = card.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    assert!(card.head.lines().any(|line| line.starts_with("last-modified: ")), "{}", card.head);
     let again = [("if-none-match", tag)];
     assert_eq!(
         http::send(&*server.address, "GET /.well-known/agent-card.json", &again, "").status,

@@ -41,7 +41,15 @@ async fn bodies_that_are_no_request_are_named() {
     ] {
         let answer = served.send("POST /a2a", &[JSON, BOSS], body);
         let head: String = body.chars().take(60).collect();
-        assert_eq!((answer.status, &answer.json()["error"]["code"]), (200, &json!(code)), "{head}");
+        let error = &answer.json()["error"];
+        assert_eq!((answer.status, &error["code"]), (200, &json!(code)), "{head}");
+        let reason = match code {
+            -32700 => "PARSE_ERROR",
+            -32600 => "INVALID_REQUEST",
+            -32601 => "METHOD_NOT_FOUND",
+            _ => "INVALID_PARAMS",
+        };
+        assert_eq!(error["data"][0]["reason"], reason, "{head}");
     }
     // Bytes that are no text at all.
     let mut connection = Awaited::open(served.address).await;
