@@ -205,7 +205,7 @@ fn events(trigger: &Trigger) -> Vec<String> {
         Trigger::Any(parts) => parts.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let events = parts.iter().filter(|part| !matches!(part, Trigger::At(_)));
+    let events = parts.iter().filter(|part| !part.is_time());
     let words = events.map(|part| {
         let written = serde_json::to_string(part).unwrap_or_default();
         match written.char_indices().nth(TRIGGER_CHARACTERS) {

@@ -92,7 +92,7 @@ fn events(trigger: &Trigger) -> Vec<String> {
         Trigger::Any(parts) => parts.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let events = parts.iter().filter(|part| !matches!(part, Trigger::At(_)));
+    let events = parts.iter().filter(|part| !part.is_time());
     let written = |part: &Trigger| serde_json::to_string(part).unwrap_or_default();
     events.map(|part| shorten(&one_line(&written(part)), TRIGGER_CHARACTERS)).collect()
 }

@@ -12,6 +12,7 @@
 //! depth and never panics; matching costs at most the length of a pattern for each character of an
 //! event.
 
+mod cron;
 mod glob;
 mod invalid;
 mod keys;
@@ -35,6 +36,7 @@ use self::parse::Origin;
 use crate::id::Seq;
 use crate::time::Timestamp;
 
+pub use cron::Cron;
 pub use invalid::Invalid;
 pub use keys::{Key, KeyRange, Names, event_keys, keys_about};
 pub use pattern::EventPattern;
@@ -101,7 +103,7 @@ impl Conditions {
     /// On a tie the point in time that was asked for comes before the timeout, because a timeout
     /// acts only where nothing else woke the session.
     pub fn next_due(&self, committed_at: Timestamp) -> Option<Due> {
-        let at = self.trigger.as_ref().and_then(Trigger::earliest);
+        let at = self.trigger.as_ref().and_then(|trigger| trigger.earliest(committed_at));
         let timeout = self.timeout.as_ref().map(|timeout| committed_at.after(timeout.duration()));
         let at = at.map(|at| Due { at, why: DueWhy::At });
         let timeout = timeout.map(|at| Due { at, why: DueWhy::Timeout });

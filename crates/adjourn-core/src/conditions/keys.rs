@@ -279,7 +279,7 @@ fn trigger_keys(trigger: &Trigger) -> BTreeSet<Key> {
             .max_by_key(|keys| (least_selective(keys), Reverse(keys.len())))
             .unwrap_or_else(|| [Key::any()].into()),
         Trigger::Any(triggers) => triggers.iter().flat_map(trigger_keys).collect(),
-        Trigger::At(_) => BTreeSet::new(),
+        Trigger::At(_) | Trigger::Cron(_) => BTreeSet::new(),
         Trigger::Harn { kind, events, .. } => {
             harn_names(kind, events).iter().map(|name| Key::name(name)).collect()
         }

@@ -23,9 +23,9 @@ fn json_of_any_shape() -> impl Strategy<Value = Value> {
         prop_oneof![
             8 => select(vec![
                 "onEvent", "on_event", "trigger", "timeout", "since", "durationMinutes", "onTimeout",
-                "input", "exact", "prefix", "suffix", "all", "any", "not", "at", "provider", "kind",
-                "match", "events", "name", "subject", "time", "fail", "resume_with_input",
-                "ci.passed", "a.*:b/**", "2026-11-16T09:00:00Z",
+                "input", "exact", "prefix", "suffix", "all", "any", "not", "at", "cron", "tz", "provider",
+                "kind", "match", "events", "name", "subject", "time", "fail", "resume_with_input",
+                "ci.passed", "a.*:b/**", "2026-11-16T09:00:00Z", "0 9 * * 1-5", "Europe/Berlin",
             ]).prop_map(str::to_owned),
             1 => any::<String>(),
         ]
@@ -77,7 +77,9 @@ fn trigger_json() -> impl Strategy<Value = Value> {
         let time = Timestamp::from_millis(i64::from(kiloseconds) * 1_000_000);
         json!({"at": time.to_string().replace("0Z", "+00:00")})
     });
-    prop_oneof![plain, time]
+    let again = (0_u32..60, select(vec!["UTC", "Europe/Berlin"]))
+        .prop_map(|(minute, zone)| json!({"cron": format!("{minute} 9 * * 1-5"), "tz": zone}));
+    prop_oneof![plain, time, again]
         .prop_recursive(2, 6, 3, |inner| vec(inner, 1..4).prop_map(|list| json!({"any": list})))
 }
 
@@ -214,6 +216,7 @@ fn trigger(name: String, subject: Option<String>) -> impl Strategy<Value = Trigg
             Trigger::Harn { provider: "a".to_owned(), kind, events }
         }),
         1 => Just(Trigger::At(At::new(TIME))),
+        1 => Just(Trigger::read(&json!({"cron": "* * * * *"}), Origin::Outside).unwrap()),
     ];
     leaf.prop_recursive(4, 16, 3, |inner| {
         prop_oneof![

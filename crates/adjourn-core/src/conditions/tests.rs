@@ -164,7 +164,7 @@ fn either_spelling_has_only_its_own_names() {
 #[test]
 fn what_is_refused_says_where_and_why() {
     const MINUTES: &str = "expected a positive number of minutes, at most 5260320";
-    const OPERATOR: &str = "expected exactly one of exact, prefix, suffix, all, any, not or at, \
+    const OPERATOR: &str = "expected exactly one of exact, prefix, suffix, all, any, not, at or cron, \
                             or a provider with a kind";
     const ATTRIBUTE: &str = "id, source, name, subject or time";
     const AT: &str = "expected only by itself or in any: a point in time is not a property \
@@ -172,6 +172,7 @@ fn what_is_refused_says_where_and_why() {
     const TIME: &str = "expected a time with its offset, such as 2026-11-16T09:00:00Z, \
                         and no zone that disagrees";
     let at = json!({"at": "2026-11-16T09:00:00Z"});
+    let cron = json!({"cron": "0 9 * * 1-5"});
     let name = json!({"exact": {"name": "a"}});
 
     for (value, refusal) in [
@@ -245,7 +246,7 @@ fn what_is_refused_says_where_and_why() {
         (
             json!({"trigger": {"equals": {}}}),
             "trigger.equals: unknown field, expected exact, prefix, suffix, all, any, not, at, \
-             provider, kind or match"
+             cron, tz, provider, kind or match"
                 .to_owned(),
         ),
         (
@@ -278,6 +279,21 @@ fn what_is_refused_says_where_and_why() {
         (json!({"trigger": {"not": []}}), "trigger.not: expected an object, got a list".to_owned()),
         (json!({"trigger": {"all": [name, at]}}), format!("trigger.all[1].at: {AT}")),
         (json!({"trigger": {"not": at}}), format!("trigger.not.at: {AT}")),
+        (json!({"trigger": {"not": cron}}), format!("trigger.not.cron: {AT}")),
+        (
+            json!({"trigger": {"cron": "0 9 * *"}}),
+            "trigger.cron: expected five fields (minute, hour, day of the month, month, day of the \
+             week), got 4, such as \"0 9 * * 1-5\""
+                .to_owned(),
+        ),
+        (
+            json!({"trigger": {"at": "2026-11-16T09:00:00Z", "tz": "UTC"}}),
+            "trigger.tz: expected only with cron".to_owned(),
+        ),
+        (
+            json!({"trigger": {"cron": "0 9 * * *", "at": "2026-11-16T09:00:00Z"}}),
+            "trigger.at: unknown field, expected cron or tz".to_owned(),
+        ),
         (
             json!({"trigger": {"any": [at, {"all": [{"any": [name, at]}]}]}}),
             format!("trigger.any[1].all[0].any[1].at: {AT}"),
@@ -315,7 +331,7 @@ fn what_is_refused_says_where_and_why() {
         (
             json!({"trigger": {"provider": "p", "kind": "k", "when": "x"}}),
             "trigger.when: unknown field, expected exact, prefix, suffix, all, any, not, at, \
-             provider, kind or match"
+             cron, tz, provider, kind or match"
                 .to_owned(),
         ),
         (
@@ -432,6 +448,11 @@ fn the_first_deadline_is_due() {
         (json!({"trigger": name}), None),
         (json!({"timeout": {"durationMinutes": 10}}), Some((10, DueWhy::Timeout))),
         (json!({"trigger": at(5)}), Some((5, DueWhy::At))),
+        (
+            json!({"trigger": {"cron": "3-59/5 10 * * *", "tz": "Europe/Berlin"}}),
+            Some((3, DueWhy::At)),
+        ),
+        (json!({"trigger": {"any": [at(7), {"cron": "4 * * * *"}]}}), Some((4, DueWhy::At))),
         (
             json!({"trigger": {"any": [at(7), name, {"any": [at(6), at(8)]}]}}),
             Some((6, DueWhy::At)),

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::EventView;
+use super::cron::{CRON, Cron, TZ};
 use super::invalid::Invalid;
 use super::parse::{
     Origin, check_names, list, name, object, one_of, optional, present, required, short_string,
@@ -41,6 +42,10 @@ pub enum Trigger {
     /// It is no property of an event, so it stands alone or among alternatives, never in `all` or
     /// `not`.
     At(At),
+    /// A time has come that comes again and again: the first one behind the commit that parked the
+    /// session. It stands where a point in time may.
+    #[serde(untagged)]
+    Cron(Cron),
     /// Harn's form: an event of this source, with one of these names.
     #[serde(untagged)]
     Harn {
@@ -185,7 +190,7 @@ impl Trigger {
             Self::All(triggers) => triggers.iter().all(|trigger| trigger.matches(event)),
             Self::Any(triggers) => triggers.iter().any(|trigger| trigger.matches(event)),
             Self::Not(trigger) => !trigger.matches(event),
-            Self::At(_) => false,
+            Self::At(_) | Self::Cron(_) => false,
             Self::Harn { provider, kind, events } => {
                 provider == event.source
                     && harn_names(kind, events).iter().any(|name| name == event.name)
@@ -223,7 +228,7 @@ impl Trigger {
                 Outcomes::all(each(triggers).into_iter().map(Outcomes::negated)).negated()
             }
             Self::Not(trigger) => trigger.outcomes(name, subject).negated(),
-            Self::At(_) => Outcomes::known(false),
+            Self::At(_) | Self::Cron(_) => Outcomes::known(false),
             Self::Harn { kind, events, .. } => {
                 let is_named = harn_names(kind, events).iter().any(|one| one == name);
                 Outcomes { may_match: is_named, may_fail: true }
@@ -231,11 +236,20 @@ impl Trigger {
         }
     }
 
-    /// Returns the first point in time at which this is due.
-    pub(super) fn earliest(&self) -> Option<Timestamp> {
+    /// Returns whether it is a time, and no event matches it.
+    pub const fn is_time(&self) -> bool {
+        matches!(self, Self::At(_) | Self::Cron(_))
+    }
+
+    /// Returns the first point in time at which this is due for a session that parked at
+    /// `committed_at`.
+    pub(super) fn earliest(&self, committed_at: Timestamp) -> Option<Timestamp> {
         match self {
             Self::At(at) => Some(at.time),
-            Self::Any(triggers) => triggers.iter().filter_map(Self::earliest).min(),
+            Self::Cron(cron) => cron.next_after(committed_at),
+            Self::Any(triggers) => {
+                triggers.iter().filter_map(|trigger| trigger.earliest(committed_at)).min()
+            }
             Self::Exact(_)
             | Self::Prefix(_)
             | Self::Suffix(_)
@@ -251,8 +265,15 @@ impl Trigger {
 
     fn read_at(value: &Value, place: Place) -> Result<Self, Invalid> {
         let fields = object(value)?;
-        let names: Vec<_> = OPERATORS.iter().map(|(name, _)| *name).chain(HARN).collect();
-        check_names(fields, &names)?;
+        let names = OPERATORS.iter().map(|(name, _)| *name).chain([CRON, TZ]).chain(HARN);
+        check_names(fields, &names.collect::<Vec<_>>())?;
+        if present(fields, CRON).is_some() {
+            let origin = place.of_time().map_err(|invalid| invalid.in_field(CRON))?;
+            return Cron::read(fields, origin).map(Self::Cron);
+        }
+        if present(fields, TZ).is_some() {
+            return Err(Invalid::new("expected only with cron").in_field(TZ));
+        }
 
         let given: Vec<_> = OPERATORS
             .iter()
@@ -265,7 +286,8 @@ impl Trigger {
             }
             [] if harn => read_harn(fields),
             _ => {
-                let operators = one_of(&OPERATORS.map(|(name, _)| name));
+                let operators = OPERATORS.iter().map(|(name, _)| *name).chain([CRON]);
+                let operators = one_of(&operators.collect::<Vec<_>>());
                 Err(Invalid::new(format!(
                     "expected exactly one of {operators}, or a provider with a kind"
                 )))
@@ -324,6 +346,18 @@ enum Place {
     Requirement,
 }
 
+impl Place {
+    /// Returns where a time is read from, if one may stand here.
+    fn of_time(self) -> Result<Origin, Invalid> {
+        match self {
+            Self::Alternative(origin) => Ok(origin),
+            Self::Requirement => Err(Invalid::new(
+                "expected only by itself or in any: a point in time is not a property of an event",
+            )),
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Operator {
     Exact,
@@ -360,15 +394,7 @@ impl Operator {
             Self::All => Trigger::All(triggers(operand, Place::Requirement)?),
             Self::Any => Trigger::Any(triggers(operand, place)?),
             Self::Not => Trigger::Not(Box::new(Trigger::read_at(operand, Place::Requirement)?)),
-            Self::At => match place {
-                Place::Alternative(origin) => Trigger::At(At::read(operand, origin)?),
-                Place::Requirement => {
-                    return Err(Invalid::new(
-                        "expected only by itself or in any: a point in time is not a property \
-                         of an event",
-                    ));
-                }
-            },
+            Self::At => Trigger::At(At::read(operand, place.of_time()?)?),
         })
     }
 }
