@@ -110,6 +110,8 @@ const SHAPES: &[Shape] = {
                 ("phase", Word("quiescing"), true),
                 ("handle", Text, true),
                 ("reason", Text, false),
+                ("conditions", Shared("ResumeConditions"), false),
+                ("metadata", Object, false),
             ],
         ),
         (
@@ -165,6 +167,7 @@ const SHAPES: &[Shape] = {
                 ("initiator", Shared("SuspensionInitiator"), true),
                 ("pausedAt", Time, true),
                 ("conditions", SharedOrNull("ResumeConditions"), true),
+                ("metadata", Object, false),
             ],
         ),
         (
@@ -455,7 +458,7 @@ mod tests {
     fn what_is_written_is_of_these_shapes() {
         use adjourn::core::session::{Initiator, Phase, Resumption};
         let handle = "suspend-019abf6b-7d51-7c1d-bb02-0123456789ab".parse().unwrap();
-        check("PauseTaskPending", &crate::pause::quiescing("t", handle, Some("lunch")));
+        check("PauseTaskPending", &crate::pause::quiescing("t", handle, None));
         let resumption = Resumption {
             handle,
             cause: Cause::Timeout,

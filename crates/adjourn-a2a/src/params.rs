@@ -161,7 +161,9 @@ impl Send {
         }
         let outer = params.object("metadata")?;
         let tunnels = [outer, Some(&message.metadata)].into_iter().flatten();
-        let tunnel = tunnels.filter_map(|metadata| metadata.get("harn")?.get("pause")).next();
+        let given = |pause: &&Value| !pause.is_null();
+        let tunnel =
+            tunnels.filter_map(|metadata| metadata.get("harn")?.get("pause").filter(given)).next();
         let pause = tunnel.map(tunnelled).transpose()?;
         Ok(Self { message, blocking, wanted, pause, push })
     }

@@ -3,7 +3,7 @@
 use adjourn::core::Session;
 use adjourn::core::conditions::{Conditions, Spelling};
 use adjourn::core::id::Handle;
-use adjourn::core::session::{Cause, Parked, Resumption};
+use adjourn::core::session::{Cause, Parked, Pause, Resumption};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -46,13 +46,15 @@ impl<'a> Paused<'a> {
 }
 
 /// The answer to `tasks/pause` while calls in flight keep the pause from coming into force.
-pub fn quiescing(task: &str, handle: Handle, reason: Option<&str>) -> Value {
+pub fn quiescing(task: &str, handle: Handle, pause: Option<&Pause>) -> Value {
     without_nulls(json!({
         "taskId": task,
         "state": State::Working.as_str(),
         "phase": "quiescing",
         "handle": handle,
-        "reason": reason,
+        "reason": pause.and_then(|pause| pause.reason.as_deref()),
+        "conditions": pause.and_then(|pause| pause.conditions.as_ref()),
+        "metadata": pause.and_then(|pause| pause.meta.as_ref()).and_then(shown),
     }))
 }
 
@@ -109,6 +111,9 @@ pub fn paused_update(task: &str, parked: &Parked, standing: Standing, may_resume
         update.insert("pausedAt".to_owned(), parked.suspended_at.to_string().into());
         // It is there also where there are none.
         update.insert("conditions".to_owned(), json!(pause.conditions));
+        if let Some(metadata) = pause.meta.as_ref().and_then(shown) {
+            update.insert("metadata".to_owned(), json!(metadata));
+        }
     }
     update
 }

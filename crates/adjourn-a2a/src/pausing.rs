@@ -34,8 +34,8 @@ impl<S: Store> Face<S> {
                 to_json(&Paused::new(task, &parked, Standing::Paused(Initiator::Client)))
             }
             None => {
-                let state = &accepted.commit.session;
-                pause::quiescing(task, accepted.handle, state.pause_reason()).to_string()
+                let pending = accepted.commit.session.pending_pause();
+                pause::quiescing(task, accepted.handle, pending).to_string()
             }
         })
     }
@@ -101,9 +101,8 @@ impl<S: Store> Face<S> {
                 Ok(to_json(&Paused::new(task, &parked, Standing::Paused(Initiator::Agent))))
             }
             None => {
-                let pause = accepted.commit.session.agents_pause();
-                let reason = pause.and_then(|pause| pause.reason.as_deref());
-                Ok(pause::quiescing(task, accepted.handle, reason).to_string())
+                let pending = accepted.commit.session.agents_pause();
+                Ok(pause::quiescing(task, accepted.handle, pending).to_string())
             }
         }
     }

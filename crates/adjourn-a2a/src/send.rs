@@ -226,11 +226,13 @@ impl<S: Store> Face<S> {
         let adjourn = self.as_caller(asked.caller);
         if let Ok(id) = context.parse::<SessionId>() {
             let session = adjourn.session(id);
-            return match session.load().await {
-                Ok(state) if state.tenant == *asked.caller.tenant => Ok(Some(session)),
-                Ok(_) | Err(adjourn::Error::NotFound(_)) => Ok(None),
-                Err(error) => Err(error),
-            };
+            match session.load().await {
+                Ok(state) if state.tenant == *asked.caller.tenant => return Ok(Some(session)),
+                Ok(_) => return Ok(None),
+                // It was removed, or is elsewhere: another one may go on under its name.
+                Err(adjourn::Error::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         let filter = Filter {
             tenant: Some(asked.caller.tenant.to_string()),

@@ -182,6 +182,9 @@ impl<S: Store> TaskStream<S> {
             }
             None => stream.ready.clear(),
         }
+        // Nothing is told behind the end of a task, whatever its session does next.
+        let is_over = |run: &Run| matches!(run.standing, Standing::Over(_));
+        stream.is_over |= stream.runs.get(found.run).is_some_and(is_over);
         Ok(stream.runs.get(found.run).is_some().then_some(stream))
     }
 

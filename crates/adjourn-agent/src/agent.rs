@@ -8,7 +8,6 @@ use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
 use adjourn_driver::{BoxFuture, BoxStream, Call, CallPart, Client, Driver, Message, Part, Step};
 use adjourn_record::keys::Keys;
-use adjourn_record::portable::Opened;
 use serde_json::json;
 
 use crate::builder::{AgentBuilder, AgentConfig};
@@ -16,7 +15,7 @@ use crate::clock::Clock;
 use crate::consumed::{ConsumedLedger, Consumption};
 use crate::driver::AgentDriver;
 use crate::guardrails::Limits;
-use crate::host::is_same;
+use crate::host::is_own;
 use crate::model::Model;
 use crate::record::{Payload, SuspensionRecord};
 use crate::recovery::RecoveryPolicy;
@@ -96,27 +95,22 @@ impl Agent {
     /// or not it was resumed.
     ///
     /// # Errors
-    /// The record was changed, signed with a key that the agent does not have, or made for another
-    /// tenant.
+    /// The record was changed, signed with a key that the agent does not have, or is not the agent's:
+    /// of another tenant, agent or session, or of a driver that is none.
     pub fn read(&self, record: &SuspensionRecord) -> Result<Payload, ResumeError> {
-        Ok(<Payload>::decode(self.open(record)?.payload)?)
+        let payload = <Payload>::decode(record.open(&self.inner.keys)?.payload)?;
+        is_own(&self.inner, &payload)?;
+        Ok(payload)
     }
 
     /// Revokes a record: it cannot be resumed any more. Returns what had become of it before.
     ///
     /// # Errors
-    /// The record was changed, signed with a key that the agent does not have, or made for another
-    /// tenant; or the ledger cannot be used.
+    /// As [`Agent::read`] has them; or the ledger cannot be used.
     pub async fn revoke(&self, record: &SuspensionRecord) -> Result<Consumption, ResumeError> {
-        let handle = self.open(record)?.header.handle;
+        self.read(record)?;
+        let handle = record.open(&self.inner.keys)?.header.handle;
         Ok(self.inner.ledger.revoke(handle).await?)
-    }
-
-    /// Opens a record of the agent's own tenant.
-    fn open<'r>(&self, record: &'r SuspensionRecord) -> Result<Opened<'r>, ResumeError> {
-        let opened = record.open(&self.inner.keys)?;
-        is_same("tenant", &opened.header.tenant, &self.inner.config.tenant)?;
-        Ok(opened)
     }
 
     /// Returns what the agent was made with.

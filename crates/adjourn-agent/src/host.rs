@@ -22,7 +22,7 @@ use adjourn_core::{Command, Rejected, Session};
 use adjourn_driver::told::{digests, fates};
 use adjourn_driver::{BoxStream, CallPart, Driver as _, Emitter, emitting};
 
-pub(crate) use begin::{Beginning, Terms, check, consume, is_same};
+pub(crate) use begin::{Beginning, Terms, check, consume, is_own};
 
 use crate::agent::Inner;
 use crate::cancellation::CancellationRequest;

@@ -109,6 +109,11 @@ pub struct AddBudget {
 }
 
 impl AddBudget {
+    /// Returns whether nothing is added.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Returns whether money or tokens are added, which a session has spent for good; steps are
     /// counted anew when their limit has stopped it.
     pub const fn is_to_spend(&self) -> bool {

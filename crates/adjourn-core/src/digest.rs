@@ -11,6 +11,9 @@ use crate::session::{Cause, Opening, Session, WakeReport};
 /// How a text of the host's begins, so that neither model nor reader takes it for a person's.
 pub const MARK: &str = "[adjourn]";
 
+/// What stands between a wake and the one before it, where a model is told of both.
+pub const BEFORE_THAT: &str = "\nBefore that: ";
+
 impl Session {
     /// Returns the digest that stands in for the transcript, at most 16 KiB.
     ///
@@ -79,9 +82,17 @@ impl Session {
 }
 
 impl WakeReport {
-    /// Returns the report as the host's words: what woke it, after how long, with what, and which
-    /// calls are of `unknown` outcome.
+    /// Returns the report as the host's words, with those of the wakes before it that no step had
+    /// begun with.
     pub fn text(&self, unknown: &[&str]) -> String {
+        let mut texts = vec![self.alone(unknown)];
+        texts.extend(self.newest_first().skip(1).map(|earlier| earlier.alone(&[])));
+        cut(texts.join(BEFORE_THAT))
+    }
+
+    /// Returns this wake alone as the host's words: what woke it, after how long, with what, and which
+    /// calls are of `unknown` outcome.
+    pub fn alone(&self, unknown: &[&str]) -> String {
         let waited = span(Duration::from_millis(self.waited_ms));
         let mut text = format!("{MARK} ");
         let _ = match (self.resumption.cause, &self.arrival) {
@@ -117,9 +128,6 @@ impl WakeReport {
         }
         if !unknown.is_empty() {
             let _ = write!(text, " It is unknown what became of: {}.", unknown.join(", "));
-        }
-        if let Some(earlier) = &self.earlier {
-            let _ = write!(text, "\nBefore that: {}", earlier.text(&[]));
         }
         cut(text)
     }

@@ -9,7 +9,7 @@ mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::carry::{Budget, Totals};
+use crate::carry::{AddBudget, Budget, Totals};
 use crate::command::Mode;
 use crate::driver::DriverSummary;
 use crate::event::{Event, SessionCreated, SessionImported, What};
@@ -96,6 +96,7 @@ impl Session {
             shown_at: ShownAt::default(),
             totals: Totals::default(),
             budget: Budget::default(),
+            added: AddBudget::default(),
             memory: Memory::default(),
             driver_state: None,
             allowed: BTreeSet::new(),
@@ -245,9 +246,7 @@ impl Session {
             },
             What::SuspendWithdrawn(withdrawn) => {
                 self.over(event, withdrawn.handle, Fate::Withdrawn);
-                if let Some(added) = withdrawn.added {
-                    self.budget = self.budget.raised(added);
-                }
+                self.raise(withdrawn.added);
                 self.stop_parking(|parking| parking.client = None);
             }
             What::ParkRequested(requested) => {
@@ -280,9 +279,7 @@ impl Session {
             }
             What::HoldLifted(lifted) => {
                 self.over(event, lifted.resumption.handle, Fate::Resumed(lifted.resumption.cause));
-                if let Some(added) = lifted.added {
-                    self.budget = self.budget.raised(added);
-                }
+                self.raise(lifted.added);
                 if let State::Suspended(suspended) = &mut self.state {
                     suspended.hold = None;
                     // The budget that stopped the agent has been raised already.
@@ -355,6 +352,14 @@ impl Session {
             What::SessionEnded(ended) => {
                 self.state = State::Ended(Ended { at: event.at, how: ended.how });
             }
+        }
+    }
+
+    /// Takes what is added to the budget.
+    fn raise(&mut self, added: Option<AddBudget>) {
+        if let Some(added) = added {
+            self.budget = self.budget.raised(added);
+            self.added = self.added.and(added);
         }
     }
 

@@ -98,7 +98,7 @@ pub struct Gate {
 pub struct Answered {
     /// The digest of what was asked.
     pub body: Digest,
-    /// The run that was under way when it was, if one was and it was kept.
+    /// The run that was under way when it was, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// What was answered.

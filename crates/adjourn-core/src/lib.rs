@@ -50,7 +50,7 @@ mod text;
 mod title;
 
 pub use command::Command;
-pub use digest::MARK;
+pub use digest::{BEFORE_THAT, MARK};
 pub use event::Event;
 pub use facts::Facts;
 pub use lifecycle::Founding;

@@ -65,8 +65,7 @@ pub const EXCERPT_BYTES: usize = 1024;
 pub const REQUESTERS: usize = 16;
 /// Consumed handles that are remembered, so that a late resume is told what became of its suspension.
 pub const CONSUMED: usize = 16;
-/// Wakes that no step has begun with, and that the next one is told of; of older ones, what they
-/// added to the budget is kept.
+/// Wakes that no step has begun with, and that the next one is told of.
 pub const UNTOLD_WAKES: usize = 4;
 /// Tools whose use is counted by name; further ones are counted together.
 pub const COUNTED_TOOLS: usize = 32;

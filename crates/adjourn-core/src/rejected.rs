@@ -132,7 +132,7 @@ pub enum Rejected {
         limit: Limit,
     },
     /// The idempotency key was used for something else.
-    #[error("idempotency key {key:?} was used with another body")]
+    #[error("idempotency key {key:?} was used for something else")]
     IdempotencyKeyReused {
         /// The key.
         key: String,

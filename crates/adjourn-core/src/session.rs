@@ -66,6 +66,9 @@ pub struct Session {
     /// What it may use.
     #[serde(default)]
     pub budget: Budget,
+    /// What was added to what it may use, over its life: limits that only its driver knows grow by it.
+    #[serde(default, skip_serializing_if = "AddBudget::is_nothing")]
+    pub added: AddBudget,
     /// What a digest is made from.
     #[serde(default)]
     pub memory: Memory,
@@ -189,7 +192,7 @@ impl WakeReport {
         std::iter::successors(Some(self), |report| report.earlier.as_deref())
     }
 
-    /// Drops the oldest wakes of those that are told together, but for what they added.
+    /// Drops the oldest wakes of those that are told together.
     pub(crate) fn bound(&mut self) {
         let mut last = self;
         for _ in 1..limits::UNTOLD_WAKES {
@@ -198,9 +201,7 @@ impl WakeReport {
                 None => return,
             }
         }
-        let Some(dropped) = last.earlier.take() else { return };
-        let added = dropped.newest_first().filter_map(|report| report.added);
-        last.added = last.added.into_iter().chain(added).reduce(AddBudget::and);
+        last.earlier = None;
     }
 }
 

@@ -4,7 +4,7 @@ use adjourn_core::id::Seq;
 use adjourn_core::ledger::{CallState, OpenCall};
 use adjourn_core::session::{Cause, Initiator, Opening, Resumption, WakeReport};
 use adjourn_core::transcript::{Digest, ShownAt};
-use adjourn_core::{Session, json};
+use adjourn_core::{BEFORE_THAT, Session, json};
 use serde_json::Value;
 
 use crate::content::{Fate, Message, Shown};
@@ -17,7 +17,7 @@ use crate::content::{Fate, Message, Shown};
 /// What an event carries cannot be read.
 pub fn told_first<E>(
     session: &Session,
-    event_data: impl FnOnce(Seq) -> Result<Option<String>, E>,
+    mut event_data: impl FnMut(Seq) -> Result<Option<String>, E>,
 ) -> Result<Vec<Message>, E> {
     let mut said = Vec::new();
     let Some(run) = session.run() else { return Ok(said) };
@@ -29,12 +29,18 @@ pub fn told_first<E>(
         }
         if !is_silent(report) {
             let call = session.calls.at(CallState::Waiting).into_iter().next();
-            let data = match woken_by(report) {
-                Some(seq) => event_data(seq)?.map(data_line),
-                None => None,
-            };
-            let text = report.text(&session.status().unknown_calls) + &data.unwrap_or_default();
-            said.push(Message::host(text).answering(call));
+            let mut texts = Vec::new();
+            for report in report.newest_first() {
+                let data = match &report.arrival {
+                    Some(arrival) => event_data(arrival.seq)?.map(data_line),
+                    None => None,
+                };
+                // What became of calls is told once.
+                let unknown =
+                    if texts.is_empty() { session.status().unknown_calls } else { vec![] };
+                texts.push(report.alone(&unknown) + &data.unwrap_or_default());
+            }
+            said.push(Message::host(texts.join(BEFORE_THAT)).answering(call));
         }
     }
     said.extend(fates(session));
@@ -79,11 +85,6 @@ pub fn shown_at(said: &[Message], before: u64) -> ShownAt {
         }
     }
     at
-}
-
-/// Returns the event that woke the session, or that did before a wake which brought none.
-fn woken_by(report: &WakeReport) -> Option<Seq> {
-    report.newest_first().find_map(|report| report.arrival.as_ref()).map(|arrival| arrival.seq)
 }
 
 /// Returns what an event carries as a line of its own: quoted, so that no event can be taken for

@@ -495,7 +495,7 @@ fn check_meant(
     (run, may_answer): (Option<RunId>, bool),
 ) -> Result<(), Rejected> {
     if let Some(answered) = answered {
-        let is_anothers = run.zip(answered.run).is_some_and(|(run, first)| run != first);
+        let is_anothers = run.is_some() && run != answered.run;
         return match command {
             Command::Resume(Resume { idempotency_key: Some(key), .. }) if is_anothers => {
                 Err(Rejected::IdempotencyKeyReused { key: key.clone() })

@@ -17,6 +17,24 @@ async fn send(peer: &Peer, id: &str, context: Option<&Value>) -> Value {
 }
 
 #[tokio::test]
+async fn a_context_whose_first_session_is_gone_goes_on_under_its_name() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, PARKS);
+    let gone = json!("sess-00000000-0000-7000-8000-00000000beef");
+    let first = send(&peer, "a", Some(&gone)).await;
+    assert_eq!(first["contextId"], gone);
+    peer.result("tasks/cancel", json!({ "id": first["id"] })).await;
+    let second = send(&peer, "b", Some(&gone)).await;
+    assert_eq!(second["contextId"], gone);
+    let mut sessions = Vec::new();
+    for task in [&first, &second] {
+        let run = task["id"].as_str().unwrap().parse().unwrap();
+        sessions.push(fixture.adjourn().session_of(run).await.unwrap().unwrap().id());
+    }
+    assert_eq!(sessions[0], sessions[1], "it remembers what was said");
+}
+
+#[tokio::test]
 async fn a_message_goes_to_the_session_of_its_context_if_that_is_idle() {
     let fixture = Fixture::new();
     let peer = Peer::new(&fixture, PARKS);

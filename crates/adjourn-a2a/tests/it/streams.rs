@@ -97,6 +97,24 @@ async fn a_wake_is_told_to_those_who_activated_the_extension_and_others_see_that
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_is_gone_on_with_behind_the_end_of_its_task_ends() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let peer = Peer::new(&fixture, r#"{"steps": [{"say": "Done."}]}"#);
+    let first = peer.result("message/send", json!({ "message": message("m1", "one") })).await;
+    let mut again = message("m2", "two");
+    again["contextId"] = first["contextId"].clone();
+    let second = peer.result("message/send", json!({ "message": again })).await;
+    let last = second["generation"].as_u64().unwrap();
+    for seen in first["generation"].as_u64().unwrap()..=last {
+        let id = json!({ "id": first["id"] });
+        let told = peer.watch("tasks/resubscribe", id, Some(&seen.to_string())).await.rest().await;
+        assert!(told.is_empty(), "behind {seen}: {told:?}");
+    }
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_stays_open_where_somebody_has_to_authenticate() {
     let fixture = Fixture::new();
     let host = fixture.host().await;

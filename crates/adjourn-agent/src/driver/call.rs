@@ -129,6 +129,10 @@ async fn find(driver: &AgentDriver, call: &Call) -> Result<Arc<dyn Tool>, ToolEr
     for toolbox in toolboxes {
         if let Some(tool) = toolbox.get(name) {
             toolbox.check(name, &arguments)?;
+            if tool.spec().permission && !was_guarded(call) {
+                let why = format!("not run: {name} could not be asked about; ask for it again");
+                return Err(ToolError::new(why));
+            }
             return Ok(Arc::clone(tool));
         }
     }
@@ -140,6 +144,12 @@ async fn find(driver: &AgentDriver, call: &Call) -> Result<Arc<dyn Tool>, ToolEr
         }
         None => ToolError::new(format!("there is no tool {name:?}")),
     })
+}
+
+/// Returns whether a call was asked for as one that a person has to allow: then it is one that was
+/// allowed. The tool may have come, or have changed, since the model asked for it.
+fn was_guarded(call: &Call) -> bool {
+    Place::read(&call.session).guarded.contains(&call.content.id)
 }
 
 /// Runs a tool so that one that panics fails, and no more.

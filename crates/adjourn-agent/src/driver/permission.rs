@@ -54,8 +54,10 @@ impl Stepping {
         let since = usize::try_from(length.saturating_sub(from)).unwrap_or(usize::MAX);
         let entries = self.step.transcript.before(length, since)?;
         let place = |message: &Message| message.calls.iter().position(|other| other.id == call);
-        let found = entries.iter().find_map(|message| Some((&message.calls, place(message)?)));
-        let reply = entries.iter().rfind(|message| message.role == Role::User);
+        let mut entries = entries.iter();
+        let found = entries.find_map(|message| Some((&message.calls, place(message)?)));
+        // What was said later, before this step began, answers nothing.
+        let reply = entries.find(|message| message.role == Role::User);
         let (Some((calls, place)), Some(reply)) = (found, reply) else { return Ok(None) };
         match meant(&reply.text()) {
             Meant::No => return Ok(None),

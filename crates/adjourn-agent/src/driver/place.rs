@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use adjourn_core::carry::AddBudget;
 use adjourn_core::id::RunId;
+use adjourn_core::ledger::CallId;
 use adjourn_core::session::Opening;
 use adjourn_core::time::Timestamp;
 use adjourn_core::{Session, json};
@@ -54,8 +54,12 @@ pub(crate) struct Place {
     /// Tools that a person has allowed for good when the agent had parked to ask.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) allowed: BTreeSet<String>,
-    /// What resumes have added to the guardrails' budget.
-    pub(crate) added: AddBudget,
+    /// Calls of the last message whose tools ask for permission: no other call of such a tool runs.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) guarded: BTreeSet<CallId>,
+    /// Failures of tools that are still to be met: a person was asked about another one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unmet: Vec<Failure>,
     /// How many model calls had no known price.
     pub(crate) unpriced_calls: u64,
 }
@@ -106,29 +110,25 @@ impl Place {
 
     /// Enters the turn that the session is in; `hard` is the number of equal calls that is a loop.
     ///
-    /// Returns whether it has taken what is told only once: what was added to the budget, or the
-    /// answer to what a person was asked about.
+    /// Returns whether it has taken what is told only once: the answer to what a person was asked
+    /// about.
     pub(crate) fn enter(&mut self, session: &Session, hard: u64) -> bool {
         let Some(run) = session.run() else { return false };
         if self.run != Some(run.id) {
-            // Counters end with their run; money and permissions are a session's.
-            let (added, unpriced_calls) = (self.added, self.unpriced_calls);
-            let (answers, allowed) = (self.answers, std::mem::take(&mut self.allowed));
-            let session = Self { added, unpriced_calls, answers, allowed, ..Self::default() };
-            *self = Self { run: Some(run.id), ..session };
+            // Counters end with their run; money and permissions are a session's. What tools said
+            // before is no failure of this run: no step of it has asked for a call yet.
+            let (unpriced_calls, answers) = (self.unpriced_calls, self.answers);
+            let (allowed, seen) = (std::mem::take(&mut self.allowed), session.transcript.length);
+            let kept = Self { unpriced_calls, answers, allowed, seen, ..Self::default() };
+            *self = Self { run: Some(run.id), ..kept };
         }
         if self.turn == run.turn {
             return false;
         }
         self.turn = run.turn;
         let asked = self.asked.take();
-        let mut took = asked.is_some();
         if let Opening::Wake(report) = &run.opening {
             // What earlier wakes brought is told with this one, if no step had begun with them.
-            for added in report.newest_first().filter_map(|report| report.added) {
-                took = true;
-                self.added = self.added.and(added);
-            }
             let answered = report.newest_first().any(|report| report.input.is_some());
             if asked == Some(FailureKind::LoopDetected) && answered {
                 self.decay(hard);
@@ -141,7 +141,7 @@ impl Place {
             }
             self.attempts.remove(&asked);
         }
-        took
+        asked.is_some()
     }
 
     /// Halves the counts of repeated calls, so that each may be made again at least once.
@@ -194,6 +194,8 @@ impl Place {
             FailureKind::OutputRefused,
             FailureKind::NoProgress,
             FailureKind::AuthRequired,
+            FailureKind::ScopeTooLarge,
+            FailureKind::KernelInvalidated,
         ] {
             if !raised.contains(&kind) {
                 self.attempts.remove(&kind);

@@ -1,6 +1,6 @@
 //! One step: limits are looked at, the model is asked, and its answer is judged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,10 +77,18 @@ impl Stepping {
             self.go_on_with(permitted, &toolboxes).await;
             return Ok(());
         }
-        let mut met = self.tool_failures()?;
+        let mut met = VecDeque::from(std::mem::take(&mut self.place.unmet));
+        met.extend(self.tool_failures()?);
         self.raised = met.iter().map(|failure| failure.kind).collect();
-        met.extend(self.limits_reached());
-        for failure in met {
+        while let Some(failure) = met.pop_front() {
+            // If a person is asked about this one, the others come behind the answer.
+            self.place.unmet = met.iter().cloned().collect();
+            let pending = self.meet(failure, None).await;
+            if self.carry_out(pending).await == Flow::Over {
+                return Ok(());
+            }
+        }
+        for failure in self.limits_reached() {
             let pending = self.meet(failure, None).await;
             if self.carry_out(pending).await == Flow::Over {
                 return Ok(());
@@ -160,7 +168,7 @@ impl Stepping {
     fn limits_reached(&self) -> Vec<Failure> {
         let mut reached = Vec::new();
         let (session, limits) = (&self.step.session, &self.driver.inner.limits);
-        let (answers, added) = (self.place.iterations, &self.place.added);
+        let (answers, added) = (self.place.iterations, &session.added);
         if answers >= limits.max_iterations.saturating_add(added.iterations) {
             let why = format!("The run has had {answers} answers of the model, as many as it may");
             reached.push(Failure::new(FailureKind::IterationLimit, why));
@@ -345,8 +353,13 @@ impl Stepping {
     }
 
     /// Returns the calls that the host is to run, and what the agent parks itself for.
-    fn requested(&self, calls: Vec<ModelCall>, toolboxes: &[Arc<Toolbox>]) -> Vec<RequestedCall> {
+    fn requested(
+        &mut self,
+        calls: Vec<ModelCall>,
+        toolboxes: &[Arc<Toolbox>],
+    ) -> Vec<RequestedCall> {
         let revision = self.step.session.revision;
+        self.place.guarded.clear();
         let mut requested: Vec<RequestedCall> = Vec::new();
         for (index, call) in calls.into_iter().enumerate() {
             let taken = requested.iter().any(|other| other.content.id.0 == call.id);
@@ -370,7 +383,10 @@ impl Stepping {
             let parked = requested.iter().any(|call| call.parks.is_some());
             let parks =
                 builtin::park(&tool, &arguments).filter(|_| valid && !parked).and_then(Result::ok);
-            let idempotent = spec.is_none_or(|spec| spec.effect == Effect::Idempotent);
+            // A tool that is not there may be by the time at which it is called.
+            let idempotent = spec.is_some_and(|spec| spec.effect == Effect::Idempotent);
+            // A person is not asked about a call that will not run.
+            let permission = valid && spec.is_some_and(|spec| spec.permission);
             let kind = spec.and_then(|spec| spec.kind.clone());
             // Without it the model thinks anew; a call that is too long cannot be kept at all.
             let signed = call.signed.filter(|signed| encoded_len(signed) <= SIGNED_BYTES);
@@ -383,14 +399,11 @@ impl Stepping {
                 signed,
                 ..CallContent::new(CallId(id), tool)
             };
-            requested.push(RequestedCall {
-                content,
-                idempotent,
-                // A person is not asked about a call that will not run.
-                permission: valid && spec.is_some_and(|spec| spec.permission),
-                in_order: !idempotent,
-                parks,
-            });
+            if permission {
+                self.place.guarded.insert(content.id.clone());
+            }
+            let in_order = !idempotent;
+            requested.push(RequestedCall { content, idempotent, permission, in_order, parks });
         }
         requested
     }

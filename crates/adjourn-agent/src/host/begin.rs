@@ -9,7 +9,7 @@ use adjourn_core::facts::{Facts, Fresh};
 use adjourn_core::id::{Handle, RunId, SessionId};
 use adjourn_core::{Command, Founding, Rejected, Session, command};
 use adjourn_driver::Message;
-use adjourn_driver::payload::{KeptEntry, model_of, set_model};
+use adjourn_driver::payload::{KeptEntry, Said, model_of, set_model};
 use adjourn_record::portable::Header;
 use uuid::Uuid;
 
@@ -61,7 +61,10 @@ pub(crate) fn check(
         let problem = "its payload is not that of its header".to_owned();
         return Err(ResumeError::Malformed { problem });
     }
-    is_own(inner, &payload, terms.any_model)?;
+    is_own(inner, &payload)?;
+    if !terms.any_model {
+        is_same("model", payload.model().unwrap_or_default(), inner.model.id())?;
+    }
     let Payload { mut driver, session, mut messages } = payload;
     if terms.any_model {
         // The next record is of the model that goes on with it.
@@ -82,25 +85,22 @@ pub(crate) fn check(
     Ok(Resumed { driver, session, messages, handle })
 }
 
-/// Refuses a record of another tenant, agent, session or model.
-fn is_own(inner: &Inner, payload: &Payload<KeptEntry>, any_model: bool) -> Result<(), ResumeError> {
+/// Refuses a record of another tenant, agent or session, or of another driver.
+pub(crate) fn is_own<M: Said>(inner: &Inner, payload: &Payload<M>) -> Result<(), ResumeError> {
     let (session, own) = (&payload.session, inner.driver_spec());
     if model_of(&payload.driver).is_none() {
         return Err(ResumeError::OtherDriver { kind: session.driver.kind.clone() });
     }
     is_same("tenant", &session.tenant, &inner.config.tenant)?;
     is_same("agent", session.driver.agent(), own.summary().agent())?;
-    if let Some(only) = inner.session {
-        is_same("session", &session.id.to_string(), &only.to_string())?;
+    match inner.session {
+        Some(only) => is_same("session", &session.id.to_string(), &only.to_string()),
+        None => Ok(()),
     }
-    if !any_model {
-        is_same("model", payload.model().unwrap_or_default(), inner.model.id())?;
-    }
-    Ok(())
 }
 
 /// Refuses a record in which something else is named than the agent has.
-pub(crate) fn is_same(what: &'static str, record: &str, agent: &str) -> Result<(), ResumeError> {
+fn is_same(what: &'static str, record: &str, agent: &str) -> Result<(), ResumeError> {
     if record == agent {
         return Ok(());
     }

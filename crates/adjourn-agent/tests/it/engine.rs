@@ -9,8 +9,8 @@ use adjourn::core::event::What;
 use adjourn::core::session::{Outcome, Wait};
 use adjourn::{Adjourn, SessionRef};
 use adjourn_agent::{
-    AddBudget, Agent, AgentGuardrails, Clock, FunctionTool, Payload, ResumeError, ScriptedModel,
-    SuspensionRecord, ToolError,
+    AddBudget, Agent, AgentGuardrails, Clock, FailureKind, FunctionTool, Payload, ResumeError,
+    ScriptedModel, SuspensionRecord, ToolError,
 };
 use adjourn_core::id::Handle;
 use adjourn_core::time::Timestamp;
@@ -137,6 +137,75 @@ async fn a_budget_that_was_raised_stays_raised_if_the_next_step_is_broken_off() 
     until("it is asked again", || model.requests().len() == 4).await;
     let run = session.finished().await.unwrap();
     assert_eq!(run.end.outcome, Outcome::Completed);
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_tool_failed_with_in_one_run_is_no_failure_of_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let model = model(json!([
+        { "calls": [{ "tool": "fetch" }] }, { "text": "Signed in." }, { "text": "Hello." },
+    ]));
+    let fetch = FunctionTool::new("fetch", "Fetches.", |_: Value| async {
+        Err::<String, _>(ToolError::of(FailureKind::AuthRequired, "who are you?"))
+    });
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("fetcher").tool(fetch);
+    let agent = agent.build().unwrap();
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Fetch.").await.unwrap();
+    let host = adjourn.host().driver("fetcher", move |_| agent.clone()).start().await.unwrap();
+    let (_, handle) = asked(&session).await;
+    session.prompt("I have signed in").answering(handle).await.unwrap();
+    assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+    session.prompt("Hello").await.unwrap();
+    assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+    let state = session.load().await.unwrap();
+    assert_eq!(state.memory.last_words, "Hello.", "it is not asked about the old failure again");
+    let last = model.requests().pop().unwrap();
+    assert!(!format!("{:?}", last.messages).contains("went wrong"), "{last:?}");
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refill_counts_however_it_comes() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let usage = json!({ "prompt_tokens": 60, "completion_tokens": 40 });
+    let model = model(json!([
+        { "calls": [{ "tool": "look" }], "usage": usage }, { "text": "Done.", "usage": usage },
+    ]));
+    let guardrails = AgentGuardrails { max_tokens: Some(50), ..AgentGuardrails::default() };
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("reader");
+    let agent = agent.guardrails(guardrails).tool(Ran::default().tool("look")).build().unwrap();
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Read.").await.unwrap();
+    // Nothing has run yet: the resume brings nothing to tell but the refill.
+    session.suspend().await.unwrap();
+    let more = AddBudget { tokens: 100, ..AddBudget::default() };
+    session.resume().add_budget(more).await.unwrap();
+    let host = adjourn.host().driver("reader", move |_| agent.clone()).start().await.unwrap();
+    assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_overruled_by_what_is_said_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let model = model(json!([{ "calls": [{ "tool": "deploy" }] }, { "text": "As you wish." }]));
+    let ran = Ran::default();
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("deployer");
+    let agent = agent.tool(ran.tool("deploy").asks_permission()).build().unwrap();
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Deploy.").await.unwrap();
+    let driver = agent.clone();
+    let host = adjourn.host().driver("deployer", move |_| driver.clone()).start().await.unwrap();
+    let (_, handle) = asked(&session).await;
+    host.stop().await.unwrap();
+    session.prompt("Do not allow").answering(handle).await.unwrap();
+    session.suspend().await.unwrap();
+    session.resume().input("yes").await.unwrap();
+    let host = adjourn.host().driver("deployer", move |_| agent.clone()).start().await.unwrap();
+    assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+    assert!(ran.names().is_empty(), "the question was answered with a no");
     host.stop().await.unwrap();
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjourn_agent::{FunctionTool, ResumeError, RunOutcome, ToolError};
+use adjourn_agent::{FailureKind, FunctionTool, ResumeError, RunOutcome, ToolError};
 use adjourn_core::command::CallResult;
 use adjourn_core::ledger::CallId;
 use adjourn_driver::{
@@ -86,6 +86,44 @@ async fn a_call_that_was_deferred_is_checked_against_the_tools_of_the_day() {
         assert_eq!(result, ends, "{tool}");
     }
     assert_eq!(ran.names(), ["a.txt"]);
+}
+
+/// A tool may come, or ask for permission, behind the message that calls it: a person could not be
+/// asked about the call, so it does not run.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_no_person_was_asked_about_does_not_run() {
+    let model = model(crate::fixture::asks());
+    let ran = Ran::default();
+    let mut agent = agent(&model).tool(read(&ran).asks_permission()).build().unwrap();
+    let record = crate::fixture::suspended(agent.run("Read.")).await;
+    let session = Arc::new(agent.read(&record).unwrap().session);
+    let arguments = json!({ "path": "a.txt" });
+    let content = CallContent { arguments, ..CallContent::new(CallId::from("c"), "read") };
+    let (client, environment) = (Arc::new(NoClient), Arc::default());
+    let mut parts = agent.call(Call { session, content, client, environment });
+    let part = std::future::poll_fn(|context| parts.as_mut().poll_next(context)).await;
+    let Some(CallPart::Ended { result, content, .. }) = part else { panic!("{part:?}") };
+    assert_eq!(result, CallResult::Failed);
+    assert!(format!("{content:?}").contains("could not be asked about"), "{content:?}");
+    assert!(ran.names().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_failures_of_one_message_are_all_dealt_with() {
+    let fails = |name: &'static str, kind| {
+        FunctionTool::new(name, "Fails.", move |_: Value| async move {
+            Err::<String, _>(ToolError::of(kind, name))
+        })
+    };
+    let calls = json!([{ "tool": "which" }, { "tool": "forbidden" }]);
+    let model = model(json!([{ "calls": calls }, { "text": "Done." }]));
+    let agent = agent(&model).tool(fails("which", FailureKind::AmbiguousInput));
+    let agent = agent.tool(fails("forbidden", FailureKind::PolicyViolation)).build().unwrap();
+    let record = crate::fixture::suspended(agent.run("Do both.")).await;
+    let run = agent.resume(&record, "the first").await.unwrap();
+    let outcome = run.result().await.outcome;
+    assert!(matches!(outcome, RunOutcome::HandedOff(_)), "{outcome:?}");
+    assert_eq!(model.requests().len(), 1, "the policy holds before the model is asked again");
 }
 
 #[tokio::test(start_paused = true)]

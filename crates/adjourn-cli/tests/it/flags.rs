@@ -94,7 +94,7 @@ fn every_flag_for_people() {
         sess:1  ready for 0s: waits for a host: none is running; start `adjourn serve`
         2> nothing runs it yet; start `adjourn serve`
         $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=6 --detach
-        2> error: idempotency key "k1" was used with another body
+        2> error: idempotency key "k1" was used for something else
         2> hint: a key stands for one request; take another for this one
         ? 3
         $ adjourn log sess:1 --transcript
@@ -140,7 +140,7 @@ fn every_flag_for_programs() {
         {"resumed":{"handle":"suspend:0","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME"}}
         {"sessionId":"sess:1","runId":"run:0","state":"ready","cause":"explicit_resume","hadResumeInput":false,"continueTranscript":false,"resumedAt":"TIME","totals":{},"agent":"script","notice":"nothing runs it yet; start `adjourn serve`"}
         $ adjourn resume sess:1 --handle suspend:0 --fresh --idempotency-key k1 --add-budget usd=6 --detach --json
-        {"error":{"reason":"IDEMPOTENCY_KEY_REUSED","message":"idempotency key \"k1\" was used with another body","hint":"a key stands for one request; take another for this one"}}
+        {"error":{"reason":"IDEMPOTENCY_KEY_REUSED","message":"idempotency key \"k1\" was used for something else","hint":"a key stands for one request; take another for this one"}}
         ? 3
         $ adjourn log sess:1 --transcript --json
         {"index":0,"revision":2,"at":"TIME","v":1,"role":"user","blocks":[{"type":"text","text":"go"}],"text":"go"}

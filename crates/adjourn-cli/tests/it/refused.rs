@@ -137,11 +137,11 @@ fn a_session_that_asks() {
         {"error":{"reason":"SUSPENSION_HANDLE_MISMATCH","message":"handle suspend:1 does not name the suspension of this session","handle":"suspend:1","hint":"`adjourn show` has the handle that is open, if there is one"}}
         ? 3
         $ adjourn resume sess:0 --idempotency-key k1 --input raw
-        2> error: idempotency key "k1" was used with another body
+        2> error: idempotency key "k1" was used for something else
         2> hint: a key stands for one request; take another for this one
         ? 3
         $ adjourn resume sess:0 --idempotency-key k1 --input raw --json
-        {"error":{"reason":"IDEMPOTENCY_KEY_REUSED","message":"idempotency key \"k1\" was used with another body","hint":"a key stands for one request; take another for this one"}}
+        {"error":{"reason":"IDEMPOTENCY_KEY_REUSED","message":"idempotency key \"k1\" was used for something else","hint":"a key stands for one request; take another for this one"}}
         ? 3
     "#]].assert_eq(&text);
 }

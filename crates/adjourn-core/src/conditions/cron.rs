@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -17,9 +17,9 @@ pub(super) const CRON: &str = "cron";
 pub(super) const TZ: &str = "tz";
 const UTC: &str = "UTC";
 
-/// How many days are looked through for the next time: between two 29ths of February lie eight years
-/// at most.
-const DAYS: usize = 9 * 366;
+/// How many days are looked through for the next time: between two 29ths of February that are the
+/// same day of the week lie forty years at most.
+const DAYS: usize = 41 * 366;
 
 /// A time that comes again and again: minute, hour, day of the month, month and day of the week, in
 /// a time zone. A session that waits for it wakes at the first one behind the commit that parked it.
@@ -91,7 +91,8 @@ impl Cron {
     }
 
     /// Returns the first time of a day that lies behind a point in time. A time that clocks leave out
-    /// comes as much later as they are put forward; of one that comes twice, the first counts.
+    /// comes as much later as they are put forward. What comes in every hour comes in an hour that
+    /// clocks repeat, too; of any other time that comes twice, the first counts.
     fn first_of(
         &self,
         day: Date,
@@ -100,9 +101,16 @@ impl Cron {
     ) -> Option<jiff::Timestamp> {
         let hours = numbers(self.times.hours);
         let times = hours.flat_map(|hour| numbers(self.times.minutes).map(move |m| (hour, m)));
-        let instants = times.filter_map(|(hour, minute)| {
-            let time = day.at(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, 0, 0);
-            zone.to_ambiguous_timestamp(time).compatible().ok()
+        let is_hourly = self.times.hours.count_ones() == HOUR.highest + 1;
+        let instants = times.flat_map(|(hour, minute)| {
+            let (hour, minute) = (i8::try_from(hour).ok(), i8::try_from(minute).ok());
+            let time = hour.zip(minute).map(|(hour, minute)| day.at(hour, minute, 0, 0));
+            let found = time.map(|time| zone.to_ambiguous_timestamp(time));
+            let again = found.filter(|found| {
+                is_hourly && matches!(found.offset(), AmbiguousOffset::Fold { .. })
+            });
+            let again = again.and_then(|found| found.later().ok());
+            [found.and_then(|found| found.compatible().ok()), again].into_iter().flatten()
         });
         instants.filter(|instant| *instant > after).min()
     }
@@ -336,6 +344,15 @@ mod tests {
                 "2026-10-25T00:30:00Z",
                 "2026-10-26T01:30:00.000Z",
             ),
+            // What comes every quarter of an hour comes in the repeated hour, too.
+            (
+                "*/15 * * * *",
+                Some("Europe/Berlin"),
+                "2026-10-25T01:05:00Z",
+                "2026-10-25T01:15:00.000Z",
+            ),
+            // A 29th of February that is a Sunday.
+            ("0 0 29 2 */7", None, "2032-03-01T00:00:00Z", "2060-02-29T00:00:00.000Z"),
         ] {
             let after = Timestamp::parse(after).unwrap();
             let found = cron(text, zone).next_after(after).unwrap();

@@ -106,9 +106,10 @@ impl Key {
     }
 
     /// Returns a pattern for the events that look under this key, as a name and perhaps a subject;
-    /// nothing for the key that all events look under.
+    /// nothing for the key that all events look under, nor for one with a star in it: that is a star
+    /// of the name itself, and would be taken for any other.
     fn described(&self) -> Option<(String, Option<&str>)> {
-        let rest = self.0.get(1..)?;
+        let rest = self.0.get(1..).filter(|rest| glob::is_literal(rest))?;
         match (self.kind(), rest.split_once(SUBJECT)) {
             (Kind::Any, _) => None,
             (Kind::Parts, _) => Some((format!("{rest}{NAME_SEPARATOR}**"), None)),

@@ -433,7 +433,7 @@ payload! {
         key: String,
         /// The digest of what was asked.
         body: Digest,
-        /// The run that was under way; older programs did not say.
+        /// The run that was under way, if one was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<RunId>,
     }

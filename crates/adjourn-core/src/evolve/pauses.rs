@@ -82,9 +82,7 @@ impl Session {
         self.calls.set(&resumed.not_run, CallState::NotRun);
         self.calls.set(&resumed.unknown, CallState::Unknown);
         self.transcript = resumed.transcript;
-        if let Some(added) = resumed.added {
-            self.budget = self.budget.raised(added);
-        }
+        self.raise(resumed.added);
         let State::Suspended(suspended) = self.take_state() else { return };
         let pause = suspended.park.pause;
         self.state = match (resumed.to, suspended.prior) {

@@ -75,6 +75,14 @@ pub(super) fn a_key_belongs_to_its_run<S: Store>(world: World<S>) {
     assert_eq!(world.refused(resume(second)).reason(), "IDEMPOTENCY_KEY_REUSED");
     let again = world.done(resume(first));
     assert_eq!((answer(&again), again.session.phase()), (woken.clone(), Phase::Suspended));
+    // One that was used while there was no run is none of a run's, either.
+    let idle = world.create();
+    let of = |run| Request { session: idle, ..resume(run) };
+    world.done(suspend(idle));
+    world.done(of(None));
+    world.done(prompt(idle, "build"));
+    let run_of_idle = run(&world.done(suspend(idle)).session);
+    assert_eq!(world.refused(of(run_of_idle)).reason(), "IDEMPOTENCY_KEY_REUSED");
     // Whoever means whatever the session does is answered by the key alone.
     assert_eq!(answer(&world.done(resume(None))), woken);
     world.agree(id);

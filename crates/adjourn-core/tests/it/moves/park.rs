@@ -162,7 +162,7 @@ fn a_retry_cannot_answer_the_next_question() {
             resume input=yes key=k1
               = suspended agent question
             resume input=no key=k1
-              ! IDEMPOTENCY_KEY_REUSED: idempotency key "k1" was used with another body
+              ! IDEMPOTENCY_KEY_REUSED: idempotency key "k1" was used for something else
             resume input=no handle=1
               ! ALREADY_RESUMED: suspension #1 was resumed at 2026-11-16T09:00:00.000Z (explicit_resume) by cli:ann
         "#]],

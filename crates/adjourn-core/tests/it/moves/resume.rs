@@ -57,7 +57,7 @@ fn the_same_key_gets_the_first_answer() {
             resume key=k1
               = ready
             resume key=k1 fresh
-              ! IDEMPOTENCY_KEY_REUSED: idempotency key "k1" was used with another body
+              ! IDEMPOTENCY_KEY_REUSED: idempotency key "k1" was used for something else
             suspend
               suspended #2
               = suspended client open
