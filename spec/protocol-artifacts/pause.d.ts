@@ -42,6 +42,8 @@ export type PauseTaskPending = {
   phase: "quiescing";
   handle: string;
   reason?: string;
+  conditions?: ResumeConditions;
+  metadata?: Record<string, unknown>;
 };
 
 /** The parameters of `tasks/await_resumption`, and of `AwaitTaskResumption`. */
@@ -91,6 +93,7 @@ export type PausedStatusUpdate = {
   initiator: SuspensionInitiator;
   pausedAt: string;
   conditions: ResumeConditions | null;
+  metadata?: Record<string, unknown>;
 };
 
 /** The notification, as a frame of a stream. */

@@ -159,8 +159,14 @@ impl Error {
         if reason == "TASK_NOT_FOUND" {
             return Self::no_task(task, family);
         }
-        let error = Self::new(code, reason, refused.told()).with("taskId", task);
-        Self { details: error.details.into_iter().chain(refused.details()).collect(), ..error }
+        // A peer elsewhere cannot type what a person here would.
+        let error = Self::new(code, reason, refused.to_string()).with("taskId", task);
+        let mut details = refused.details();
+        if family == Family::Standard {
+            // Handles are for those who pause and resume.
+            details.retain(|name, _| name != "handle");
+        }
+        Self { details: error.details.into_iter().chain(details).collect(), ..error }
     }
 
     /// Returns what is shown to people; it begins with the word, because clients drop the rest.

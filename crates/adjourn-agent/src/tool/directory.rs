@@ -41,7 +41,7 @@ use adjourn_core::limits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{CallDescription, FunctionTool, Tool, ToolError};
+use super::{CallDescription, FunctionTool, Tool, ToolError, process};
 use root::Root;
 
 /// How much of a command or a pattern stands in the title of its call.
@@ -241,4 +241,10 @@ async fn blocking<T: Send + 'static>(
         Ok(done) => done,
         Err(error) => Err(ToolError::new(error)),
     }
+}
+
+/// Returns whether commands that an agent runs do not see a variable, because its name says that it
+/// holds a secret.
+pub fn hides_variable(name: &str) -> bool {
+    process::is_secret(name)
 }

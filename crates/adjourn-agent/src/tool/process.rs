@@ -101,7 +101,7 @@ pub(super) fn without_secrets(
 }
 
 /// Returns whether the name of a variable says that its value is a secret.
-fn is_secret(name: &str) -> bool {
+pub(super) fn is_secret(name: &str) -> bool {
     let upper = name.to_uppercase();
     let is_secret_word = |word: &str| {
         let word = word.trim_end_matches(|last: char| last.is_ascii_digit());

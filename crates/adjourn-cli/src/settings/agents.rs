@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use adjourn::core::limits;
 use adjourn_agent::{
     Action, Agent, AgentGuardrails, BuildError, FailureKind, Model as _, Price, Prices,
-    ScriptedModel,
+    ScriptedModel, directory,
 };
 use serde_json::{Map, Value, json};
 
@@ -173,9 +173,17 @@ fn variable(text: &str) -> Result<String, String> {
         text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
     };
-    match is_name(text) {
+    if !is_name(text) {
+        return Err("expected the name of a variable, which holds the key".to_owned());
+    }
+    // The agent's own commands see every variable whose name does not say that it is a secret.
+    match directory::hides_variable(text) {
         true => Ok(text.to_owned()),
-        false => Err("expected the name of a variable, which holds the key".to_owned()),
+        false => {
+            Err("expected a name that says that it is a secret, such as CORP_API_KEY: commands \
+                      that an agent runs see all other variables"
+                .to_owned())
+        }
     }
 }
 

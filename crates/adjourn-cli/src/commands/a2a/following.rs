@@ -196,6 +196,7 @@ impl<'a> Following<'a> {
             }
         }
         let (mut moved, mut new) = (false, Vec::new());
+        let stood = shown::standing(&self.seen, self.connection);
         if seen.state.is_some() {
             moved = self.seen.state != seen.state || self.seen.pause != seen.pause;
             self.seen.state.clone_from(&seen.state);
@@ -226,10 +227,11 @@ impl<'a> Following<'a> {
             self.output.data(message);
         }
         // Where it comes to rest is said at the end.
-        if moved && !self.is_done() {
+        let standing = shown::standing(&self.seen, self.connection);
+        // The proposal's frame says again what the event before it has said.
+        if moved && standing != stood && !self.is_done() {
             self.end_line();
             let leave = if seen.is_paused() { "; Ctrl-C leaves it" } else { "" };
-            let standing = shown::standing(&self.seen, self.connection);
             self.output.talk(&format!("[{standing}{leave}]"));
         }
     }

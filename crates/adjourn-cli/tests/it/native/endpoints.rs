@@ -109,6 +109,10 @@ fn what_holds_is_shown_and_what_is_wrong_is_told_with_its_line() {
         ("base_url = \"https://host/v1?key=hush-1\"", "ends with its path"),
         ("base_url = 5", "base_url: expected a string, found an integer"),
         ("api_key_variable = \"sk-hush-1\"", "api_key_variable: expected the name of a variable"),
+        (
+            "api_key_variable = \"CORP_LLM\"",
+            "api_key_variable: expected a name that says that it is",
+        ),
         ("reasoning_effort = \"plenty\"", "reasoning_effort: model openai/m: reasoning effort"),
         ("max_output_tokens = 0", "max_output_tokens: expected a number of tokens"),
         ("max_output_tokens = \"5\"", "max_output_tokens: expected a number of tokens, found"),
