@@ -96,6 +96,16 @@ impl Error {
         Self::new(code, reason, unreadable.to_string())
     }
 
+    /// The state of a task does not allow a pause. A message may ask for one, too, and is answered in
+    /// the codes of A2A's own methods.
+    pub fn not_pausable(reason: &'static str, problem: impl Into<String>, family: Family) -> Self {
+        let code = match family {
+            Family::Standard => UNSUPPORTED_OPERATION,
+            Family::Proposal | Family::Alias => NOT_PAUSABLE,
+        };
+        Self::new(code, reason, problem)
+    }
+
     /// There are no push notifications here.
     pub fn no_push() -> Self {
         let problem = "this agent sends no push notifications; subscribe to the task";
@@ -141,10 +151,11 @@ impl Error {
                 Self::no_task(task, family)
             }
             adjourn::Error::NotSuspended { why: NotSuspended::Overtaken, .. } => {
-                Self::new(NOT_PAUSABLE, "TASK_NOT_PAUSABLE", error.to_string()).with("taskId", task)
+                let problem = error.to_string();
+                Self::not_pausable("TASK_NOT_PAUSABLE", problem, family).with("taskId", task)
             }
             adjourn::Error::NotSuspended { .. } => {
-                Self::new(NOT_PAUSABLE, "WITHDRAWN", error.to_string()).with("taskId", task)
+                Self::not_pausable("WITHDRAWN", error.to_string(), family).with("taskId", task)
             }
             error => Self::internal(error.to_string()),
         }

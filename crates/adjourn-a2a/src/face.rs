@@ -169,7 +169,7 @@ impl<S: Store> Face<S> {
     async fn fulfil(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
         let Method { verb, version, .. } = asked.method;
         if matches!(verb, Verb::Pause | Verb::Resume | Verb::Await) {
-            self.check_pausable()?;
+            self.check_pausable(asked.method.family)?;
         }
         if matches!(verb, Verb::SetPush | Verb::GetPush | Verb::ListPushes | Verb::DeletePush) {
             self.check_pushes()?;
@@ -226,12 +226,17 @@ impl<S: Store> Face<S> {
     }
 
     /// Refuses pauses if tasks of the agent cannot be paused.
-    pub(crate) fn check_pausable(&self) -> Result<(), Error> {
+    pub(crate) fn check_pausable(&self, family: Family) -> Result<(), Error> {
         if self.agent.pausable {
             return Ok(());
         }
         let problem = format!("tasks of {} cannot be paused", self.agent.name);
-        Err(Error::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", problem))
+        Err(match family {
+            Family::Standard => Error::not_pausable("TASK_NOT_PAUSABLE", problem, family),
+            Family::Proposal | Family::Alias => {
+                Error::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", problem)
+            }
+        })
     }
 
     /// Returns the store as a caller works on it.

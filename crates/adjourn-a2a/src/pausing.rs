@@ -8,7 +8,7 @@ use adjourn::store::Store;
 use adjourn::{Accepted, SessionRef, Suspension};
 use serde_json::Value;
 
-use crate::error::{Error, NOT_PAUSABLE};
+use crate::error::Error;
 use crate::face::{Asked, Face, Found, REST_PATIENCE, to_json};
 use crate::fold::Runs;
 use crate::params::{self, Params, Resume};
@@ -47,7 +47,7 @@ impl<S: Store> Face<S> {
         task: &str,
         suspend: Suspend,
     ) -> Result<Found<S>, Error> {
-        self.check_pausable()?;
+        self.check_pausable(asked.method.family)?;
         if !asked.caller.may(crate::caller::Scope::Pause) {
             return Err(Error::forbidden(crate::caller::Scope::Pause));
         }
@@ -67,7 +67,8 @@ impl<S: Store> Face<S> {
         // A person has to look at it first; the lifecycle would let the pause hide that.
         if found.standing() == Standing::Interrupted {
             let problem = "the task lost its host, and waits for a person to look at it";
-            return Err(Error::new(NOT_PAUSABLE, "TASK_NOT_PAUSABLE", problem).with("taskId", task));
+            let refused = Error::not_pausable("TASK_NOT_PAUSABLE", problem, family);
+            return Err(refused.with("taskId", task));
         }
         let of = |error| Error::of(error, &task, family);
         let spans = spans(asked, suspend.meta.as_ref());

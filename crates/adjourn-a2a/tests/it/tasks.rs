@@ -316,6 +316,18 @@ async fn a_message_with_a_pause_in_its_metadata_pauses_and_says_nothing() {
     let paused = peer.result("message/send", json!({ "message": pause })).await;
     assert_eq!(paused.pointer("/metadata/harn/pause/reason"), Some(&"from afar".into()));
     assert_eq!(paused["history"].as_array().unwrap().len(), 1, "{paused}");
+
+    // Where tasks cannot be paused, a message is refused in the words of messages.
+    let mut other = Peer::new(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    other.face.agent.pausable = false;
+    let refused = other.refused("message/send", json!({ "message": pause })).await;
+    assert_eq!(refused, (-32004, "TASK_NOT_PAUSABLE".to_owned()));
+    assert_eq!(other.ask("tasks/pause", json!({ "taskId": task })).await["error"]["code"], -32601);
+    // And one that names no pause is a message as any other.
+    let mut plain = message("m3", "go on");
+    plain["metadata"] = json!({ "harn": { "pause": null } });
+    let params = json!({ "message": plain, "configuration": { "blocking": false } });
+    assert_eq!(other.result("message/send", params).await["status"]["state"], "working");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
