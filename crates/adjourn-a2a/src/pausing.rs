@@ -168,8 +168,8 @@ fn spans(asked: &Asked<'_>, metadata: Option<&Value>) -> SpanLinks {
     SpanLinks::of_traceparent(inner.or(asked.trace))
 }
 
-/// Returns the runs of a session as the commit left them that a wake was part of, so that whoever
-/// asks again is told what followed then. What was erased of the journal is not known any more.
+/// Returns the runs of a session as the commit left them that a wake was part of, so that a caller who
+/// repeats a resume is told what followed then. What was erased of the journal is not known any more.
 async fn behind<S: Store>(
     session: &SessionRef<S>,
     wake: &Resumption,

@@ -165,6 +165,27 @@ pub enum CallPart {
     },
 }
 
+/// How a tool call came back, as the host has heard it from the parts of the call.
+#[derive(Debug, Clone)]
+pub struct Returned {
+    /// Whether the call did its work, failed, or was declined before it started.
+    pub result: CallResult,
+    /// The blocks that show the result.
+    pub content: Vec<Block>,
+    /// The result as a value, if the tool gives one.
+    pub structured: Option<Value>,
+    /// What the call has used.
+    pub usage: Usage,
+}
+
+impl Returned {
+    /// Makes the return of a call that did not do its work, which a text says why.
+    pub fn failed(result: CallResult, why: impl Into<String>) -> Self {
+        let (content, usage) = (vec![Block::text(why)], Usage::default());
+        Self { result, content, structured: None, usage }
+    }
+}
+
 /// Values of environment variables and of headers of MCP servers. They live in memory alone.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment {

@@ -39,7 +39,8 @@ pub use client::{
 pub use content::{Block, CallContent, Fate, Message, Role, Segment, Shown};
 pub use control::{Control, Reply};
 pub use driver::{
-    BoxFuture, BoxStream, Call, CallPart, Driver, Drivers, Environment, McpValues, Step, Unusable,
+    BoxFuture, BoxStream, Call, CallPart, Driver, Drivers, Environment, McpValues, Returned, Step,
+    Unusable,
 };
 pub use opening::{Continuation, Opening};
 pub use part::{Failure, Finish, Park, Part, Reported, RequestedCall, Words};

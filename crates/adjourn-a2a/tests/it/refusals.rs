@@ -188,7 +188,7 @@ async fn a_key_that_woke_one_task_wakes_no_other_one_of_its_context() {
     peer.pause(&second).await;
     let refused = peer.refused("tasks/resume", keyed(&second, "k")).await;
     assert_eq!(refused, is(-32011, "IDEMPOTENCY_KEY_REUSED"));
-    // Whoever asks again for the first one is answered as the first time, and nothing else wakes.
+    // A caller that repeats the first resume is answered as the first time, and nothing else wakes.
     assert_eq!(peer.result("tasks/resume", keyed(&first, "k")).await, woken);
     let shown = peer.get(&second).await;
     assert_eq!(shown.pointer("/metadata/harn/pause/state"), Some(&"paused-by-client".into()));

@@ -12,7 +12,8 @@ use adjourn_core::ledger::{CallId, CallState, OpenCall};
 use adjourn_core::{Command, Rejected};
 use adjourn_driver::told::{digests, fates};
 use adjourn_driver::{
-    Block, Call, CallPart, Driver as _, Environment, Message, PermissionAnswer, PermissionRequest,
+    Call, CallPart, Driver as _, Environment, Message, PermissionAnswer, PermissionRequest,
+    Returned,
 };
 use serde_json::{Map, Value};
 
@@ -29,21 +30,6 @@ enum Woken {
     Cancel,
     /// The calls had their time after a cancel.
     Late,
-}
-
-/// How a tool call came back.
-struct Returned {
-    result: CallResult,
-    content: Vec<Block>,
-    structured: Option<Value>,
-    usage: Usage,
-}
-
-impl Returned {
-    fn failed(result: CallResult, text: impl Into<String>) -> Self {
-        let (content, usage) = (vec![Block::text(text)], Usage::default());
-        Self { result, content, structured: None, usage }
-    }
 }
 
 impl MemoryHost {

@@ -83,7 +83,7 @@ pub(super) fn a_key_belongs_to_its_run<S: Store>(world: World<S>) {
     world.done(prompt(idle, "build"));
     let run_of_idle = run(&world.done(suspend(idle)).session);
     assert_eq!(world.refused(of(run_of_idle)).reason(), "IDEMPOTENCY_KEY_REUSED");
-    // Whoever means whatever the session does is answered by the key alone.
+    // A resume that names no run is answered by the key alone.
     assert_eq!(answer(&world.done(resume(None))), woken);
     world.agree(id);
 }

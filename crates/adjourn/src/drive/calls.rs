@@ -11,11 +11,10 @@ use adjourn_core::ledger::{AskedCall, CallId, CallState, OpenCall};
 use adjourn_core::{Command, Session};
 use adjourn_driver::told::digests;
 use adjourn_driver::{
-    Block, BoxFuture, BoxStream, Call, CallPart, Driver, Message, PermissionAnswer,
-    PermissionRequest,
+    BoxFuture, BoxStream, Call, CallPart, Driver, Message, PermissionAnswer, PermissionRequest,
+    Returned,
 };
 use adjourn_store::{Error, Store};
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{self, JoinError, JoinSet};
 use tracing::Instrument as _;
@@ -37,22 +36,6 @@ pub(super) struct Calls {
     asking: Asking,
     /// What these tell of themselves.
     news: News,
-}
-
-/// How a tool call came back.
-#[derive(Debug, Clone)]
-struct Returned {
-    result: CallResult,
-    content: Vec<Block>,
-    structured: Option<Value>,
-    usage: Usage,
-}
-
-impl Returned {
-    fn failed(result: CallResult, text: impl Into<String>) -> Self {
-        let (content, usage) = (vec![Block::text(text)], Usage::default());
-        Self { result, content, structured: None, usage }
-    }
 }
 
 /// Calls that a person has to allow first. They are polled in place, so that what is taken back

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use adjourn_core::command::{Cancel, Loss, Mode, Recover, Suspend};
+use adjourn_core::conditions::{Conditions, Spelling};
 use adjourn_core::session::Cause;
 use adjourn_core::{Command, Session};
 use adjourn_driver::{Message, Role};
@@ -81,6 +82,40 @@ async fn a_turn_is_told_what_the_event_that_woke_it_carries() {
         assert_eq!(host_said.lines().nth(1), Some(told), "{host_said}");
         host.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wakes_that_are_told_together_each_have_the_data_of_their_own_event() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let id = fixture.create(
+        r#"{"runs": [[{"await": {"reason": "x", "conditions": {"onEvent": "first"}}},
+                      {"say": "done"}]]}"#,
+    );
+    fixture.prompt(id, "go");
+    fixture.until_state(id, "suspended").await;
+    host.stop().await;
+    // A host that delivers events, and runs another session alone.
+    let other = fixture.create(r#"{"steps": []}"#);
+    let deliverer = fixture.host_for(other).await;
+    fixture.event_with("first", r#"{"n": 1}"#);
+    fixture.until_state(id, "ready").await;
+    let second = serde_json::json!({ "onEvent": "second" });
+    let resume_when = Conditions::parse(&second, Spelling::Camel).unwrap();
+    fixture.suspend(id, Suspend { resume_when, ..Suspend::default() });
+    fixture.event_with("second", r#"{"n": 2}"#);
+    fixture.until_state(id, "ready").await;
+    deliverer.stop().await;
+    let host = fixture.host().await;
+    fixture.until_state(id, "idle").await;
+    let said = fixture.said(id);
+    let told = said.iter().find(|said| said.role == Role::Host).unwrap().text();
+    let lines: Vec<_> = told.lines().collect();
+    let [now, its_data, before, data_before] = lines.as_slice() else { panic!("{told}") };
+    assert!(now.contains("by event second"), "{told}");
+    assert!(before.starts_with("Before that: ") && before.contains("by event first"), "{told}");
+    assert_eq!((*its_data, *data_before), (r#"Its data: {"n":2}"#, r#"Its data: {"n":1}"#));
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
