@@ -9,6 +9,7 @@ use adjourn::core::actor::{self, Actor};
 use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
 use adjourn::core::id::RunId;
+use adjourn::core::session::{Ended, SessionEnd, State};
 use adjourn::store::Store;
 use adjourn::{Adjourn, SessionRef};
 use serde::Serialize;
@@ -279,21 +280,34 @@ impl<S: Store> Face<S> {
         let family = asked.method.family;
         let unknown = || Error::no_task(task, family);
         let run: RunId = task.parse().map_err(|_| unknown())?;
-        let of = |error| Error::of(error, task, family);
-        let adjourn = self.as_caller(asked.caller);
-        let session = match self.folded.session_of(run) {
-            Some(session) => adjourn.session(session),
-            None => {
-                let session = adjourn.session_of(run).await.map_err(of)?.ok_or_else(unknown)?;
-                self.folded.know(run, session.id());
-                session
-            }
-        };
-        let state = session.load().await.map_err(of)?;
+        let found = self.session_with(&self.as_caller(asked.caller), run).await;
+        let found = found.map_err(|error| Error::of(error, task, family))?;
+        let (session, state) = found.ok_or_else(unknown)?;
         match state.tenant == *asked.caller.tenant {
             true => Ok((session, state, run)),
             false => Err(unknown()),
         }
+    }
+
+    /// Returns the session that a run belongs to, as it is.
+    async fn session_with(
+        &self,
+        adjourn: &Adjourn<S>,
+        run: RunId,
+    ) -> Result<Option<(SessionRef<S>, Arc<Session>)>, adjourn::Error> {
+        if let Some(known) = self.folded.session_of(run) {
+            let session = adjourn.session(known);
+            match session.load().await {
+                Ok(state) if !is_exported(&state) => return Ok(Some((session, state))),
+                // It may go on in another session by now.
+                Ok(_) | Err(adjourn::Error::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(session) = adjourn.session_of(run).await? else { return Ok(None) };
+        self.folded.know(run, session.id());
+        let state = session.load().await?;
+        Ok(Some((session, state)))
     }
 
     /// Returns a task that a commit has changed, as of that commit or later.
@@ -374,6 +388,11 @@ impl<S: Store> Face<S> {
     ) -> Result<Arc<Runs>, adjourn::Error> {
         self.folded.runs_at(session, seen).await
     }
+}
+
+/// Returns whether a session goes on elsewhere; that may be in another session of the same store.
+pub(crate) const fn is_exported(session: &Session) -> bool {
+    matches!(session.state, State::Ended(Ended { how: SessionEnd::Exported, .. }))
 }
 
 /// Returns to whom tasks are shown.

@@ -114,7 +114,7 @@ impl Runs {
         if let Some(run) = session.run()
             && self.get(run.id).is_none()
         {
-            self.begin(run.id, 0, run.started_at);
+            self.begin(run.id, run.from, run.started_at);
         }
         self.session = Some(Arc::clone(session));
         self.settle(session.revision, session.at);
@@ -133,8 +133,7 @@ impl Runs {
         }
         match &moment.event.what {
             What::RunStarted(started) => {
-                let said = u64::from(started.content.is_some());
-                self.begin(started.run, started.transcript.length.saturating_sub(said), at);
+                self.begin(started.run, started.first_entry(), at);
                 self.take(started.message_id.as_deref(), moment.revision);
             }
             What::Resumed(resumed) => self.take(resumed.message_id.as_deref(), moment.revision),

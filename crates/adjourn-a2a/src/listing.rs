@@ -17,7 +17,7 @@ use adjourn::{Filter, Query};
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::face::{Asked, Face, Found};
+use crate::face::{Asked, Face, Found, is_exported};
 use crate::fold::Runs;
 use crate::params::{List, Params};
 use crate::projection::CONTEXT;
@@ -77,23 +77,24 @@ impl<S: Store> Face<S> {
             Filter { tenant: Some(tenant.to_string()), prompted: true, ..Filter::default() };
         let mut first = None;
         if let Some(context) = &list.context {
-            // The first one bears its own name.
-            first = self.first_of(asked, context).await?;
+            first = self.named(asked, context).await?;
             filter.labels = BTreeMap::from([(CONTEXT.to_owned(), context.clone())]);
         }
         let walk = self.listed.begin();
-        if let Some(first) = &first {
-            let state = first.load().await?;
-            chosen.take(state.id, &self.standings(asked, &state, walk).await?);
+        // It bears its own name; the others of the context have a label.
+        if let Some((_, state)) = &first {
+            let runs = self.standings(asked, state, walk).await?;
+            chosen.take(state.id, &self.remaining(state, runs).await?);
         }
-        let first = first.map(|first| first.id());
+        let first = first.map(|(session, _)| session.id());
         let mut query = Query::new(filter, PAGE);
         loop {
             // It is made on another thread.
             let page = self.adjourn.query(query.clone()).await?;
             let readable = page.sessions.iter().flatten();
             for state in readable.filter(|state| Some(state.id) != first) {
-                chosen.take(state.id, &self.standings(asked, state, walk).await?);
+                let runs = self.standings(asked, state, walk).await?;
+                chosen.take(state.id, &self.remaining(state, runs).await?);
             }
             query.after = page.next;
             if query.after.is_none() {
@@ -124,6 +125,25 @@ impl<S: Store> Face<S> {
             Err(error) if error.is_of_a_session() => Ok(Arc::default()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns those of a session's runs that do not go on in another session of the store.
+    async fn remaining(
+        &self,
+        state: &Session,
+        runs: Arc<[ListedRun]>,
+    ) -> Result<Arc<[ListedRun]>, adjourn::Error> {
+        if !is_exported(state) {
+            return Ok(runs);
+        }
+        let mut remaining = Vec::new();
+        for run in runs.iter() {
+            let session = self.adjourn.session_of(run.id).await?;
+            if session.is_some_and(|session| session.id() == state.id) {
+                remaining.push(*run);
+            }
+        }
+        Ok(remaining.into())
     }
 }
 

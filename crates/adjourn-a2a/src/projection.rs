@@ -1,8 +1,8 @@
 //! Tasks, projected from the runs of a session: one function from what the journal says to what a
 //! peer sees.
 
-use adjourn::core::Session;
 use adjourn::core::command::Question;
+use adjourn::core::{Founding, Session};
 use adjourn::driver::{Joining, Message as Entry, Role};
 use adjourn::store::Store;
 use adjourn::telling::message_id;
@@ -18,7 +18,7 @@ use crate::task::{Artifact, Status, Task};
 use crate::version::Activated;
 
 /// The label of a session that belongs to a context which has another name than the session's own.
-pub const CONTEXT: &str = "a2a.context";
+pub const CONTEXT: &str = Founding::CONTEXT;
 /// Where the metadata of a task says what is left out of it.
 const TASK: &str = "urn:adjourn:a2a:task:v1";
 /// How many entries of the transcript a task shows; of a longer one it shows the last, and says how

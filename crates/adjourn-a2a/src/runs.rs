@@ -12,8 +12,7 @@ use crate::fold::Runs;
 
 /// How many sessions are kept at least; as many again may be kept that were not asked for since.
 const KEPT: usize = 512;
-/// How many runs are kept with the sessions that they belong to, which never changes; all are dropped
-/// when there are more.
+/// How many runs are kept with the sessions that they belong to; all are dropped when there are more.
 const KNOWN: usize = 16 * 1024;
 
 /// Sessions whose journals were folded. What is kept is brought up to the journal when it is asked

@@ -12,7 +12,7 @@ use adjourn::store::{Done, Store};
 use adjourn::{Filter, Query, SessionRef};
 
 use crate::error::{Error, UNSUPPORTED_OPERATION};
-use crate::face::{Asked, Face, Found, SEND_PATIENCE, sent};
+use crate::face::{Asked, Face, Found, SEND_PATIENCE, is_exported, sent};
 use crate::message::Sent;
 use crate::params::{Params, Send};
 use crate::projection::{self, CONTEXT};
@@ -216,24 +216,34 @@ impl<S: Store> Face<S> {
         Ok((session, run, commit.session))
     }
 
-    /// Finds the first session of a context: the one that is called so, or the oldest that bears the
-    /// name.
-    pub(crate) async fn first_of(
+    /// Returns the session that a context is called by; nothing if there is none, or it was removed.
+    pub(crate) async fn named(
+        &self,
+        asked: &Asked<'_>,
+        context: &str,
+    ) -> Result<Option<(SessionRef<S>, Arc<Session>)>, adjourn::Error> {
+        let Ok(id) = context.parse::<SessionId>() else { return Ok(None) };
+        let session = self.as_caller(asked.caller).session(id);
+        match session.load().await {
+            Ok(state) if state.tenant == *asked.caller.tenant => Ok(Some((session, state))),
+            Ok(_) | Err(adjourn::Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Finds the first session of a context: the one that is called so, or, where that is gone or goes
+    /// on elsewhere, the oldest that bears the name.
+    async fn first_of(
         &self,
         asked: &Asked<'_>,
         context: &str,
     ) -> Result<Option<SessionRef<S>>, adjourn::Error> {
+        let named = self.named(asked, context).await?;
+        let named = match named {
+            Some((session, state)) if !is_exported(&state) => return Ok(Some(session)),
+            named => named.map(|(session, _)| session),
+        };
         let adjourn = self.as_caller(asked.caller);
-        if let Ok(id) = context.parse::<SessionId>() {
-            let session = adjourn.session(id);
-            match session.load().await {
-                Ok(state) if state.tenant == *asked.caller.tenant => return Ok(Some(session)),
-                Ok(_) => return Ok(None),
-                // It was removed, or is elsewhere: another one may go on under its name.
-                Err(adjourn::Error::NotFound(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
         let filter = Filter {
             tenant: Some(asked.caller.tenant.to_string()),
             labels: BTreeMap::from([(CONTEXT.to_owned(), context.to_owned())]),
@@ -247,7 +257,7 @@ impl<S: Store> Face<S> {
             }
             match page.next {
                 Some(next) => query.after = Some(next),
-                None => return Ok(None),
+                None => return Ok(named),
             }
         }
     }

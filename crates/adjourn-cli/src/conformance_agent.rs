@@ -219,7 +219,7 @@ async fn ask(name: &str, does: Does, out: &Emitter<Part>) {
     };
     out.emit(Part::Park(Park::Ask(question))).await;
     let state = Some(format!("{name}{ASKED}"));
-    out.emit(Part::Finished(Finish { state, ends: None })).await;
+    out.emit(Part::Finished(Finish { state, ..Finish::default() })).await;
 }
 
 /// Goes on with an answer.
@@ -234,7 +234,7 @@ async fn answered(name: &str, does: Does, text: &str, out: &Emitter<Part>) {
 
 async fn end(outcome: Outcome, error: Option<&str>, out: &Emitter<Part>) {
     let ends = RunEnd { outcome, error: error.map(str::to_owned), ends_session: false };
-    out.emit(Part::Finished(Finish { state: Some(String::new()), ends: Some(ends) })).await;
+    out.emit(Part::Finished(Finish { ends: Some(ends), ..Finish::default() }.at(""))).await;
 }
 
 #[cfg(test)]

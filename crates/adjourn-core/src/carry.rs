@@ -43,7 +43,7 @@ impl Usage {
     }
 }
 
-fn is_zero(number: &u64) -> bool {
+pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
@@ -271,6 +271,10 @@ pub struct Notes {
     /// agent.
     #[serde(skip_serializing_if = "ShownAt::is_empty")]
     pub shown_at: ShownAt,
+    /// Whether no model has spoken in a step that is over: it is not counted among the steps of its
+    /// run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub model_silent: bool,
 }
 
 impl Notes {
@@ -343,9 +347,10 @@ impl Counters {
 }
 
 impl Progress {
-    /// Counts a step, and what its model call used.
-    pub(crate) fn model_spoke(&mut self, usage: &Usage) {
-        self.iterations = self.iterations.saturating_add(1);
+    /// Counts a step whose model is done, and what it used; one in which none has spoken does not
+    /// count.
+    pub(crate) fn model_done(&mut self, usage: &Usage, notes: &Notes) {
+        self.iterations = self.iterations.saturating_add(u64::from(!notes.model_silent));
         self.spent(usage);
     }
 

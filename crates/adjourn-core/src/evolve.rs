@@ -133,6 +133,7 @@ impl Session {
                 self.state = State::Ready(Run {
                     id: started.run,
                     started_at: event.at,
+                    from: started.first_entry(),
                     turn: 1,
                     opening,
                     told: false,
@@ -181,7 +182,7 @@ impl Session {
                     if let Some(step) = &mut run.step {
                         step.model_in_flight = false;
                     }
-                    run.progress.model_spoke(&asked.usage);
+                    run.progress.model_done(&asked.usage, &asked.notes);
                 });
                 self.something_returned();
             }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::arrival::Arrival;
-use crate::carry::{AddBudget, Budget, Counters, Progress, Totals};
+use crate::carry::{AddBudget, Budget, Counters, Progress, Totals, is_zero};
 use crate::command::RunEnd;
 use crate::driver::DriverSummary;
 use crate::id::{Epoch, HostId, RunId, Seq, SessionId};
@@ -118,6 +118,9 @@ pub struct Run {
     pub id: RunId,
     /// When it started.
     pub started_at: Timestamp,
+    /// The number of its first entry in the transcript.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub from: u64,
     /// Which turn it is in, from 1.
     pub turn: u64,
     /// What the turn began with.

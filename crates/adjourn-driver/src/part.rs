@@ -68,6 +68,8 @@ pub struct Finish {
     pub state: Option<String>,
     /// How the run ended, if this was its last step.
     pub ends: Option<RunEnd>,
+    /// Whether no model has spoken: the step is not counted among those of its run.
+    pub model_silent: bool,
 }
 
 impl Finish {
@@ -82,7 +84,8 @@ impl Finish {
     }
 
     const fn run(outcome: Outcome, error: Option<String>) -> Self {
-        Self { state: None, ends: Some(RunEnd { outcome, error, ends_session: false }) }
+        let ends = Some(RunEnd { outcome, error, ends_session: false });
+        Self { state: None, ends, model_silent: false }
     }
 
     /// Adds where the driver finds its place again.

@@ -418,7 +418,8 @@ pub trait Removal {
 
 /// What queries find sessions by, beside what they are created with.
 pub trait Listing {
-    /// Takes note that a run belongs to a session.
+    /// Takes note that a run belongs to a session from now on: one that is taken in again goes on in
+    /// the session that is made for it.
     fn add_run(&mut self, run: RunId, session: SessionNo) -> Result<(), Error>;
     /// Enters a batch into the list of how sessions stand, unless the list has got further.
     fn enter(&mut self, batch: &Batch) -> Result<(), Error>;

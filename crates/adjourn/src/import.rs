@@ -3,11 +3,11 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use adjourn_core::Founding;
 use adjourn_core::actor::Actor;
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::event::{Origin, SealedRecord, SessionCreated, SessionImported};
 use adjourn_core::id::SessionId;
+use adjourn_core::{Founding, limits};
 use adjourn_driver::payload::{MalformedPayload, Payload, RawEntry};
 use adjourn_record::keys::Keys;
 use adjourn_record::portable::{CLOCK_SKEW, DEFAULT_MAX_AGE, Header, Record};
@@ -157,6 +157,10 @@ impl<S: Store> ImportBuilder<S> {
             title: None,
         };
         founding.labels.extend(labels);
+        if founding.labels.len() < limits::LABELS {
+            let context = || session.to_string();
+            founding.labels.entry(Founding::CONTEXT.to_owned()).or_insert_with(context);
+        }
         let sealed = SealedRecord { key: opened.key.to_string(), token: record.token().to_owned() };
         let from = Origin { session, handle, record: sealed };
         Ok((SessionImported { founding, from, state }, said))

@@ -64,6 +64,66 @@ async fn an_imported_session_has_the_task_that_goes_on_and_none_that_was_over() 
     assert_eq!(peer.get(parked["id"].as_str().unwrap()).await["generation"], 1);
     let gone = peer.refused("tasks/get", json!({ "id": done["id"] })).await;
     assert_eq!(gone.1, "TASK_NOT_FOUND", "it is a task of where the session came from");
+    // It has what was said in its own run, and the context that its peer knows.
+    let shown = peer.get(other["id"].as_str().unwrap()).await;
+    let history = shown["history"].as_array().unwrap();
+    assert_eq!(history.len(), 1, "{shown}");
+    assert_eq!(history[0]["parts"][0]["text"], "two");
+    assert_eq!(shown["contextId"], done["contextId"]);
+    let mut third = message("m3", "three");
+    third["contextId"] = done["contextId"].clone();
+    peer.result("tasks/cancel", json!({ "id": other["id"] })).await;
+    let params = json!({ "message": third, "configuration": { "blocking": false } });
+    let next = peer.result("message/send", params).await;
+    assert_eq!(next["contextId"], done["contextId"]);
+    let run = next["id"].as_str().unwrap().parse().unwrap();
+    let goes_on = to.adjourn().session_of(run).await.unwrap().unwrap();
+    assert_eq!(goes_on.id(), imported.id(), "the conversation goes on");
+}
+
+/// A session may be taken in again by the store that it was exported from.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_comes_back_to_its_store_is_there_once() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let script = r#"{"runs": [[{"say": "Done."}], [{"await": {"reason": "ci"}}, {"say": "On."}]]}"#;
+    let peer = Peer::new(&fixture, script);
+    let done = peer.result("message/send", json!({ "message": message("m1", "one") })).await;
+    let mut second = message("m2", "two");
+    second["contextId"] = done["contextId"].clone();
+    let other = peer.result("message/send", json!({ "message": second })).await;
+    let (first, task) = (done["id"].as_str().unwrap(), other["id"].as_str().unwrap());
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    // Both have been read before it moves.
+    let working = peer.get(task).await;
+    host.stop().await;
+    let record = session.export().await.unwrap().record;
+    assert_eq!(peer.get(task).await["status"]["state"], "canceled", "it is over here");
+    let imported = fixture.adjourn().import(record).await.unwrap();
+    for adjourn in [fixture.adjourn(), fixture.another_adjourn()] {
+        let found = adjourn.session_of(task.parse().unwrap()).await.unwrap().unwrap();
+        assert_eq!(found.id(), imported.id());
+    }
+    let another = Peer::on(fixture.another_adjourn(), script);
+    for peer in [&peer, &another] {
+        let shown = peer.get(task).await;
+        assert_eq!(shown["status"]["state"], working["status"]["state"]);
+        assert_eq!(shown["contextId"], done["contextId"]);
+        assert_eq!(peer.get(first).await["status"]["state"], "completed");
+        for params in [json!({}), json!({ "contextId": done["contextId"] })] {
+            let listed = peer.result("tasks/list", params).await;
+            let mut listed: Vec<_> =
+                listed["tasks"].as_array().unwrap().iter().map(|task| task["id"].clone()).collect();
+            listed.sort_by_key(|id| id != task);
+            assert_eq!(listed, [json!(task), json!(first)], "each is there once");
+        }
+    }
+    let host = fixture.host().await;
+    peer.result("tasks/resume", json!({ "taskId": task })).await;
+    fixture.until_state(imported.id(), "idle").await;
+    assert_eq!(peer.get(task).await["status"]["state"], "completed");
+    fixture.adjourn().verify(adjourn_testkit::store::keys().ring(), None).await.unwrap().unwrap();
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -120,8 +120,8 @@ impl Stepping {
 
     /// Ends the step.
     pub(super) async fn finish(&mut self, ends: Option<RunEnd>) {
-        let state = Some(self.place.write());
-        self.out.emit(Part::Finished(Finish { state, ends })).await;
+        let (state, model_silent) = (Some(self.place.write()), !self.spoken);
+        self.out.emit(Part::Finished(Finish { state, ends, model_silent })).await;
     }
 }
 

@@ -83,6 +83,7 @@ impl Speech {
             Part::Finished(finish) => {
                 self.state = finish.state.or(self.state.take());
                 self.ends = finish.ends;
+                self.notes.model_silent = finish.model_silent;
                 return Taken::Over;
             }
             Part::Broken => {

@@ -100,6 +100,14 @@ payload! {
         transcript: Head,
     }
 }
+
+impl RunStarted {
+    /// Returns the number of the run's first entry in the transcript: the prompt, if there is one.
+    pub fn first_entry(&self) -> u64 {
+        self.transcript.length.saturating_sub(u64::from(self.content.is_some()))
+    }
+}
+
 payload! {
     /// A host took the session.
     Claimed {

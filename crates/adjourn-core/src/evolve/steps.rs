@@ -96,7 +96,7 @@ impl Session {
             // A step whose model asked for calls was counted then, so that none goes uncounted
             // that is broken off before its end.
             if run.step.is_some_and(|step| step.model_in_flight) {
-                run.progress.model_spoke(&finished.usage);
+                run.progress.model_done(&finished.usage, &finished.notes);
             } else {
                 run.progress.spent(&finished.usage);
             }

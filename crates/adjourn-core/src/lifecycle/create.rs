@@ -41,6 +41,10 @@ impl Founding {
     /// The label that has the name of a session: no two open sessions of a tenant have the same.
     pub const NAME: &str = "name";
 
+    /// The label that has the name of the context which a session belongs to, if that is another than
+    /// its own id: one that other agents gave it, or the id of the session that it goes on from.
+    pub const CONTEXT: &str = "a2a.context";
+
     /// Returns the name it is to have, if it is to have one.
     pub fn name(&self) -> Option<&str> {
         self.labels.get(Self::NAME).map(String::as_str)

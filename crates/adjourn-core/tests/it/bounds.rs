@@ -227,6 +227,7 @@ fn quotes_and_control_characters_do_not_break_the_bound() {
                     failures: vec![format!("{step}{}", "\\".repeat(200))],
                     repeats: [(format!("{step}{}", "\"".repeat(200)), 3)].into(),
                     title: Some("\"".repeat(limits::NAME_BYTES)),
+                    model_silent: false,
                 },
                 ..StepEnd::default()
             },

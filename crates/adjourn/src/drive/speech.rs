@@ -186,6 +186,7 @@ impl Speech {
             Part::Finished(finish) => {
                 self.driver_state = finish.state.or(self.driver_state.take());
                 self.ending.ends = finish.ends;
+                self.notes.model_silent = finish.model_silent;
                 return Taken::Over;
             }
             Part::Broken => {

@@ -122,7 +122,7 @@ impl Driver for ScriptDriver {
             }
         };
         let next = if ends.is_some() { place.next_run() } else { place.next() };
-        let finish = Finish { state: Some(next.to_string()), ends };
+        let finish = Finish { ends, ..Finish::default() }.at(next.to_string());
         let (clock, revision) = (Arc::clone(&self.clock), step.session.revision);
         emitting(move |out| async move {
             match item {

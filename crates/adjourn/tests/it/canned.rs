@@ -95,7 +95,7 @@ impl Driver for Canned {
             error: None,
             ends_session: false,
         });
-        let finish = Finish { state: Some((answer + 1).to_string()), ends };
+        let finish = Finish { ends, ..Finish::default() }.at((answer + 1).to_string());
         let (points, stop) = (self.points.clone(), step.stop.clone());
         let passed = Arc::clone(&self.passed);
         emitting(move |out| async move {

@@ -212,7 +212,7 @@ impl Turn {
         self.close();
         self.log().finished += 1;
         let ends = RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
-        self.out.emit(Part::Finished(Finish { state: None, ends: Some(ends) })).await;
+        self.out.emit(Part::Finished(Finish { ends: Some(ends), ..Finish::default() })).await;
         ControlFlow::Continue(())
     }
 

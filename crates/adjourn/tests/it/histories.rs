@@ -138,7 +138,7 @@ impl Driver for Drawing {
             out.emit(Part::Message(Message::agent("next"))).await;
             drawing.end(&step, acts * 10, &out).await;
             let state = Some((done + 1).to_string());
-            out.emit(Part::Finished(Finish { state, ends: None })).await;
+            out.emit(Part::Finished(Finish { state, ..Finish::default() })).await;
         })
     }
 

@@ -144,7 +144,7 @@ impl Driver for Playing {
             let completed =
                 RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
             let ends = is_last.then_some(completed);
-            out.emit(Part::Finished(Finish { state: None, ends })).await;
+            out.emit(Part::Finished(Finish { ends, ..Finish::default() })).await;
         })
     }
 

@@ -138,6 +138,7 @@ impl Args {
                 failures: self.take("failure").into_iter().collect(),
                 lessons: self.take("lesson").into_iter().collect(),
                 title: self.take("title"),
+                model_silent: self.flag("silent"),
                 options: self
                     .take("chooses")
                     .map(|mode| ("mode".to_owned(), mode))

@@ -10,7 +10,7 @@ use crate::rows::{Batch, Listing, SessionNo, Stands};
 
 impl Listing for SqliteRows<'_> {
     fn add_run(&mut self, run: RunId, session: SessionNo) -> Result<(), Error> {
-        let sql = "INSERT OR IGNORE INTO run (id, session) VALUES (?1, ?2)";
+        let sql = "INSERT OR REPLACE INTO run (id, session) VALUES (?1, ?2)";
         self.write(sql, [run.uuid().into_bytes().into(), session.0.into()])
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use adjourn_core::event::What;
 use adjourn_core::id::{RunId, SessionId};
-use rusqlite::params;
 use rusqlite::types::FromSql;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::{Fault, Stop, Verification};
 use crate::fold::{decode, founding_marks};
@@ -48,18 +48,14 @@ impl Verification<'_> {
                 found.marks += 1;
             }
         }
-        if let Some(run) = run_of(id, body) {
-            let sql = "SELECT 1 FROM run WHERE id = ?1 AND session = ?2";
-            if !self.connection.prepare_cached(sql)?.exists(params![run.uuid().as_bytes(), no.0])? {
-                return Err(Fault::Runs(id).into());
-            }
-            found.runs += 1;
-        }
-        // A run that was exported and imported within one store stays its first session's.
-        if let Some(run) = imported_run(id, body) {
-            let sql = "SELECT 1 FROM run WHERE id = ?1 AND session = ?2";
+        if let Some(run) = run_of(id, body).or_else(|| imported_run(id, body)) {
+            let sql = "SELECT session FROM run WHERE id = ?1";
             let mut statement = self.connection.prepare_cached(sql)?;
-            found.runs += u64::from(statement.exists(params![run.uuid().as_bytes(), no.0])?);
+            let of: Option<i64> =
+                statement.query_row([run.uuid().as_bytes()], |row| row.get(0)).optional()?;
+            let Some(of) = of else { return Err(Fault::Runs(id).into()) };
+            // One that was exported and imported within the store is found under one session alone.
+            found.runs += u64::from(of == no.0);
         }
         Ok(found)
     }
