@@ -163,6 +163,9 @@ impl Error {
 
     /// What the lifecycle refuses.
     pub fn refused(refused: &Rejected, task: &str, family: Family) -> Self {
+        if let Rejected::Invalid { path, problem } = refused {
+            return Self::invalid(parameter(path), problem).with("taskId", task);
+        }
         let (code, reason) = match family {
             Family::Standard => standard(refused),
             Family::Proposal | Family::Alias => pausing(refused),
@@ -208,6 +211,14 @@ impl Error {
     }
 }
 
+/// Returns what A2A calls a field of a command, which is spelled as in ACP.
+fn parameter(path: &str) -> String {
+    let names = [("resumeWhen", "conditions"), ("_meta", "metadata")];
+    let mut names =
+        names.iter().filter_map(|(theirs, ours)| Some((ours, path.strip_prefix(theirs)?)));
+    names.next().map_or_else(|| path.to_owned(), |(ours, rest)| format!("{ours}{rest}"))
+}
+
 /// A2A's own methods.
 const fn standard(refused: &Rejected) -> (i64, &'static str) {
     match refused {
@@ -240,6 +251,21 @@ mod tests {
     use adjourn::core::session::Phase;
 
     use super::*;
+
+    #[test]
+    fn a_field_is_named_as_the_peer_has_spelled_it() {
+        for (path, parameter) in [
+            ("resumeWhen.since", "conditions.since"),
+            ("_meta", "metadata"),
+            ("graceMs", "graceMs"),
+        ] {
+            let (path, problem) = (path.to_owned(), "is wrong".to_owned());
+            let refused = Rejected::Invalid { path, problem };
+            let error = Error::refused(&refused, "t", Family::Proposal);
+            assert_eq!((error.code, &error.details["path"]), (-32602, &json!(parameter)));
+            assert!(error.problem.starts_with(parameter), "{}", error.problem);
+        }
+    }
 
     #[test]
     fn each_family_of_methods_has_its_own_code_for_an_unknown_task() {

@@ -15,6 +15,9 @@ const JSON: &str = "application/json";
 /// What our own marks in `_meta` begin with; a peer that set one could hide what it says, so that
 /// none is taken from peers.
 const OURS: &str = "adjourn/";
+/// Where the block of words or of a value has the media type and the file name of its part: blocks of
+/// files have fields for them.
+const FILE: &str = "adjourn/a2a-file";
 
 /// Reads a part of any version.
 ///
@@ -36,41 +39,46 @@ pub(crate) fn read(path: &str, part: &Value, version: Version) -> Result<Block, 
     let media_type = text(&["mediaType", "mimeType"]).transpose()?;
     let name = text(&["filename", "name"]).transpose()?;
     let media = media_type.as_deref();
-    let mut block = if let Some(words) = fields.get("text").filter(|words| !words.is_null()) {
-        let words = words.as_str().ok_or_else(|| wrong(".text", "expected a text"))?;
-        json!({ "type": "text", "text": words })
-    } else if let Some(data) = text(&["raw", "bytes", "fileWithBytes"]).transpose()? {
-        let kind = media.and_then(|media| media.split('/').next());
-        match kind {
-            Some("image" | "audio") => {
-                json!({ "type": kind, "data": data, "mimeType": media, "name": name })
-            }
-            _ => {
-                let uri = format!("attachment:{}", name.as_deref().unwrap_or_default());
-                let resource = json!({ "uri": uri, "mimeType": media, "blob": data });
-                json!({ "type": "resource", "resource": without_nulls(resource) })
-            }
-        }
-    } else if let Some(uri) = text(&["url", "uri", "fileWithUri"]).transpose()? {
-        let name = name.clone().unwrap_or_else(|| last_step(&uri).to_owned());
-        json!({ "type": "resource_link", "uri": uri, "name": name, "mimeType": media })
-    } else if let Some(value) = fields.get("data").filter(|value| !value.is_null()) {
-        // The proto file of 0.3 has them in an object of their own, too.
-        let inner = value.get("data").filter(|_| version == Version::V03Proto);
-        let value = inner.unwrap_or(value);
-        let resource = json!({ "uri": VALUE_URI, "mimeType": JSON, "text": value.to_string() });
-        json!({ "type": "resource", "resource": resource })
-    } else {
-        return Err(wrong("", "expected text, a file or data"));
-    };
-    if let (Some(Value::Object(metadata)), Some(block)) =
-        (fields.get("metadata"), block.as_object_mut())
-    {
+    let (mut block, is_file) =
+        if let Some(words) = fields.get("text").filter(|words| !words.is_null()) {
+            let words = words.as_str().ok_or_else(|| wrong(".text", "expected a text"))?;
+            (json!({ "type": "text", "text": words }), false)
+        } else if let Some(data) = text(&["raw", "bytes", "fileWithBytes"]).transpose()? {
+            let kind = media.and_then(|media| media.split('/').next());
+            let block = match kind {
+                Some("image" | "audio") => {
+                    json!({ "type": kind, "data": data, "mimeType": media, "name": name })
+                }
+                _ => {
+                    let uri = format!("attachment:{}", name.as_deref().unwrap_or_default());
+                    let resource = json!({ "uri": uri, "mimeType": media, "blob": data });
+                    json!({ "type": "resource", "resource": without_nulls(resource) })
+                }
+            };
+            (block, true)
+        } else if let Some(uri) = text(&["url", "uri", "fileWithUri"]).transpose()? {
+            let name = name.clone().unwrap_or_else(|| last_step(&uri).to_owned());
+            (json!({ "type": "resource_link", "uri": uri, "name": name, "mimeType": media }), true)
+        } else if let Some(value) = fields.get("data").filter(|value| !value.is_null()) {
+            // The proto file of 0.3 has them in an object of their own, too.
+            let inner = value.get("data").filter(|_| version == Version::V03Proto);
+            let value = inner.unwrap_or(value);
+            let resource = json!({ "uri": VALUE_URI, "mimeType": JSON, "text": value.to_string() });
+            (json!({ "type": "resource", "resource": resource }), false)
+        } else {
+            return Err(wrong("", "expected text, a file or data"));
+        };
+    let mut meta = Map::new();
+    if let Some(Value::Object(metadata)) = fields.get("metadata") {
         let theirs = metadata.iter().filter(|(key, _)| !key.starts_with(OURS));
-        let theirs: Map<_, _> = theirs.map(|(key, value)| (key.clone(), value.clone())).collect();
-        if !theirs.is_empty() {
-            block.insert("_meta".to_owned(), theirs.into());
-        }
+        meta.extend(theirs.map(|(key, value)| (key.clone(), value.clone())));
+    }
+    if !is_file && (media_type.is_some() || name.is_some()) {
+        let kept = without_nulls(json!({ "mediaType": media_type, "filename": name }));
+        meta.insert(FILE.to_owned(), kept);
+    }
+    if let Some(block) = block.as_object_mut().filter(|_| !meta.is_empty()) {
+        block.insert("_meta".to_owned(), meta.into());
     }
     let Value::Object(block) = without_nulls(block) else {
         return Err(wrong("", "expected a part"));
@@ -118,7 +126,9 @@ impl Part {
             fields.get(name).and_then(Value::as_str).map(str::to_owned)
         };
         let media_type = text(fields, "mimeType");
-        let metadata = fields.get("_meta").and_then(Value::as_object).cloned();
+        let mut metadata = fields.get("_meta").and_then(Value::as_object).cloned();
+        let kept = metadata.as_mut().and_then(|metadata| metadata.shift_remove(FILE));
+        metadata.take_if(|metadata| metadata.is_empty());
         let part = match block.kind() {
             "thought" => return None,
             "text" => Self::text(block.words().unwrap_or_default()),
@@ -136,7 +146,10 @@ impl Part {
             // A block of another protocol is told as it is.
             _ => Self::data(block.to_value()),
         };
-        Some(Self { metadata, ..part })
+        let kept = |name: &str| text(kept.as_ref()?.as_object()?, name);
+        let media_type = part.media_type.or_else(|| kept("mediaType"));
+        let name = part.name.or_else(|| kept("filename"));
+        Some(Self { metadata, media_type, name, ..part })
     }
 
     /// Takes a mark of our own off it; returns whether it was there.
@@ -327,6 +340,18 @@ mod tests {
                 json!({ "kind": "data", "data": { "a": [1] } }),
                 json!({ "data": { "a": [1] } }),
                 json!({ "kind": "data", "data": { "a": [1] } }),
+            ),
+            (
+                json!({ "text": "# hi", "mediaType": "text/markdown", "filename": "hi.md",
+                        "metadata": { "a": 1 } }),
+                json!({ "text": "# hi", "mediaType": "text/markdown", "filename": "hi.md",
+                        "metadata": { "a": 1 } }),
+                json!({ "kind": "text", "text": "# hi", "metadata": { "a": 1 } }),
+            ),
+            (
+                json!({ "data": { "a": 1 }, "mediaType": "application/ld+json" }),
+                json!({ "data": { "a": 1 }, "mediaType": "application/ld+json" }),
+                json!({ "kind": "data", "data": { "a": 1 } }),
             ),
             (
                 json!({ "data": [1, 2] }),

@@ -1,5 +1,6 @@
 //! Pausing and waking tasks.
 
+use adjourn::core::Rejected;
 use adjourn::core::command::Suspend;
 use adjourn::core::facts::{Answer, SpanLinks};
 use adjourn::core::session::{Initiator, Phase, Resumption};
@@ -64,17 +65,19 @@ impl<S: Store> Face<S> {
         suspend: Suspend,
     ) -> Result<(Accepted, Option<Suspension>), Error> {
         let (task, family) = (found.run.to_string(), asked.method.family);
-        // A person has to look at it first; the lifecycle would let the pause hide that.
-        if found.standing() == Standing::Interrupted {
-            let problem = "the task lost its host, and waits for a person to look at it";
-            let refused = Error::not_pausable("TASK_NOT_PAUSABLE", problem, family);
-            return Err(refused.with("taskId", task));
-        }
         let of = |error| Error::of(error, &task, family);
         let spans = spans(asked, suspend.meta.as_ref());
         let pause = found.session.suspend_as(suspend).of_run(found.run).spans(spans);
-        let accepted = pause.accepted();
-        let accepted = accepted.await.map_err(of)?;
+        // A person has to look at a task that lost its host, and the pause would hide that.
+        let accepted = pause.unless_interrupted().accepted();
+        let accepted = accepted.await.map_err(|error| match error {
+            adjourn::Error::Refused(Rejected::NotSuspendable { phase: Phase::Suspended }) => {
+                let problem = "the task lost its host, and waits for a person to look at it";
+                let refused = Error::not_pausable("TASK_NOT_PAUSABLE", problem, family);
+                refused.with("taskId", task.as_str())
+            }
+            error => of(error),
+        })?;
         let in_force = found.session.in_force(&accepted);
         match asked.wait_for(REST_PATIENCE, in_force).await {
             Some(suspension) => Ok((accepted, Some(suspension.map_err(of)?))),
@@ -137,11 +140,16 @@ impl<S: Store> Face<S> {
         let woken = wake.await.map_err(of)?;
         Ok(match woken.answer {
             Answer::Resumed(resumption) => {
-                let runs = match woken.repeated {
-                    true => behind(&found.session, &resumption).await.map_err(of)?,
-                    false => Runs::now(&woken.commit.session),
+                let follows = match told_by(resumption.then) {
+                    Some(follows) => follows,
+                    None => {
+                        let runs = match woken.repeated {
+                            true => behind(&found.session, &resumption).await.map_err(of)?,
+                            false => Runs::now(&woken.commit.session),
+                        };
+                        runs.get(found.run).map_or(Standing::Working, |run| run.standing)
+                    }
                 };
-                let follows = runs.get(found.run).map_or(Standing::Working, |run| run.standing);
                 let paused = State::paused_by(resumption.initiator);
                 to_json(&Resumed::new(task, paused, follows.literal(), &resumption))
             }
@@ -166,6 +174,18 @@ impl<S: Store> Face<S> {
 fn spans(asked: &Asked<'_>, metadata: Option<&Value>) -> SpanLinks {
     let inner = metadata.and_then(|metadata| metadata.get("traceparent")?.as_str());
     SpanLinks::of_traceparent(inner.or(asked.trace))
+}
+
+/// Returns where a task stands behind a wake, as far as the phase tells that the wake led to.
+const fn told_by(then: Phase) -> Option<Standing> {
+    match then {
+        Phase::Ready | Phase::Running | Phase::Requested | Phase::Quiescing | Phase::Canceling => {
+            Some(Standing::Working)
+        }
+        // What was lifted is a hold, and that lies over an agent's own wait.
+        Phase::Suspended => Some(Standing::Paused(Initiator::Agent)),
+        Phase::Asking | Phase::Idle | Phase::Ended => None,
+    }
 }
 
 /// Returns the runs of a session as the commit left them that a wake was part of, so that a caller who

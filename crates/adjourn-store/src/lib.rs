@@ -37,5 +37,6 @@ pub use retention::{Pruned, Retention};
 pub use sqlite::Sqlite;
 pub use store::{Listed, Metrics, Pending, Size, Standing, Store, Tally};
 pub use transaction::{
-    Added, Delivered, Done, Erased, NewRecipient, Next, Reached, Request, Taken, Transaction,
+    Added, Delivered, Done, Erased, NewRecipient, Next, Reached, Request, Spares, Taken,
+    Transaction,
 };

@@ -71,8 +71,8 @@ pub struct Request {
     pub spans: SpanLinks,
     /// The run that has to be under way; without it, the command is for whatever the session does.
     pub run: Option<RunId>,
-    /// Whether a resume may answer a question.
-    pub may_answer: bool,
+    /// What it is not meant for.
+    pub spares: Spares,
     /// A key under which the tenant takes one command, whichever session it goes to.
     pub once: Option<String>,
 }
@@ -82,8 +82,8 @@ impl Request {
     pub fn new(session: SessionId, by: Actor, command: Command) -> Self {
         let spans = SpanLinks { prior: None, pipeline: None };
         let command = Box::new(command);
-        let said = Vec::new();
-        Self { session, by, command, said, spans, run: None, may_answer: true, once: None }
+        let (said, spares) = (Vec::new(), Spares::Nothing);
+        Self { session, by, command, said, spans, run: None, spares, once: None }
     }
 
     /// Names the run that has to be under way: a command that comes behind its end is refused, and
@@ -95,10 +95,10 @@ impl Request {
         self
     }
 
-    /// Says whether a resume may answer a question; one that may not is refused where one is asked.
+    /// Says what it is not meant for.
     #[must_use]
-    pub const fn may_answer(mut self, may_answer: bool) -> Self {
-        self.may_answer = may_answer;
+    pub const fn sparing(mut self, spares: Spares) -> Self {
+        self.spares = spares;
         self
     }
 
@@ -116,6 +116,18 @@ impl Request {
         self.said = said;
         self
     }
+}
+
+/// What a command is not meant for, though the lifecycle would let it act on it: such a command is
+/// refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spares {
+    /// It is meant for whatever there is.
+    Nothing,
+    /// A resume ends pauses, and answers no question.
+    Questions,
+    /// A suspend takes over no pause of a session that lost its host: a person has to look at it.
+    Interruptions,
 }
 
 /// What a command did.
@@ -185,12 +197,12 @@ impl<'a> Transaction<'a> {
 
     fn decide(&mut self, row: SessionRow, request: Request) -> Result<Done, CommandError> {
         let session = self.load(&row)?;
-        let Request { by, command, said, spans, run, may_answer, once, .. } = request;
+        let Request { by, command, said, spans, run, spares, once, .. } = request;
         if let Some(key) = &once {
             self.check_once(row.tenant, key, &command)?;
         }
         let (mut facts, heard) = self.facts(&row, &session, by, &command)?;
-        check_meant(&session, &command, facts.answered.as_ref(), (run, may_answer))?;
+        check_meant(&session, &command, facts.answered.as_ref(), (run, spares))?;
         facts.spans = spans;
         let decided = session.decide_recorded(&facts, &command)?;
         if decided.events.is_empty() {
@@ -485,14 +497,14 @@ fn check_event(event: &NewEvent) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// Refuses a command that finds something else than it is meant for: another run, or a question. A
-/// key that was answered before is answered again, whatever there is by then, but for no other run
+/// Refuses a command that finds something else than it is meant for: another run, or what it spares.
+/// A key that was answered before is answered again, whatever there is by then, but for no other run
 /// than the first time.
 fn check_meant(
     session: &Session,
     command: &Command,
     answered: Option<&Answered>,
-    (run, may_answer): (Option<RunId>, bool),
+    (run, spares): (Option<RunId>, Spares),
 ) -> Result<(), Rejected> {
     if let Some(answered) = answered {
         let is_anothers = run.is_some() && run != answered.run;
@@ -515,8 +527,13 @@ fn check_meant(
             _ => Rejected::NotSuspended { phase },
         });
     }
-    match may_answer || phase != Phase::Asking {
-        true => Ok(()),
-        false => Err(Rejected::NotSuspended { phase }),
+    let lost_its_host = || {
+        let park = session.suspended().map(|suspended| &suspended.park);
+        park.is_some_and(|park| park.pause.host_interrupted)
+    };
+    match spares {
+        Spares::Questions if phase == Phase::Asking => Err(Rejected::NotSuspended { phase }),
+        Spares::Interruptions if lost_its_host() => Err(Rejected::NotSuspendable { phase }),
+        Spares::Nothing | Spares::Questions | Spares::Interruptions => Ok(()),
     }
 }

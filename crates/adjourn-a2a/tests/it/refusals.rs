@@ -239,6 +239,31 @@ pub fn with_task(mut message: Value, task: &str) -> Value {
     message
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_lost_its_host_is_not_paused_and_wakes_when_a_person_has_looked() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let script = r#"{"steps": [{"tool": {"name": "deploy", "ms": 1000}}, {"say": "done"}]}"#;
+    let peer = Peer::new(&fixture, script);
+    let task = peer.begin().await;
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    fixture.until_in_flight(session.id(), "deploy").await;
+    host.kill().await;
+    let host = fixture.host().await;
+    fixture.pass_until(session.id(), "suspended").await;
+    let shown = peer.get(&task).await;
+    assert_eq!(shown["status"]["state"], "input-required");
+    assert!(shown["status"]["message"].to_string().contains("deploy"), "{shown}");
+    let revision = session.load().await.unwrap().revision;
+    let params = json!({ "taskId": task });
+    let refused = peer.refused("tasks/pause", params.clone()).await;
+    assert_eq!(refused, is(-32011, "TASK_NOT_PAUSABLE"));
+    assert_eq!(session.load().await.unwrap().revision, revision, "it is as it was");
+    peer.result("tasks/resume", params).await;
+    fixture.pass_until(session.id(), "idle").await;
+    host.stop().await;
+}
+
 #[tokio::test]
 async fn a_verb_of_the_library_that_means_a_run_which_is_over_touches_no_other_one() {
     let fixture = Fixture::new();

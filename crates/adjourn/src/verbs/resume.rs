@@ -11,7 +11,7 @@ use adjourn_core::facts::{Answer, SpanLinks};
 use adjourn_core::id::{Handle, RunId};
 use adjourn_core::session::Resumption;
 use adjourn_driver::Message;
-use adjourn_store::{Done, Request, Sqlite, Store};
+use adjourn_store::{Done, Request, Spares, Sqlite, Store};
 
 use super::unheard_of;
 use crate::committing::Committing;
@@ -35,7 +35,7 @@ pub struct ResumeBuilder<S: Store = Sqlite> {
     message: Option<Message>,
     spans: SpanLinks,
     run: Option<RunId>,
-    may_answer: bool,
+    spares: Spares,
 }
 
 /// What a resume did.
@@ -63,7 +63,8 @@ impl Woken {
 impl<S: Store> ResumeBuilder<S> {
     pub(crate) fn new(session: SessionRef<S>, resume: Resume) -> Self {
         let (by, spans) = (session.by(), SpanLinks { prior: None, pipeline: None });
-        Self { session, by, resume, message: None, spans, run: None, may_answer: true }
+        let spares = Spares::Nothing;
+        Self { session, by, resume, message: None, spans, run: None, spares }
     }
 
     /// Names the suspension that is meant. Without it, the one that is in force is.
@@ -119,7 +120,7 @@ impl<S: Store> ResumeBuilder<S> {
     /// Means a pause and no question: one that is asked by then is left open, and the resume is
     /// refused.
     pub const fn of_pause(mut self) -> Self {
-        self.may_answer = false;
+        self.spares = Spares::Questions;
         self
     }
 
@@ -130,12 +131,12 @@ impl<S: Store> ResumeBuilder<S> {
     }
 
     async fn commit(self) -> Result<Woken, Error> {
-        let Self { session, by, mut resume, message, spans, run, may_answer } = self;
+        let Self { session, by, mut resume, message, spans, run, spares } = self;
         resume.input = message.as_ref().map(Message::content);
         let mut request = Request::new(session.id(), by, Command::Resume(resume))
             .saying(message.iter().map(Message::encode).collect())
             .of_run(run)
-            .may_answer(may_answer);
+            .sparing(spares);
         request.spans = spans;
         let commit = session.adjourn().give(request).await?;
         let (answer, repeated) = match commit.events.iter().find_map(answer) {

@@ -13,7 +13,7 @@ use adjourn_core::id::{Handle, RequestId, RunId};
 use adjourn_core::session::{Fate, Parked};
 use adjourn_core::{Command, Rejected};
 use adjourn_driver::BoxFuture;
-use adjourn_store::{CommandError, Done, Request, Sqlite, Store, Transaction};
+use adjourn_store::{CommandError, Done, Request, Spares, Sqlite, Store, Transaction};
 use serde_json::{Value, json};
 use tokio::runtime;
 use tokio::sync::oneshot;
@@ -49,6 +49,7 @@ pub struct SuspendBuilder<S: Store = Sqlite> {
     timeout: Option<Duration>,
     spans: SpanLinks,
     run: Option<RunId>,
+    spares: Spares,
 }
 
 /// A pause that is in force, or was when its commit was made.
@@ -79,7 +80,8 @@ pub struct Accepted<R = RequestId> {
 impl<S: Store> SuspendBuilder<S> {
     pub(crate) fn new(session: SessionRef<S>, suspend: Suspend) -> Self {
         let (by, spans) = (session.by(), SpanLinks { prior: None, pipeline: None });
-        Self { session, by, suspend, on_event: None, timeout: None, spans, run: None }
+        let spares = Spares::Nothing;
+        Self { session, by, suspend, on_event: None, timeout: None, spans, run: None, spares }
     }
 
     /// Says how soon it takes effect: at the next boundary, unless another mode is named.
@@ -144,6 +146,13 @@ impl<S: Store> SuspendBuilder<S> {
         self
     }
 
+    /// Leaves a session alone that lost its host and waits for a person to look at it: the suspend is
+    /// refused there. Without it, that pause is the caller's from then on.
+    pub const fn unless_interrupted(mut self) -> Self {
+        self.spares = Spares::Interruptions;
+        self
+    }
+
     /// Names who asks for it, as the journal has it.
     pub fn by(mut self, by: Actor) -> Self {
         self.by = by;
@@ -164,11 +173,11 @@ impl<S: Store> SuspendBuilder<S> {
 
     /// Asks for the pause under the name of a request.
     async fn ask(self, request: RequestId) -> Result<Accepted, Error> {
-        let Self { session, by, mut suspend, on_event, timeout, spans, run } = self;
+        let Self { session, by, mut suspend, on_event, timeout, spans, run, spares } = self;
         suspend.resume_when = conditions(suspend.resume_when, on_event, timeout)?;
         suspend.requester = Some(Requester::Call(request));
         let command = Command::Suspend(suspend);
-        let mut command = Request::new(session.id(), by, command).of_run(run);
+        let mut command = Request::new(session.id(), by, command).of_run(run).sparing(spares);
         command.spans = spans;
         let commit = session.adjourn().give(command).await?;
         let handle = asked(&commit);

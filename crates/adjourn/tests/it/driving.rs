@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use adjourn_core::command::{Cancel, Loss, Mode, Recover, Suspend};
 use adjourn_core::conditions::{Conditions, Spelling};
-use adjourn_core::session::Cause;
-use adjourn_core::{Command, Session};
+use adjourn_core::session::{Cause, Phase};
+use adjourn_core::{Command, Rejected, Session};
 use adjourn_driver::{Message, Role};
 use adjourn_store::{Error, Retention, Store as _};
 
@@ -257,6 +257,13 @@ async fn what_a_dead_host_had_is_taken_over() {
             let pause = session.status().pause.unwrap();
             assert_eq!(pause.reason, Some("host_interrupted"));
             assert_eq!(session.status().unknown_calls, ["a"]);
+            // A person has to look at it: a pause takes that over only where it is meant to.
+            let session = fixture.adjourn().session(id);
+            let spared = session.suspend().unless_interrupted().await.unwrap_err();
+            let refused = Rejected::NotSuspendable { phase: Phase::Suspended };
+            assert!(matches!(&spared, adjourn::Error::Refused(it) if *it == refused), "{spared}");
+            session.suspend().await.unwrap();
+            assert_eq!(fixture.session(id).status().pause.unwrap().reason, None);
         }
         host.stop().await;
     }
