@@ -120,7 +120,7 @@ impl AgentBuilder {
             policy: None,
             keys: None,
             clock: Arc::new(SystemClock),
-            ledger: Arc::new(MemoryLedger::new()),
+            ledger: MemoryLedger::of_process(),
             client: Arc::new(NoClient),
             session: None,
         }
@@ -227,8 +227,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Says where it is remembered which records were resumed. Without it that is known to this
-    /// agent and its clones alone; agents that share records share a ledger.
+    /// Says where it is remembered which records were resumed. Without it, that is the memory of this
+    /// process; agents that share records between processes share a ledger.
     pub fn ledger(mut self, ledger: Arc<dyn ConsumedLedger>) -> Self {
         self.ledger = ledger;
         self

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use adjourn_core::id::Handle;
 use adjourn_driver::BoxFuture;
@@ -60,7 +60,8 @@ pub struct LedgerError(pub String);
 
 /// A ledger in memory.
 ///
-/// It covers one process: a record that is resumed in another one, or in this one once it was
+/// The one [of this process](MemoryLedger::of_process), which agents have unless they are given
+/// another, covers one process: a record that is resumed in another one, or in this one once it was
 /// restarted, is resumed again. Agents that share records between processes share a ledger, too.
 #[derive(Debug, Default)]
 pub struct MemoryLedger(Mutex<HashMap<Handle, End>>);
@@ -69,6 +70,13 @@ impl MemoryLedger {
     /// Knows of no suspension.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns the ledger that all agents of this process share which are given no other, so that a
+    /// program may make an agent for each request.
+    pub fn of_process() -> Arc<Self> {
+        static SHARED: OnceLock<Arc<MemoryLedger>> = OnceLock::new();
+        Arc::clone(SHARED.get_or_init(Arc::default))
     }
 
     fn end(

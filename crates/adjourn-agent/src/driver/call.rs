@@ -14,7 +14,7 @@ use serde_json::json;
 use super::AgentDriver;
 use super::answer::stalled;
 use super::place::Place;
-use crate::tool::{Tool, ToolCall, ToolError, ToolOutput};
+use crate::tool::{Tool, ToolCall, ToolError, ToolOutput, Toolbox};
 
 /// Where the failure of a call stands in the value of its result.
 pub(super) const FAILURE: &str = "adjournFailure";
@@ -69,7 +69,6 @@ async fn attempt(
     out: &Emitter<CallPart>,
 ) -> Result<ToolOutput, ToolError> {
     let name = &call.content.tool;
-    let tool = find(driver, call).await?;
     let given = ToolCall {
         id: call.content.id.clone(),
         arguments: call.content.arguments(),
@@ -78,7 +77,12 @@ async fn attempt(
         environment: Arc::clone(&call.environment),
         out: Some(out.clone()),
     };
-    let mut running = unharmed(name.clone(), async move { tool.call(given).await });
+    // Looking for the tool is a part of the call: a server may hang then, too.
+    let (finder, wanted) = (driver.clone(), call.clone());
+    let mut running = unharmed(name.clone(), async move {
+        let tool = find(&finder, &wanted).await?;
+        tool.call(given).await
+    });
     let (clock, limits) = (&driver.clock, &driver.inner.limits);
     let begun = clock.elapsed();
     let late_at = begun.saturating_add(limits.tool_timeout);
@@ -116,34 +120,26 @@ fn silence(since: Duration, now: Duration) -> Duration {
 /// is checked against the tools of that day.
 async fn find(driver: &AgentDriver, call: &Call) -> Result<Arc<dyn Tool>, ToolError> {
     let (name, arguments) = (&call.content.tool, call.content.arguments());
-    let mut toolboxes = vec![Arc::clone(&driver.inner.toolbox)];
-    let mut failed = None;
-    if driver.inner.toolbox.get(name).is_none() {
-        for found in driver.found(&call.session, &call.environment).await {
-            match found {
-                Ok(toolbox) => toolboxes.push(toolbox),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-    }
-    for toolbox in toolboxes {
-        if let Some(tool) = toolbox.get(name) {
-            toolbox.check(name, &arguments)?;
-            if tool.spec().permission && !was_guarded(call) {
-                let why = format!("not run: {name} could not be asked about; ask for it again");
-                return Err(ToolError::new(why));
-            }
-            return Ok(Arc::clone(tool));
-        }
-    }
-    Err(match failed {
+    let has = |toolbox: &Toolbox| toolbox.get(name).is_some();
+    let found = match &driver.inner.toolbox {
+        own if has(own) => Ok(Some(Arc::clone(own))),
+        _ => driver.sources.find(&call.session, &call.environment, has).await,
+    };
+    let found = found.map_err(|ToolError { failure, .. }| {
         // It may be one of those that cannot be had at the moment.
-        Some(ToolError { failure, .. }) => {
-            let why = format!("there is no tool {name:?}: {}", failure.explanation);
-            ToolError::of(failure.kind, why)
-        }
-        None => ToolError::new(format!("there is no tool {name:?}")),
-    })
+        let why = format!("there is no tool {name:?}: {}", failure.explanation);
+        ToolError::of(failure.kind, why)
+    })?;
+    let tool = found.as_ref().and_then(|toolbox| Some((toolbox, toolbox.get(name)?)));
+    let Some((toolbox, tool)) = tool else {
+        return Err(ToolError::new(format!("there is no tool {name:?}")));
+    };
+    toolbox.check(name, &arguments)?;
+    if tool.spec().permission && !was_guarded(call) {
+        let why = format!("not run: {name} could not be asked about; ask for it again");
+        return Err(ToolError::new(why));
+    }
+    Ok(Arc::clone(tool))
 }
 
 /// Returns whether a call was asked for as one that a person has to allow: then it is one that was

@@ -4,6 +4,7 @@
 use adjourn_core::command::Question;
 use adjourn_core::ledger::CallId;
 use adjourn_core::limits;
+use adjourn_core::session::Opening;
 use adjourn_driver::{CallContent, Message, Park, RequestedCall, Role, TranscriptError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,6 +50,10 @@ impl Stepping {
     /// about if the reply allows the one in question; without it, the model goes on with the reply.
     pub(super) fn permitted(&mut self) -> Result<Option<Permitted>, TranscriptError> {
         let Some(asked) = self.place.permission.take() else { return Ok(None) };
+        // Where the session stopped before the person was asked, what it was woken with is no reply.
+        if !self.answers_a_question() {
+            return Ok(None);
+        }
         let AskedPermission { call, from, mut granted } = asked;
         let length = self.step.transcript.len();
         let since = usize::try_from(length.saturating_sub(from)).unwrap_or(usize::MAX);
@@ -68,6 +73,16 @@ impl Stepping {
         }
         granted.push(place);
         Ok(Some(Permitted { calls: calls.clone(), granted }))
+    }
+
+    /// Returns whether the turn began with the answer to a question.
+    fn answers_a_question(&self) -> bool {
+        match self.step.session.run().map(|run| &run.opening) {
+            Some(Opening::Wake(report)) => {
+                report.newest_first().any(|report| report.question.is_some())
+            }
+            Some(Opening::Prompt(_)) | None => false,
+        }
     }
 
     /// Parks the agent with the first of its calls that a person has to allow, where none can be

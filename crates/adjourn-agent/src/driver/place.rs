@@ -60,6 +60,10 @@ pub(crate) struct Place {
     /// Failures of tools that are still to be met: a person was asked about another one first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) unmet: Vec<Failure>,
+    /// Sources of tools, by their places, that a person was asked about in this run and that have
+    /// failed ever since.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) asked_sources: BTreeSet<usize>,
     /// How many model calls had no known price.
     pub(crate) unpriced_calls: u64,
 }

@@ -42,10 +42,42 @@ impl Sources {
         all(self.all.iter().map(tools).collect()).await
     }
 
-    /// Returns a failure, unless the agent was told of it in this turn.
-    pub(super) fn untold(&self, failure: Failure) -> Option<Failure> {
+    /// Looks everywhere at once for a toolbox that is `wanted`, and no longer than until one is found.
+    /// Without one, it returns the first failure in the order of the sources, if there was any.
+    pub(super) async fn find(
+        &self,
+        session: &Arc<Session>,
+        environment: &Arc<Environment>,
+        wanted: impl Fn(&Toolbox) -> bool,
+    ) -> Result<Option<Arc<Toolbox>>, ToolError> {
+        let tools = |source: &Arc<dyn ToolSource>| {
+            Some(source.tools(Arc::clone(session), Arc::clone(environment)))
+        };
+        let mut looking: Vec<_> = self.all.iter().map(tools).collect();
+        let mut failures: Vec<Option<ToolError>> = looking.iter().map(|_| None).collect();
+        let found = poll_fn(|context| {
+            for (looked, failed) in looking.iter_mut().zip(&mut failures) {
+                let Some(source) = looked else { continue };
+                let Poll::Ready(found) = source.as_mut().poll(context) else { continue };
+                *looked = None;
+                match found {
+                    Ok(toolbox) if wanted(&toolbox) => return Poll::Ready(Some(toolbox)),
+                    Ok(_) => {}
+                    Err(error) => *failed = Some(error),
+                }
+            }
+            if looking.iter().all(Option::is_none) { Poll::Ready(None) } else { Poll::Pending }
+        });
+        match (found.await, failures.into_iter().flatten().next()) {
+            (None, Some(failure)) => Err(failure),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// Takes note of a failure, and returns whether the agent was not told of it in this turn.
+    pub(super) fn is_untold(&self, failure: &Failure) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.insert(failure.to_string()).then_some(failure)
+        told.insert(failure.to_string())
     }
 
     /// Takes note that a turn begins: what failed before is tried again, and told again.

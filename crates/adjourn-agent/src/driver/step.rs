@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn_core::Session;
 use adjourn_core::carry::Usage;
 use adjourn_core::command::RunEnd;
 use adjourn_core::conditions::Conditions;
@@ -12,8 +11,8 @@ use adjourn_core::ledger::CallId;
 use adjourn_core::session::Outcome;
 use adjourn_core::{MARK, json, limits};
 use adjourn_driver::{
-    Block, CallContent, Emitter, Environment, Finish, ModelMessage, ModelRole, Opening, Park, Part,
-    RequestedCall, Role, Shown, Step, TranscriptError, signature,
+    Block, CallContent, Emitter, Finish, ModelMessage, ModelRole, Opening, Park, Part,
+    RequestedCall, Role, Shown, Step, TranscriptError, check_calls, signature,
 };
 use serde_json::{Value, json};
 
@@ -23,12 +22,14 @@ use super::call::FAILURE;
 use super::permission::Permitted;
 use super::place::Place;
 use super::recover::Flow;
-use super::sources::Found;
 use crate::events::{AgentEvent, LlmCallCompleted};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Action, Failure, FailureKind};
 use crate::model::{FinishReason, ModelCall, ModelError, ModelRequest};
 use crate::record::dollars;
 use crate::tool::{CallDescription, Effect, ToolSpec, Toolbox, builtin};
+
+/// How long an agent waits for a quota at most: what is said to refill later never does.
+const LONGEST_PARK: Duration = Duration::from_secs(3653 * 24 * 60 * 60);
 
 /// How much is kept of arguments that are no JSON.
 const NO_JSON_BYTES: usize = 1024;
@@ -44,12 +45,14 @@ pub(super) struct Stepping {
     pub(super) place: Place,
     /// What tools have raised since the last step.
     raised: Vec<FailureKind>,
+    /// Whether the model has given an answer that can be used.
+    pub(super) spoken: bool,
 }
 
 impl Stepping {
     pub(super) fn new(driver: AgentDriver, step: Step, out: Emitter<Part>) -> Self {
         let place = Place::read(&step.session);
-        Self { driver, step, out, place, raised: Vec::new() }
+        Self { driver, step, out, place, raised: Vec::new(), spoken: false }
     }
 
     /// Runs the step to its end.
@@ -108,13 +111,26 @@ impl Stepping {
             self.driver.sources.begin_turn().await;
         }
         let (toolboxes, failed) = self.driver.toolboxes(&self.step).await;
-        for failure in &failed {
+        self.place.asked_sources.retain(|asked| failed.iter().any(|(source, _)| source == asked));
+        let untold = |(_, failure): &(usize, Failure)| self.driver.sources.is_untold(failure);
+        let failed: Vec<_> = failed.into_iter().filter(untold).collect();
+        for (_, failure) in &failed {
             // The run goes on without those tools: whoever watches is told as the model is.
             self.out.emit(Part::Shown(Shown::notice(&failure.explanation))).await;
         }
-        for failure in one_of_each_kind(failed) {
+        // A person who was asked about a source and has left it as it is wants to go on without it.
+        let (given_up, failed): (Vec<_>, Vec<_>) =
+            failed.into_iter().partition(|(source, _)| self.place.asked_sources.contains(source));
+        for (_, failure) in &given_up {
+            self.place.learn(failure);
+        }
+        for failure in one_of_each_kind(failed.iter().map(|(_, failure)| failure)) {
             self.raised.push(failure.kind);
             let pending = self.meet_of_source(failure).await;
+            if pending.action == Action::AskUser {
+                let of_kind = failed.iter().filter(|(_, other)| other.kind == pending.failure.kind);
+                self.place.asked_sources.extend(of_kind.map(|(source, _)| *source));
+            }
             if self.carry_out(pending).await == Flow::Over {
                 return None;
             }
@@ -308,13 +324,14 @@ impl Stepping {
             let pending = self.meet(failure, wait).await;
             return self.break_off(pending).await;
         }
+        self.spoken = true;
         self.place.answered(&self.raised);
         if answer.calls.is_empty() {
             let end = RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
             return self.finish(Some(end)).await;
         }
         let mut calls = self.requested(answer.calls, toolboxes);
-        if let Some(failure) = self.looping(&calls) {
+        if let Some(failure) = too_much(&calls).or_else(|| self.looping(&calls)) {
             // The calls are not asked for: none dangles, and none runs.
             let pending = self.meet(failure, None).await;
             if self.carry_out(pending).await == Flow::GoOn {
@@ -332,7 +349,8 @@ impl Stepping {
         if !self.driver.inner.limits.park_on_quota {
             return None;
         }
-        let at = error.quota_refills_at(self.driver.clock.now())?;
+        let now = self.driver.clock.now();
+        let at = error.quota_refills_at(now).filter(|at| at.since(now) <= LONGEST_PARK)?;
         let reason = limits::excerpt(&format!("quota: {}", error.message), limits::EXCERPT_BYTES);
         Some(Park::Await { reason, conditions: Some(Conditions::at(at)), summary: None })
     }
@@ -410,26 +428,18 @@ impl Stepping {
 }
 
 impl AgentDriver {
-    /// Returns the tools there are, and why some cannot be had.
-    async fn toolboxes(&self, step: &Step) -> (Vec<Arc<Toolbox>>, Vec<Failure>) {
+    /// Returns the tools there are, and why some cannot be had, by the places of their sources.
+    async fn toolboxes(&self, step: &Step) -> (Vec<Arc<Toolbox>>, Vec<(usize, Failure)>) {
         let mut toolboxes = vec![Arc::clone(&self.inner.toolbox)];
         let mut failures = Vec::new();
-        for found in self.found(&step.session, &step.environment).await {
+        let found = self.sources.look(&step.session, &step.environment).await;
+        for (source, found) in found.into_iter().enumerate() {
             match found {
                 Ok(toolbox) => toolboxes.push(toolbox),
-                Err(error) => failures.extend(self.sources.untold(error.failure.bounded())),
+                Err(error) => failures.push((source, error.failure.bounded())),
             }
         }
         (toolboxes, failures)
-    }
-
-    /// Returns what the sources of tools have, each for itself.
-    pub(super) async fn found(
-        &self,
-        session: &Arc<Session>,
-        environment: &Arc<Environment>,
-    ) -> Vec<Found> {
-        self.sources.look(session, environment).await
     }
 }
 
@@ -461,6 +471,19 @@ fn unusable(reason: &FinishReason, answer: &Answer) -> Option<Failure> {
     Some(failure)
 }
 
+/// Says that a model asks for more calls at once than a host takes.
+fn too_much(calls: &[RequestedCall]) -> Option<Failure> {
+    let most = limits::OPEN_CALLS;
+    let why = match check_calls(calls.iter().map(|call| &call.content)) {
+        _ if calls.len() > most => {
+            format!("it asked for {} calls at once, and may ask for {most}", calls.len())
+        }
+        Err(refused) => format!("it asked for calls that are too long: {refused}"),
+        Ok(()) => return None,
+    };
+    Some(Failure::new(FailureKind::ScopeTooLarge, why))
+}
+
 /// Reads what a model wrote as arguments; what is no JSON is kept as a text, which no schema takes.
 fn arguments(text: &str) -> Value {
     if text.trim().is_empty() {
@@ -480,7 +503,7 @@ fn millis(duration: Duration) -> u64 {
 
 /// Puts the failures of each kind together, so that the model is told of all of them at once and a
 /// person is asked once.
-fn one_of_each_kind(failures: Vec<Failure>) -> Vec<Failure> {
+fn one_of_each_kind<'a>(failures: impl Iterator<Item = &'a Failure>) -> Vec<Failure> {
     let mut each: Vec<Failure> = Vec::new();
     for failure in failures {
         match each.iter_mut().find(|other| other.kind == failure.kind) {
@@ -488,7 +511,7 @@ fn one_of_each_kind(failures: Vec<Failure>) -> Vec<Failure> {
                 let explanation = format!("{}; {}", other.explanation, failure.explanation);
                 *other = Failure { explanation, ..other.clone() }.bounded();
             }
-            None => each.push(failure),
+            None => each.push(failure.clone()),
         }
     }
     each

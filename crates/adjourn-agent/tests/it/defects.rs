@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use adjourn_agent::{
     Agent, AgentEvent, AgentGuardrails, BuildError, CancellationRequest, Failure, FailureKind,
-    FunctionTool, ResumeError, RunOutcome, ScriptedModel, SuspensionRecord, ToolError,
+    FunctionTool, MemoryLedger, ResumeError, RunOutcome, ScriptedModel, SuspensionRecord,
+    ToolError,
 };
 use adjourn_conformance::given::providers_take;
 use serde_json::{Value, json};
@@ -120,7 +121,9 @@ async fn defect_5_a_record_is_bound_to_its_tenant_agent_session_and_model() {
     // The next record is of the model that went on with this one.
     let asks = json!([{ "text": "I look." }, { "calls": [ask("Which column?")] }]);
     let third = ScriptedModel::parse(&asks.to_string()).unwrap().with_id("third");
-    let third = agent(&Arc::new(third)).tenant("a").name("reviewer").build().unwrap();
+    // It is resumed twice here, as it would be by a process that knows nothing of the first time.
+    let third = agent(&Arc::new(third)).tenant("a").name("reviewer");
+    let third = third.ledger(Arc::new(MemoryLedger::new())).build().unwrap();
     let next = suspended(third.resume(&record, "go on").any_model().await.unwrap()).await;
     assert_eq!(payload(&next)["model_id"], "third");
     assert!(third.resume(&next, "go on").await.is_ok());

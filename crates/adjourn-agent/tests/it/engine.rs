@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use adjourn::core::carry::Budget;
 use adjourn::core::command::Mode;
 use adjourn::core::event::What;
 use adjourn::core::session::{Outcome, Wait};
@@ -207,6 +208,54 @@ async fn a_refusal_is_not_overruled_by_what_is_said_later() {
     assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
     assert!(ran.names().is_empty(), "the question was answered with a no");
     host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_step_in_which_no_model_was_asked_is_none_of_the_budget() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let model = model(json!([{ "calls": [{ "tool": "deploy" }] }, { "text": "Done." }]));
+    let ran = Ran::default();
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("deployer");
+    let agent = agent.tool(ran.tool("deploy").asks_permission()).build().unwrap();
+    let two = Budget { iterations: Some(2), ..Budget::default() };
+    let created = adjourn.create_with(agent.driver_spec()).budget(two);
+    let session = created.prompt("Deploy.").await.unwrap();
+    let host = adjourn.host().driver("deployer", move |_| agent.clone()).start().await.unwrap();
+    let (_, handle) = asked(&session).await;
+    session.prompt("Allow once").answering(handle).await.unwrap();
+    // The call that was allowed is a step of its own.
+    assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+    assert_eq!((ran.names().len(), model.requests().len()), (1, 2));
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pause_that_is_lifted_allows_no_call() {
+    for mode in [Mode::FinishStep, Mode::WaitForCompletion, Mode::InterruptImmediate] {
+        let directory = tempfile::tempdir().unwrap();
+        let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+        let deploy = json!({ "text": "I deploy", "ms": 300, "calls": [{ "tool": "deploy" }] });
+        let model = model(json!([deploy, { "text": "As you wish." }]));
+        let ran = Ran::default();
+        let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("deployer");
+        let agent = agent.tool(ran.tool("deploy").asks_permission()).build().unwrap();
+        let session = adjourn.create_with(agent.driver_spec()).prompt("Deploy.").await.unwrap();
+        let host = adjourn.host().driver("deployer", move |_| agent.clone()).start().await.unwrap();
+        until("the model speaks", || model.requests().len() == 1).await;
+        session.suspend().mode(mode).await.unwrap();
+        session.resume().await.unwrap();
+        if mode == Mode::InterruptImmediate {
+            session.finished().await.unwrap();
+        } else {
+            // The question was asked beneath the pause, and stays open.
+            let (_, handle) = asked(&session).await;
+            session.resume().handle(handle).input("not now").await.unwrap();
+            session.finished().await.unwrap();
+        }
+        assert!(ran.names().is_empty(), "{mode:?}: no person has allowed it");
+        host.stop().await.unwrap();
+    }
 }
 
 /// A clock that stands still until it is moved on.

@@ -205,6 +205,17 @@ async fn a_quota_that_says_when_it_refills_parks_the_run_if_it_may() {
     assert_eq!(run.result().await.outcome, RunOutcome::Completed);
 }
 
+/// A time that is said by mistake is no time to park until: nothing would ever wake the run.
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_refills_in_another_century_is_not_waited_for() {
+    let error = json!({ "kind": "transient_provider", "message": "quota used up", "status": 429,
+                        "resets_at": "2126-11-16T06:00:00Z" });
+    let guardrails = AgentGuardrails { park_on_quota: true, ..AgentGuardrails::default() };
+    let agent = agent(&model(json!([{ "error": error }]))).guardrails(guardrails);
+    let run = agent.build().unwrap().run("Hello?").result().await;
+    assert!(matches!(run.outcome, RunOutcome::HandedOff(_)), "{:?}", run.outcome);
+}
+
 /// Where a run does not wait for a quota, it says when that refills, and what would have waited.
 #[tokio::test(start_paused = true)]
 async fn a_quota_that_is_not_waited_for_says_when_it_refills() {

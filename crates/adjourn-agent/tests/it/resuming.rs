@@ -87,6 +87,17 @@ async fn a_ledger_in_a_directory_is_shared_by_agents_that_know_nothing_of_each_o
     assert!(matches!(again, ResumeError::AlreadyConsumed { how: End::Resumed, .. }), "{again}");
 }
 
+/// A program may make an agent for each request.
+#[tokio::test(start_paused = true)]
+async fn agents_of_one_process_that_are_given_no_ledger_share_one() {
+    let model = model(asks());
+    let build = || agent(&model).build().unwrap();
+    let record = suspended(build().run("Summarise sales")).await;
+    drop(build().resume(&record, "monthly").await.unwrap());
+    let again = build().resume(&record, "raw").await.unwrap_err();
+    assert!(matches!(again, ResumeError::AlreadyConsumed { how: End::Resumed, .. }), "{again}");
+}
+
 #[test]
 fn of_many_who_use_a_ledger_in_a_directory_one_is_the_first() {
     let directory = tempfile::tempdir().unwrap();

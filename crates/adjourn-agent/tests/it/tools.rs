@@ -1,13 +1,17 @@
 //! Tools: checked before they run.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use adjourn_agent::{FailureKind, FunctionTool, ResumeError, RunOutcome, ToolError};
+use adjourn_agent::{
+    FailureKind, FunctionTool, ResumeError, RunOutcome, ToolError, ToolSource, Toolbox,
+};
 use adjourn_core::command::CallResult;
 use adjourn_core::ledger::CallId;
+use adjourn_core::{Session, limits};
 use adjourn_driver::{
-    BoxFuture, Call, CallContent, CallPart, Client, Driver as _, NoClient, PermissionAnswer,
-    PermissionRequest,
+    BoxFuture, Call, CallContent, CallPart, Client, Driver as _, Environment, NoClient,
+    PermissionAnswer, PermissionRequest,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -106,6 +110,102 @@ async fn a_call_that_no_person_was_asked_about_does_not_run() {
     assert_eq!(result, CallResult::Failed);
     assert!(format!("{content:?}").contains("could not be asked about"), "{content:?}");
     assert!(ran.names().is_empty());
+}
+
+/// A source of tools, in whatever state a test wants it.
+enum Source {
+    Has(Arc<Toolbox>),
+    Hangs,
+    /// It takes no credentials until it is mended.
+    Refuses(Arc<AtomicBool>),
+}
+
+impl ToolSource for Source {
+    fn tools(
+        &self,
+        _: Arc<Session>,
+        _: Arc<Environment>,
+    ) -> BoxFuture<'static, Result<Arc<Toolbox>, ToolError>> {
+        match self {
+            Self::Has(toolbox) => Box::pin(std::future::ready(Ok(Arc::clone(toolbox)))),
+            Self::Hangs => Box::pin(std::future::pending()),
+            Self::Refuses(mended) => {
+                let refused = ToolError::of(FailureKind::AuthRequired, "wiki: log in first");
+                let found =
+                    if mended.load(Ordering::Acquire) { Ok(Arc::default()) } else { Err(refused) };
+                Box::pin(std::future::ready(found))
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_hangs_holds_up_no_call_of_another_and_its_own_until_the_timeout_alone() {
+    let ran = Ran::default();
+    let record = {
+        let agent = agent(&model(crate::fixture::asks())).build().unwrap();
+        crate::fixture::suspended(agent.run("Read.")).await
+    };
+    let mut toolbox = Toolbox::new();
+    toolbox.add(Arc::new(ran.tool("look"))).unwrap();
+    let built = agent(&model(json!([])));
+    let built = built.tool_source(Arc::new(Source::Hangs));
+    let mut agent = built.tool_source(Arc::new(Source::Has(Arc::new(toolbox)))).build().unwrap();
+    let session = Arc::new(agent.read(&record).unwrap().session);
+    for (tool, ends, seconds) in [("look", CallResult::Done, 0), ("gone", CallResult::Failed, 600)]
+    {
+        let content = CallContent::new(CallId::from("c"), tool);
+        let (client, environment) = (Arc::new(NoClient), Arc::default());
+        let begun = tokio::time::Instant::now();
+        let call = Call { session: Arc::clone(&session), content, client, environment };
+        let mut parts = agent.call(call);
+        let ended = loop {
+            let part = std::future::poll_fn(|context| parts.as_mut().poll_next(context)).await;
+            match part {
+                Some(CallPart::Ended { result, .. }) => break result,
+                Some(_) => {}
+                None => panic!("{tool} has no result"),
+            }
+        };
+        assert_eq!((ended, begun.elapsed().as_secs()), (ends, seconds), "{tool}");
+    }
+    assert_eq!(ran.names(), ["look"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_is_asked_once_about_a_source_that_stays_as_it_is() {
+    let look = || json!({ "calls": [{ "tool": "look" }] });
+    let model = model(json!([look(), look(), { "text": "Done." }]));
+    let (ran, mended) = (Ran::default(), Arc::new(AtomicBool::new(false)));
+    let built = agent(&model).tool(ran.tool("look"));
+    let agent = built.tool_source(Arc::new(Source::Refuses(Arc::clone(&mended)))).build().unwrap();
+    let asked = question(&events(agent.run("Look.")).await);
+    assert_eq!(asked.originating_failure_kind, Some(FailureKind::AuthRequired));
+    assert!(model.requests().is_empty(), "the model was not asked yet");
+    // The person leaves it as it is, and the run goes on without it.
+    let run = agent.resume(&asked.suspension_record, "go on without it").await.unwrap();
+    assert_eq!(text(&events(run).await), "Done.");
+    assert_eq!(ran.names(), ["look", "look"]);
+    let seen = format!("{:?}", model.requests()[0]);
+    assert!(seen.contains("log in first"), "the model is told what it has to do without: {seen}");
+}
+
+/// More calls than a host takes are told to the model before any of them is asked for.
+#[tokio::test(start_paused = true)]
+async fn more_calls_than_a_host_takes_are_told_to_the_model_and_none_runs() {
+    let many = |number| -> Vec<_> {
+        (0..number).map(|n| json!({ "tool": "look", "arguments": { "n": n } })).collect()
+    };
+    let most = limits::OPEN_CALLS;
+    for (number, runs) in [(most, most), (most + 1, 0)] {
+        let model = model(json!([{ "calls": many(number) }, { "text": "Fewer then." }]));
+        let ran = Ran::default();
+        let agent = agent(&model).tool(ran.tool("look").idempotent()).build().unwrap();
+        assert_eq!(text(&events(agent.run("Look.")).await), "Fewer then.");
+        assert_eq!(ran.names().len(), runs);
+        let seen = format!("{:?}", model.requests()[1]);
+        assert_eq!(seen.contains("may ask for 64"), runs == 0, "{seen}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -161,7 +161,7 @@ fn paused_by(session: &Session, initiator: Initiator) -> String {
 const fn cause(cause: Cause) -> &'static str {
     match cause {
         Cause::ExplicitResume => "a resume",
-        Cause::ConditionFired => "an event that it waited for",
+        Cause::ConditionFired => "an event or a time that it waited for",
         Cause::Timeout => "its deadline",
         Cause::ExternalEvent => "an event for this session, or its host",
     }

@@ -111,7 +111,7 @@ fn the_life_of_a_session_for_people() {
           question             which table?
           context              two match
           choices              raw | monthly
-          woken by             an event that it waited for, without a value
+          woken by             an event or a time that it waited for, without a value
           woken at             TIME
           its turn sees        the whole transcript
           agent                script

@@ -212,9 +212,19 @@ impl<'a> Told<'a> {
         })
     }
 
-    /// Returns whether the conversation is longer than the model takes.
+    /// Returns whether the conversation is longer than the model takes. Most providers say so in words
+    /// alone.
     fn is_too_long(&self) -> bool {
+        const WORDS: [&str; 5] = [
+            "prompt is too long",
+            "maximum context length",
+            "exceed context limit",
+            "exceeds the available context size",
+            "exceeds the maximum number of tokens",
+        ];
+        let codes = ["context_length_exceeded", "exceed_context_size_error"];
+        let coded = [self.code, self.kind].into_iter().flatten().any(|word| codes.contains(&word));
         let said = self.message.unwrap_or_default();
-        self.code == Some("context_length_exceeded") || said.contains("prompt is too long")
+        coded || WORDS.iter().any(|words| said.contains(words))
     }
 }

@@ -18,6 +18,10 @@ pub(super) enum Moment {
 const EPOCH_SECONDS: f64 = 1e9;
 /// Numbers above this one are milliseconds since 1970.
 const EPOCH_MILLISECONDS: f64 = 1e12;
+/// Numbers above this one name no moment: in milliseconds since 1970, this is the year 2286.
+const NO_MOMENT: f64 = 1e13;
+/// No provider means a wait that is longer than ten years.
+const LONGEST_WAIT: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
 /// Returns when the provider wants to be asked again: what `retry-after` says, or else when the
 /// limits that are used up refill.
@@ -32,11 +36,11 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// Reads `retry-after`: seconds or a date, and milliseconds where a provider gives them, too.
 fn retry_after(headers: &HeaderMap) -> Option<Moment> {
     let milliseconds = text(headers, "retry-after-ms").and_then(|text| text.parse::<f64>().ok());
-    if let Some(wait) = milliseconds.and_then(|ms| duration(ms / 1e3)) {
+    if let Some(wait) = milliseconds.and_then(|ms| wait(ms / 1e3)) {
         return Some(Moment::In(wait));
     }
     let text = text(headers, "retry-after")?;
-    let seconds = text.parse::<f64>().ok().and_then(duration);
+    let seconds = text.parse::<f64>().ok().and_then(wait);
     seconds.map(Moment::In).or_else(|| Timestamp::parse_http_date(text).map(Moment::At))
 }
 
@@ -76,9 +80,10 @@ fn read(text: &str) -> Option<Moment> {
     }
     let Ok(number) = text.parse::<f64>() else { return length(text).map(Moment::In) };
     let seconds = match number {
+        since if since >= NO_MOMENT => return None,
         since if since >= EPOCH_MILLISECONDS => since / 1e3,
         since if since >= EPOCH_SECONDS => since,
-        wait => return duration(wait).map(Moment::In),
+        seconds => return wait(seconds).map(Moment::In),
     };
     let since = duration(seconds)?;
     Some(Moment::At(Timestamp::from_millis(0).after(since)))
@@ -104,11 +109,16 @@ fn length(mut text: &str) -> Option<Duration> {
         total = total.checked_add(duration(number.parse::<f64>().ok()? * seconds)?)?;
         text = rest;
     }
-    Some(total)
+    Some(total).filter(|total| *total <= LONGEST_WAIT)
 }
 
 fn duration(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Returns a length of time to wait, if it can be meant.
+fn wait(seconds: f64) -> Option<Duration> {
+    duration(seconds).filter(|wait| *wait <= LONGEST_WAIT)
 }
 
 #[cfg(test)]
@@ -172,6 +182,10 @@ mod tests {
         assert_eq!(said(&[("x-ratelimit-reset", "1794808800")]), at("2026-11-16T06:00:00Z"));
         assert_eq!(said(&[("x-ratelimit-reset", "1794808800000")]), at("2026-11-16T06:00:00Z"));
         assert_eq!(said(&[("x-ratelimit-reset-tokens", "6x")]), None);
+        // Microseconds, and what else is no moment that anybody means.
+        assert_eq!(said(&[("x-ratelimit-reset", "1794808800000000")]), None);
+        assert_eq!(said(&[("x-ratelimit-reset", "99999999h")]), None);
+        assert_eq!(said(&[("retry-after", "1e12")]), None);
         assert_eq!(said(&[("content-type", "text/plain")]), None);
     }
 }

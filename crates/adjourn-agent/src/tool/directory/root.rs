@@ -220,9 +220,11 @@ impl Root {
         let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
         let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.directory, place, flags, Mode::empty(), within) {
-            // An old system, or a sandbox that does not know the call; or something leads out, as
-            // the system takes every absolute link to do.
-            Err(Errno::NOSYS | Errno::PERM | Errno::XDEV) => self.step_by_step(place, flags),
+            // An old system, or a sandbox that does not know the call; something leads out, as the
+            // system takes every absolute link to do; or something was renamed meanwhile, anywhere.
+            Err(Errno::NOSYS | Errno::PERM | Errno::XDEV | Errno::AGAIN) => {
+                self.step_by_step(place, flags)
+            }
             opened => opened,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -49,14 +49,14 @@ pub(super) struct Connection {
     service: RunningService<RoleClient, Handler>,
     process: Option<Server>,
     launch: Launch,
-    /// Whether the server has said that its tools are others.
-    pub(super) changed: Arc<AtomicBool>,
+    /// How often the server has said that its tools are others.
+    changes: Arc<AtomicU64>,
 }
 
 /// What a server is answered, and what it tells.
 #[derive(Clone)]
 struct Handler {
-    changed: Arc<AtomicBool>,
+    changes: Arc<AtomicU64>,
 }
 
 impl ClientHandler for Handler {
@@ -66,7 +66,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.store(true, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::AcqRel);
     }
 }
 
@@ -157,8 +157,8 @@ impl Connection {
         stderr: &Tail,
         mode: ClientLifecycleMode,
     ) -> Result<Self, (ClientInitializeError, String)> {
-        let changed = Arc::new(AtomicBool::new(false));
-        let handler = Handler { changed: Arc::clone(&changed) };
+        let changes = Arc::new(AtomicU64::new(0));
+        let handler = Handler { changes: Arc::clone(&changes) };
         let (stderr, launch) = (stderr.clone(), launch.clone());
         let unusable = |why: String| (ClientInitializeError::ConnectionClosed(why), String::new());
         match &launch {
@@ -178,7 +178,7 @@ impl Connection {
                 let process = Server { group, listening };
                 let transport = AsyncRwTransport::new_client(stdout, stdin);
                 match serve_client_with_lifecycle(handler, transport, mode).await {
-                    Ok(service) => Ok(Self { service, process: Some(process), launch, changed }),
+                    Ok(service) => Ok(Self { service, process: Some(process), launch, changes }),
                     Err(error) => {
                         let status = process.end().await;
                         Err((gone(error), ending(status, &stderr)))
@@ -190,7 +190,7 @@ impl Connection {
                 let transport = StreamableHttpClientTransport::from_config(config);
                 let service = serve_client_with_lifecycle(handler, transport, mode).await;
                 let service = service.map_err(|error| (error, String::new()))?;
-                Ok(Self { service, process: None, launch, changed })
+                Ok(Self { service, process: None, launch, changes })
             }
         }
     }
@@ -198,6 +198,11 @@ impl Connection {
     /// Returns the way to the server.
     pub(super) fn peer(&self) -> &Peer<RoleClient> {
         self.service.peer()
+    }
+
+    /// Returns how often the server has said that its tools are others.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// Returns whether it is connected with these values, and the server is still there.

@@ -37,6 +37,8 @@ enum State {
     Open {
         connection: Connection,
         toolbox: Arc<Toolbox>,
+        /// How often the tools had changed when they were listed.
+        changes: u64,
     },
     Failed {
         error: ToolError,
@@ -109,13 +111,14 @@ impl State {
         within: Duration,
     ) -> Result<Arc<Toolbox>, ToolError> {
         match self {
-            Self::Open { connection, toolbox } if connection.is_good_for(&launch) => {
-                if !connection.changed.swap(false, Ordering::AcqRel) {
+            Self::Open { connection, toolbox, changes } if connection.is_good_for(&launch) => {
+                let now = connection.changes();
+                if *changes == now {
                     return Ok(Arc::clone(toolbox));
                 }
                 match list(server, &launch, connection, within).await {
                     Ok(found) => {
-                        *toolbox = Arc::clone(&found);
+                        (*toolbox, *changes) = (Arc::clone(&found), now);
                         return Ok(found);
                     }
                     Err(error) => {
@@ -137,18 +140,21 @@ impl State {
             tracing::warn!(server = server.name, status, "MCP server is started again");
         }
         let opened = match Connection::open(&server.name, &launch, within).await {
-            Ok(connection) => match list(server, &launch, &connection, within).await {
-                Ok(toolbox) => Ok((connection, toolbox)),
-                Err(error) => {
-                    connection.close().await;
-                    Err(error)
+            Ok(connection) => {
+                let changes = connection.changes();
+                match list(server, &launch, &connection, within).await {
+                    Ok(toolbox) => Ok((connection, toolbox, changes)),
+                    Err(error) => {
+                        connection.close().await;
+                        Err(error)
+                    }
                 }
-            },
+            }
             Err(error) => Err(error),
         };
         match opened {
-            Ok((connection, toolbox)) => {
-                *self = Self::Open { connection, toolbox: Arc::clone(&toolbox) };
+            Ok((connection, toolbox, changes)) => {
+                *self = Self::Open { connection, toolbox: Arc::clone(&toolbox), changes };
                 Ok(toolbox)
             }
             Err(error) => {

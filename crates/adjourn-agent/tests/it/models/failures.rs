@@ -51,6 +51,22 @@ async fn each_status_is_a_failure_of_its_kind_and_none_tells_the_key() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_is_too_long_is_known_by_what_each_provider_says() {
+    for (code, message) in [
+        ("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
+        ("invalid_request_error", "input length and `max_tokens` exceed context limit: 190000"),
+        ("invalid_request_error", "This model's maximum context length is 8192 tokens."),
+        ("INVALID_ARGUMENT", "The input token count exceeds the maximum number of tokens allowed"),
+        ("exceed_context_size_error", "the request is larger than the context"),
+    ] {
+        let told = json!({ "error": { "message": message, "type": code } });
+        let server = Server::start(vec![Reply::error(400, &told)]).await;
+        let error = failure(&*model_at(OPENAI, &server)).await;
+        assert_eq!(error.kind, FailureKind::ScopeTooLarge, "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_key_that_is_not_taken_says_what_to_set() {
     let server = Server::start(vec![refuses(401, "invalid_api_key")]).await;
     let error = failure(&*model_at(OPENAI, &server)).await;
