@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::PATIENCE;
-use crate::process::{Child, Signal};
+use crate::process::{Child, Signal, is_running};
 
 pub use crate::process::signal;
 
@@ -266,6 +266,15 @@ impl Home {
         let start = Instant::now();
         while !self.path(path).exists() {
             assert!(start.elapsed() < PATIENCE, "{path} is never written");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until a process that something here has started is gone.
+    pub fn until_gone(&self, process: u32) {
+        let start = Instant::now();
+        while is_running(process) {
+            assert!(start.elapsed() < PATIENCE, "{process} is still there");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub use child::Child;
 pub use pipe::Pipe;
 pub use rustix::process::{Pid, Signal};
-pub use system::{peak_memory, processor_time, resident};
+pub use system::{is_running, peak_memory, processor_time, resident};
 
 /// How long a process may take before its test gives up: far longer than anything takes.
 const SILENCE: Duration = Duration::from_secs(60);

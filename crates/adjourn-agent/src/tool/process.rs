@@ -31,11 +31,17 @@ const NO_SECRETS: &[&str] = &["PWD", "OLDPWD", "SSH_AUTH_SOCK"];
 /// A program with all that it has started and not put into another group.
 ///
 /// Dropping it kills them all, without waiting. When this process is killed, the program's input
-/// ends, which tells one that listens to it that its time is over.
+/// ends, which tells one that listens to it that its time is over; a group that is
+/// [watched](ProcessGroup::watched) is killed.
 pub(super) struct ProcessGroup {
     child: Child,
     leader: Option<Pid>,
+    /// What kills the group when this process has gone. It is killed itself as it is dropped.
+    watcher: Option<Child>,
 }
+
+/// Waits until its input ends, and kills a group.
+const WATCHER: &str = "read -r _; kill -s KILL -- \"-$1\"";
 
 impl ProcessGroup {
     /// Starts a program in a group of its own, with pipes to all that it reads and writes.
@@ -46,7 +52,23 @@ impl ProcessGroup {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Self { child, leader })
+        Ok(Self { child, leader, watcher: None })
+    }
+
+    /// Has the group killed also when this process is killed: a command that goes on alone would run
+    /// beside the one that an agent starts in its place.
+    ///
+    /// # Errors
+    /// The system has no process for that; the group is killed.
+    pub(super) fn watched(mut self) -> io::Result<Self> {
+        if let Some(leader) = self.leader {
+            let mut watcher = Command::new("sh");
+            watcher.arg("-c").arg(WATCHER).arg("sh").arg(leader.as_raw_nonzero().to_string());
+            watcher.env_clear().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+            // What ends this process by a signal to its group does not end the watcher with it.
+            self.watcher = Some(watcher.process_group(0).kill_on_drop(true).spawn()?);
+        }
+        Ok(self)
     }
 
     /// Returns the program, to speak with it.

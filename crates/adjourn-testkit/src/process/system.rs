@@ -59,6 +59,11 @@ pub fn processor_time(id: u32) -> Duration {
     Duration::from_secs_f64(ticks.sum::<f64>() / TICKS)
 }
 
+/// Returns whether a process runs, and is no mere entry that its parent has not read yet.
+pub fn is_running(id: u32) -> bool {
+    status(id, "State:").is_some_and(|state| !state.starts_with('Z'))
+}
+
 /// Returns what the system says of a process under a name, if the process is there.
 fn status(id: u32, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;

@@ -14,8 +14,7 @@ use crate::fixture::{keys, model};
 
 /// Returns whether a process is there, and no mere entry that its parent has not read yet.
 fn runs(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-    stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+    adjourn_testkit::process::is_running(pid.trim().parse().unwrap())
 }
 
 async fn until_gone(pid: &str) {
